@@ -1,0 +1,56 @@
+"""Everything that Dikast raises on purpose.
+
+DikastError
+├── UserError            usage or input to mend; the command line prints it without a traceback and exits with 2
+│   ├── DataError        a record, named by path, line and field
+│   └── MissingExtra     an optional package, with the `pip install` line that brings it
+├── RunError             the run could not go on (disk full, folder in use); what was written is intact; exit 1
+└── EngineError          a model could not answer; `retryable` says whether asking again may help
+"""
+
+import importlib
+from types import ModuleType
+
+
+class DikastError(Exception):
+    """The root of the tree above."""
+
+
+class UserError(DikastError):
+    """A mistake the user can mend; the message says what, where and how."""
+
+
+class DataError(UserError):
+    """A record that cannot be used. `path`, `line` (1-based) and `field` say where, as far as known."""
+
+    def __init__(self, message: str, *, path: str = "", line: int | None = None, field: str = "") -> None:
+        self.path, self.line, self.field = path, line, field
+        where = path + (f":{line}" if line is not None else "")
+        parts = [part for part in (where, f"field {field!r}" if field else "") if part]
+        super().__init__(": ".join([*parts, message]))
+
+
+class MissingExtra(UserError):
+    """An optional dependency is not installed."""
+
+
+class RunError(DikastError):
+    """A run had to stop for a reason outside its input; everything already written is kept."""
+
+
+class EngineError(DikastError):
+    """A model or server gave no usable completion. `kind` is a short stable word for counting, such as `timeout`."""
+
+    def __init__(self, message: str, *, kind: str, retryable: bool = False) -> None:
+        self.kind, self.retryable = kind, retryable
+        super().__init__(message)
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import an optional package, or say which extra brings it."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.split(".")[0] != module.split(".")[0]:
+            raise  # the package is there; something it needs is not, and that message is the useful one
+        raise MissingExtra(f"this needs the package {module!r}: pip install 'dikast[{extra}]'") from error

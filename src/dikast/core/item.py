@@ -1,0 +1,211 @@
+"""Items: what is judged."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+
+from dikast.core.errors import DataError
+from dikast.core.part import Content, Image, Part, Turn, content_from, content_to, images_of, type_names
+from dikast.core.rubric import Rubric, Sheet, load_rubric
+from dikast.core.text import near_miss
+
+ITEM_KEYS = (
+    "id", "instruction", "response", "responses", "reference", "context", "rubric", "gold", "image", "images", "meta",
+)  # fmt: skip
+ROLES = ("system", "user", "assistant")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing to judge: an instruction and one response or several, each of text, images or clips.
+
+    `instruction` is a conversation; a plain instruction is one user turn. `reference` is an answer known to be good,
+    `context` what the answer should rest on. `rubric` overrides the judge's. `gold` is whatever people or a generator
+    said is right; it is never shown to a judge, nor is `meta`. `origin` (`file:line`) is for messages only.
+    """
+
+    id: str
+    instruction: tuple[Turn, ...] = ()
+    responses: tuple[Content, ...] = ()
+    reference: Content | None = None
+    context: Content | None = None
+    rubric: Rubric | Sheet | None = None
+    gold: Any = field(default=None, hash=False)
+    meta: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    origin: str = field(default="", compare=False)
+
+    @property
+    def response(self) -> Content:
+        """The response of an item that has exactly one."""
+        if len(self.responses) != 1:
+            raise DataError(f"item {self.id!r} has {len(self.responses)} responses where one is due", path=self.origin)
+        return self.responses[0]
+
+    @property
+    def images(self) -> list[Image]:
+        """Every image a judge of this item is shown, clip frames included."""
+        parts: list[Part] = [part for turn in self.instruction for part in turn.content]
+        for content in (self.context, self.reference, *self.responses):
+            parts.extend(content or ())
+        return images_of(parts)
+
+    @classmethod
+    def of(cls, instruction: object = (), response: object = None, **fields: Any) -> "Item":
+        """An item from Python values: `Item.of("What is this?", "A cat.", image="cat.png")`; `id` may be left out."""
+        given: dict[str, Any] = {"id": "item", "instruction": instruction, **fields}
+        if response is not None:
+            given["response"] = response
+        return item_from(given)
+
+
+def item_from(value: object, *, path: str = "", line: int | None = None, root: str = "") -> Item:
+    """Read one record. Unknown keys are kept in `meta`; a near miss of a known key, or a wrong type, is a DataError.
+
+    `image` / `images` put pictures at the head of the last user turn. Relative paths resolve against `root`.
+    """
+    try:
+        if not isinstance(value, dict):
+            raise DataError(f"a record is an object with 'id' and 'response', got {_type(value)}")
+        _check_keys(value)
+        responses = _responses(value, root)
+        return Item(
+            id=_id(value.get("id"), line),
+            instruction=_with_images(_conversation(value.get("instruction"), root), value, root),
+            responses=responses,
+            reference=_optional(value, "reference", root),
+            context=_optional(value, "context", root),
+            rubric=_rubric(value.get("rubric")),
+            gold=value.get("gold"),
+            meta=_meta(value),
+            origin=path + (f":{line}" if line is not None else ""),
+        )
+    except DataError as error:
+        if error.path:
+            raise
+        raise DataError(
+            str(error).removeprefix(f"field {error.field!r}: "), path=path, line=line, field=error.field
+        ) from None
+
+
+def item_to(item: Item) -> dict[str, Any]:
+    """The JSON form that `item_from` reads back; fields that are not there are left out."""
+    value: dict[str, Any] = {"id": item.id}
+    single = len(item.instruction) == 1 and item.instruction[0].role == "user"
+    if single:
+        value["instruction"] = content_to(item.instruction[0].content)
+    elif item.instruction:
+        value["instruction"] = [{"role": t.role, "content": content_to(t.content)} for t in item.instruction]
+    if len(item.responses) == 1:
+        value["response"] = content_to(item.responses[0])
+    elif item.responses:
+        value["responses"] = [content_to(response) for response in item.responses]
+    for key in ("reference", "context"):
+        content = getattr(item, key)
+        if content is not None:
+            value[key] = content_to(content)
+    if isinstance(item.rubric, Rubric):
+        value["rubric"] = item.rubric.to_dict()
+    elif isinstance(item.rubric, Sheet):
+        value["rubric"] = {"name": item.rubric.name, "criteria": [rubric.to_dict() for rubric in item.rubric]}
+    if item.gold is not None:
+        value["gold"] = item.gold
+    if item.meta:
+        value["meta"] = dict(item.meta)
+    return value
+
+
+def _type(value: object) -> str:
+    return "nothing" if value is None else type_names.get(type(value), f"a {type(value).__name__}")
+
+
+def _check_keys(value: dict[Any, Any]) -> None:
+    for key in value.keys() - set(ITEM_KEYS):
+        if not isinstance(key, str):
+            raise DataError(f"keys must be text, got {key!r}")
+        near = near_miss(key, [known for known in ITEM_KEYS if known not in value])
+        if near is not None:
+            raise DataError(f"unknown key {key!r}: did you mean {near!r}? (put it under 'meta' if not)", field=key)
+
+
+def _id(value: object, line: int | None) -> str:
+    if value is None and line is not None:
+        return str(line)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str) or not value:
+        raise DataError(f"expected text or a whole number, got {_type(value)}", field="id")
+    return value
+
+
+def _responses(value: dict[str, Any], root: str) -> tuple[Content, ...]:
+    one, several = value.get("response"), value.get("responses")
+    if one is not None and several is not None:
+        raise DataError("a record has 'response' or 'responses', not both", field="responses")
+    if one is not None:
+        return (content_from(one, field="response", root=root),)
+    if several is None:
+        return ()
+    if not isinstance(several, list | tuple):
+        raise DataError(f"expected a list of responses, got {_type(several)}", field="responses")
+    return tuple(content_from(each, field=f"responses[{i}]", root=root) for i, each in enumerate(several))
+
+
+def _conversation(value: object, root: str) -> tuple[Turn, ...]:
+    """A conversation is a list of objects with `role`; anything else is the content of one user turn."""
+    if value is None or value == "" or value == ():
+        return ()
+    if not (isinstance(value, list) and value and any(isinstance(t, dict) and "role" in t for t in value)):
+        return (Turn("user", content_from(value, field="instruction", root=root)),)
+    turns = []
+    for i, turn in enumerate(value):
+        where = f"instruction[{i}]"
+        if not isinstance(turn, dict) or "role" not in turn or "content" not in turn:
+            raise DataError("each turn of a conversation is an object with 'role' and 'content'", field=where)
+        if turn["role"] not in ROLES:
+            raise DataError(f"{turn['role']!r} is not a role: use {', '.join(ROLES)}", field=f"{where}.role")
+        role = cast(Literal["system", "user", "assistant"], turn["role"])
+        turns.append(Turn(role, content_from(turn["content"], field=f"{where}.content", root=root)))
+    return tuple(turns)
+
+
+def _with_images(turns: tuple[Turn, ...], value: dict[str, Any], root: str) -> tuple[Turn, ...]:
+    found: list[Part] = []
+    for key in ("image", "images"):
+        given = value.get(key)
+        if given is None:
+            continue
+        listed = given if isinstance(given, list | tuple) else [given]
+        for i, each in enumerate(listed):
+            where = key if given is each else f"{key}[{i}]"
+            found.extend(content_from({"type": "image", "image": each}, field=where, root=root))
+    if not found:
+        return turns
+    last = max((i for i, turn in enumerate(turns) if turn.role == "user"), default=None)
+    if last is None:
+        return (*turns, Turn("user", tuple(found)))
+    return tuple(Turn(t.role, (*found, *t.content)) if i == last else t for i, t in enumerate(turns))
+
+
+def _optional(value: dict[str, Any], key: str, root: str) -> Content | None:
+    given = value.get(key)
+    return None if given is None or given == "" else content_from(given, field=key, root=root)
+
+
+def _rubric(value: object) -> Rubric | Sheet | None:
+    if value is None:
+        return None
+    if not isinstance(value, str | dict | Rubric | Sheet):
+        raise DataError(
+            f"expected a rubric, a rubric file or the name of a built-in one, got {_type(value)}", field="rubric"
+        )
+    try:
+        return load_rubric(value)
+    except DataError as error:
+        raise DataError(str(error), field="rubric") from None
+
+
+def _meta(value: dict[str, Any]) -> dict[str, Any]:
+    meta = value.get("meta") or {}
+    if not isinstance(meta, dict):
+        raise DataError(f"expected an object, got {_type(meta)}", field="meta")
+    return {**{key: each for key, each in value.items() if key not in ITEM_KEYS}, **meta}

@@ -1,0 +1,30 @@
+"""What is sent to a model: messages whose parts remember which text the user wrote."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from dikast.core.part import Image, Video
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Text of a message. `trusted` text comes from a format's template, any other from the item or the rubric.
+
+    Engines must keep untrusted text from acting as anything but text: special tokens inside it are inert.
+    """
+
+    text: str
+    trusted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn as a model sees it. Adjacent spans join without any separator."""
+
+    role: Literal["system", "user", "assistant"]
+    parts: tuple[Span | Image | Video, ...]
+
+    @property
+    def text(self) -> str:
+        """The text of all spans, joined; media are left out."""
+        return "".join(part.text for part in self.parts if isinstance(part, Span))

@@ -1,0 +1,210 @@
+"""Rubrics: what a score means, as data with a fingerprint."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from dikast.core.canonical import fingerprint
+from dikast.core.errors import DataError, UserError
+from dikast.core.scale import HOW_TO_WRITE, Scale
+from dikast.core.text import Located, near_miss, parse_located, read_located
+
+RUBRIC_KEYS = ("name", "criterion", "scale", "levels", "weight", "lower_is_better")
+SHEET_KEYS = ("name", "criteria", "scale")
+
+
+@dataclass(frozen=True, slots=True)
+class Rubric:
+    """One criterion on one scale.
+
+    `levels` describes any subset of the scale's labels, as (label, description) from low to high. `weight` counts in a
+    `Sheet`.
+    """
+
+    name: str
+    criterion: str
+    scale: Scale
+    levels: tuple[tuple[str, str], ...] = ()
+    weight: float = 1.0
+
+    @property
+    def hash(self) -> str:
+        """Fingerprint of what a judge is shown or scored by; `weight` is not part of it."""
+        return fingerprint({key: value for key, value in self.to_dict().items() if key != "weight"})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form that `load_rubric` reads back."""
+        return {
+            "name": self.name,
+            "criterion": self.criterion,
+            "scale": {"labels": list(self.scale.labels), "values": list(self.scale.values)},
+            "lower_is_better": self.scale.lower_is_better,
+            "levels": dict(self.levels),
+            "weight": self.weight,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """Several rubrics that are graded one by one and summed up by weight. Names are distinct."""
+
+    name: str
+    rubrics: tuple[Rubric, ...]
+
+    def __iter__(self) -> Iterator[Rubric]:
+        return iter(self.rubrics)
+
+    @property
+    def hash(self) -> str:
+        """Fingerprint of the rubrics with their weights."""
+        return fingerprint([rubric.to_dict() for rubric in self.rubrics])
+
+    def total(self, scores: Mapping[str, float | None]) -> float | None:
+        """The weighted mean of goodness (0 worst, 1 best) over the criteria; None when any criterion has no score."""
+        sum_, weights = 0.0, 0.0
+        for rubric in self.rubrics:
+            score = scores.get(rubric.name)
+            if score is None:
+                return None
+            sum_ += rubric.weight * rubric.scale.goodness(score)
+            weights += rubric.weight
+        return sum_ / weights
+
+
+def load_rubric(source: "str | Path | Mapping[str, Any] | Rubric | Sheet") -> Rubric | Sheet:
+    """A rubric or a weighted sheet from a YAML/JSON file, a dict, or the name of a built-in one.
+
+    Raises DataError with file, line and field for anything that cannot be meant, all keys checked.
+    """
+    if isinstance(source, Rubric | Sheet):
+        return source
+    if isinstance(source, Mapping):
+        return _read(Located(dict(source), "rubric"))
+    if str(source) in builtin_rubrics():
+        text = resources.files("dikast.core").joinpath("rubrics", f"{source}.yaml").read_text("utf-8")
+        return _read(parse_located(text, f"{source}.yaml"))
+    if not Path(source).exists():
+        raise UserError(
+            f"{source}: there is no such rubric file, and no built-in rubric of that name"
+            f" (built in: {', '.join(builtin_rubrics())})"
+        )
+    return _read(read_located(source))
+
+
+def builtin_rubrics() -> list[str]:
+    """The names of the rubrics that ship with Dikast."""
+    folder = resources.files("dikast.core").joinpath("rubrics")
+    return sorted(file.name.removesuffix(".yaml") for file in folder.iterdir() if file.name.endswith(".yaml"))
+
+
+def _read(document: Located) -> Rubric | Sheet:
+    value = document.value
+    if not isinstance(value, dict):
+        raise document.error("a rubric is a mapping with at least 'criterion'; see the docs of the room core")
+    if "criteria" not in value:
+        return _rubric(document, value, (), None)
+    _known(document, value, SHEET_KEYS, ())
+    entries = value["criteria"]
+    if not isinstance(entries, list) or not entries:
+        raise document.error("a sheet needs a list of at least one rubric", "criteria")
+    shared = _scale(document, value, (), None) if "scale" in value else None
+    rubrics: list[Rubric] = []
+    for i, entry in enumerate(entries):
+        if not isinstance(entry, dict):
+            raise document.error("each entry of a sheet is a rubric, with at least 'criterion'", "criteria", i)
+        rubric = _rubric(document, entry, ("criteria", i), shared)
+        if rubric.name in {each.name for each in rubrics}:
+            raise document.error(f"two criteria are called {rubric.name!r}: rename one", "criteria", i, "name")
+        rubrics.append(rubric)
+    return Sheet(str(value.get("name", Path(document.path).stem)), tuple(rubrics))
+
+
+def _rubric(document: Located, value: dict[Any, Any], at: tuple[object, ...], shared: Scale | None) -> Rubric:
+    _known(document, value, RUBRIC_KEYS, at)
+    criterion = value.get("criterion")
+    if not isinstance(criterion, str) or not criterion.strip():
+        raise document.error("a rubric needs a 'criterion': the question that the score answers", *at, "criterion")
+    name = value.get("name", Path(document.path).stem if not at else f"criterion-{at[-1]}")
+    if not isinstance(name, str) or not name:
+        raise document.error("the name must be text", *at, "name")
+    weight = value.get("weight", 1.0)
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not weight > 0 or weight == float("inf"):
+        raise document.error(f"the weight must be a number above 0, got {weight!r}", *at, "weight")
+    scale = _scale(document, value, at, shared)
+    return Rubric(name, criterion.strip(), scale, _levels(document, value, at, scale), float(weight))
+
+
+def _known(document: Located, value: dict[Any, Any], known: tuple[str, ...], at: tuple[object, ...]) -> None:
+    for key in value:
+        if key not in known:
+            near = near_miss(str(key), known)
+            hint = f"did you mean {near!r}?" if near else f"known keys: {', '.join(known)}"
+            raise document.error(f"unknown key {key!r}: {hint}", *at, key)
+
+
+def _scale(document: Located, value: dict[Any, Any], at: tuple[object, ...], shared: Scale | None) -> Scale:
+    """The stated scale, else the sheet's, else the one the level labels span."""
+    lower = value.get("lower_is_better", shared.lower_is_better if shared else False)
+    if not isinstance(lower, bool):
+        raise document.error("lower_is_better must be true or false", *at, "lower_is_better")
+    stated, levels = value.get("scale"), value.get("levels")
+    try:
+        if isinstance(stated, dict):
+            labels, values = stated.get("labels", ()), stated.get("values", ())
+            scale = Scale(tuple(map(str, labels)), tuple(map(float, values or range(1, len(labels) + 1))))
+        elif stated is not None:
+            scale = stated if isinstance(stated, Scale) else Scale.parse(str(stated))
+        elif shared is not None:
+            scale = shared
+        elif isinstance(levels, dict) and levels and all(isinstance(key, int) for key in levels):
+            scale = _spanned(document, list(levels), at)
+        elif levels:
+            raise document.error(f"levels with these labels need a 'scale': {HOW_TO_WRITE}", *at, "levels")
+        else:
+            scale = Scale.parse("1-5")
+    except (TypeError, ValueError) as error:
+        raise document.error(f"the values of a scale must be numbers: {error}", *at, "scale") from None
+    except UserError as error:
+        if isinstance(error, DataError):
+            raise
+        raise document.error(str(error), *at, "scale") from None
+    return Scale(scale.labels, scale.values, lower)
+
+
+def _spanned(document: Located, keys: list[int], at: tuple[object, ...]) -> Scale:
+    missing = sorted(set(range(min(keys), max(keys) + 1)) - set(keys))
+    if missing or len(keys) < 2:
+        gap = f"leave out {', '.join(map(str, missing))}" if missing else "are fewer than two"
+        raise document.error(
+            f"the levels {gap} and no scale is stated: describe every level, or state 'scale: LOW-HIGH'", *at, "levels"
+        )
+    return Scale.parse(f"{min(keys)}-{max(keys)}")
+
+
+def _levels(
+    document: Located, value: dict[Any, Any], at: tuple[object, ...], scale: Scale
+) -> tuple[tuple[str, str], ...]:
+    levels = value.get("levels") or {}
+    if not isinstance(levels, dict):
+        raise document.error("levels are a mapping from label to description", *at, "levels")
+    found: list[tuple[str, str]] = []
+    for key, description in levels.items():
+        label = scale.match(str(key))
+        if label is None:
+            raise document.error(
+                f"{key!r} is not on the scale {scale}: change the label, or state another 'scale'", *at, "levels", key
+            )
+        if not isinstance(description, str) or not description.strip():
+            raise document.error(f"the level {key!r} needs a description, or leave the line out", *at, "levels", key)
+        if any(label == other for other, _ in found):
+            raise document.error(f"the level {label!r} is described twice: keep one", *at, "levels", key)
+        if found and scale.value(label) < scale.value(found[-1][0]):
+            raise document.error(
+                f"level {label!r} stands after {found[-1][0]!r}: list the levels from the lowest value to the highest"
+                " (a scale where low is good says 'lower_is_better: true')",
+                *at, "levels", key,
+            )  # fmt: skip
+        found.append((label, description.strip()))
+    return tuple(found)

@@ -1,0 +1,126 @@
+"""The scale a score lies on: ordered labels with numeric values."""
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+from dikast.core.errors import UserError
+
+_RANGE = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*-\s*(-?\d+(?:\.\d+)?)\s*(?:/\s*(\d+(?:\.\d+)?))?\s*")
+_LETTERS = re.compile(r"\s*([A-Z])\s*-\s*([A-Z])\s*")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_MOST_LABELS = 1001
+HOW_TO_WRITE = "write a range (1-5, 0-100, 0-1/0.1), letters with the best first (A-E), or two words (pass/fail)"
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Labels as a judge writes them, from the lowest value to the highest, and their numeric values.
+
+    `labels` are distinct and non-empty, `values` strictly rising. `lower_is_better` turns the meaning round without
+    touching the numbers (a 1-5 scale of harm). A score that is not one of `values` is no score; nothing is clipped.
+    """
+
+    labels: tuple[str, ...]
+    values: tuple[float, ...]
+    lower_is_better: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.labels) < 2 or len(self.labels) != len(self.values):
+            raise UserError("a scale needs at least two labels and one value for each")
+        if len({label.casefold() for label in self.labels}) < len(self.labels) or not all(map(str.strip, self.labels)):
+            raise UserError(f"the labels of a scale must be distinct and not empty, got {list(self.labels)}")
+        rising = all(a < b for a, b in zip(self.values, self.values[1:], strict=False))
+        if not rising or not all(map(math.isfinite, self.values)):
+            raise UserError(f"the values of a scale must rise from label to label, got {list(self.values)}")
+
+    @classmethod
+    def parse(cls, text: str) -> "Scale":
+        """Read `1-5`, `0-100`, `0-1/0.1` (steps of .1), `A-E` (A is best), `pass/fail` (the first word is better)."""
+        if match := _RANGE.fullmatch(text):
+            return _numeric(text, Decimal(match[1]), Decimal(match[2]), Decimal(match[3] or 1))
+        if match := _LETTERS.fullmatch(text):
+            first, last = ord(match[1]), ord(match[2])
+            if first >= last:
+                raise UserError(f"scale {text!r} runs backwards: write {match[2]}-{match[1]}, best letter first")
+            letters = tuple(map(chr, range(last, first - 1, -1)))
+            return cls(letters, tuple(float(i) for i in range(1, len(letters) + 1)))
+        words = [word.strip() for word in text.split("/")]
+        if len(words) == 2 and all(words):
+            return cls((words[1], words[0]), (0.0, 1.0))
+        raise UserError(f"{text!r} is not a scale: {HOW_TO_WRITE}")
+
+    @property
+    def low(self) -> float:
+        """The smallest value."""
+        return self.values[0]
+
+    @property
+    def high(self) -> float:
+        """The largest value."""
+        return self.values[-1]
+
+    def __contains__(self, label: object) -> bool:
+        return isinstance(label, str) and self.match(label) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.labels)
+
+    def match(self, text: str) -> str | None:
+        """The label that `text` states, or None: exact but for case and surrounding space, or numerically equal."""
+        text = text.strip()
+        for label in self.labels:
+            if label.casefold() == text.casefold():
+                return label
+        if _NUMBER.fullmatch(text):
+            for label in self.labels:
+                if _NUMBER.fullmatch(label) and Decimal(label) == Decimal(text):
+                    return label
+        return None
+
+    def value(self, label: str) -> float:
+        """The numeric value of one of `labels`."""
+        return self.values[self.labels.index(label)]
+
+    def label(self, value: float) -> str | None:
+        """The label whose value is `value` exactly, or None."""
+        return self.labels[self.values.index(value)] if value in self.values else None
+
+    def goodness(self, value: float) -> float:
+        """Where `value` lies between worst (0) and best (1)."""
+        share = (value - self.low) / (self.high - self.low)
+        return 1 - share if self.lower_is_better else share
+
+    def __str__(self) -> str:
+        """The short spelling that `parse` reads back, where there is one."""
+        for text in (f"{self.labels[0]}-{self.labels[-1]}", *_spelt(self)):
+            try:
+                if Scale.parse(text) == Scale(self.labels, self.values):
+                    return text
+            except (UserError, InvalidOperation):
+                continue
+        return ", ".join(self.labels)
+
+
+def _spelt(scale: Scale) -> Iterator[str]:
+    yield f"{scale.labels[-1]}-{scale.labels[0]}"
+    yield f"{scale.labels[-1]}/{scale.labels[0]}"
+    if _NUMBER.fullmatch(scale.labels[0]) and _NUMBER.fullmatch(scale.labels[1]):
+        yield f"{scale.labels[0]}-{scale.labels[-1]}/{Decimal(scale.labels[1]) - Decimal(scale.labels[0])}"
+
+
+def _numeric(text: str, low: Decimal, high: Decimal, step: Decimal) -> Scale:
+    if low >= high:
+        raise UserError(
+            f"scale {text!r} runs backwards: write {high}-{low} (and `lower_is_better: true` if low is good)"
+        )
+    if step <= 0 or (high - low) % step:
+        raise UserError(f"scale {text!r}: {high} cannot be reached from {low} in steps of {step}")
+    count = int((high - low) / step) + 1
+    if count > _MOST_LABELS:
+        raise UserError(f"scale {text!r} has {count} labels; {_MOST_LABELS} is the most a judge can be asked to use")
+    steps = [low + step * i for i in range(count)]
+    labels = tuple(f"{value:f}" if value != value.to_integral() else str(int(value)) for value in steps)
+    return Scale(labels, tuple(map(float, steps)))

@@ -1,0 +1,162 @@
+"""What a judge said: verdicts and preferences, and why there is none where there is none."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+Choice = Literal["a", "b", "tie"]
+Marker = Literal["own", "forced"]
+
+
+class Status(StrEnum):
+    """Whether there is a verdict, and if not, why. Only `OK` carries a score or a choice."""
+
+    OK = "ok"
+    UNPARSED = "unparsed"  # a reply, but no verdict in it
+    OFF_SCALE = "off_scale"  # a verdict that is not on the scale, or probability mass that is not
+    TRUNCATED = "truncated"  # the token limit came before the verdict
+    REFUSED = "refused"  # the server's refusal field, or no verdict and a refusal in words
+    ENGINE_ERROR = "engine_error"  # no reply
+    BAD_ITEM = "bad_item"  # the item could not be asked about; no model was called
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What an answer cost. Tokens are the model's own count; `cost` is in the currency of the user's price table."""
+
+    tokens_in: int = 0
+    tokens_cached: int = 0
+    tokens_out: int = 0
+    seconds: float = 0.0
+    cost: float | None = None
+
+    def __add__(self, other: "Usage") -> "Usage":
+        known = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return Usage(
+            self.tokens_in + other.tokens_in,
+            self.tokens_cached + other.tokens_cached,
+            self.tokens_out + other.tokens_out,
+            self.seconds + other.seconds,
+            sum(known) if known else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One claim of a response and what the judge said of it."""
+
+    text: str
+    verdict: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One exchange with the model: how it was asked, what came back, what was made of it."""
+
+    how: Literal["ask", "continue", "constrain"]
+    raw: str
+    status: Status
+    reason: str = ""
+    finish: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What was asked: which item, which response or pair of responses in which order, which criterion, which sample."""
+
+    item: str
+    criterion: str
+    responses: tuple[int, ...] = (0,)  # one index, or (shown first, shown second)
+    sample: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Hashes:
+    """Fingerprints of what could change the answer."""
+
+    judge: str
+    format: str
+    rubric: str
+    item: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One judgement: of a response (`label` on the rubric's scale), or of a pair in one order (`label` a choice).
+
+    `score` is the label's value, for a pair None; `raw` is the last reply, untouched; every reply is in `attempts`.
+    `distribution` gives probabilities over the scale's labels (or over a, b, tie *as responses*, not as slots),
+    renormalised to 1; `mass` is what fell on the labels before that, in [0, 1]; `marker` says whether the model wrote
+    its verdict marker itself. `expected` is the mean of the distribution's values.
+    """
+
+    key: str
+    question: Question
+    status: Status
+    label: str | None = None
+    score: float | None = None
+    reason: str = ""
+    feedback: str = ""
+    raw: str = ""
+    distribution: Mapping[str, float] | None = field(default=None, hash=False)
+    mass: float | None = None
+    marker: Marker | None = None
+    expected: float | None = None
+    claims: tuple[Claim, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    hashes: Hashes | None = None
+
+    def __post_init__(self) -> None:
+        if (self.label is None) == (self.status is Status.OK):
+            raise ValueError("a Verdict has either a label or a status that says why not")
+        if self.score is not None and self.status is not Status.OK:
+            raise ValueError("a failure has no score")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form on disk; `key` comes first."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """What the orders say together about responses `pair[0]` (a) and `pair[1]` (b) of an item.
+
+    `choice` is None with a `status`, or None with status OK never: disagreeing orders give `tie` and
+    `consistent=False`. `logit_a` is the preference for a in nats, symmetrised over the orders, ties left out;
+    `position_bias` the nats by which the first slot is favoured; both None without distributions in both orders.
+    """
+
+    item: str
+    criterion: str
+    pair: tuple[int, int]
+    choice: Choice | None
+    status: Status
+    orders: tuple[Verdict, ...] = ()
+    reason: str = ""
+    logit_a: float | None = None
+    position_bias: float | None = None
+    consistent: bool | None = None
+
+    def __post_init__(self) -> None:
+        if (self.choice is None) == (self.status is Status.OK):
+            raise ValueError("a Preference has either a choice or a status that says why not")
+
+
+def verdict_from(value: Mapping[str, Any]) -> Verdict:
+    """Read back what `Verdict.to_dict` wrote. KeyError, TypeError or ValueError for anything else."""
+    fields = dict(value)
+    fields["question"] = Question(**{**fields["question"], "responses": tuple(fields["question"]["responses"])})
+    fields["status"] = Status(fields["status"])
+    fields["claims"] = tuple(Claim(**claim) for claim in fields.get("claims", ()))
+    fields["attempts"] = tuple(
+        Attempt(**{**attempt, "status": Status(attempt["status"]), "usage": Usage(**attempt["usage"])})
+        for attempt in fields.get("attempts", ())
+    )
+    fields["usage"] = Usage(**fields.get("usage", {}))
+    if fields.get("hashes") is not None:
+        fields["hashes"] = Hashes(**fields["hashes"])
+    return Verdict(**fields)

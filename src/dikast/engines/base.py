@@ -1,0 +1,98 @@
+"""The one protocol of all engines: requests in, completions out, lazily, each with its key."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from dikast.core.errors import EngineError
+from dikast.core.message import Message
+from dikast.core.verdict import Marker, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How text is drawn. `temperature` 0 is greedy. Draws depend on `seed` and the request's key, on nothing else."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    max_tokens: int = 1024
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Readout:
+    """A wish to read the distribution over `labels` at the place where `marker` ends.
+
+    With `generate`, text is generated first: if the model writes `marker` itself, the labels are read there (`own`);
+    if it stops without, the marker is put after its text (`forced`); if it runs into the token limit, nothing is read.
+    Without `generate` the marker follows the prompt at once and no text is generated (score-only mode). `labels` are
+    the exact strings that would follow the marker; each label's probability is the product over its tokens, less what
+    goes on into a longer label ("1" in "10").
+    """
+
+    labels: tuple[str, ...]
+    marker: str
+    generate: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question to a model. `prefill` is text the model's reply is made to start with.
+
+    `schema` asks for JSON of that JSON schema; `choices` for exactly one of these strings. An engine that cannot honour
+    `readout`, `schema` or `choices` answers without: what came back tells. `about` says what the request concerns
+    (item id, responses in their order, criterion, sample): mocks and replays use it, models never see it.
+    """
+
+    key: str
+    messages: tuple[Message, ...]
+    sampling: Sampling = field(default_factory=Sampling)
+    prefill: str = ""
+    readout: Readout | None = None
+    schema: Mapping[str, Any] | None = field(default=None, hash=False)
+    choices: tuple[str, ...] = ()
+    about: Mapping[str, Any] = field(default_factory=dict, hash=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What came back. `text` is what the model generated (without `prefill`), untouched.
+
+    `label_logprobs` are natural logarithms of absolute probabilities (not renormalised) for the labels asked for, None
+    when the engine did not read them. `marker` says how the read-out's marker came about. With `error`, nothing else
+    holds. `refusal` is the server's own refusal field.
+    """
+
+    key: str
+    text: str = ""
+    finish: Literal["stop", "length", "error"] = "stop"
+    label_logprobs: Mapping[str, float] | None = field(default=None, hash=False)
+    marker: Marker | None = None
+    refusal: str = ""
+    usage: Usage = field(default_factory=Usage)
+    error: EngineError | None = None
+
+
+class Engine(Protocol):
+    """A model, anywhere."""
+
+    name: str
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        """Answers in order of arrival, each with its request's key; a failed request is a Completion with an error.
+
+        Lazy at both ends with a bounded window: a million requests run in flat memory. May be called again while an
+        earlier stream is suspended.
+        """
+        ...
+
+    def identity(self) -> Mapping[str, Any]:
+        """What could change an answer besides the request: model id and revision or weights hash, tokenizer, options.
+
+        JSON values; part of every verdict's key and of the judge lock.
+        """
+        ...
+
+    def versions(self) -> Mapping[str, str]:
+        """Library versions worth recording beside a run; not part of any key."""
+        ...
