@@ -1,0 +1,1 @@
+"""The nouns as frozen values, and how they are written and read."""

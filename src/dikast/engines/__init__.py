@@ -1,0 +1,1 @@
+"""Models, anywhere, behind one protocol; mock engines with known faults."""

@@ -1,0 +1,1 @@
+"""Rubric + format + engine = a judge: grade, compare, run over files, resumably."""

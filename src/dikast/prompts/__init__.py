@@ -1,0 +1,1 @@
+"""Formats: asking and parsing in one object."""

@@ -1,0 +1,1 @@
+"""Where people meet Dikast; nothing imports this room."""
