@@ -48,7 +48,9 @@ def agreement_table(given: Scored, how: Resampling) -> Table:
         ("statistic", "value", "worst", "best", f"labels for ±{WANTED:g}", "interval"),
         rows,
         f"only {len(score)} pairs: too few to conclude anything" if len(score) < FEW else "",
-        f"worst and best: if the {unscored:,} unscored had been anything on the scale" if unscored and given.scale else "",
+        f"worst and best: if the {unscored:,} unscored had been anything on the scale"
+        if unscored and given.scale
+        else "",
         "without --scale only correlations and order are told" if given.scale is None else "",
     )
 
@@ -150,9 +152,7 @@ def _at_random(score: Floats, gold: Floats, names: Sequence[str], how: Resamplin
     return {name: Estimate(value, len(gold), level=how.level, method=method) for name, value in found.items()}
 
 
-def _row(
-    label: str, found: dict[str, Estimate], names: Sequence[str], scores: Floats, given: Scored
-) -> list[Cell]:
+def _row(label: str, found: dict[str, Estimate], names: Sequence[str], scores: Floats, given: Scored) -> list[Cell]:
     n = next(iter(found.values())).n
     return [label, n, *(found.get(name) for name in names), spread_of(scores, given)]
 
@@ -197,7 +197,13 @@ def rival_table(name: str, rival: Floats, given: Scored, how: Resampling) -> Tab
     if given.scale is not None:
         test = mcnemar(score == gold, other == gold)
         note = f"McNemar: only the judge exact {test.only_first:,}, only {name} {test.only_second:,}, p = {test.p:.4g}"
-    return table("rival", f"Beside {name}, on the same {len(gold):,} items", ("statistic", "judge", name, "difference"), rows, note)
+    return table(
+        "rival",
+        f"Beside {name}, on the same {len(gold):,} items",
+        ("statistic", "judge", name, "difference"),
+        rows,
+        note,
+    )
 
 
 def group_codes(words: Sequence[Words]) -> tuple[Codes, list[str]]:

@@ -2,11 +2,14 @@
 
 import dataclasses
 import itertools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dikast.audit import pairwise
 from dikast.audit.absolute import (
     agreement_table,
     beside_table,
@@ -16,16 +19,34 @@ from dikast.audit.absolute import (
     rival_table,
     systems_table,
 )
+from dikast.audit.extras import alt_test_table, drift_table, feedback_table, few_labels_table, rankings_tables
 from dikast.audit.failures import failure_table
 from dikast.audit.human import rater_pairs_table, raters_table
+from dikast.audit.intervals import mean_estimate
 from dikast.audit.load import Data, Ref, load
+from dikast.audit.pairwise import paired
 from dikast.audit.plan import AuditPlan
-from dikast.audit.report import Audit, Cell, Table, table
+from dikast.audit.ranked import ranking_tables
+from dikast.audit.readout import (
+    Centres,
+    Distributions,
+    abstain_table,
+    calibration_table,
+    conformal_table,
+    from_logprobs,
+    from_objects,
+    readout_table,
+    reliability_table,
+)
+from dikast.audit.report import Audit, Cell, Table, counted, table
 from dikast.audit.rows import VERDICTS
 from dikast.audit.scored import Scored, scored
 from dikast.audit.slices import slice_table
 from dikast.core.errors import UserError
 from dikast.core.records import read_records
+
+Slices = list[tuple[tuple[NDArray[np.int64], list[str]], str]]
+_MOST_LABELS = 20  # a larger confusion matrix is no table to read
 
 
 def audit_file(plan: AuditPlan) -> Audit:
@@ -36,9 +57,7 @@ def audit_file(plan: AuditPlan) -> Audit:
     """
     plan = _completed(plan)
     data = load(plan)
-    if plan.ranked:
-        raise NotImplementedError
-    tables = _pairs(data) if plan.pairwise else _scores(data)
+    tables = rankings_tables(data) if plan.ranked else _pairs(data) if plan.pairwise else _scores(data)
     if plan.means:
         tables.append(_means_table(data))
     if not tables:
@@ -69,32 +88,91 @@ def _verdicts(folder: Path) -> Path:
 
 def _scores(data: Data) -> list[Table]:
     plan, how = data.plan, data.plan.resampling
-    if "score" not in data.numbers:
-        if not plan.gold:
-            return []
-        return _raters(data, scored(data, np.full(len(data), np.nan)))
-    given = scored(data, data.numbers["score"])
+    read = _distributions(data)
+    if "score" in data.numbers:
+        values = data.numbers["score"]
+    elif read is not None:
+        values = read.expected if plan.readout == "expected" else read.mode
+        if lost := int((~read.known).sum()):
+            data.notes.append(
+                f"{counted(lost, 'row')} without probability on any label: a failure, not the middle of the scale"
+            )
+    else:
+        return _raters(data, scored(data, np.full(len(data), np.nan))) if plan.gold else []
+    expected = plan.readout == "expected" and "score" not in data.numbers
+    given = scored(data, values, between=expected, absent="missing" if "score" in data.numbers else "off_scale")
     tables = [failure_table(given.statuses, how.level, data.words.get("marker"))]
+    slices = _slices(data)
     if plan.gold:
-        tables.append(agreement_table(given, how))
-        tables.append(beside_table(data, given, how))
-        if given.scale is not None and given.paired.any():
-            if len(given.scale.labels) <= 20:
-                tables.append(confusion_table(given))
-            if np.isin(given.gold[given.paired], np.asarray(given.scale.values)).all():
-                tables.append(class_table(given))
-        if "rival" in data.numbers:
-            tables.append(rival_table(Ref.of(plan.rival).name, data.numbers["rival"], given, how))
-        for words, name in _slices(data):
-            codes, names = words
+        tables += [agreement_table(given, how), beside_table(data, given, how)]
+        tables.extend(_labelled(data, given, expected))
+        for (codes, names), name in slices:
             tables.append(slice_table(codes, names, given, how, name))
         if "system" in data.words:
             tables.append(systems_table(data.words["system"], given, how))
+        if (few := few_labels_table(given, how.level)) is not None:
+            tables.append(few)
+        tables.extend(_readouts(data, given, read, slices))
+    if "earlier" in data.numbers:
+        tables.append(drift_table(data, given, how))
+    if "claims" in data.objects:
+        tables.append(feedback_table(data, given, how))
     tables.extend(_raters(data, given))
+    if len(given.raters) > 2:
+        tables.append(alt_test_table(given, plan.gold, plan.epsilon, how, nominal=False))
     return tables
 
 
-def _slices(data: Data) -> list[tuple[tuple[np.ndarray, list[str]], str]]:
+def _labelled(data: Data, given: Scored, expected: bool) -> Iterator[Table]:
+    """What needs scores on labels: confusion and classes, and a second judge."""
+    plan, chosen = data.plan, given.paired
+    if given.scale is not None and chosen.any() and not expected:
+        if len(given.scale.labels) <= _MOST_LABELS:
+            yield confusion_table(given)
+        if np.isin(given.gold[chosen], np.asarray(given.scale.values)).all():
+            yield class_table(given)
+    if "rival" in data.numbers:
+        yield rival_table(Ref.of(plan.rival).name, data.numbers["rival"], given, plan.resampling)
+
+
+def _distributions(data: Data) -> Distributions | None:
+    """Probabilities of the labels: from log-probability columns, or from the verdicts of a run."""
+    plan = data.plan
+    if plan.logprobs:
+        if plan.scale is None or len(plan.scale.labels) != len(plan.logprobs):
+            count = len(plan.logprobs)
+            raise UserError(
+                f"--logprobs names {count} columns: give a --scale with {count} labels, columns in its order"
+            )
+        columns = [data.numbers[f"logprob {i}"] for i in range(len(plan.logprobs))]
+        return from_logprobs(columns, plan.scale, plan.logprob_floor)
+    if plan.scale is not None and any(value is not None for value in data.objects.get("distribution", [])):
+        return from_objects(data.objects["distribution"], plan.scale)
+    return None
+
+
+def _readouts(data: Data, given: Scored, read: Distributions | None, slices: Slices) -> Iterator[Table]:
+    """Expected against mode, calibration, conformal width, abstaining."""
+    how, cluster = data.plan.resampling, given.cluster
+    parts = slices[0][0] if slices else None
+    if read is not None:
+        usable = read.known & ~np.isnan(given.score)  # a failed verdict stays failed, whatever its probabilities
+        read = dataclasses.replace(read, probabilities=np.where(usable[:, None], read.probabilities, np.nan))
+        yield readout_table(read, given.gold, how, cluster)
+        if (found := calibration_table(read, given.gold, how, cluster, parts[0] if parts else None)) is not None:
+            yield found
+        yield reliability_table(read, given.gold, how.level)
+        known = read.known & ~np.isnan(given.gold)
+        confidence = read.probabilities[known].max(1)
+        yield abstain_table(confidence, read.mode[known] == given.gold[known], how.level)
+    if given.scale is not None:
+        centre = read.expected if read is not None else given.score
+        found = conformal_table(Centres(centre, read, given.scale), given.gold, how, cluster, parts)
+        if found is not None:
+            yield found
+
+
+def _slices(data: Data) -> Slices:
     words = [data.words[f"by {i}"] for i in range(len(data.plan.by))]
     return [(group_codes(words), " x ".join(Ref.of(name).name for name in data.plan.by))] if words else []
 
@@ -103,22 +181,45 @@ def _raters(data: Data, given: Scored) -> list[Table]:
     if len(given.raters) < 2:
         return []
     plan, how = data.plan, data.plan.resampling
-    shared = True
     return [
-        raters_table(given.raters, how, nominal=plan.pairwise, cluster=given.cluster),
-        rater_pairs_table(given.raters, plan.gold, how, nominal=plan.pairwise, shared=shared),
+        raters_table(given.raters, how, nominal=False, cluster=given.cluster),
+        rater_pairs_table(given.raters, plan.gold, how, nominal=False, shared=True),
     ]
 
 
 def _pairs(data: Data) -> list[Table]:
-    raise NotImplementedError
+    plan, given = data.plan, paired(data)
+    level, tables = plan.resampling.level, []
+    if given.choice is not None:
+        tables.append(failure_table(given.statuses, level))
+    if given.swapped is not None:
+        second = failure_table(given.statuses_swapped, level)
+        tables.append(
+            dataclasses.replace(second, name="failures swapped", title=second.title + " in the swapped order")
+        )
+    if plan.gold and given.choice is not None:
+        tables += [pairwise.accuracy_table(given, plan.unscored), pairwise.class_table(given)]
+        tables += [pairwise.beside_table(data, given), pairwise.confusion_table(given)]
+    if given.choice is not None:
+        tables.append(pairwise.preference_table(given))
+    if given.choice is not None and given.swapped is not None:
+        tables.append(pairwise.orders_table(given))
+    if plan.rival and plan.gold and given.choice is not None:
+        tables.append(pairwise.rival_table(data, given))
+    if given.choice is not None and plan.gold:
+        for (codes, names), name in _slices(data):
+            tables.append(pairwise.slice_table(codes, names, given, name))
+    if plan.first and plan.second and given.choice is not None:
+        tables.extend(ranking_tables(data, given))
+    if len(given.raters) > 1:
+        how = plan.resampling
+        tables.append(raters_table(given.raters, how, nominal=True, cluster=given.cluster))
+        tables.append(rater_pairs_table(given.raters, plan.gold, how, nominal=True, shared=True))
+    return tables
 
 
 def _means_table(data: Data) -> Table:
     """Means of any numeric columns, per slice where there are slices."""
-    from dikast.audit.measures import Estimate
-    from dikast.audit.intervals import bootstrap, weighted_mean
-
     how = data.plan.resampling
     groups = _slices(data)
     codes, names = groups[0][0] if groups else (np.zeros(len(data), np.int64), ["all"])
@@ -126,8 +227,6 @@ def _means_table(data: Data) -> Table:
     for (i, column), (code, name) in itertools.product(enumerate(data.plan.means), enumerate(names)):
         values = data.numbers[f"mean {i}"][codes == code]
         known = values[~np.isnan(values)]
-        draws = bootstrap(weighted_mean(known), len(known), how) if len(known) > 1 else np.array([np.nan])
-        value = float(known.mean()) if len(known) else float("nan")
-        found = Estimate(value, len(known), *how.interval(draws), how.level, "bootstrap", len(values) - len(known))
+        found = mean_estimate(known, how.level, dropped=len(values) - len(known))
         rows.append([f"{name}: {column}" if groups else column, len(known), found])
     return table("means", "Means", ("column", "n", "mean"), rows)

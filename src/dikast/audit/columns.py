@@ -174,7 +174,9 @@ def _getter(name: str) -> Callable[[dict[str, Any]], Any]:
                 if rest in value:
                     return value[rest]
                 value = value.get(step, _ABSENT)
-            elif isinstance(value, list | tuple) and step.lstrip("-").isdigit() and -len(value) <= int(step) < len(value):
+            elif (
+                isinstance(value, list | tuple) and step.lstrip("-").isdigit() and -len(value) <= int(step) < len(value)
+            ):
                 value = value[int(step)]
             else:
                 return _ABSENT
@@ -269,5 +271,3 @@ class _ObjectColumn:
         else:
             self.seen = True
         self.values.append(value)
-
-

@@ -52,7 +52,9 @@ def raters_table(raters: Floats, how: Resampling, *, nominal: bool, cluster: Cod
         rows.append([f"alpha ({level})", Estimate(found.value, rated, found.low, found.high, how.level, found.method)])
     if complete.shape[1] and not nominal:
         rows.append(["icc_2_1", _drawn(complete, icc_2_1, how, cluster if present.all() else None)])
-    return table("raters", f"{len(raters)} raters, {rated:,} items with two or more ratings", ("statistic", "value"), rows)
+    return table(
+        "raters", f"{len(raters)} raters, {rated:,} items with two or more ratings", ("statistic", "value"), rows
+    )
 
 
 def _drawn(ratings: Floats, statistic: object, how: Resampling, cluster: Codes | None) -> Estimate:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dikast.audit.columns import Frame, Wanted, Words, duplicates, keys_of, match, read_frame
 from dikast.audit.plan import AuditPlan
+from dikast.audit.report import counted
 from dikast.audit.rows import Rows, RunRows, gold_by_item, open_rows
 from dikast.core.errors import UserError
 from dikast.core.scale import Scale
@@ -149,11 +150,17 @@ def _read_all(plan: AuditPlan, rows: Rows, refs: _Refs, keys: tuple[str, ...]) -
         found = match(frame, data.keys, other, keys_of(other, other_keys))
         missing = int((found.index < 0).sum())
         if missing == len(frame):
-            raise UserError(f"{path}: no row of it belongs to a row of {plan.file}: are the --id columns the right ones?")
+            raise UserError(
+                f"{path}: no row of it belongs to a row of {plan.file}: are the --id columns the right ones?"
+            )
         if missing:
-            data.notes.append(f"{missing:,} rows have no partner in {Path(path).name} (by {', '.join(keys)})")
+            data.notes.append(
+                f"{counted(missing, 'row')} without a partner in {Path(path).name} (by {', '.join(keys)})"
+            )
         if found.unused:
-            data.notes.append(f"{found.unused:,} rows of {Path(path).name} belong to no row of {plan.file.name}")
+            data.notes.append(
+                f"{counted(found.unused, 'row')} of {Path(path).name} that belong to no row of {plan.file.name}"
+            )
         _take(data, refs, other, file, found.index)
     return data
 
@@ -229,9 +236,9 @@ def _say_unmatched_items(data: Data, gold: dict[str, dict[str, Any]]) -> None:
     judged = set(data.words["item"].names)
     known = set().union(*gold.values())
     if without := len(judged - known):
-        data.notes.append(f"{without:,} judged items have no gold")
+        data.notes.append(f"{counted(without, 'judged item')} without gold")
     if unused := len(known - judged):
-        data.notes.append(f"{unused:,} items with gold were not judged")
+        data.notes.append(f"{counted(unused, 'item')} with gold that were not judged")
 
 
 def _filtered(data: Data, plan: AuditPlan) -> Data:

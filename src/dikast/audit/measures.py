@@ -28,6 +28,8 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 FEW = 10  # pairs; below, figures are given but called what they are
 _MOST_CELLS = 2500  # above, scores are treated as continuous
+_FEW_VALUES = 50
+_MANY = 20_000  # rows; above, intervals of continuous scores are drawn from bins
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,7 @@ def measure(
     if discrete and n > 1:
         draws = bootstrap_tables(cells, {name: MEASURES[name].table for name in names}, how, cluster)
         intervals = {name: how.interval(each) for name, each in draws.items()}
+    coarse = _coarse_deviations(score, gold, names, how, cluster) if not discrete and n > _MANY else None
     found: dict[str, Estimate] = {}
     for name in names:
         each, label = MEASURES[name], method
@@ -114,12 +117,43 @@ def measure(
             value = float(each.table(cells.table, cells.x, cells.y))
         else:
             value = each.value(score, gold)
-            intervals[name], label = _continuous(name, score, gold, how, cluster, method)
+            if coarse is not None:
+                intervals[name], label = how.interval(coarse[name] + value), method + ", scores binned"
+            else:
+                intervals[name], label = _continuous(name, score, gold, how, cluster, method)
         interval = intervals.get(name, Interval(math.nan, math.nan))
         if math.isnan(value):
             found[name] = Estimate(value, n, level=how.level, note=_why(score, gold))
         else:
             found[name] = Estimate(value, n, *interval, how.level, label, note=note)
+    return found
+
+
+def _coarse_deviations(
+    score: Floats, gold: Floats, names: Sequence[str], how: Resampling, cluster: Codes | None
+) -> dict[str, Floats]:
+    """Draws less value of each statistic on scores put into bins: how much it varies, at a cost free of n."""
+    cells = Cells.of(*_binned(score, gold))
+    draws = bootstrap_tables(cells, {name: MEASURES[name].table for name in names}, how, cluster)
+    return {name: draws[name] - float(MEASURES[name].table(cells.table, cells.x, cells.y)) for name in names}
+
+
+def _binned(*columns: Floats) -> list[Floats]:
+    """Columns with few values as they are, the others in bins, so that any two make a table of at most _MOST_CELLS."""
+    few = [len(np.unique(each)) for each in columns]
+    discrete = max([count for count in few if count <= _FEW_VALUES], default=0)
+    bins = (
+        _MOST_CELLS // discrete
+        if sum(count > _FEW_VALUES for count in few) == 1 and discrete
+        else math.isqrt(_MOST_CELLS)
+    )
+    found = []
+    for column, count in zip(columns, few, strict=True):
+        if count <= _FEW_VALUES:
+            found.append(column)
+            continue
+        width = float(np.ptp(column)) / bins
+        found.append(column.min() + width * (np.minimum((column - column.min()) // width, bins - 1) + 0.5))
     return found
 
 
@@ -132,7 +166,9 @@ def _continuous(
     if maker is not None:
         return how.interval(bootstrap(maker(score, gold), len(score), how, cluster=cluster)), method
     if name == "kendall_tau_b":
-        return tau_interval(score, gold, how.level, cluster), "linearised" + (" by cluster" if cluster is not None else "")
+        return tau_interval(score, gold, how.level, cluster), "linearised" + (
+            " by cluster" if cluster is not None else ""
+        )
     return Interval(math.nan, math.nan), ""
 
 
@@ -147,7 +183,11 @@ def _why(score: Floats, gold: Floats) -> str:
 
 
 def mean_over_pairs(
-    columns: Floats, pairs: Sequence[tuple[int, int]], names: Sequence[str], how: Resampling, cluster: Codes | None = None
+    columns: Floats,
+    pairs: Sequence[tuple[int, int]],
+    names: Sequence[str],
+    how: Resampling,
+    cluster: Codes | None = None,
 ) -> dict[str, Estimate]:
     """The mean of each statistic over several pairs of columns (C, n) of the same items, drawn jointly.
 
@@ -186,13 +226,15 @@ def _joint(
     """Draws of the signed sum over pairs: one set of weights on the distinct rows serves every pair."""
     if columns.shape[1] < 4:
         return {}
+    if columns.shape[1] > _MANY:
+        columns = np.vstack(_binned(*columns))
     counts: Codes | tuple[int, ...] = ()
     if cluster is None:
         distinct, counts = merged(*columns)
         columns = np.vstack(distinct)
     n = columns.shape[1]
     cells = [Cells.of(columns[i], columns[j]) for i, j in pairs]
-    if max(each.size for each in cells) > _MOST_CELLS or n * how.draws > 2e9:
+    if max(each.size for each in cells) > _MOST_CELLS:
         return _joint_rows(columns, pairs, signs, names, how, cluster, counts)
     found: dict[str, list[Floats]] = {name: [] for name in names}
     onehot = []

@@ -74,6 +74,7 @@ class AuditPlan:
     second: str = ""
     unscored: Unscored = "drop"
     strong: float = 1.0
+    strong_as: Literal["weight", "copies"] = "weight"
     anchor: str = ""
     covariates: tuple[str, ...] = ()
     epsilon: float = 0.2

@@ -10,7 +10,9 @@ Floats = NDArray[np.float64]
 Level = Literal["nominal", "ordinal", "interval"]
 
 
-def cohen_kappa(first: ArrayLike, second: ArrayLike, *, weights: Literal["none", "linear", "quadratic"] = "none") -> float:
+def cohen_kappa(
+    first: ArrayLike, second: ArrayLike, *, weights: Literal["none", "linear", "quadratic"] = "none"
+) -> float:
     """Agreement of two raters beyond chance, at most 1; NaN if chance alone explains everything.
 
     first, second: arrays (n,) of ratings of the same items. With weights, the values must be numbers: a disagreement

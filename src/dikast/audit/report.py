@@ -82,6 +82,8 @@ def shown(cell: Cell, digits: int = 4, *, compact: bool = False) -> str:
     if cell is None:
         return ""
     if isinstance(cell, Estimate):
+        if all(each.is_integer() for each in (cell.value, cell.low, cell.high)) and cell.value >= 1:
+            return f"{cell:.0f}"  # a rank
         if compact and math.isfinite(cell.half_width):
             return f"{cell.value:.{digits}f} ±{cell.half_width:.{digits - 1}f}"
         return format(cell, f".{digits}f")
@@ -90,6 +92,11 @@ def shown(cell: Cell, digits: int = 4, *, compact: bool = False) -> str:
             return "undefined"
         return f"{cell:,.0f}" if cell.is_integer() and abs(cell) >= 1000 else f"{cell:.{digits}f}"
     return str(cell)
+
+
+def counted(n: int, noun: str) -> str:
+    """`1 row`, `2,000 rows`."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def table(name: str, title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]], *notes: str) -> Table:

@@ -109,7 +109,9 @@ def gold_by_item(path: str | Path, columns: Sequence[str], key: str = "") -> dic
     for record, line in Rows(str(path)):
         name = next((each for each in (key, "item", "id") if each and each in record), None)
         if name is None:
-            raise DataError("no column names the item: call it 'id' or 'item', or name it with --id", path=str(path), line=line)
+            raise DataError(
+                "no column names the item: call it 'id' or 'item', or name it with --id", path=str(path), line=line
+            )
         item = str(record[name])
         if item in place:
             message = f"the item {item!r} stands here again (first on line {place[item]}): keep one"

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from dikast.audit.columns import Words
 from dikast.audit.intervals import clusters_of
 from dikast.audit.load import Data, gold_on_scale, on_scale
+from dikast.audit.report import counted
 from dikast.core.errors import UserError
 from dikast.core.scale import Scale
 
@@ -46,8 +47,11 @@ class Scored:
         return None if self.cluster is None else clusters_of(self.cluster[chosen])
 
 
-def scored(data: Data, score: Floats) -> Scored:
-    """Tell scores from failures: a status that is not ok, no value, or a value that is not on the scale."""
+def scored(data: Data, score: Floats, *, between: bool = False, absent: str = "missing") -> Scored:
+    """Tell scores from failures: a status that is not ok, no value, or a value that is not on the scale.
+
+    `between` allows values between labels, as expected scores have; `absent` names rows without a value.
+    """
     plan = data.plan
     status = data.words.get("status")
     failed_before = np.zeros(len(data), bool)
@@ -56,10 +60,11 @@ def scored(data: Data, score: Floats) -> Scored:
         failed_before = _failures(status)
         for code, count in zip(*np.unique(status.codes[failed_before], return_counts=True), strict=True):
             statuses[status.names[code]] = int(count)
-    valid = on_scale(score, plan.scale) & ~failed_before
+    usable = gold_on_scale if between else on_scale
+    valid = usable(score, plan.scale) & ~failed_before
     missing = np.isnan(score) & ~failed_before
     if missing.any():
-        statuses["missing"] = statuses.get("missing", 0) + int(missing.sum())
+        statuses[absent] = statuses.get(absent, 0) + int(missing.sum())
     off = ~valid & ~failed_before & ~missing
     if off.any():
         statuses["off_scale"] = statuses.get("off_scale", 0) + int(off.sum())
@@ -67,9 +72,9 @@ def scored(data: Data, score: Floats) -> Scored:
     for i, name in enumerate(plan.gold):
         usable = gold_on_scale(raters[i], plan.scale)
         if lost := int((~usable & ~np.isnan(raters[i])).sum()):
-            data.notes.append(f"{lost:,} values of {name!r} lie beyond the scale {plan.scale} and were not used")
-        if absent := int(np.isnan(raters[i]).sum()):
-            data.notes.append(f"{absent:,} rows have no {name!r}")
+            data.notes.append(f"{counted(lost, 'value')} of {name!r} beyond the scale {plan.scale}, not used")
+        if empty := int(np.isnan(raters[i]).sum()):
+            data.notes.append(f"{counted(empty, 'row')} without {name!r}")
         raters[i, ~usable] = np.nan
     gold = consensus(raters, plan.gold_rule or "mean") if len(raters) else np.full(len(data), np.nan)
     cluster = data.words["cluster"].codes if "cluster" in data.words else None
@@ -86,7 +91,9 @@ def consensus(raters: Floats, rule: str) -> Floats:
     present = ~np.isnan(raters)
     count = present.sum(0)
     if rule == "mean":
-        return np.divide(np.where(present, raters, 0).sum(0), count, out=np.full(raters.shape[1], np.nan), where=count > 0)
+        return np.divide(
+            np.where(present, raters, 0).sum(0), count, out=np.full(raters.shape[1], np.nan), where=count > 0
+        )
     if rule == "median":
         out = np.full(raters.shape[1], np.nan)
         out[count > 0] = np.nanmedian(raters[:, count > 0], axis=0)

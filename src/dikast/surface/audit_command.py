@@ -12,15 +12,20 @@ if TYPE_CHECKING:
     from dikast.audit.report import Audit
 
 _COLUMN = "COLUMN[@FILE]"
-_WIDEST = 1000  # tables are never cut; a terminal may wrap them
 _MOST_INTERVALS = 3  # with more in a row, intervals are told as ±half
 _FLOOR = -11.512925464970229  # ln 1e-5
 
-File = Annotated[Path, typer.Argument(help="A run folder, or CSV, TSV, JSONL, JSON (also .gz) or Parquet: whoever judged.")]
-Score = Annotated[str, typer.Option("--score", metavar=_COLUMN, help="The judge's verdicts. Run folders: score, or expected.")]
+File = Annotated[
+    Path, typer.Argument(help="A run folder, or CSV, TSV, JSONL, JSON (also .gz) or Parquet: whoever judged.")
+]
+Score = Annotated[
+    str, typer.Option("--score", metavar=_COLUMN, help="The judge's verdicts. Run folders: score, or expected.")
+]
 Gold = Annotated[list[str], typer.Option("--gold", metavar=_COLUMN, help="What people said; once for each rater.")]
 GoldFile = Annotated[Path | None, typer.Option("--gold-file", help="Where the --gold columns stand, matched by --id.")]
-Key = Annotated[str, typer.Option("--id", metavar="COLUMN[,COLUMN...]", help="What identifies a row; 'line' is its position.")]
+Key = Annotated[
+    str, typer.Option("--id", metavar="COLUMN[,COLUMN...]", help="What identifies a row; 'line' is its position.")
+]
 ScaleText = Annotated[str, typer.Option("--scale", help="Such as 1-5 or pass/fail. Scores off the scale are failures.")]
 By = Annotated[list[str], typer.Option("--by", metavar=_COLUMN, help="Slices; several are crossed.")]
 Cluster = Annotated[str, typer.Option("--cluster", metavar=_COLUMN, help="Rows that share this are drawn together.")]
@@ -28,28 +33,55 @@ System = Annotated[str, typer.Option("--system", metavar=_COLUMN, help="What was
 Where = Annotated[list[str], typer.Option("--where", metavar="COLUMN=VALUE", help="Only these rows.")]
 StatusColumn = Annotated[str, typer.Option("--status", metavar=_COLUMN, help="Says 'ok' or why there is no verdict.")]
 Failed = Annotated[list[str], typer.Option("--failed", metavar="TEXT", help="Text that stands where a verdict failed.")]
-GoldRule = Annotated[str, typer.Option("--gold-rule", help="One label of several raters: mean, median, majority, first.")]
+GoldRule = Annotated[
+    str, typer.Option("--gold-rule", help="One label of several raters: mean, median, majority, first.")
+]
 Rival = Annotated[str, typer.Option("--rival", metavar=_COLUMN, help="A second judge of the same items.")]
 Retest = Annotated[str, typer.Option("--retest", metavar=_COLUMN, help="The same judge, asked again.")]
-Earlier = Annotated[str, typer.Option("--earlier", metavar=_COLUMN, help="The same judge on the same items, earlier: drift.")]
-Length = Annotated[str, typer.Option("--length", metavar=_COLUMN, help="Length of the response: the length-only judge.")]
+Earlier = Annotated[
+    str, typer.Option("--earlier", metavar=_COLUMN, help="The same judge on the same items, earlier: drift.")
+]
+Length = Annotated[
+    str, typer.Option("--length", metavar=_COLUMN, help="Length of the response: the length-only judge.")
+]
 Means = Annotated[list[str], typer.Option("--mean", metavar=_COLUMN, help="Also the mean of this column.")]
-LogProbs = Annotated[str, typer.Option("--logprobs", metavar="COLUMN,...", help="Log-probabilities of the scale's labels, in order.")]
-Floor = Annotated[float, typer.Option("--logprob-floor", help="Log-probabilities at or below this mean 'not among the top k'.")]
-Readout = Annotated[str, typer.Option("--readout", help="With --logprobs and no --score: judge by mode or by expected.")]
+LogProbs = Annotated[
+    str, typer.Option("--logprobs", metavar="COLUMN,...", help="Log-probabilities of the scale's labels, in order.")
+]
+Floor = Annotated[
+    float, typer.Option("--logprob-floor", help="Log-probabilities at or below this mean 'not among the top k'.")
+]
+Readout = Annotated[
+    str, typer.Option("--readout", help="With --logprobs and no --score: judge by mode or by expected.")
+]
 Pairwise = Annotated[bool, typer.Option("--pairwise", help="Verdicts are choices between two responses.")]
-PairLabelsText = Annotated[str, typer.Option("--pair-labels", metavar="FIRST,SECOND[,TIE]", help="How choices are spelt.")]
-Swapped = Annotated[str, typer.Option("--swapped", metavar=_COLUMN, help="The choice when the pair was shown in the other order.")]
-SwappedAs = Annotated[str, typer.Option("--swapped-as", help="--swapped names responses, or slots (first shown, second shown).")]
-First = Annotated[str, typer.Option("--first", metavar="COLUMN|=NAME", help="Who the first response is by: ranks players.")]
+PairLabelsText = Annotated[
+    str, typer.Option("--pair-labels", metavar="FIRST,SECOND[,TIE]", help="How choices are spelt.")
+]
+Swapped = Annotated[
+    str, typer.Option("--swapped", metavar=_COLUMN, help="The choice when the pair was shown in the other order.")
+]
+SwappedAs = Annotated[
+    str, typer.Option("--swapped-as", help="--swapped names responses, or slots (first shown, second shown).")
+]
+First = Annotated[
+    str, typer.Option("--first", metavar="COLUMN|=NAME", help="Who the first response is by: ranks players.")
+]
 Second = Annotated[str, typer.Option("--second", metavar="COLUMN|=NAME", help="Who the second response is by.")]
 Unscored = Annotated[str, typer.Option("--unscored", help="Pairs without a verdict: drop, tie or wrong.")]
 Strong = Annotated[float, typer.Option("--strong", help="Weight of a strong verdict (A>>B) in the ranking.")]
+StrongAs = Annotated[
+    str, typer.Option("--strong-as", help="For intervals: one game of that weight, or copies drawn one by one.")
+]
 Anchor = Annotated[str, typer.Option("--anchor", metavar="NAME", help="The player the ranking is told against.")]
-Covariates = Annotated[list[str], typer.Option("--covariate", metavar=_COLUMN, help="Second less first: held equal in the ranking.")]
+Covariates = Annotated[
+    list[str], typer.Option("--covariate", metavar=_COLUMN, help="Second less first: held equal in the ranking.")
+]
 Ranked = Annotated[bool, typer.Option("--ranked", help="Verdicts and gold are rankings: lists, best first, or B>A=C.")]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="What a human costs more than the judge, in the alt-test.")]
-ClaimsColumn = Annotated[str, typer.Option("--claims", metavar=_COLUMN, help="The judge's claims: a list of {text, verdict}.")]
+ClaimsColumn = Annotated[
+    str, typer.Option("--claims", metavar=_COLUMN, help="The judge's claims: a list of {text, verdict}.")
+]
 GoldClaims = Annotated[str, typer.Option("--gold-claims", metavar=_COLUMN, help="The true claims, in the same form.")]
 Draws = Annotated[int, typer.Option("--draws", help="Bootstrap draws.")]
 Level = Annotated[float, typer.Option("--level", help="The level of intervals.")]
@@ -87,6 +119,7 @@ def audit(
     second: Second = "",
     unscored: Unscored = "drop",
     strong: Strong = 1.0,
+    strong_as: StrongAs = "weight",
     anchor: Anchor = "",
     covariate: Covariates = [],  # noqa: B006
     ranked: Ranked = False,
@@ -135,6 +168,7 @@ def audit(
         second=second,
         unscored=_one_of("--unscored", unscored, ("drop", "tie", "wrong")),
         strong=strong,
+        strong_as=_one_of("--strong-as", strong_as, ("weight", "copies")),
         anchor=anchor,
         covariates=tuple(covariate),
         ranked=ranked,
@@ -153,29 +187,24 @@ def audit(
 
 
 def show(found: "Audit") -> None:
-    """Print an audit as tables on stdout."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
+    """Print an audit on stdout. Tables are never cut; a narrow terminal wraps them."""
     from dikast.audit.estimate import Estimate
     from dikast.audit.report import shown
 
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(f"{found.source}: {found.rows:,} rows", markup=False)
+    typer.echo(f"{found.source}: {found.rows:,} rows")
     for note in found.notes:
-        console.print(f"  ! {note}", markup=False)
+        typer.echo(f"  ! {note}")
     for each in found:
-        console.print(f"\n{each.title}", style="bold", markup=False)
-        wide = sum(isinstance(cell, Estimate) for cell in each.rows[0]) > _MOST_INTERVALS if each.rows else False
-        grid = Table(box=None, pad_edge=False, header_style="dim")
-        for i, column in enumerate(each.columns):
-            grid.add_column(Text(column), justify="left" if i == 0 else "right", no_wrap=True)
-        for row in each.rows:
-            grid.add_row(*(Text(shown(cell, compact=wide)) for cell in row))
-        console.print(grid, width=_WIDEST, no_wrap=True, crop=False)
+        many = bool(each.rows) and sum(isinstance(cell, Estimate) for cell in each.rows[0]) > _MOST_INTERVALS
+        cells = [list(each.columns), *([shown(cell, compact=many) for cell in row] for row in each.rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        typer.echo("\n" + typer.style(each.title, bold=True))
+        for i, row in enumerate(cells):
+            name, *rest = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+            line = "  ".join([name.strip().ljust(widths[0]), *rest]).rstrip()
+            typer.echo("  " + (typer.style(line, dim=True) if i == 0 else line))
         for note in each.notes:
-            console.print(f"  {note}", markup=False)
+            typer.echo(f"  * {note}")
 
 
 def _one_of(option: str, value: str, known: tuple[str, ...]) -> Any:
