@@ -53,13 +53,20 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One exchange with the model: how it was asked, what came back, what was made of it."""
+    """One exchange with the model: how it was asked, everything that came back, what was made of it.
+
+    `label_logprobs` are natural logarithms of absolute probabilities, by the string read after the marker; None when
+    nothing was read. From attempts alone every verdict can be derived again.
+    """
 
     how: Literal["ask", "continue", "constrain"]
     raw: str
     status: Status
     reason: str = ""
     finish: str = ""
+    refusal: str = ""
+    label_logprobs: Mapping[str, float] | None = field(default=None, hash=False)
+    marker: Marker | None = None
     usage: Usage = field(default_factory=Usage)
 
 
