@@ -13,7 +13,8 @@ from dikast.surface.show import show_plan, show_summary
 
 if TYPE_CHECKING:
     from dikast.judging.judge import Judge
-    from dikast.judging.run import Source, Watcher
+    from dikast.judging.plan import Source
+    from dikast.judging.run import Watcher
 
 Items = Annotated[str, typer.Argument(help="JSONL(.gz), CSV, TSV or Parquet; - reads JSONL from standard input.")]
 JudgeSpecs = Annotated[
@@ -204,7 +205,7 @@ def _judges(ask: _Ask, formats: dict[str, str]) -> "list[Judge]":
 
 
 def _source(ask: _Ask) -> "Source":
-    from dikast.judging.run import Source
+    from dikast.judging.plan import Source
 
     columns: dict[str, str] = {}
     for each in ask.map or []:
