@@ -117,6 +117,20 @@ def _builtin(name: str) -> Rubric | Sheet:
     return _read(parse_located(text, f"{name}.yaml"))
 
 
+def with_scale(rubric: Rubric | Sheet, text: str) -> Rubric | Sheet:
+    """The rubric on another scale, such as `1-10`. DataError when it describes a level that is not on that scale."""
+    if isinstance(rubric, Sheet):
+        return Sheet(rubric.name, tuple(_on(each, text) for each in rubric))
+    return _on(rubric, text)
+
+
+def _on(rubric: Rubric, text: str) -> Rubric:
+    spelt = {**rubric.to_dict(), "scale": text}
+    loaded = _read(Located(spelt, f"rubric {rubric.name!r} on the scale {text}"))
+    assert isinstance(loaded, Rubric)
+    return loaded
+
+
 def builtin_rubrics() -> list[str]:
     """The names of the rubrics that ship with Dikast."""
     return list(_builtin_names())

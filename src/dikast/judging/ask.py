@@ -71,7 +71,7 @@ def answer(tasks: Iterator[Task], engine: Engine, format: Format, settings: Sett
                 left = False
                 return
             try:
-                request = _request(task, format, settings)
+                request = first_request(task, format, settings)
             except DataError as error:
                 ready.append(_none(task, Status.BAD_ITEM, str(error)))
                 continue
@@ -96,7 +96,7 @@ def answer(tasks: Iterator[Task], engine: Engine, format: Format, settings: Sett
         waiting.clear()
 
 
-def _request(task: Task, format: Format, settings: Settings) -> Request:
+def first_request(task: Task, format: Format, settings: Settings) -> Request:
     """The first request about a task. DataError when the item cannot be asked about."""
     for image in task.images:
         try:
@@ -223,11 +223,13 @@ def _read(opened: _Open, completion: Completion, format: Format, settings: Setti
         why = f"only {mass:.3f} of the probability fell on the labels (at least {settings.min_mass:g} is asked for)"
         return _Found(Status.OFF_SCALE, None, completion.text, why, (), completion.marker, distribution)
     mode = distribution.mode
-    reply = opened.request.prefill + completion.text
-    if completion.marker == "forced" or format.marker not in reply:
-        reply = f"{reply}\n{format.marker}" if reply else format.marker
-    parsed = format.parse(reply.rstrip() + spelt[mode], opened.task.rubric)
-    feedback = parsed.feedback if parsed.label == mode else completion.text
+    reply = (opened.request.prefill + completion.text).rstrip()
+    if completion.marker == "forced":
+        reply = f"{reply}\n{format.marker}".lstrip()
+    if reply.endswith(format.marker):  # the engine stopped where the label stands
+        reply += spelt[mode]
+    parsed = format.parse(reply, opened.task.rubric)
+    feedback = completion.text.strip() if parsed.label is None else parsed.feedback
     return _Found(Status.OK, mode, feedback, "", parsed.claims, completion.marker, distribution)
 
 
@@ -299,4 +301,6 @@ def _none(
         attempts += (_attempt(opened.how, completion, status, reason),)
     usage = sum((each.usage for each in attempts), Usage())
     raw = attempts[-1].raw if attempts else ""
-    return Verdict(task.key, task.question, status, reason=reason, raw=raw, attempts=attempts, usage=usage, hashes=task.hashes)
+    return Verdict(
+        task.key, task.question, status, reason=reason, raw=raw, attempts=attempts, usage=usage, hashes=task.hashes
+    )

@@ -21,7 +21,10 @@ from dikast.prompts.format import Format, load_format
 
 @dataclass(frozen=True, slots=True)
 class SheetVerdict:
-    """The verdicts of every criterion of a sheet on one response. `total` is 0 (worst) to 1 (best), None if any failed."""
+    """The verdicts of every criterion of a sheet on one response.
+
+    `total` is 0 (worst) to 1 (best), None if any criterion failed.
+    """
 
     item: str
     verdicts: tuple[Verdict, ...]
@@ -64,7 +67,7 @@ class Judge:
             raise UserError(f"min_mass is a probability from 0 to 1, got {min_mass}")
 
     def grade(self, item: Item | Mapping[str, Any] | None = None, **fields: Any) -> Verdict:
-        """Judge the one response of an item, given as an Item, a dict, or keywords (`instruction=`, `response=`, ...)."""
+        """Judge the one response of an item: an Item, a dict, or keywords (`instruction=`, `response=`, ...)."""
         one = _item(item, fields)
         if isinstance(self._rubric(one), Sheet):
             raise UserError("this rubric is a sheet of several criteria: use grade_sheet")
@@ -103,11 +106,15 @@ class Judge:
                 yield combine_samples(sorted(group, key=lambda v: v.question.sample), scale)
                 del gathered[(question.item, question.criterion, question.responses)]
 
-    def compare(self, item: Item | Mapping[str, Any] | None = None, *, both_orders: bool = True, **fields: Any) -> Preference:
+    def compare(
+        self, item: Item | Mapping[str, Any] | None = None, *, both_orders: bool = True, **fields: Any
+    ) -> Preference:
         """Compare the two responses of an item, each shown first once; disagreeing orders are a tie that says so."""
         one = _item(item, fields)
         if len(one.responses) != 2:
-            raise UserError(f"item {one.id!r} has {len(one.responses)} responses: compare takes two, compare_many any number")
+            raise UserError(
+                f"item {one.id!r} has {len(one.responses)} responses: compare takes two, compare_many any number"
+            )
         return next(iter(self.compare_many([one], both_orders=both_orders)))
 
     def compare_many(
@@ -155,7 +162,9 @@ class Judge:
     def _rubric(self, item: Item) -> Rubric | Sheet:
         rubric = item.rubric or self.rubric
         if rubric is None:
-            raise UserError(f"{item.origin or item.id}: no rubric: give the judge one (--rubric), or the item a 'rubric'")
+            raise UserError(
+                f"{item.origin or item.id}: no rubric: give the judge one (--rubric), or the item a 'rubric'"
+            )
         return rubric
 
 

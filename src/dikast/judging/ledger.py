@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 VERDICTS = "verdicts.jsonl"
 KEYS = "keys.txt"
 _KEY_AT = slice(8, 40)  # a line starts with {"key":" and 32 hexadecimal digits
-_RETRY = (Status.ENGINE_ERROR, Status.BAD_ITEM)  # no answer was given, so running again asks again
+_RETRY = (Status.ENGINE_ERROR,)  # no answer was given, so running again asks again
 _CHUNK = 1 << 16
 
 
@@ -43,13 +43,17 @@ class Ledger:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._file)
-            raise RunError(f"{folder}: another process is writing to this run; wait for it or choose another --out") from error
+            raise RunError(
+                f"{folder}: another process is writing to this run; wait for it or choose another --out"
+            ) from error
         self._end = self._repair()
 
     def __enter__(self) -> "Ledger":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:

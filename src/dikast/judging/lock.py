@@ -28,7 +28,7 @@ def write_lock(out: Path, judge: Judge, format: Format, items: str) -> None:
     value: dict[str, Any] = {
         "judge": judge.hash,
         "identity": judge.identity,
-        "format": {"name": format.name, "hash": format.hash, "source": format.source},
+        "format": format.to_dict(),
         "rubric": spelt,
         "samples": judge.samples,
         "items": items,
@@ -39,7 +39,7 @@ def write_lock(out: Path, judge: Judge, format: Format, items: str) -> None:
             **judge.engine.versions(),
         },
     }
-    value["hash"] = fingerprint({key: value[key] for key in ("judge", "format", "rubric", "samples")})
+    value["hash"] = fingerprint({key: value[key] for key in ("judge", "format", "rubric")})
     path = out / LOCK
     old = read_lock(out)
     if old is not None and old.get("hash") != value["hash"]:

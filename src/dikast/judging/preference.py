@@ -38,7 +38,9 @@ def from_orders(verdicts: Sequence[Verdict]) -> Preference:
     return Preference(
         choice="tie" if consistent is False else labels[0],
         status=Status.OK,
-        reason=f"the orders disagree: {labels[0]} with a first, {labels[1]} with b first" if consistent is False else "",
+        reason=f"the orders disagree: {labels[0]} with a first, {labels[1]} with b first"
+        if consistent is False
+        else "",
         logit_a=preference,
         position_bias=bias,
         consistent=consistent,
@@ -70,7 +72,8 @@ def from_scores(a: Sequence[Verdict], b: Sequence[Verdict], scale: Scale, *, equ
 
 
 def _better(a: Verdict, b: Verdict, scale: Scale, equal: EqualRule) -> Choice:
-    assert a.score is not None and b.score is not None
+    assert a.score is not None
+    assert b.score is not None
     one, other = scale.goodness(a.score), scale.goodness(b.score)
     if one == other and equal == "expected" and a.expected is not None and b.expected is not None:
         one, other = scale.goodness(a.expected), scale.goodness(b.expected)

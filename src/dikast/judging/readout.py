@@ -47,7 +47,7 @@ class Distribution:
 
 
 def logit(distribution: Mapping[str, float], first: str, second: str) -> float:
-    """ln p(first) - ln p(second), in nats; a tie label takes no part."""
+    """Ln p(first) - ln p(second), in nats; a tie label takes no part."""
     return math.log(max(distribution[first], _FLOOR)) - math.log(max(distribution[second], _FLOOR))
 
 

@@ -17,7 +17,7 @@ from dikast.judging.ledger import KEYS, VERDICTS, Ledger, current_verdicts, writ
 from dikast.judging.lock import LOCK, read_lock
 from dikast.judging.run import write_preferences
 from dikast.judging.summary import Tally
-from dikast.prompts.format import Format, load_format
+from dikast.prompts.format import Format, format_from, load_format
 
 _COMPARED = ("status", "label", "score", "distribution", "mass", "marker", "expected", "feedback", "claims")
 
@@ -99,7 +99,7 @@ def _write(run: Path, out: Path, verdicts: Iterator[Verdict], lock: dict[str, An
 
 def _own_format(lock: dict[str, Any], run: Path) -> Format:
     spelt = lock["format"]
-    format = Format.from_source(spelt["source"], name=spelt["name"])
+    format = format_from(spelt, path=str(run / LOCK))
     if format.hash != spelt["hash"]:
         raise UserError(
             f"{run}: its format {spelt['name']!r} was read by another version of the parser;"

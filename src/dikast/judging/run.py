@@ -21,9 +21,10 @@ import orjson
 from dikast.core.canonical import canonical_json
 from dikast.core.errors import DataError, RunError, UserError
 from dikast.core.item import Item
-from dikast.core.records import read_items
+from dikast.core.records import scan_items
 from dikast.core.rubric import Sheet
 from dikast.core.verdict import Preference, Status, Verdict
+from dikast.judging.ask import first_request
 from dikast.judging.judge import Judge, join_orders, resample_rounds
 from dikast.judging.ledger import KEYS, VERDICTS, Ledger, current_records, current_verdicts, is_in, write_whole
 from dikast.judging.lock import write_lock
@@ -32,6 +33,7 @@ from dikast.judging.summary import Tally, preference_summary
 from dikast.judging.task import Shape, Task
 
 _CHUNK = 1024
+_TOKEN = 4  # characters, the usual rule of thumb for English
 _MOST_ERRORS = 20
 
 
@@ -45,16 +47,32 @@ class Source:
 
     def items(self, on_error: Callable[[DataError], None] | None = None) -> Iterator[Item]:
         """The items from the top. With `on_error`, records that cannot be used are reported there and left out."""
-        return itertools.islice(read_items(self.path, columns=self.columns, on_error=on_error), self.limit)
+        return itertools.islice(self._items(on_error), self.limit)
+
+    def _items(self, on_error: Callable[[DataError], None] | None) -> Iterator[Item]:
+        for found in scan_items(self.path, self.columns):
+            if not isinstance(found, DataError):
+                yield found
+            elif on_error is None:
+                raise found
+            else:
+                on_error(found)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run would ask: `questions` in all, of which `answered` have an answer in the folder already."""
+    """What a run would ask: `questions` in all, of which `answered` have an answer in the folder already.
+
+    Only a dry run fills the rest: how many questions cannot be asked (their items would be `bad_item`), the tokens of
+    the text to send, at 4 characters each, and the most that could come back.
+    """
 
     items: int
     questions: int
     answered: int
+    unaskable: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
 
     @property
     def missing(self) -> int:
@@ -80,7 +98,7 @@ Watcher = Callable[[Progress], None]
 
 
 def grade_file(
-    judge: Judge, source: Source, out: Path, *, dry_run: bool = False, watch: Watcher | None = None
+    judge: Judge, source: Source, out: Path | None, *, dry_run: bool = False, watch: Watcher | None = None
 ) -> dict[str, Any]:
     """Grade every response of every item into the folder `out`; returns what `summary.json` holds.
 
@@ -98,7 +116,7 @@ def grade_file(
 def compare_file(
     judge: Judge,
     source: Source,
-    out: Path,
+    out: Path | None,
     *,
     both_orders: bool = True,
     dry_run: bool = False,
@@ -114,15 +132,15 @@ def compare_file(
         if dry_run:
             return plan.summary()
         run.ask(range(judge.samples), plan)
-        joined = join_orders(current_verdicts(out), judge.samples, both_orders=both_orders)
-        preferences = write_preferences(out, joined)
+        joined = join_orders(current_verdicts(run.out), judge.samples, both_orders=both_orders)
+        preferences = write_preferences(run.out, joined)
         return run.finish(plan, {"kind": "pairwise", "both_orders": both_orders, "preferences": preferences})
 
 
 def compare_file_by_scores(
     judge: Judge,
     source: Source,
-    out: Path,
+    out: Path | None,
     *,
     equal: EqualRule = "tie",
     dry_run: bool = False,
@@ -144,7 +162,7 @@ def compare_file_by_scores(
                 break
             extra = run.plan(range(sample, sample + 1), only=equals)
             run.ask(range(sample, sample + 1), extra, only=equals)
-        preferences = write_preferences(out, _by_scores(run, equal))
+        preferences = write_preferences(run.out, _by_scores(run, equal))
         return run.finish(plan, {"kind": "from-absolute", "equal": equal, "preferences": preferences})
 
 
@@ -155,14 +173,17 @@ class _Run:
         self,
         judge: Judge,
         source: Source,
-        out: Path,
+        out: Path | None,
         shape: Shape,
         watch: Watcher | None,
         *,
         pairs: bool = False,
         dry_run: bool = False,
     ) -> None:
-        self.judge, self.source, self.out, self.shape, self.watch, self.pairs = judge, source, out, shape, watch, pairs
+        self.judge, self.source, self.shape, self.watch, self.pairs = judge, source, shape, watch, pairs
+        if out is None and not dry_run:
+            raise UserError("a run needs a folder for its verdicts")
+        self.out = out or Path()
         self.format = judge.format if shape == "each" else judge.compare_format
         self.dry_run, self.began, self.asked = dry_run, time.monotonic(), 0
         self.ledger: Ledger | None = None
@@ -289,29 +310,57 @@ def _plan(run: _Run, samples: range, only: set[str] | None, plans: _Plans | None
         if len(errors) == _MOST_ERRORS:
             raise _all_told(errors, more=True)
 
-    items = questions = answered = 0
-    block: list[bytes] = []
+    count, items = _Count(run), 0
     for item in run.source.items(note):
         items += 1
         if plans is not None:
             plans.item(item)
         try:
             for task in run.tasks(iter((item,)), samples, only):
-                questions += 1
-                block.append(task.key.encode())
+                count.add(task)
                 if plans is not None:
                     plans.task(task)
         except DataError as error:
             note(error)
-        if len(block) >= _CHUNK:
-            answered += sum(is_in(block, run.known))
-            block.clear()
-    answered += sum(is_in(block, run.known))
+    count.flush()
     if errors:
         raise _all_told(errors, more=False)
     if items == 0:
         raise DataError("no items: the file has no records", path=run.source.path)
-    return Plan(items, questions, answered)
+    return Plan(items, count.questions, count.answered, count.unaskable, count.characters // _TOKEN, count.tokens_out)
+
+
+class _Count:
+    """Counts questions in blocks; for a dry run also renders those without an answer, to estimate their tokens."""
+
+    def __init__(self, run: _Run) -> None:
+        self.run = run
+        self.questions = self.answered = self.unaskable = self.characters = self.tokens_out = 0
+        self._block: list[Task] = []
+
+    def add(self, task: Task) -> None:
+        self._block.append(task)
+        if len(self._block) == _CHUNK:
+            self.flush()
+
+    def flush(self) -> None:
+        known = is_in([task.key.encode() for task in self._block], self.run.known)
+        self.questions += len(known)
+        self.answered += sum(known)
+        if self.run.dry_run:
+            for task, answered in zip(self._block, known, strict=True):
+                if not answered:
+                    self._estimate(task)
+        self._block.clear()
+
+    def _estimate(self, task: Task) -> None:
+        try:
+            request = first_request(task, self.run.format, self.run.judge.settings)
+        except DataError:
+            self.unaskable += 1
+            return
+        self.characters += sum(len(message.text) for message in request.messages)
+        self.tokens_out += request.sampling.max_tokens if self.run.format.feedback else 1
 
 
 def _all_told(errors: list[DataError], *, more: bool) -> UserError:

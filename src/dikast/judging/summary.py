@@ -15,7 +15,7 @@ _Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A share with its Wilson interval (Wilson 1927), or a mean with its normal one; NaN without data is None in JSON."""
+    """A share with its Wilson interval (Wilson 1927), or a mean with its normal one; None where undefined."""
 
     value: float | None
     low: float | None
@@ -118,7 +118,10 @@ def preference_summary(preferences: Iterable[Preference]) -> dict[str, Any]:
             if not preference.consistent:
                 choices["tie"] -= 1
                 choices["disagree"] += 1
-                in_first = [o.label == ("a" if o.question.responses[0] < o.question.responses[1] else "b") for o in preference.orders]
+                in_first = [
+                    o.label == ("a" if o.question.responses[0] < o.question.responses[1] else "b")
+                    for o in preference.orders
+                ]
                 first += all(in_first)
                 second += not any(in_first) and all(o.label != "tie" for o in preference.orders)
         if preference.position_bias is not None:

@@ -30,7 +30,14 @@ class Task:
 
 
 def tasks_of(
-    item: Item, rubric: Rubric | Sheet, *, judge: str, format: str, shape: Shape, samples: range, reads_gold: bool = False
+    item: Item,
+    rubric: Rubric | Sheet,
+    *,
+    judge: str,
+    format: str,
+    shape: Shape,
+    samples: range,
+    reads_gold: bool = False,
 ) -> Iterator[Task]:
     """Every question about an item: each response, or each pair in one order or both; by criterion; by sample.
 

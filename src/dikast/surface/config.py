@@ -1,21 +1,20 @@
 """`--config FILE`: any flag of a verb, as YAML; flags on the command line win."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import typer
 
 from dikast.core.text import near_miss, read_located
 
-if TYPE_CHECKING:
-    import typer
 
-
-def load_config(context: "typer.Context", parameter: Any, path: str | None) -> str | None:
-    """Make the file's values the defaults of the verb. Unknown keys are errors with the near match, all told at once."""
+def load_config(context: typer.Context, path: str | None) -> str | None:
+    """Make the file's values the defaults of the verb; unknown keys are errors with the near match, told at once."""
     if path is None:
         return None
     document = read_located(path)
     if not isinstance(document.value, dict):
         raise document.error("a configuration is a mapping from flags to values, such as 'judge: mock:constant'")
-    known = {_flag(each): each for each in context.command.params if each.name not in (None, "config")}
+    known = {_flag(each): each for each in context.command.params if each.name != "config"}
     mistakes: list[str] = []
     defaults: dict[str, Any] = {}
     for key, value in document.value.items():

@@ -16,7 +16,9 @@ def list_(json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False
 
     formats = [load_format(name) for name in builtin_formats()]
     if json:
-        rows = [{"name": f.name, "kind": f.kind, "dialect": f.dialect, "hash": f.hash, "about": f.about} for f in formats]
+        rows = [
+            {"name": f.name, "kind": f.kind, "dialect": f.dialect, "hash": f.hash, "about": f.about} for f in formats
+        ]
         typer.echo(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode())
         return
     for format in formats:

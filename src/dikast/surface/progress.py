@@ -33,7 +33,9 @@ class ProgressLine:
             self._shown = now
             self._print(progress, end="" if self.live else "\n")
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._last is not None and not self.quiet:
             self._print(self._last, end="\n")
 

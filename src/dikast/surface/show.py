@@ -11,7 +11,10 @@ def show_plan(summary: dict[str, Any], *, as_json: bool) -> None:
         _json(summary)
         return
     plan = summary["plan"]
-    typer.echo(f"{plan['items']:,} items, {plan['questions']:,} questions: {plan['answered']:,} answered, {plan['missing']:,} to ask")
+    typer.echo(f"{plan['items']:,} items, {plan['questions']:,} questions")
+    typer.echo(f"{plan['answered']:,} answered, {plan['missing']:,} to ask")
+    if plan["unaskable"]:
+        typer.echo(f"{plan['unaskable']:,} of them cannot be asked and would get the status bad_item")
     if plan["missing"]:
         typer.echo(
             f"about {plan['tokens_in']:,} tokens in (text only, at 4 characters a token),"
@@ -29,7 +32,9 @@ def show_summary(summary: dict[str, Any], *, as_json: bool) -> None:
             typer.echo(f"== {spec}")
             _show_one(one)
         typer.echo(f"== panel of {len(summary['judges'])}")
-        typer.echo(f"unanimous   {_rate(summary['unanimous'])} of the {summary['answered_by_all']:,} questions all answered")
+        typer.echo(
+            f"unanimous   {_rate(summary['unanimous'])} of the {summary['answered_by_all']:,} questions all answered"
+        )
         typer.echo(f"mean spread {_value(summary['mean_spread'])}")
         return
     _show_one(summary)
@@ -39,7 +44,9 @@ def _show_one(summary: dict[str, Any]) -> None:
     if "replay" in summary:
         changes = summary["replay"]
         fields = ", ".join(f"{name} {count:,}" for name, count in changes["fields"].items())
-        typer.echo(f"replayed    {changes['verdicts']:,} verdicts, {changes['changed']:,} changed{f' ({fields})' if fields else ''}")
+        typer.echo(f"replayed    {changes['verdicts']:,} verdicts, {changes['changed']:,} changed")
+        if fields:
+            typer.echo(f"            {fields}")
     else:
         typer.echo(f"verdicts    {summary['verdicts']:,} ({summary['asked']:,} asked now)")
     typer.echo(f"without one {_rate(summary['failure_rate'])} {_counts(summary['status'], skip='ok')}")
@@ -58,7 +65,9 @@ def _show_one(summary: dict[str, Any]) -> None:
             typer.echo(f"first slot  favoured by {_value(preferences['position_bias_nats'])} nats")
     usage = summary["usage"]
     cost = "" if usage["cost"] is None else f", cost {usage['cost']:.4f}"
-    typer.echo(f"tokens      {usage['tokens_in']:,} in ({usage['tokens_cached']:,} cached), {usage['tokens_out']:,} out{cost}")
+    typer.echo(
+        f"tokens      {usage['tokens_in']:,} in ({usage['tokens_cached']:,} cached), {usage['tokens_out']:,} out{cost}"
+    )
 
 
 def _rate(rate: dict[str, Any]) -> str:

@@ -54,7 +54,7 @@ def read_items(path: str | Path, *, columns: Mapping[str, str] | None = None) ->
     than a response) is no value, `gold` is a number when it is written as one, `responses`, `images`, `meta` and
     `rubric` may be JSON. Relative paths start at the file's folder. Two items with one id are a mistake.
     """
-    for found in _scan_items(str(path), columns or {}):
+    for found in scan_items(str(path), columns or {}):
         if isinstance(found, DataError):
             raise found
         yield found
@@ -73,7 +73,7 @@ def check_items(
         raise UserError("standard input cannot be checked before it is used: save it to a file first")
     n, errors, complete = 0, [], False
     try:
-        for found in _scan_items(path, columns or {}):
+        for found in scan_items(path, columns or {}):
             if isinstance(found, DataError):
                 mistakes = [found]
             else:
@@ -116,8 +116,8 @@ def _placed_images(item: Item) -> Iterator[tuple[str, Image]]:
                 yield f"{place}.frames[{i}]", frame
 
 
-def _scan_items(path: str, columns: Mapping[str, str]) -> Iterator[Item | DataError]:
-    """Items, or the mistakes that stand in their place."""
+def scan_items(path: str, columns: Mapping[str, str]) -> Iterator[Item | DataError]:
+    """As `read_items`, with each mistake in the place of its record instead of raised."""
     ids, root, arrange = Ids(), folder_of(path), _Arranger(path, columns)
     for found in scan_records(path):
         if isinstance(found, DataError):
