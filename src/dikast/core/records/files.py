@@ -83,12 +83,8 @@ def blaming(path: str) -> Iterator[None]:
 def lines_of(path: str, most: int = MOST_LINE_BYTES) -> Iterator[Line]:
     """Each line of the file, a byte order mark left out. Memory is bounded by `most` bytes, whatever the file holds."""
     number = offset = 0
-    with open_bytes(path) as stream:
-        while True:
-            with blaming(path):
-                raw = stream.readline(most + 1)
-            if not raw:
-                return
+    with open_bytes(path) as stream, blaming(path):
+        while raw := stream.readline(most + 1):
             number += 1
             if len(raw) > most:
                 raise DataError(
