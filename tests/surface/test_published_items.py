@@ -6,9 +6,9 @@ from typing import Any
 
 import orjson
 import pytest
-import tiny_models
 from typer.testing import CliRunner
 
+import tiny_models
 from dikast.surface.cli import app
 
 

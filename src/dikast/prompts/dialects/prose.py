@@ -7,6 +7,7 @@ a reply that opens with its verdict as a sentence of its own has given it, unles
 follows a conclusion and then a heading of the prompt (`# Output (b):`) is a reply that ran on.
 """
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -93,7 +94,7 @@ def sentences(text: str) -> list[Sentence]:
     """Every verdict in words, in order; what only repeats the choices (`A is better or B is better`) is left out."""
     found = list(_found(text))
     echoes = set()
-    for i, (one, two) in enumerate(zip(found, found[1:], strict=False)):
+    for i, (one, two) in enumerate(itertools.pairwise(found)):
         gap = text[one.end : two.start]
         if one.slot != two.slot and len(gap) < 40 and _OR.fullmatch(gap):
             echoes |= {i, i + 1}
