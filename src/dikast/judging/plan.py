@@ -12,6 +12,7 @@ from dikast.core.canonical import canonical_json
 from dikast.core.errors import DataError, RunError
 from dikast.core.item import Item
 from dikast.core.records import scan_items
+from dikast.core.rubric import Rubric, load_rubric
 from dikast.judging.ask import first_request
 from dikast.judging.judge import Judge
 from dikast.judging.ledger import KEYS, is_in
@@ -154,3 +155,18 @@ class PlanFiles:
                     part.replace(self.out / name)
         except OSError as problem:
             raise RunError(f"{self.out}: cannot write the plan ({problem.strerror})") from problem
+
+
+def load_rubrics(run: Path) -> dict[str, Rubric]:
+    """The rubrics that the verdicts of a run folder were judged by, by their hashes."""
+    found: dict[str, Rubric] = {}
+    try:
+        with (run / "rubrics.jsonl").open("rb") as file:
+            for line in file:
+                record = orjson.loads(line)
+                rubric = load_rubric(record["rubric"])
+                assert isinstance(rubric, Rubric)
+                found[record["hash"]] = rubric
+    except (OSError, ValueError, KeyError) as error:
+        raise DataError(f"cannot read the rubrics of the run: {error}", path=str(run / "rubrics.jsonl")) from error
+    return found

@@ -8,14 +8,14 @@ from typing import Any
 import orjson
 
 from dikast.core.errors import DataError, UserError
-from dikast.core.rubric import Rubric, load_rubric
 from dikast.core.verdict import Verdict
 from dikast.engines.base import Sampling
 from dikast.judging.ask import Settings, settle_again
+from dikast.judging.derived import write_preferences
 from dikast.judging.judge import join_orders
 from dikast.judging.ledger import KEYS, VERDICTS, Ledger, current_verdicts, write_whole
 from dikast.judging.lock import LOCK, read_lock
-from dikast.judging.run import write_preferences
+from dikast.judging.plan import load_rubrics
 from dikast.judging.summary import Tally
 from dikast.prompts.format import Format, format_from, load_format
 
@@ -51,7 +51,7 @@ def replay(run: Path, *, format: str | Path | Format | None = None, out: Path | 
         raise UserError(f"{run}: not a run that can be replayed: it has no readable {LOCK}")
     parser = load_format(format) if format is not None else _own_format(lock, run)
     settings = _settings(lock)
-    rubrics = _rubrics(run)
+    rubrics = load_rubrics(run)
     changes, tally = Changes(), Tally()
 
     def replayed() -> Iterator[Verdict]:
@@ -113,17 +113,3 @@ def _settings(lock: dict[str, Any]) -> Settings:
     known = {field.name for field in fields(Settings)}
     spelt["sampling"] = Sampling(**spelt["sampling"])
     return Settings(**{name: value for name, value in spelt.items() if name in known})
-
-
-def _rubrics(run: Path) -> dict[str, Rubric]:
-    found: dict[str, Rubric] = {}
-    try:
-        with (run / "rubrics.jsonl").open("rb") as file:
-            for line in file:
-                record = orjson.loads(line)
-                rubric = load_rubric(record["rubric"])
-                assert isinstance(rubric, Rubric)
-                found[record["hash"]] = rubric
-    except (OSError, ValueError, KeyError) as error:
-        raise DataError(f"cannot read the rubrics of the run: {error}", path=str(run / "rubrics.jsonl")) from error
-    return found

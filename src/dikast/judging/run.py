@@ -12,22 +12,23 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from dikast.core.errors import DataError, RunError, UserError
+from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.rubric import Sheet
 from dikast.core.verdict import Preference, Status, Verdict
+from dikast.judging.derived import combined, write_combined, write_preferences, write_totals
 from dikast.judging.judge import Judge, join_orders, resample_rounds
 from dikast.judging.ledger import VERDICTS, Ledger, current_records, current_verdicts, is_in, write_whole
 from dikast.judging.lock import write_lock
-from dikast.judging.plan import Count, Plan, PlanFiles, Source
+from dikast.judging.plan import Count, Plan, PlanFiles, Source, load_rubrics
 from dikast.judging.preference import EqualRule, from_scores
-from dikast.judging.summary import Tally, preference_summary
+from dikast.judging.summary import Tally
 from dikast.judging.task import Shape, Task
 
 _CHUNK = 1024
@@ -60,7 +61,7 @@ def grade_file(
         if dry_run:
             return plan.summary()
         run.ask(range(judge.samples), plan)
-        return run.finish(plan, {"kind": "absolute"})
+        return run.finish(plan, {"kind": "absolute", **run.derive()})
 
 
 def compare_file(
@@ -82,6 +83,7 @@ def compare_file(
         if dry_run:
             return plan.summary()
         run.ask(range(judge.samples), plan)
+        run.derive()
         joined = join_orders(current_verdicts(run.out), judge.samples, both_orders=both_orders)
         preferences = write_preferences(run.out, joined)
         return run.finish(plan, {"kind": "pairwise", "both_orders": both_orders, "preferences": preferences})
@@ -137,6 +139,7 @@ class _Run:
         self.format = judge.format if shape == "each" else judge.compare_format
         self.dry_run, self.began, self.asked = dry_run, time.monotonic(), 0
         self.ledger: Ledger | None = None
+        self.sheets = isinstance(judge.rubric, Sheet)  # whether any item is graded by several criteria
         self.known: Any = None  # sorted keys of what was answered before this run
         self._stack = ExitStack()
 
@@ -168,6 +171,7 @@ class _Run:
         """The questions about the items, or about those whose id is in `only`."""
         for item in items:
             if only is None or item.id in only:
+                self.sheets = self.sheets or isinstance(item.rubric, Sheet)
                 if self.pairs:
                     _check_pair(item, self.judge)
                 yield from self.judge.tasks(iter((item,)), self.shape, samples=samples)
@@ -186,6 +190,16 @@ class _Run:
             failed += verdict.status is not Status.OK
             if self.watch is not None:
                 self.watch(Progress(done, plan.questions, failed, time.monotonic() - began))
+
+    def derive(self) -> dict[str, Any]:
+        """Write the files that follow from the verdicts, where samples or sheets call for them; their summary."""
+        samples = self.judge.samples
+        if samples > 1:
+            write_combined(self.out, combined(current_verdicts(self.out), samples, load_rubrics(self.out)))
+        if not self.sheets:
+            return {}
+        graded = combined(current_verdicts(self.out), samples, load_rubrics(self.out) if samples > 1 else {})
+        return {"sheet": write_totals(self.out, self.source.items(), graded, self.judge.rubric)}
 
     def finish(self, plan: Plan, extra: dict[str, Any]) -> dict[str, Any]:
         """Count what the folder holds now, and write `summary.json`."""
@@ -270,22 +284,3 @@ def _by_scores(run: _Run, equal: EqualRule) -> Iterator[Preference]:
         if not verdicts or rubric is None or isinstance(rubric, Sheet):
             continue
         yield from_scores(verdicts[::2], verdicts[1::2], rubric.scale, equal=equal)
-
-
-def write_preferences(out: Path, preferences: Iterator[Preference]) -> dict[str, Any]:
-    """Write `preferences.jsonl` (orders by key, the verdicts themselves are in `verdicts.jsonl`) and sum it up."""
-    part = out / "preferences.jsonl.part"
-
-    def written() -> Iterator[Preference]:
-        with part.open("wb") as file:
-            for preference in preferences:
-                value = {**asdict(preference), "orders": [order.key for order in preference.orders]}
-                file.write(orjson.dumps(value) + b"\n")
-                yield preference
-
-    try:
-        summary = preference_summary(written())
-        part.replace(out / "preferences.jsonl")
-    except OSError as error:
-        raise RunError(f"{part}: cannot write ({error.strerror}); the verdicts are kept") from error
-    return summary
