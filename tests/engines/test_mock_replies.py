@@ -4,6 +4,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -202,6 +203,10 @@ def test_failures_meet_the_read_out_as_in_a_real_engine() -> None:
     assert sum(map(math.exp, off.label_logprobs.values())) == pytest.approx(0.02)
     assert Constant(failures=Failures(unparsed=1)).reply(absolute(choices=STRINGS)).text == " 3"
     assert Constant(failures=Failures(truncated=1)).reply(absolute(prefill="[RESULT]")).text == " 3"
+    json_cut = Constant(failures=Failures(truncated=1)).reply(absolute(schema={"properties": {"score": {"enum": [3]}}}))
+    assert (json_cut.text, json_cut.finish) == ('{"scor', "length")
+    alone = Constant(failures=Failures(truncated=1)).reply(absolute(readout=replace(READ, generate=False)))
+    assert (alone.text, alone.finish, alone.marker) == ("", "stop", "forced")
 
 
 def test_every_request_is_logged_before_it_is_answered(tmp_path: Path) -> None:
