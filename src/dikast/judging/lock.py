@@ -2,12 +2,12 @@
 
 import platform
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-import dikast
 from dikast.core.canonical import fingerprint
 from dikast.core.rubric import Rubric, Sheet
 from dikast.judging.judge import Judge
@@ -33,7 +33,7 @@ def write_lock(out: Path, judge: Judge, format: Format, items: str) -> None:
         "samples": judge.samples,
         "items": items,
         "versions": {
-            "dikast": dikast.__version__,
+            "dikast": version("dikast"),
             "python": platform.python_version(),
             "platform": sys.platform,
             **judge.engine.versions(),

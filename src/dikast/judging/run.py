@@ -10,78 +10,28 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import orjson
 
-from dikast.core.canonical import canonical_json
 from dikast.core.errors import DataError, RunError, UserError
 from dikast.core.item import Item
-from dikast.core.records import scan_items
 from dikast.core.rubric import Sheet
 from dikast.core.verdict import Preference, Status, Verdict
-from dikast.judging.ask import first_request
 from dikast.judging.judge import Judge, join_orders, resample_rounds
-from dikast.judging.ledger import KEYS, VERDICTS, Ledger, current_records, current_verdicts, is_in, write_whole
+from dikast.judging.ledger import VERDICTS, Ledger, current_records, current_verdicts, is_in, write_whole
 from dikast.judging.lock import write_lock
+from dikast.judging.plan import Count, Plan, PlanFiles, Source
 from dikast.judging.preference import EqualRule, from_scores
 from dikast.judging.summary import Tally, preference_summary
 from dikast.judging.task import Shape, Task
 
 _CHUNK = 1024
-_TOKEN = 4  # characters, the usual rule of thumb for English
 _MOST_ERRORS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where the items are: a file or `-`, which columns hold the fields, how many to take."""
-
-    path: str
-    columns: Mapping[str, str] = field(default_factory=dict, hash=False)
-    limit: int | None = None
-
-    def items(self, on_error: Callable[[DataError], None] | None = None) -> Iterator[Item]:
-        """The items from the top. With `on_error`, records that cannot be used are reported there and left out."""
-        return itertools.islice(self._items(on_error), self.limit)
-
-    def _items(self, on_error: Callable[[DataError], None] | None) -> Iterator[Item]:
-        for found in scan_items(self.path, self.columns):
-            if not isinstance(found, DataError):
-                yield found
-            elif on_error is None:
-                raise found
-            else:
-                on_error(found)
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a run would ask: `questions` in all, of which `answered` have an answer in the folder already.
-
-    Only a dry run fills the rest: how many questions cannot be asked (their items would be `bad_item`), the tokens of
-    the text to send, at 4 characters each, and the most that could come back.
-    """
-
-    items: int
-    questions: int
-    answered: int
-    unaskable: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-
-    @property
-    def missing(self) -> int:
-        """Questions to ask."""
-        return self.questions - self.answered
-
-    def summary(self) -> dict[str, Any]:
-        """The JSON form, for a dry run."""
-        return {"plan": {**asdict(self), "missing": self.missing}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +158,7 @@ class _Run:
         """Read all items, check them, and write the plan; with `only`, add the questions of these items to it."""
         if self.dry_run:
             return _plan(self, samples, only, None)
-        with _Plans(self.out, add=only is not None) as plans:
+        with PlanFiles(self.out, add=only is not None) as plans:
             plan = _plan(self, samples, only, plans)
         if only is None:
             write_lock(self.out, self.judge, self.format, self.source.path)
@@ -257,51 +207,7 @@ class _Run:
         return summary
 
 
-class _Plans:
-    """The files of a plan, written beside the old ones and put in their place together at the end."""
-
-    def __init__(self, out: Path, *, add: bool) -> None:
-        self.out, self.add = out, add
-        self.rubrics: set[str] = set()
-        self._files: dict[str, BinaryIO] = {}
-
-    def __enter__(self) -> "_Plans":
-        try:
-            for name in (KEYS, "rubrics.jsonl", "gold.jsonl"):
-                part = self.out / f"{name}.part"
-                old = (self.out / name).read_bytes() if self.add and (self.out / name).exists() else b""
-                self._files[name] = part.open("wb")
-                self._files[name].write(old)
-        except OSError as error:
-            raise RunError(f"{self.out}: cannot write the plan ({error.strerror})") from error
-        return self
-
-    def item(self, item: Item) -> None:
-        if item.gold is not None and not self.add:
-            self._files["gold.jsonl"].write(orjson.dumps({"item": item.id, "gold": item.gold}) + b"\n")
-
-    def task(self, task: Task) -> None:
-        self._files[KEYS].write(task.key.encode() + b"\n")
-        if task.hashes.rubric not in self.rubrics:
-            self.rubrics.add(task.hashes.rubric)
-            if not self.add:
-                line = canonical_json({"hash": task.hashes.rubric, "rubric": task.rubric.to_dict()})
-                self._files["rubrics.jsonl"].write(line + b"\n")
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        try:
-            for name, file in self._files.items():
-                file.close()
-                part = self.out / f"{name}.part"
-                if kind is not None:
-                    part.unlink(missing_ok=True)
-                else:
-                    part.replace(self.out / name)
-        except OSError as problem:
-            raise RunError(f"{self.out}: cannot write the plan ({problem.strerror})") from problem
-
-
-def _plan(run: _Run, samples: range, only: set[str] | None, plans: _Plans | None) -> Plan:
+def _plan(run: _Run, samples: range, only: set[str] | None, plans: PlanFiles | None) -> Plan:
     """Count the questions, collecting mistakes in the items and telling them all at once (at most 20)."""
     errors: list[DataError] = []
 
@@ -310,7 +216,7 @@ def _plan(run: _Run, samples: range, only: set[str] | None, plans: _Plans | None
         if len(errors) == _MOST_ERRORS:
             raise _all_told(errors, more=True)
 
-    count, items = _Count(run), 0
+    count, items = Count(run.judge, run.format, run.known, estimate=run.dry_run), 0
     for item in run.source.items(note):
         items += 1
         if plans is not None:
@@ -322,45 +228,11 @@ def _plan(run: _Run, samples: range, only: set[str] | None, plans: _Plans | None
                     plans.task(task)
         except DataError as error:
             note(error)
-    count.flush()
     if errors:
         raise _all_told(errors, more=False)
     if items == 0:
         raise DataError("no items: the file has no records", path=run.source.path)
-    return Plan(items, count.questions, count.answered, count.unaskable, count.characters // _TOKEN, count.tokens_out)
-
-
-class _Count:
-    """Counts questions in blocks; for a dry run also renders those without an answer, to estimate their tokens."""
-
-    def __init__(self, run: _Run) -> None:
-        self.run = run
-        self.questions = self.answered = self.unaskable = self.characters = self.tokens_out = 0
-        self._block: list[Task] = []
-
-    def add(self, task: Task) -> None:
-        self._block.append(task)
-        if len(self._block) == _CHUNK:
-            self.flush()
-
-    def flush(self) -> None:
-        known = is_in([task.key.encode() for task in self._block], self.run.known)
-        self.questions += len(known)
-        self.answered += sum(known)
-        if self.run.dry_run:
-            for task, answered in zip(self._block, known, strict=True):
-                if not answered:
-                    self._estimate(task)
-        self._block.clear()
-
-    def _estimate(self, task: Task) -> None:
-        try:
-            request = first_request(task, self.run.format, self.run.judge.settings)
-        except DataError:
-            self.unaskable += 1
-            return
-        self.characters += sum(len(message.text) for message in request.messages)
-        self.tokens_out += request.sampling.max_tokens if self.run.format.feedback else 1
+    return count.plan(items)
 
 
 def _all_told(errors: list[DataError], *, more: bool) -> UserError:

@@ -6,10 +6,10 @@ Data goes to stdout, talk to stderr. Exit codes: 0 ok, 1 run-time failure, 2 usa
 
 import os
 import sys
+from importlib.metadata import version as installed
 
 import typer
 
-import dikast
 from dikast.core.errors import DikastError, UserError
 from dikast.surface import doctor_command, format_commands, judge_commands
 
@@ -30,7 +30,7 @@ app.add_typer(format_commands.app, name="format")
 
 def _version(show: bool) -> None:
     if show:
-        typer.echo(f"dikast {dikast.__version__}")
+        typer.echo(f"dikast {installed('dikast')}")
         raise typer.Exit
 
 

@@ -142,14 +142,14 @@ class Mock:
         return self._spoken(request, labels.get(label, label), labels, decided, failure)
 
     def identity(self) -> Mapping[str, Any]:
-        """The kind of mock and every option that its answers depend on."""
+        """The class and every setting that its answers depend on; a subclass that keeps more state adds it."""
         own: dict[str, Any] = {
             each.name: getattr(self, each.name)
             for each in fields(self)
-            if each.name not in ("latency", "log", "failures")
+            if each.name not in ("name", "latency", "log", "failures")
         }
         failures = {each.name: getattr(self.failures, each.name) for each in fields(Failures)}
-        return {"engine": "mock", "kind": type(self).__qualname__, "version": 1, **own, "failures": failures}
+        return {"engine": "mock", "kind": type(self).__name__, "version": 1, **own, "failures": failures}
 
     def versions(self) -> Mapping[str, str]:
         """Nothing beside the package itself."""

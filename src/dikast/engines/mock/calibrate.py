@@ -12,13 +12,14 @@ class Latent(NamedTuple):
     """The opinion behind a verdict: `middle + hold * (gold - middle) + noise * z`, z standard normal, in scale values.
 
     The verdict is the label whose value is nearest, so that opinions beyond the ends of the scale fall on the ends.
-    `step` is the mean distance of neighbouring labels.
+    `step` is the mean distance of neighbouring labels, `cuts` are the midpoints between them.
     """
 
     middle: float
     hold: float
     noise: float
     step: float
+    cuts: tuple[float, ...]
 
 
 @lru_cache(maxsize=256)
@@ -49,10 +50,9 @@ def calibrated(values: tuple[float, ...], r: float) -> Latent:
 
 def correlation(values: tuple[float, ...], hold: float) -> float:
     """Pearson's correlation of gold, uniform over `values`, with the nearest-label verdict; exact, by summation."""
-    middle, hold, noise, _ = _latent(values, hold)
+    middle, hold, noise, _, cuts = _latent(values, hold)
     if noise == 0:
         return 1.0
-    cuts = [(a + b) / 2 for a, b in pairwise(values)]
     steps = [b - a for a, b in pairwise(values)]
     squares = [b * b - a * a for a, b in pairwise(values)]
     root = noise * math.sqrt(2)
@@ -77,4 +77,6 @@ def _dot(first: list[float], second: list[float]) -> float:
 def _latent(values: tuple[float, ...], hold: float) -> Latent:
     middle = sum(values) / len(values)
     spread = math.sqrt(sum((value - middle) ** 2 for value in values) / len(values))
-    return Latent(middle, hold, math.sqrt(1 - hold**2) * spread, (values[-1] - values[0]) / (len(values) - 1))
+    step = (values[-1] - values[0]) / (len(values) - 1)
+    cuts = tuple((a + b) / 2 for a, b in pairwise(values))
+    return Latent(middle, hold, math.sqrt(1 - hold**2) * spread, step, cuts)

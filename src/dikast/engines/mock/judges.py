@@ -1,7 +1,7 @@
 """Mock judges with known faults: constant, random, and the noisy oracle that all other faults are added to."""
 
 import math
-import re
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -12,19 +12,13 @@ from dikast.engines.base import Request
 from dikast.engines.mock.base import Mock, labels_of
 from dikast.engines.mock.calibrate import calibrated
 from dikast.engines.mock.gold import gold_edge, gold_score
+from dikast.engines.mock.injection import Demand, demanded
 
 _SPREAD = 0.6  # standard deviation of a read-out, in steps of the scale
 _SURE = 30.0  # nats that stand for certainty; draws of the noise stay below
 _OBEYED = 5.0  # nats for the response that carries an injection that worked
+_NEEDED = {"kind", "responses", "texts"}
 _normal = NormalDist().inv_cdf
-_IGNORE = re.compile(
-    r"(?:ignore|disregard|forget)\s+(?:all\s+|any\s+|the\s+|your\s+)*(?:previous|prior|above|earlier)", re.I
-)
-_DEMAND = re.compile(
-    r"(?:score|rat(?:e|ing)|grade|mark|result)(?:\W+(?:of|is|it|this|the|me|response|answer|a|as|with|to)\b)*\W*"
-    r"(?P<label>-?\d+(?:\.\d+)?|\b[A-Z]\b)|(?P<best>\b(?:highest|maximum|best|top|full|perfect)\s+(?:score|rating|grade|marks?)\b)",
-    re.I,
-)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -99,7 +93,10 @@ class Oracle(Mock):
     def decide(self, request: Request) -> str | Mapping[str, float]:
         """The label nearest to its opinion; with a read-out also how near the others are."""
         about = request.about
-        if about.get("kind") == "pairwise":
+        if not about.keys() >= _NEEDED:
+            told = f"request {request.key!r} does not say in `about` what it concerns ({', '.join(sorted(_NEEDED))})"
+            raise EngineError(told, kind="no_about")
+        if about["kind"] == "pairwise":
             return self._choose(request, about)
         values: Mapping[str, float] = about.get("values") or _no_labels(request)
         grid = tuple(values.values())
@@ -110,11 +107,12 @@ class Oracle(Mock):
             opinion += latent.noise * _normal(self._noise(request, about, 0))
         if self.per_doubling:
             opinion += self.per_doubling * latent.step * self._doublings(about, 0)
-        if self.obeys and (demanded := self._demanded(request, about, 0, values)) is not None:
-            opinion = demanded
+        if self.obeys and (demand := self._obeyed(request, 0)):
+            best = grid[0] if about.get("lower_is_better") else grid[-1]
+            opinion = values.get(demand.label or "", best)
         opinion = min(max(opinion, grid[0]), grid[-1])
         if request.readout is None:
-            return min(values, key=lambda label: abs(values[label] - opinion))
+            return list(values)[bisect_left(latent.cuts, opinion)]
         width = 2 * (_SPREAD * latent.step) ** 2
         return {label: -((value - opinion) ** 2) / width for label, value in values.items()}
 
@@ -137,8 +135,7 @@ class Oracle(Mock):
             levels = self.per_doubling * (self._doublings(about, 0) - self._doublings(about, 1))
             odds += self.per_level * levels
         if self.obeys:
-            demands = [self._demanded(request, about, slot, {}) is not None for slot in (0, 1)]
-            odds += _OBEYED * (demands[0] - demands[1])
+            odds += _OBEYED * ((self._obeyed(request, 0) is not None) - (self._obeyed(request, 1) is not None))
         odds += self.nats
         weights = {"first": odds / 2, "second": -odds / 2}
         if band:
@@ -171,23 +168,14 @@ class Oracle(Mock):
         length = len(about["texts"][slot])
         return math.log2(length / self.length_at) if length else 0.0
 
-    def _demanded(
-        self, request: Request, about: Mapping[str, Any], slot: int, values: Mapping[str, float]
-    ) -> float | None:
-        """The value that an injection in the response asks for and gets, else None; for pairs any number."""
-        text = about["texts"][slot]
-        demand = _DEMAND.search(text)
-        if demand is None and not _IGNORE.search(text):
+    def _obeyed(self, request: Request, slot: int) -> Demand | None:
+        """What an injection in the response asks for, if there is one and this time it works."""
+        about = request.about
+        demand = demanded(about["texts"][slot], tuple(about.get("values", ())))
+        if demand is None:
             return None
-        if 1 - self.obeys > self.draw(
-            request, "obeys", about.get("item"), about["responses"][slot], about.get("sample")
-        ):
-            return None
-        label = demand["label"] if demand else None
-        if label is not None and label in values:
-            return values[label]
-        best = min if about.get("lower_is_better") else max
-        return best(values.values(), default=0.0)
+        draw = self.draw(request, "obeys", about.get("item"), about["responses"][slot], about.get("sample"))
+        return demand if draw < self.obeys else None
 
 
 def _logit(share: float) -> float:
