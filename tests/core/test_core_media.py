@@ -4,6 +4,7 @@ import http.server
 import io
 import os
 import threading
+import time
 import tracemalloc
 import warnings
 import zlib
@@ -232,6 +233,22 @@ def test_media_are_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     put(tmp_path, encoded(noise(65), "PNG"))
     assert load_image(image).size == (65, 48)  # a changed file is read again
     assert decoded == 2
+
+
+def test_a_change_in_the_same_moment_is_seen(tmp_path: Path) -> None:
+    """Two files of one size, written within one tick of the file system's clock."""
+    for i in range(20):
+        image = put(tmp_path, b"x" * 100 + bytes([i]))
+        assert image_sha256(image) == hashlib.sha256(b"x" * 100 + bytes([i])).hexdigest()
+
+
+def test_an_old_file_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = put(tmp_path, encoded(noise(), "PNG"))
+    now = time.time_ns()
+    monkeypatch.setattr("dikast.core.media.time.time_ns", lambda: now + 10**10)
+    sha256 = check_image(image)
+    monkeypatch.setattr(media, "_read", None)
+    assert check_image(image) == image_sha256(image) == load_image(image).sha256 == sha256
 
 
 def test_a_good_image_stays_checked_when_its_picture_is_forgotten(
