@@ -3,6 +3,8 @@ import hashlib
 import http.server
 import io
 import os
+import subprocess
+import sys
 import threading
 import time
 import tracemalloc
@@ -371,3 +373,12 @@ def test_a_server_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(media, "FETCH_TIMEOUT", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(DataError, match="timed out"):
         load_image(Image(f"http://127.0.0.1:{silent.getsockname()[1]}/x.png"))
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    code = "import sys, dikast.core.media, dikast.core.records; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": ":".join(sys.path)}
+    ).stdout.split()
+    assert "dikast.core.media" in loaded
+    assert not {"PIL", "numpy", "pyarrow", "http.client", "urllib.request"} & set(loaded)
