@@ -14,7 +14,7 @@ from dikast.engines.options import options_of, read_options
 
 GROUP = "dikast.engines"
 _BUILT_IN = {
-    "hf": "dikast.engines.local:LocalEngine",
+    "hf": "dikast.engines.local.engine:LocalEngine",
     "mock": "dikast.engines.mock:open_mock",
     "replay": "dikast.engines.replay:ReplayEngine",
 }

@@ -23,7 +23,7 @@ from dikast.judging.task import Task
 from dikast.prompts.format import Format
 
 How = Literal["ask", "continue", "constrain"]
-Read = Literal["auto", "never"]
+Read = Literal["auto", "only", "never"]
 _NEXT: dict[How, How | None] = {"ask": "continue", "continue": "constrain", "constrain": None}
 _LABEL_TOKENS = 16  # room for a label after the marker
 _READY = 1000  # verdicts of items that were never sent, before the feed pauses so that they are written
@@ -33,7 +33,8 @@ _READY = 1000  # verdicts of items that were never sent, before the feed pauses 
 class Settings:
     """What decides how questions are asked and answers accepted.
 
-    `read` "never" parses text even where the engine could show probabilities. `min_mass` is the probability that must
+    `read` "only" reads the labels' probabilities right after the prompt and generates no text; "never" parses text even
+    where the engine could show probabilities. `min_mass` is the probability that must
     fall on the labels for a read verdict to count; below it the verdict is `off_scale`. `recover` allows follow-ups.
     """
 
@@ -106,8 +107,9 @@ def first_request(task: Task, format: Format, settings: Settings) -> Request:
     messages = format.ask(task.item, task.rubric, task.question.responses)
     labels = format.labels(task.rubric)
     readout = None
-    if settings.read == "auto" and format.marker:
-        readout = Readout(tuple(labels.values()), format.marker, generate=format.feedback)
+    if settings.read != "never" and format.marker:
+        generate = format.feedback and settings.read == "auto"
+        readout = Readout(tuple(labels.values()), format.marker, generate)
     return Request(
         key=task.key,
         messages=messages,

@@ -1,6 +1,7 @@
 """What a run says in one page of numbers; every rate with its n and its 95 % interval."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -10,6 +11,7 @@ from typing import Any
 from dikast.core.verdict import Preference, Status, Usage
 
 LEVEL = 0.95
+_DIGITS = re.compile(r"\d+")  # reasons that differ only in numbers are one kind
 _Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 
 
@@ -64,7 +66,7 @@ class Tally:
         self.usage = self.usage + Usage(**usage)
         if status != Status.OK:
             if len(self.reasons) < 1000:  # reasons may quote the reply; a bounded number of kinds is enough
-                self.reasons[f"{status}: {record['reason'][:120]}"] += 1
+                self.reasons[f"{status}: {_DIGITS.sub('#', record['reason'])[:160]}"] += 1
             return
         if record["marker"]:
             self.marker[record["marker"]] += 1

@@ -39,7 +39,10 @@ TopP = Annotated[float, typer.Option("--top-p", min=0.0, max=1.0, help="Nucleus 
 MaxTokens = Annotated[int, typer.Option("--max-tokens", min=1, help="The longest reply.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of all draws.")]
 ReadMode = Annotated[
-    str, typer.Option("--read", help="auto reads label probabilities where it can; never parses text.")
+    str,
+    typer.Option(
+        "--read", help="auto reads label probabilities where it can; only generates no text; never parses it."
+    ),
 ]
 MinMass = Annotated[
     float, typer.Option("--min-mass", min=0.0, max=1.0, help="Probability that must fall on the labels.")
@@ -192,8 +195,8 @@ def _judges(ask: _Ask, formats: dict[str, str]) -> "list[Judge]":
     from dikast.engines.base import Sampling
     from dikast.judging.judge import Judge
 
-    if ask.read not in ("auto", "never"):
-        raise UserError(f"--read {ask.read!r}: say auto or never")
+    if ask.read not in ("auto", "only", "never"):
+        raise UserError(f"--read {ask.read!r}: say auto, only or never")
     rubric = load_rubric(ask.rubric) if ask.rubric is not None else None
     if ask.scale is not None:
         if rubric is None:
