@@ -6,8 +6,8 @@ import statistics
 from itertools import product
 
 import pytest
-from asking import FIVE, READ, absolute, pair
 
+from asking import FIVE, READ, absolute, pair
 from dikast.core.errors import UserError
 from dikast.core.scale import Scale
 from dikast.engines.base import Readout, Request

@@ -179,7 +179,7 @@ def _read(image: Image) -> _File:
             raise DataError(f"{_name(image)} has {key.size:,} bytes, more than {MOST_FILE_BYTES:,}: give a smaller one")
         try:
             with open(key.path, "rb") as stream:
-                raw = stream.read(MOST_FILE_BYTES + 1)
+                raw = stream.read(key.size + 1)  # a larger number would be allocated, not just allowed
         except OSError as error:
             raise DataError(f"{_name(image)} cannot be read: {error.strerror}") from None
     if not raw:
@@ -248,7 +248,11 @@ def _fetch(url: str) -> bytes:
     request = urllib.request.Request(url, headers={"User-Agent": "dikast", "Accept": "image/*"})
     try:
         with opener.open(request, timeout=FETCH_TIMEOUT) as reply:
-            raw: bytes = reply.read(MOST_FETCHED_BYTES + 1)
+            raw = bytearray()
+            while len(raw) <= MOST_FETCHED_BYTES and (chunk := reply.read(2**20)):
+                raw += chunk
+            if len(raw) <= MOST_FETCHED_BYTES and reply.length:  # what was announced and did not come
+                raise http.client.IncompleteRead(bytes(raw), reply.length)
     except urllib.error.HTTPError as error:
         code, reason = error.code, error.reason
         error.close()
@@ -259,7 +263,7 @@ def _fetch(url: str) -> bytes:
         ) from None
     if len(raw) > MOST_FETCHED_BYTES:
         raise DataError(f"image {url} has more than {MOST_FETCHED_BYTES:,} bytes: download it and give a smaller one")
-    return raw
+    return bytes(raw)
 
 
 def _decode(raw: bytes, name: str) -> "Picture":

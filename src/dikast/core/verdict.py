@@ -1,5 +1,6 @@
 """What a judge said: verdicts and preferences, and why there is none where there is none."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -122,6 +123,8 @@ class Verdict:
             raise ValueError("a Verdict has either a label or a status that says why not")
         if self.score is not None and self.status is not Status.OK:
             raise ValueError("a failure has no score")
+        if self.score is not None and not math.isfinite(self.score):
+            raise ValueError(f"a score is a finite number, got {self.score}")
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form on disk; `key` comes first."""

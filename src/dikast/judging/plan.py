@@ -113,8 +113,8 @@ class Count:
         return Plan(items, self.questions, self.answered, self.unaskable, tokens_in, self.tokens_out)
 
 
-def read_rubrics(folder: Path) -> dict[str, Rubric]:
-    """The rubrics of a run by their hash."""
+def load_rubrics(folder: Path) -> dict[str, Rubric]:
+    """The rubrics that the verdicts of a run folder were judged by, by their hashes."""
     path, found = folder / RUBRICS, {}
     try:
         with path.open("rb") as file:

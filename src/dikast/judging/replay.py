@@ -9,13 +9,14 @@ from typing import Any
 import orjson
 
 from dikast.core.errors import DataError, UserError
+from dikast.core.rubric import Sheet, load_rubric
 from dikast.core.verdict import Verdict
 from dikast.engines.base import Sampling
 from dikast.judging.ask import Settings, settle_again
+from dikast.judging.derived import derive, way_of
 from dikast.judging.ledger import KEYS, VERDICTS, Ledger, current_verdicts, write_whole
 from dikast.judging.lock import LOCK, read_lock
-from dikast.judging.outcome import outcome
-from dikast.judging.plan import GOLD, RUBRICS, read_rubrics
+from dikast.judging.plan import GOLD, RUBRICS, load_rubrics
 from dikast.judging.summary import Tally
 from dikast.prompts.format import Format, format_from, load_format
 
@@ -51,7 +52,7 @@ def replay(run: Path, *, format: str | Path | Format | None = None, out: Path | 
     parser = load_format(format) if format is not None else _own_format(lock, run)
     if parser.kind != lock["format"]["kind"]:
         raise UserError(f"{run} is {lock['format']['kind']}, and the format {parser.name!r} is {parser.kind}")
-    settings, rubrics = _settings(lock), read_rubrics(run)
+    settings, rubrics = _settings(lock), load_rubrics(run)
     changes, tally = Changes(), Tally()
 
     def replayed(ledger: Ledger | None) -> Iterator[Verdict]:
@@ -69,13 +70,15 @@ def replay(run: Path, *, format: str | Path | Format | None = None, out: Path | 
 
     with ExitStack() as stack:
         ledger = stack.enter_context(_new_folder(run, out, lock, parser)) if out is not None else None
-        joined = outcome(replayed(ledger), lock["way"], int(lock["samples"]), rubrics, out)
+        shared = load_rubric(lock["rubric"]) if lock["rubric"] is not None else None
+        sheet = shared if isinstance(shared, Sheet) else None
+        derived = derive(replayed(ledger), way_of(lock["way"], int(lock["samples"]), rubrics, sheet, {}), out)
     summary = {
         "kind": "replay",
         "of": str(run),
         "format": parser.name,
         "replay": {"verdicts": changes.verdicts, "changed": changes.changed, "fields": changes.fields},
-        **joined,
+        **derived,
         **tally.summary(),
     }
     if out is not None:

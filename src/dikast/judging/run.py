@@ -22,11 +22,11 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.rubric import Sheet
 from dikast.core.verdict import Status
+from dikast.judging.derived import Way, by_scores, derive, told_way, way_of
 from dikast.judging.judge import Judge, resample_rounds
 from dikast.judging.ledger import VERDICTS, Ledger, answered, current_records, current_verdicts, is_in, write_whole
 from dikast.judging.lock import write_lock
-from dikast.judging.outcome import by_scores, outcome, way_of
-from dikast.judging.plan import Count, Plan, PlanFiles, Source, read_rubrics
+from dikast.judging.plan import Count, Plan, PlanFiles, Source, load_rubrics
 from dikast.judging.preference import EqualRule
 from dikast.judging.summary import Tally
 from dikast.judging.task import Shape, Task
@@ -106,7 +106,7 @@ def compare_file_by_scores(
             return plan.summary()
         run.ask(range(1), plan)
         for sample in rounds[1:]:
-            so_far = by_scores(current_verdicts(run.out), read_rubrics(run.out), equal)
+            so_far = by_scores(current_verdicts(run.out), run.way())
             equals = {preference.item for preference in so_far if preference.choice == "tie"}
             if not equals:
                 break
@@ -130,7 +130,8 @@ class _Run:
         dry_run: bool = False,
     ) -> None:
         self.judge, self.source, self.shape, self.watch, self.pairs = judge, source, shape, watch, equal is not None
-        self.way = way_of(shape, equal)
+        self.told = told_way(shape, equal)
+        self.sheets: dict[str, Sheet] = {}  # of the items that bring their own
         if out is None and not dry_run:
             raise UserError("a run needs a folder for its verdicts")
         self.has_folder, self.out = out is not None, out or Path()
@@ -175,13 +176,15 @@ class _Run:
         with PlanFiles(self.out, add=only is not None) as plans:
             plan = _plan(self, samples, only, plans)
         if only is None:
-            write_lock(self.out, self.judge, self.format, self.source.path, self.way)
+            write_lock(self.out, self.judge, self.format, self.source.path, self.told)
         return plan
 
     def tasks(self, items: Iterator[Item], samples: range, only: set[str] | None) -> Iterator[Task]:
         """The questions about the items, or about those whose id is in `only`."""
         for item in items:
             if only is None or item.id in only:
+                if isinstance(item.rubric, Sheet):
+                    self.sheets[item.id] = item.rubric
                 if self.pairs:
                     _check_pair(item, self.judge)
                 yield from self.judge.tasks_of(item, self.shape, samples=samples)
@@ -201,17 +204,22 @@ class _Run:
             if self.watch is not None:
                 self.watch(Progress(done, plan.questions, failed, time.monotonic() - began))
 
+    def way(self) -> Way:
+        """How this run judges, once it is planned."""
+        shared = self.judge.rubric if isinstance(self.judge.rubric, Sheet) else None
+        return way_of(self.told, self.judge.samples, load_rubrics(self.out), shared, self.sheets)
+
     def finish(self, plan: Plan) -> dict[str, Any]:
         """Count what the folder holds now, join samples and pairs, and write `summary.json`."""
         tally, samples = Tally(), self.judge.samples
         for record in current_records(self.out):
             tally.add(record)
-        joined = {}
-        if samples > 1 or self.way["kind"] != "absolute":
-            joined = outcome(current_verdicts(self.out), self.way, samples, read_rubrics(self.out), self.out)
+        derived = {}
+        if samples > 1 or self.told["kind"] != "absolute" or self.sheets or isinstance(self.judge.rubric, Sheet):
+            derived = derive(current_verdicts(self.out), self.way(), self.out)
         summary = {
-            **self.way,
-            **joined,
+            **self.told,
+            **derived,
             "judge": self.judge.engine.name,
             "format": self.format.name,
             "items": plan.items,

@@ -1,6 +1,8 @@
 """Files to a model that can be asked: weights, tokenizer, chat template, image processor, limits."""
 
 import contextlib
+import importlib
+import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +15,7 @@ from dikast.core.errors import UserError
 from dikast.engines.local.source import Source
 from dikast.engines.local.template import Template
 from dikast.engines.local.tokens import Tokens
-from dikast.engines.local.vision import Vision, load_vision
+from dikast.engines.local.vision import TORCHVISION_CURE, Vision, load_vision
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +46,33 @@ class Loaded:
 
 def load(source: Source, *, device: str, dtype: str) -> Loaded:
     """Load a model; UserError says what is missing or does not fit."""
-    with _quiet():
-        config = transformers.AutoConfig.from_pretrained(source.folder, local_files_only=True)
-        try:
-            tokenizer = transformers.AutoTokenizer.from_pretrained(source.folder, local_files_only=True)
-        except (OSError, ValueError) as error:
-            raise UserError(f"{source.folder}: its tokenizer cannot be loaded: {error}") from error
-        sees = type(config) in transformers.AutoModelForImageTextToText._model_mapping
-        vision = load_vision(source.folder, config, tokenizer) if sees else "it is a text-only model"
-        model = _load_weights(source, config, sees=sees, device=device, dtype=dtype)
-    return assemble(model, tokenizer, vision)
+    try:
+        with _quiet():
+            return _load(source, device=device, dtype=dtype)
+    except (OSError, ValueError, ImportError, RuntimeError) as error:
+        if isinstance(error, torch.OutOfMemoryError):
+            raise UserError(f"{source.folder}: the model does not fit into the memory of {device}: {error}") from error
+        _blame_torchvision(error)
+        raise UserError(f"{source.folder}: this model cannot be loaded: {error}") from error
+
+
+def _load(source: Source, *, device: str, dtype: str) -> Loaded:
+    config = transformers.AutoConfig.from_pretrained(source.folder, local_files_only=True)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(source.folder, local_files_only=True)
+    sees = type(config) in transformers.AutoModelForImageTextToText._model_mapping
+    vision = load_vision(source.folder, config, tokenizer) if sees else "it is a text-only model"
+    return assemble(_load_weights(source, config, sees=sees, device=device, dtype=dtype), tokenizer, vision)
+
+
+def _blame_torchvision(error: Exception) -> None:
+    """Transformers imports torchvision wherever one is installed and says nothing readable where it is broken."""
+    if importlib.util.find_spec("torchvision") is None:
+        return
+    try:
+        importlib.import_module("torchvision")
+    except Exception as broken:
+        why = f"torchvision is installed but does not load ({broken}), and transformers uses it wherever it is there"
+        raise UserError(f"{why}: {TORCHVISION_CURE}") from error
 
 
 def assemble(model: Any, tokenizer: Any, vision: Vision | str) -> Loaded:
@@ -100,12 +119,7 @@ def fixed_settings(loaded: Loaded) -> dict[str, Any]:
 def _load_weights(source: Source, config: Any, *, sees: bool, device: str, dtype: str) -> Any:
     place = _device(device)
     kind: Any = transformers.AutoModelForImageTextToText if sees else transformers.AutoModelForCausalLM
-    try:
-        model: Any = kind.from_pretrained(
-            source.folder, config=config, dtype=_dtype(dtype, place), local_files_only=True
-        )
-    except (OSError, ValueError, ImportError) as error:
-        raise UserError(f"{source.folder}: its weights cannot be loaded: {error}") from error
+    model: Any = kind.from_pretrained(source.folder, config=config, dtype=_dtype(dtype, place), local_files_only=True)
     # The checkpoint's habits of sampling (temperature, top-k, repetition penalty) are dropped: the request decides.
     habits = model.generation_config
     ids = {name: getattr(habits, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}

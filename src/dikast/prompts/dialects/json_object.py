@@ -5,8 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from dikast.prompts.dialects.label import read_label
-from dikast.prompts.dialects.marked import rest_after
+from dikast.prompts.dialects.label import read_whole
 from dikast.prompts.parsed import Reading, Stated, Target
 
 _VERDICT = ("verdict", "score", "rating", "result", "label", "winner", "preference", "choice")
@@ -42,10 +41,8 @@ def _stated(said: object, start: int, end: int, target: Target, feedback: str) -
         return Reading(
             None, f"the verdict in the JSON object is {type(said).__name__}, not one label", feedback=feedback
         )
-    found = read_label(said, 0, target, next_line=False)
-    if found.kind in ("label", "off_scale") and not rest_after(said, found.end).strip():
-        return Reading(Stated(found.label, said, start, end), feedback=feedback.strip())
-    return Reading(Stated(None, said[:60], start, end), feedback=feedback.strip())
+    found = read_whole(said, target)
+    return Reading(Stated(found.label, said[:60], start, end), feedback=feedback.strip())
 
 
 def _objects(text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:

@@ -42,12 +42,12 @@ _NEXT_OF_LIST = re.compile(
     re.I,
 )
 
-_NOUN = r"(?:response|answer|assistant|output|model|option|candidate|solution|completion)"
+NOUN = r"(?:response|answer|assistant|output|model|option|candidate|solution|completion)"
 _PAIR = re.compile(
-    rf"(?:the\s{{1,3}}+)?(?:{_NOUN}\s{{0,3}}+)?\(?"
+    rf"(?:the\s{{1,3}}+)?(?:{NOUN}\s{{0,3}}+)?\(?"
     r"(?:(?P<first>A|1|first|one)|(?P<second>B|2|second|two)"
     r"|(?P<tie>tied?|(?:a\s)?draw|equal(?:ly\sgood)?|neither|both(?:\s(?:are\s)?equal(?:ly\sgood)?)?))(?!\w)\)?"
-    rf"(?:\s{{1,3}}+{_NOUN}(?!\w))?",
+    rf"(?:\s{{1,3}}+{NOUN}(?!\w))?",
     re.I,
 )
 
@@ -81,6 +81,23 @@ def read_label(text: str, at: int, target: Target, *, next_line: bool = True) ->
             return _list_or_range(text, begin, found, other, target)
     tail = _tail(text, found, alone=below is not None)
     return found if tail is None else Found("unreadable", None, tail, found.end)
+
+
+def read_whole(said: str, target: Target) -> Found:
+    """As `read_label`, for a text that should hold a label and nothing else; anything more is off the scale."""
+    found = read_label(said, 0, target, next_line=False)
+    if found.kind in ("label", "off_scale") and rest_after(said, found.end).strip():
+        return Found("off_scale", None, said[:60], len(said))
+    return found
+
+
+_TRAILING = re.compile(rf"(?:[\s*_`~\"'”’)\]}}>.,;!。]|{END_TOKEN}){{0,40}}", re.I)
+
+
+def rest_after(text: str, at: int) -> str:
+    """What follows a label once punctuation, markdown and end tokens are taken off."""
+    match = _TRAILING.match(text, at)
+    return text[match.end() :] if match else text[at:]
 
 
 def _number(text: str, at: int, target: Target) -> Found | None:

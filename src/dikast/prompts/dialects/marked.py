@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from dikast.prompts.dialects.label import END_TOKEN, read_label
+from dikast.prompts.dialects.label import read_label, rest_after
 from dikast.prompts.parsed import Reading, Stated, Target
 
 _BEFORE = re.compile(r"(?:^|[\n\r])[\s*_`~#>|+•(\"'-]{0,24}+(?:(?:my|final|overall|the)\s{1,3}+){0,2}$", re.I)
@@ -41,6 +41,18 @@ _CLOSING = re.compile(
 def _closing(text: str) -> Iterator[tuple[int, int, bool]]:
     for match in _CLOSING.finditer(text, max(0, len(text) - 400)):
         yield match.start(), match.end(), False
+
+
+_BRIDGE = re.compile(r"(?<!\w)overall\s{1,3}+score\s{1,3}+is(?!\w)", re.I)
+
+
+def read_bridge(text: str, target: Target) -> Reading:
+    """The last `[RESULT] LABEL`; failing any, the sentence that leads to it: `So the overall score is LABEL.`"""
+    reading = read_bracketed(text, target)
+    if reading.stated is not None:
+        return reading
+    bridge = _last(text, [(m.start(), m.end(), False) for m in _BRIDGE.finditer(text)], target, "the bridge sentence")
+    return bridge if bridge.stated is not None else reading
 
 
 @lru_cache(maxsize=64)
@@ -85,11 +97,11 @@ def _last(
         if found.kind == "unreadable" and opens and not found.said.startswith(("(", "<", "{", "[")):
             what = f"{found.said!r}" if found.said else "nothing"
             return Reading(None, f"{marker} is followed by {what}, which is not one of {target}")
-    whole = _alone(text, target)
+    whole = alone(text, target)
     return Reading(whole) if whole else Reading(None, f"no {marker} in the reply")
 
 
-def _alone(text: str, target: Target) -> Stated | None:
+def alone(text: str, target: Target) -> Stated | None:
     """A reply that is nothing but a label: the verdict, though its marker is missing."""
     begin = _WHOLE.match(text)
     if len(text) > 400 or begin is None:
@@ -98,12 +110,3 @@ def _alone(text: str, target: Target) -> Stated | None:
     if found.kind not in ("label", "off_scale") or rest_after(text, found.end).strip():
         return None
     return Stated(found.label, found.said, 0, len(text))
-
-
-_TRAILING = re.compile(rf"(?:[\s*_`~\"'”’)\]}}>.,;!。]|{END_TOKEN}){{0,40}}", re.I)
-
-
-def rest_after(text: str, at: int) -> str:
-    """What follows a label once punctuation, markdown and end tokens are taken off."""
-    match = _TRAILING.match(text, at)
-    return text[match.end() :] if match else text[at:]
