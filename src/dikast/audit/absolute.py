@@ -85,8 +85,8 @@ def beside_table(data: Data, given: Scored, how: Resampling) -> Table:
         rows.extend(_rater_rows(given, names, how))
     for role, label in (("retest", "judge, asked again"),):
         if role in data.numbers:
-            again = np.where(given.scale is None, data.numbers[role], _kept(data.numbers[role], given))
-            both = ~np.isnan(given.score) & ~np.isnan(again)
+            again = _kept(data.numbers[role], given)
+            both = np.asarray(~np.isnan(given.score) & ~np.isnan(again))
             found = measure(given.score[both], again[both], names, how, given.clusters(both))
             rows.append(_row(label, found, names, again[both], given))
     if len(score):
@@ -104,7 +104,7 @@ def beside_table(data: Data, given: Scored, how: Resampling) -> Table:
 
 
 def _rater_rows(given: Scored, names: Sequence[str], how: Resampling) -> Iterator[list[Cell]]:
-    complete = ~np.isnan(given.raters).any(0)
+    complete = np.asarray(~np.isnan(given.raters).any(0))
     raters = given.raters[:, complete]
     if not complete.any():
         return
@@ -159,7 +159,7 @@ def _row(label: str, found: dict[str, Estimate], names: Sequence[str], scores: F
 
 def spread_of(scores: Floats, given: Scored) -> float:
     """The discrimination index of scores on the scale; NaN without a scale or scores."""
-    if given.scale is None or len(scores) == 0:
+    if given.scale is None or len(scores) == 0 or not np.isin(scores, np.asarray(given.scale.values)).all():
         return math.nan
     labels = np.asarray(given.scale.values)
     counts = np.array([(scores == label).sum() for label in labels], np.float64)

@@ -93,7 +93,7 @@ class ClassScores(NamedTuple):
 
 
 def class_scores(table: ArrayLike) -> ClassScores:
-    """From a confusion matrix (rows gold, columns scores). A label never predicted has precision 0, as in common use."""
+    """From a confusion matrix (rows gold, columns scores). A label never predicted has precision 0."""
     counts = np.asarray(table, np.float64)
     if counts.sum() == 0:
         return ClassScores(math.nan, math.nan, math.nan, math.nan)
@@ -118,10 +118,10 @@ def _index(values: ArrayLike, labels: NDArray[np.generic]) -> NDArray[np.int64]:
     given = np.asarray(values)
     order = np.argsort(labels)
     found = np.searchsorted(labels, given, sorter=order).clip(max=len(labels) - 1)
-    index = order[found]
+    index: NDArray[np.int64] = order[found].astype(np.int64)
     if not np.array_equal(labels[index], given):
         raise ValueError(f"values off the labels {labels.tolist()}: leave failures out before counting")
-    return index.astype(np.int64)
+    return index
 
 
 def _pair(score: ArrayLike, gold: ArrayLike) -> tuple[Floats, Floats]:

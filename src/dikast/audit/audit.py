@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,11 +38,10 @@ from dikast.audit.readout import (
     reliability_table,
 )
 from dikast.audit.report import Audit, Cell, Table, counted, table
-from dikast.audit.rows import VERDICTS
+from dikast.audit.runs import open_rows, scale_of
 from dikast.audit.scored import Scored, scored
 from dikast.audit.slices import slice_table
 from dikast.core.errors import UserError
-from dikast.core.records import read_records
 
 Slices = list[tuple[tuple[NDArray[np.int64], list[str]], str]]
 _MOST_LABELS = 20  # a larger confusion matrix is no table to read
@@ -69,43 +67,45 @@ def _completed(plan: AuditPlan) -> AuditPlan:
     """Fill in what a run folder says by itself."""
     if not plan.file.is_dir():
         return plan
-    first = next(iter(read_records(_verdicts(plan.file)))).value
+    first, _ = next(iter(open_rows(plan.file)), ({}, 0))
+    if not first:
+        raise UserError(f"{plan.file}: the run holds no verdict of its current configuration")
     changes: dict[str, Any] = {}
-    if len(first["question"].get("responses") or [0]) == 2:
+    if "first" in first:
         changes = {"pairwise": True, "score": plan.score or "choice", "swapped": plan.swapped or "swapped"}
     elif not plan.score:
         changes = {"score": "score"}
+    elif plan.score == "expected":
+        changes = {"between": True}
     if not plan.gold and (plan.gold_file is not None or (plan.file / "gold.jsonl").exists()):
         changes["gold"] = ("gold",)
+    if plan.scale is None:
+        changes["scale"] = scale_of(plan.file)
     return dataclasses.replace(plan, **changes)
-
-
-def _verdicts(folder: Path) -> Path:
-    if not (folder / VERDICTS).exists():
-        raise UserError(f"{folder}: not a run folder: it holds no {VERDICTS}")
-    return folder / VERDICTS
 
 
 def _scores(data: Data) -> list[Table]:
     plan, how = data.plan, data.plan.resampling
+    data = _first_samples(data)
     read = _distributions(data)
+    between, absent = plan.between, "missing"
     if "score" in data.numbers:
         values = data.numbers["score"]
     elif read is not None:
-        values = read.expected if plan.readout == "expected" else read.mode
+        values, absent = (read.expected if plan.readout == "expected" else read.mode), "off_scale"
+        between = between or plan.readout == "expected"
         if lost := int((~read.known).sum()):
             data.notes.append(
                 f"{counted(lost, 'row')} without probability on any label: a failure, not the middle of the scale"
             )
     else:
         return _raters(data, scored(data, np.full(len(data), np.nan))) if plan.gold else []
-    expected = plan.readout == "expected" and "score" not in data.numbers
-    given = scored(data, values, between=expected, absent="missing" if "score" in data.numbers else "off_scale")
+    given = scored(data, values, between=between, absent=absent)
     tables = [failure_table(given.statuses, how.level, data.words.get("marker"))]
     slices = _slices(data)
     if plan.gold:
         tables += [agreement_table(given, how), beside_table(data, given, how)]
-        tables.extend(_labelled(data, given, expected))
+        tables.extend(_labelled(data, given))
         for (codes, names), name in slices:
             tables.append(slice_table(codes, names, given, how, name))
         if "system" in data.words:
@@ -123,10 +123,33 @@ def _scores(data: Data) -> list[Table]:
     return tables
 
 
-def _labelled(data: Data, given: Scored, expected: bool) -> Iterator[Table]:
+def _first_samples(data: Data) -> Data:
+    """Of questions that a run asked several times, the first answers; the second ones are the test-retest."""
+    sample = data.numbers.get("sample")
+    if sample is None or not (sample > 0).any():
+        return data
+    codes, _ = group_codes([data.words[name] for name in ("item", "criterion", "response")])
+    first, second = sample == 0, sample == 1
+    place = {int(code): i for i, code in zip(np.flatnonzero(second), codes[second], strict=True)}
+    again = np.array([place.get(int(code), -1) for code in codes[first]], np.int64)
+    data.notes.append(
+        f"each question was asked {int(sample.max()) + 1} times: the first answers count, the second are the retest"
+    )
+    kept = data.rows(first)
+    if "retest" not in kept.numbers:
+        kept.numbers["retest"] = np.where(again < 0, np.nan, data.numbers["score"][again])
+    return kept
+
+
+def _on_labels(given: Scored) -> bool:
+    scores = given.score[given.paired]
+    return given.scale is not None and bool(np.isin(scores, np.asarray(given.scale.values)).all())
+
+
+def _labelled(data: Data, given: Scored) -> Iterator[Table]:
     """What needs scores on labels: confusion and classes, and a second judge."""
     plan, chosen = data.plan, given.paired
-    if given.scale is not None and chosen.any() and not expected:
+    if given.scale is not None and chosen.any() and _on_labels(given):
         if len(given.scale.labels) <= _MOST_LABELS:
             yield confusion_table(given)
         if np.isin(given.gold[chosen], np.asarray(given.scale.values)).all():
@@ -173,6 +196,8 @@ def _readouts(data: Data, given: Scored, read: Distributions | None, slices: Sli
 
 
 def _slices(data: Data) -> Slices:
+    if not data.plan.by and len(data.words["criterion"].names if "criterion" in data.words else ()) > 1:
+        return [(group_codes([data.words["criterion"]]), "criterion")]
     words = [data.words[f"by {i}"] for i in range(len(data.plan.by))]
     return [(group_codes(words), " x ".join(Ref.of(name).name for name in data.plan.by))] if words else []
 

@@ -33,8 +33,9 @@ def bounds(
 
     score, gold (n,): the complete cases; unscored_gold (m,): gold of the rest; labels: the values of the scale, rising.
     Unscored rows with equal gold get equal scores (above 60 distinct values, gold is grouped), and the best choice is
-    searched group by group from several starts (NaN where that would be a table of over 100,000 cells). For means over rows (exact, within 1, error, bias) that is exact; for
-    correlations and kappa it is a search, checked against brute force in the tests.
+    searched group by group from several starts. For means over rows (exact, within 1, error, bias) that is exact; for
+    correlations and kappa it is a search, checked against brute force in the tests. NaN where it would take a table of
+    over 100,000 cells.
     """
     if len(unscored_gold) == 0:
         cells = Cells.of(score, gold)

@@ -95,7 +95,7 @@ class Meetings:
         extra = np.where(turned[:, None], -extra, extra)
         kinds = row_kinds(i * players + j, *extra.T)
         return cls(
-            players, i[kinds.sample], j[kinds.sample], extra[kinds.sample], np.where(i == j, -1, kinds.index), side
+            players, i[kinds.sample], j[kinds.sample], extra[kinds.sample], np.where(i == j, -1, kinds.place), side
         )
 
     def games(self, weights: Floats) -> Games:
@@ -103,7 +103,8 @@ class Meetings:
         real = self.row >= 0
         counts = np.bincount(self.row[real] * 3 + self.side[real], weights[real], 3 * len(self.i)).reshape(-1, 3)
         met = self.i != self.j
-        return Games(self.players, self.i[met], self.j[met], *counts[met].T, self.covariates[met])
+        wins, losses, ties = counts[met].T
+        return Games(self.players, self.i[met], self.j[met], wins, losses, ties, self.covariates[met])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +121,7 @@ class Strengths:
 
     def win_probability(self, anchor: int) -> Floats:
         """The chance (players,) to beat `anchor`, ties aside and covariates equal."""
-        return 1 / (1 + np.exp(self.strength[anchor] - self.strength))
+        return np.asarray(1 / (1 + np.exp(self.strength[anchor] - self.strength)))
 
 
 def bradley_terry(
@@ -165,9 +166,9 @@ def bradley_terry(
 
 def _solved(hessian: Floats, gradient: Floats) -> Floats:
     try:
-        return np.linalg.solve(hessian, gradient)
+        return np.asarray(np.linalg.solve(hessian, gradient), np.float64)
     except np.linalg.LinAlgError:  # a covariate that the games say nothing about
-        return np.linalg.lstsq(hessian, gradient, rcond=1e-12)[0]
+        return np.asarray(np.linalg.lstsq(hessian, gradient, rcond=1e-12)[0], np.float64)
 
 
 def _likelihood(games: Games, theta: Floats, davidson: bool, prior: float) -> tuple[float, Floats, Floats]:

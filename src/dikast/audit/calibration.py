@@ -63,7 +63,9 @@ def log_loss(probabilities: ArrayLike, gold: ArrayLike) -> float:
 class Recalibration(Protocol):
     """A fitted map from probabilities (n, K) to probabilities (n, K)."""
 
-    def __call__(self, probabilities: Floats) -> Floats: ...
+    def __call__(self, probabilities: Floats) -> Floats:
+        """The recalibrated probabilities."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ class Temperature:
     temperature: float
 
     def __call__(self, probabilities: Floats) -> Floats:
+        """The recalibrated probabilities (n, K)."""
         logits = np.log(np.maximum(probabilities, 1e-12)) / self.temperature
         powers = np.exp(logits - logits.max(1, keepdims=True))
         return np.asarray(powers / powers.sum(1, keepdims=True))
@@ -99,6 +102,7 @@ class Ordinal:
     values: Floats
 
     def __call__(self, probabilities: Floats) -> Floats:
+        """The recalibrated probabilities (n, K)."""
         return _cumulative(probabilities @ self.values, self.cuts, self.slope)
 
 
@@ -152,6 +156,7 @@ class Isotonic:
     to: Floats
 
     def __call__(self, scores: ArrayLike) -> Floats:
+        """The fitted gold (n,) of scores (n,)."""
         return np.interp(np.asarray(scores, np.float64), self.at, self.to)
 
 

@@ -7,7 +7,6 @@ import itertools
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,9 +96,9 @@ def keys_of(frame: Frame, names: Sequence[str]) -> list[str]:
 
 
 class Match(NamedTuple):
-    """`index[i]` is the row of the other file that belongs to row i, or -1; `unused` counts its rows without a partner."""
+    """`partner[i]` is the other file's row that belongs to row i, or -1; `unused` counts its rows without a partner."""
 
-    index: Codes
+    partner: Codes
     unused: int
 
 

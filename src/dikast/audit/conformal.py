@@ -34,7 +34,7 @@ class ScoreInterval(NamedTuple):
 
 
 def score_intervals(centre: ArrayLike, radius: ArrayLike, low: float, high: float) -> ScoreInterval:
-    """centre +/- radius, cut to the scale: what lies beyond it was never possible."""
+    """Centre +/- radius, cut to the scale: what lies beyond it was never possible."""
     c, r = np.asarray(centre, np.float64), np.asarray(radius, np.float64)
     return ScoreInterval(np.maximum(c - r, low), np.minimum(c + r, high))
 

@@ -158,9 +158,9 @@ def _mean_of(table: Floats, worth: Floats) -> Floats:
 
 
 def _mid_ranks(counts: Floats) -> Floats:
-    return np.cumsum(counts, -1) - (counts - 1) / 2
+    return np.asarray(np.cumsum(counts, -1) - (counts - 1) / 2)
 
 
 def _over(top: Floats, bottom: Floats) -> Floats:
     bottom = np.asarray(bottom, np.float64)
-    return np.divide(top, bottom, out=np.full(np.shape(bottom), np.nan), where=bottom > 0)
+    return np.asarray(np.divide(top, bottom, out=np.full(np.shape(bottom), np.nan), where=bottom > 0))

@@ -17,6 +17,7 @@ class Equating:
     to: Floats
 
     def __call__(self, scores: ArrayLike) -> Floats:
+        """Scores (n,) of the source scale on the target scale."""
         given = np.asarray(scores, np.float64)
         inside = np.interp(given, self.at, self.to)
         if len(self.at) < 2:
@@ -24,7 +25,7 @@ class Equating:
         first = (self.to[1] - self.to[0]) / (self.at[1] - self.at[0])
         last = (self.to[-1] - self.to[-2]) / (self.at[-1] - self.at[-2])
         below = np.minimum(given - self.at[0], 0) * first
-        return inside + below + np.maximum(given - self.at[-1], 0) * last
+        return np.asarray(inside + below + np.maximum(given - self.at[-1], 0) * last)
 
 
 def equate(

@@ -39,7 +39,9 @@ def few_labels_table(given: Scored, level: float) -> Table | None:
     if given.scale is not None and len(given.scale.values) == 2:
         low, high = given.scale.values
         binary = [((each - low) / (high - low)).round() for each in (y, f, others)]
-        rows.append([f"share of {given.scale.labels[1]!r} (Rogan-Gladen)", rogan_gladen(*binary, level=level)])
+        rows.append(
+            [f"share of {given.scale.labels[1]!r} (Rogan-Gladen)", rogan_gladen(binary[0], binary[1], binary[2], level)]
+        )
     rows.append(
         ["what a label is worth beside the verdicts", label_multiplier(r, n, many) if not math.isnan(r) else math.nan]
     )
@@ -84,9 +86,10 @@ def alt_test_table(given: Scored, names: Sequence[str], epsilon: float, how: Res
             verdict = "judge" if each.judge_wins else "annotator"
             rows.append([name, each.items, each.judge, each.annotator, each.p, each.adjusted, verdict])
     few = min((each.items for each in found.annotators if each is not None), default=0)
+    answer = "yes" if found.passed else "no"
     return table(
         "alt-test",
-        f"May the judge replace an annotator? {'yes' if found.passed else 'no'} (winning rate {found.winning_rate:.2f})",
+        f"May the judge replace an annotator? {answer} (winning rate {found.winning_rate:.2f})",
         ("left out", "n", "judge as close", "annotator as close", "p", "p (BY)", "closer to the others"),
         rows,
         f"epsilon {epsilon:g}; passes from a winning rate of .5; mean advantage of the judge {found.advantage:.4f}",

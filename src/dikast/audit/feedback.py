@@ -82,7 +82,7 @@ def f1_of(counts: Floats, how: Resampling) -> Estimate:
 
     def f1(weights: Floats) -> Floats:
         tp, a, b = (weights @ counts).T
-        return np.divide(2 * tp, a + b, out=np.full(len(tp), np.nan), where=a + b > 0)
+        return np.asarray(np.divide(2 * tp, a + b, out=np.full(len(tp), np.nan), where=a + b > 0))
 
     drawn = bootstrap(f1, len(counts), how)
     return Estimate(2 * hits / (claimed + due), len(counts), *how.interval(drawn), how.level, "bootstrap over items")

@@ -103,9 +103,8 @@ def rogan_gladen(gold: ArrayLike, judged: ArrayLike, unlabelled: ArrayLike, leve
         return undefined(len(y), "too few labels to tell the judge from chance", level=level)
     centre = (p_ + sp_ - 1) / youden
     shift = 2 * z**2 * (centre * se_ * (1 - se_) / positive_ - (1 - centre) * sp_ * (1 - sp_) / negative_)
-    error = math.sqrt(
-        p_ * (1 - p_) / many_ + centre**2 * se_ * (1 - se_) / positive_ + (1 - centre) ** 2 * sp_ * (1 - sp_) / negative_
-    ) / youden  # fmt: skip
+    variance = p_ * (1 - p_) / many_ + centre**2 * se_ * (1 - se_) / positive_
+    error = math.sqrt(variance + (1 - centre) ** 2 * sp_ * (1 - sp_) / negative_) / youden
     low, high = centre + shift - z * error, centre + shift + z * error
     note = f"sensitivity {se:.3f}, specificity {sp:.3f}"
     return Estimate(

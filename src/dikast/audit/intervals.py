@@ -126,8 +126,8 @@ class Kinds(NamedTuple):
     """Distinct rows: where the first of each kind stands, which kind each row is (n,), how often each kind occurs."""
 
     sample: NDArray[np.int64]
-    index: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    place: NDArray[np.int64]
+    sizes: NDArray[np.int64]
 
 
 def row_kinds(*columns: NDArray[Any]) -> Kinds:
@@ -143,7 +143,7 @@ def row_kinds(*columns: NDArray[Any]) -> Kinds:
 def merged(*columns: Floats) -> tuple[list[Floats], NDArray[np.int64]]:
     """Distinct rows of several columns (n,), and how often each occurs."""
     kinds = row_kinds(*columns)
-    return [column[kinds.sample] for column in columns], kinds.counts
+    return [column[kinds.sample] for column in columns], kinds.sizes
 
 
 def weighted_pearson(x: ArrayLike, y: ArrayLike) -> Weighted:
@@ -180,7 +180,7 @@ def weighted_mean(values: ArrayLike) -> Weighted:
     given = np.asarray(values, np.float64)
 
     def statistic(weights: Floats) -> Floats:
-        return (weights @ given) / weights.sum(1)
+        return np.asarray((weights @ given) / weights.sum(1))
 
     return statistic
 
@@ -189,7 +189,7 @@ def _correlation(total: Floats, sx: Floats, sy: Floats, sxx: Floats, syy: Floats
     vx, vy = sxx - sx**2 / total, syy - sy**2 / total
     scale = np.sqrt(np.maximum(vx, 0) * np.maximum(vy, 0))
     flat = scale <= 1e-12 * np.sqrt(np.maximum(sxx * syy, 1e-300))
-    return np.divide(sxy - sx * sy / total, scale, out=np.full_like(scale, np.nan), where=~flat)
+    return np.asarray(np.divide(sxy - sx * sy / total, scale, out=np.full_like(scale, np.nan), where=~flat))
 
 
 def _weighted_ranks(weights: Floats, codes: NDArray[np.int64]) -> Floats:
@@ -197,7 +197,7 @@ def _weighted_ranks(weights: Floats, codes: NDArray[np.int64]) -> Floats:
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     sizes = np.add.reduceat(weights[:, order], starts, axis=1)
     middle = np.cumsum(sizes, 1) - (sizes - 1) / 2
-    return middle[:, codes]
+    return np.asarray(middle[:, codes])
 
 
 def _multinomial(rng: np.random.Generator, sizes: NDArray[np.int64], count: int) -> Floats:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from dikast.audit.columns import Frame, Wanted, Words, duplicates, keys_of, match, read_frame
 from dikast.audit.plan import AuditPlan
 from dikast.audit.report import counted
-from dikast.audit.rows import Rows, RunRows, gold_by_item, open_rows
+from dikast.audit.rows import Rows
+from dikast.audit.runs import RunRows, gold_by_item, open_rows
 from dikast.core.errors import UserError
 from dikast.core.scale import Scale
 
@@ -148,7 +149,7 @@ def _read_all(plan: AuditPlan, rows: Rows, refs: _Refs, keys: tuple[str, ...]) -
         other_keys = _keys_there(other_rows, keys)
         other = read_frame(other_rows, _wanted(refs, file, plan, other_keys))
         found = match(frame, data.keys, other, keys_of(other, other_keys))
-        missing = int((found.index < 0).sum())
+        missing = int((found.partner < 0).sum())
         if missing == len(frame):
             raise UserError(
                 f"{path}: no row of it belongs to a row of {plan.file}: are the --id columns the right ones?"
@@ -161,7 +162,7 @@ def _read_all(plan: AuditPlan, rows: Rows, refs: _Refs, keys: tuple[str, ...]) -
             data.notes.append(
                 f"{counted(found.unused, 'row')} of {Path(path).name} that belong to no row of {plan.file.name}"
             )
-        _take(data, refs, other, file, found.index)
+        _take(data, refs, other, file, found.partner)
     return data
 
 
@@ -175,7 +176,7 @@ def _wanted(refs: _Refs, file: str, plan: AuditPlan, keys: tuple[str, ...]) -> W
 
 def _take(data: Data, refs: _Refs, frame: Frame, file: str, index: Codes | None) -> None:
     """Put the columns of one file under their roles, in the order of the audited file."""
-    absent = index < 0 if index is not None else None
+    absent = np.zeros(0, bool) if index is None else index < 0
     for role, ref in refs.numbers.items():
         if ref.file == file:
             values = frame.numbers[ref.name]
@@ -225,8 +226,8 @@ def _say_duplicates(data: Data, keys: tuple[str, ...]) -> None:
     count, first = duplicates(data.keys)
     if count:
         data.notes.append(
-            f"{count:,} ids occur more than once (the first is {first!r}): every row counts by itself, nothing is averaged; "
-            f"--cluster {keys[0]} draws them together"
+            f"{count:,} ids occur more than once (the first is {first!r}): every row counts by itself, nothing is "
+            f"averaged; --cluster {keys[0]} draws them together"
         )
 
 

@@ -10,16 +10,16 @@ from dikast.audit import pairs
 from dikast.audit.agreement import class_scores
 from dikast.audit.contingency import discrimination
 from dikast.audit.estimate import Estimate
-from dikast.audit.intervals import Resampling, bootstrap, clusters_of, mean_estimate, merged
 from dikast.audit.failures import rate
+from dikast.audit.intervals import Resampling, bootstrap, clusters_of, mean_estimate, merged
 from dikast.audit.load import Data, Ref
 from dikast.audit.measures import FEW
 from dikast.audit.pairs import FIRST, NONE, SECOND, TIE, TIE_RULES, Choices, Share, TieRule
 from dikast.audit.raters import cohen_kappa
 from dikast.audit.report import Cell, Table, counted, table
 from dikast.audit.scored import consensus
-from dikast.audit.slices import worst_decile
 from dikast.audit.significance import holm, labels_for_width, mcnemar, two_rates
+from dikast.audit.slices import worst_decile
 from dikast.core.errors import UserError
 
 Floats = NDArray[np.float64]
@@ -30,7 +30,7 @@ WRONG = 3  # a verdict that is right for no gold: the unscored under the rule "w
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Paired:
-    """Pairwise verdicts as codes (n,): the order shown, the swapped order (as responses) or None, gold, raters (R, n)."""
+    """Choices as codes (n,): in the order shown, in the swapped order (as responses) or None, gold, raters (R, n)."""
 
     choice: Codes | None
     swapped: Codes | None
@@ -145,7 +145,7 @@ def accuracy_table(given: Paired, unscored: str) -> Table:
         rows,
         *(f"{rule}: {text}" for rule, text in TIE_RULES.items()),
         _told(unscored),
-        "worst and best: if the unscored of the order shown had all been wrong, or right",
+        "" if given.scored.all() else "worst and best: if the unscored of the order shown were all wrong, or all right",
         f"only {n} pairs: too few to conclude anything" if n < FEW else "",
     )
 
@@ -338,7 +338,7 @@ def _ratio(worth: Floats, counts: Floats, given: Paired) -> Estimate:
 
 
 def slice_table(codes: Codes, names: Sequence[str], given: Paired, by: str) -> Table:
-    """One row a slice: failures, accuracy in each order, in both, consistency; Holm over `as shown` against the rest."""
+    """One row a slice: failures, accuracy in each order and in both, consistency; Holm over slices against the rest."""
     views = _views(given)
     shares = {name: _share(each, given.gold, "all") for name, each in views.items() if name != "both together"}
     if given.swapped is not None and given.choice is not None:

@@ -60,6 +60,7 @@ class AuditPlan:
     retest: str = ""
     earlier: str = ""
     length: str = ""
+    between: bool = False  # scores may lie between the labels of the scale, as expected scores do
     means: tuple[str, ...] = ()
     # probabilities of the labels
     logprobs: tuple[str, ...] = ()

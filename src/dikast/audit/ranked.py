@@ -8,7 +8,7 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.intervals import Resampling, bootstrap
 from dikast.audit.load import Data
 from dikast.audit.pairs import FIRST, NONE, SECOND, TIE
-from dikast.audit.pairwise import Paired, WRONG
+from dikast.audit.pairwise import WRONG, Paired
 from dikast.audit.ranking import WIN_RULES, Bouts, Ranking, cyclic_triples, rank_players, win_matrix, win_rate
 from dikast.audit.report import Cell, Table, table
 from dikast.core.errors import UserError
@@ -156,11 +156,11 @@ def _counts(given: Paired, names: list[str], first: Codes, second: Codes, how: R
             if rule == "half":
                 row.append(found.error)
         rows.append([*row, _grade(np.array([strong_wins, wins, ties, losses, strong_losses], np.float64), how)])
-    columns = ("player", "games", "strong wins", "wins", "ties", "losses", "strong losses")
-    columns += ("win rate (half)", "s.e.", "win rate (wins)", "win rate (decided)", "mean grade")
+    outcomes = ("strong wins", "wins", "ties", "losses", "strong losses")
+    rates = ("win rate (half)", "s.e.", "win rate (wins)", "win rate (decided)", "mean grade")
     notes = [f"win rate ({rule}): {text}" for rule, text in WIN_RULES.items()]
     grade = "mean grade: +1 strong win, +.5 win, 0 tie, -.5 loss, -1 strong loss"
-    return table("players", "Players", columns, rows, *notes, grade)
+    return table("players", "Players", ("player", "games", *outcomes, *rates), rows, *notes, grade)
 
 
 def _grade(counts: Floats, how: Resampling) -> Estimate:
@@ -172,7 +172,7 @@ def _grade(counts: Floats, how: Resampling) -> Estimate:
     values, sizes = values[kept], counts[kept].astype(np.int64)
 
     def mean(weights: Floats) -> Floats:
-        return (weights @ values) / weights.sum(1)
+        return np.asarray((weights @ values) / weights.sum(1))
 
     draws = bootstrap(mean, len(values), how, counts=sizes)
     return Estimate(float(values @ sizes) / n, n, *how.interval(draws), how.level, "bootstrap")

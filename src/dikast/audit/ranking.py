@@ -147,7 +147,7 @@ def _redrawn(bouts: Bouts, how: Resampling) -> Iterator[Games]:
     )
     weight, rng = bouts.weight[at], how.rng()
     shares = None if bouts.unit is None else _unit_matrix(bouts.unit, kinds)
-    sizes = kinds.counts * weight if bouts.copies else kinds.counts.astype(np.float64)
+    sizes = kinds.sizes * weight if bouts.copies else kinds.sizes.astype(np.float64)
     for _ in range(how.draws):
         if shares is not None:
             units = shares.shape[0]
@@ -162,7 +162,7 @@ def _unit_matrix(unit: Codes, kinds: Kinds) -> "csr_array":
 
     codes = clusters_of(unit)
     shape = (int(codes.max(initial=0)) + 1, len(kinds.sample))
-    return coo_array((np.ones(len(codes)), (codes, kinds.index)), shape=shape).tocsr()
+    return coo_array((np.ones(len(codes)), (codes, kinds.place)), shape=shape).tocsr()
 
 
 def cyclic_triples(wins: ArrayLike) -> Estimate:

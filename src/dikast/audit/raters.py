@@ -1,4 +1,4 @@
-"""Agreement of raters beyond chance: Cohen's, Fleiss' and Krippendorff's coefficients, and the intraclass correlation."""
+"""Agreement of raters beyond chance: Cohen's, Fleiss' and Krippendorff's coefficients, intraclass correlation."""
 
 import math
 from typing import Literal

@@ -1,4 +1,4 @@
-"""What the probabilities behind the scores add: expected score against mode, calibration, conformal width, abstaining."""
+"""What the probabilities behind the scores add: expected against mode, calibration, conformal width, abstaining."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -109,7 +109,7 @@ def readout_table(given: Distributions, gold: Floats, how: Resampling, cluster: 
 def calibration_table(
     given: Distributions, gold: Floats, how: Resampling, cluster: Codes | None, family: Codes | None
 ) -> Table | None:
-    """Before and after recalibration, always fitted on other rows; None where gold is not on the labels or too scarce."""
+    """Before and after recalibration, always fitted on other rows; None where gold is off the labels or too scarce."""
     values = np.asarray(given.scale.values)
     rows_used = given.known & np.isin(gold, values)
     if int(rows_used.sum()) < LEAST:
@@ -142,7 +142,7 @@ def calibration_table(
         f"Calibration on {len(true):,} rows, before and after",
         columns,
         rows,
-        f"ECE over {cal.BINS} bins of equal mass; recalibrated rows are fitted on the other {FOLDS - 1} of {FOLDS} folds",
+        f"ECE over {cal.BINS} bins of equal mass; recalibration is fitted on the other {FOLDS - 1} of {FOLDS} folds",
         f"temperature on all rows: {temperature:.3f} (above 1: too sure)",
     )
 
@@ -242,7 +242,7 @@ def conformal_table(
         f"Conformal intervals around the {around}, aiming at {level:.0%}",
         columns,
         rows,
-        f"radii from the other {FOLDS - 1} of {FOLDS} folds; 'own': one radius for each slice (Mondrian); cut to the scale",
+        f"radii from the other {FOLDS - 1} of {FOLDS} folds, cut to the scale; 'own': one a slice (Mondrian)",
         "sets: contiguous labels, from probabilities recalibrated on other rows" if inside is not None else "",
     )
 

@@ -60,8 +60,8 @@ def scored(data: Data, score: Floats, *, between: bool = False, absent: str = "m
         failed_before = _failures(status)
         for code, count in zip(*np.unique(status.codes[failed_before], return_counts=True), strict=True):
             statuses[status.names[code]] = int(count)
-    usable = gold_on_scale if between else on_scale
-    valid = usable(score, plan.scale) & ~failed_before
+    valid = gold_on_scale(score, plan.scale) if between else on_scale(score, plan.scale)
+    valid &= ~failed_before
     missing = np.isnan(score) & ~failed_before
     if missing.any():
         statuses[absent] = statuses.get(absent, 0) + int(missing.sum())
@@ -87,13 +87,12 @@ def consensus(raters: Floats, rule: str) -> Floats:
     Without a strict majority (more than half of those present) there is none: NaN.
     """
     if rule == "first":
-        return raters[0]
+        return np.asarray(raters[0])
     present = ~np.isnan(raters)
     count = present.sum(0)
     if rule == "mean":
-        return np.divide(
-            np.where(present, raters, 0).sum(0), count, out=np.full(raters.shape[1], np.nan), where=count > 0
-        )
+        total = np.where(present, raters, 0).sum(0)
+        return np.asarray(np.divide(total, count, out=np.full(raters.shape[1], np.nan), where=count > 0))
     if rule == "median":
         out = np.full(raters.shape[1], np.nan)
         out[count > 0] = np.nanmedian(raters[:, count > 0], axis=0)
@@ -109,4 +108,4 @@ def consensus(raters: Floats, rule: str) -> Floats:
 def _failures(status: Words) -> NDArray[np.bool_]:
     """Rows whose status names a failure; a missing status says nothing."""
     bad = np.array([name.casefold() not in ("ok", "stop", "success") for name in status.names] or [False])
-    return (status.codes >= 0) & bad[status.codes]
+    return np.asarray((status.codes >= 0) & bad[status.codes])

@@ -43,7 +43,7 @@ def benjamini_yekutieli(p_values: Sequence[float]) -> list[float]:
     """p-values adjusted to bound the share of false alarms under any dependence (Benjamini & Yekutieli 2001)."""
 
     def scaled(p: Floats, rank: NDArray[np.int64], m: int) -> Floats:
-        return p * m * (1 / np.arange(1, m + 1)).sum() / (rank + 1)
+        return np.asarray(p * m * (1 / np.arange(1, m + 1)).sum() / (rank + 1))
 
     return _step(p_values, scaled, lambda each: np.minimum.accumulate(each[::-1])[::-1])
 
@@ -88,7 +88,7 @@ def two_sided(z: float) -> float:
 
 
 def labels_for_width(half_width: float, n: int, wanted: float = 0.03) -> float:
-    """Labels needed so that an interval of `half_width` from `n` labels shrinks to +/- `wanted`: widths go by sqrt n."""
+    """Labels needed so that an interval of `half_width` from `n` labels shrinks to +/- `wanted`."""
     return math.ceil(n * (half_width / wanted) ** 2 - 1e-9) if math.isfinite(half_width) else math.nan
 
 

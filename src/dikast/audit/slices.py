@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dikast.audit.estimate import Estimate
 from dikast.audit.failures import rate
 from dikast.audit.intervals import Resampling, fisher, wilson
-from dikast.audit.estimate import Estimate
 from dikast.audit.measures import MEASURES, measure, measures_for
 from dikast.audit.report import Cell, Table, table
 from dikast.audit.scored import Scored
@@ -24,7 +24,8 @@ def slice_table(codes: Codes, names: Sequence[str], given: Scored, how: Resampli
     """One row a slice. `p` asks whether its exact agreement (without a scale: its correlation) is that of the rest."""
     kinds = [name for name in _SHOWN if name in measures_for(given.scale is not None)]
     paired = given.paired
-    tests, rows = [], []
+    tests: list[float] = []
+    rows: list[list[Cell]] = []
     r_all: list[float] = []
     order = np.argsort(codes, kind="stable")
     parts = np.split(order, np.searchsorted(codes[order], np.arange(len(names))))[1:]

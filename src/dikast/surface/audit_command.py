@@ -44,6 +44,7 @@ Earlier = Annotated[
 Length = Annotated[
     str, typer.Option("--length", metavar=_COLUMN, help="Length of the response: the length-only judge.")
 ]
+Between = Annotated[bool, typer.Option("--between", help="Scores may lie between labels (expected scores).")]
 Means = Annotated[list[str], typer.Option("--mean", metavar=_COLUMN, help="Also the mean of this column.")]
 LogProbs = Annotated[
     str, typer.Option("--logprobs", metavar="COLUMN,...", help="Log-probabilities of the scale's labels, in order.")
@@ -107,6 +108,7 @@ def audit(
     retest: Retest = "",
     earlier: Earlier = "",
     length: Length = "",
+    between: Between = False,
     mean: Means = [],  # noqa: B006
     logprobs: LogProbs = "",
     logprob_floor: Floor = _FLOOR,
@@ -156,6 +158,7 @@ def audit(
         retest=retest,
         earlier=earlier,
         length=length,
+        between=between,
         means=tuple(mean),
         logprobs=tuple(part.strip() for part in logprobs.split(",") if part.strip()),
         logprob_floor=logprob_floor,
