@@ -83,7 +83,7 @@ def beside_table(data: Data, given: Scored, how: Resampling) -> Table:
     rows = [_row("judge", measure(score, gold, names, how, cluster), names, score, given)]
     if len(given.raters) > 1:
         rows.extend(_rater_rows(given, names, how))
-    for role, label in (("retest", "judge, asked again"),):
+    for role, label in (("retest", "the judge asked again (test-retest)"),):
         if role in data.numbers:
             again = _kept(data.numbers[role], given)
             both = np.asarray(~np.isnan(given.score) & ~np.isnan(again))

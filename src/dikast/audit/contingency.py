@@ -51,7 +51,8 @@ class Cells:
 def pearson(table: Floats, x: Floats, y: Floats) -> Floats:
     """Pearson's correlation; `x` and `y` may also be (..., K) and (..., L), values of their own for each table."""
     rows, columns, total = table.sum(-1), table.sum(-2), table.sum((-2, -1))
-    mean_x, mean_y = (rows * x).sum(-1) / total, (columns * y).sum(-1) / total
+    some = np.where(total > 0, total, 1)
+    mean_x, mean_y = (rows * x).sum(-1) / some, (columns * y).sum(-1) / some
     dx, dy = x - mean_x[..., None], y - mean_y[..., None]
     covariance = np.einsum("...kl,...k,...l->...", table, dx, dy)
     scale = np.sqrt((rows * dx**2).sum(-1) * (columns * dy**2).sum(-1))
