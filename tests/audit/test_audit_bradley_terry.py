@@ -45,7 +45,9 @@ def test_davidson_by_hand() -> None:
 
 def test_against_choix() -> None:
     first, second, outcome = games(500, 7)
-    theirs = choix.ilsr_pairwise(7, [(a, b) if o == 0 else (b, a) for a, b, o in zip(first, second, outcome, strict=True)])
+    theirs = choix.ilsr_pairwise(
+        7, [(a, b) if o == 0 else (b, a) for a, b, o in zip(first, second, outcome, strict=True)]
+    )
     assert np.allclose(bradley_terry(Games.of(first, second, outcome, players=7)).strength, theirs, atol=1e-6)
 
 
@@ -125,7 +127,9 @@ def test_units_of_games_widen_the_interval() -> None:
     first, second, outcome = (np.tile(each, 6) for each in games(200, 3, seed=8))
     empty = np.zeros((1200, 0))
     alone = rank_players(Bouts([*"abc"], first, second, outcome, np.ones(1200), empty), HOW)
-    together = rank_players(Bouts([*"abc"], first, second, outcome, np.ones(1200), empty, np.tile(np.arange(200), 6)), HOW)
+    together = rank_players(
+        Bouts([*"abc"], first, second, outcome, np.ones(1200), empty, np.tile(np.arange(200), 6)), HOW
+    )
     assert together.strength(0).half_width > 1.8 * alone.strength(0).half_width
 
 

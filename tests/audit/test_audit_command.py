@@ -26,7 +26,10 @@ def scores(n: int = 40, seed: int = 0, **more: Any) -> list[dict[str, Any]]:
     rng = np.random.default_rng(seed)
     gold = rng.integers(1, 6, n)
     score = np.clip(gold + rng.integers(-1, 2, n), 1, 5)
-    return [{"id": f"i{k}", "score": int(s), "gold": int(g), **more} for k, (s, g) in enumerate(zip(score, gold, strict=True))]
+    return [
+        {"id": f"i{k}", "score": int(s), "gold": int(g), **more}
+        for k, (s, g) in enumerate(zip(score, gold, strict=True))
+    ]
 
 
 def rows_of(found: dict[str, Any], name: str, key: str) -> dict[str, dict[str, Any]]:
@@ -48,7 +51,11 @@ def test_every_file_gives_the_same_numbers(suffix: str, tmp_path: Path, run_audi
 
 def test_failures_are_counted_never_used(tmp_path: Path, run_audit: Run) -> None:
     rows: list[dict[str, Any]] = scores(20)
-    rows += [{"id": "a", "score": -1, "gold": 3}, {"id": "b", "score": None, "gold": 3}, {"id": "c", "score": 2.5, "gold": 3}]
+    rows += [
+        {"id": "a", "score": -1, "gold": 3},
+        {"id": "b", "score": None, "gold": 3},
+        {"id": "c", "score": 2.5, "gold": 3},
+    ]
     found = run_audit(write(tmp_path / "x.jsonl", rows), "--score", "score", "--gold", "gold", "--scale", "1-5")
     counts = {row["status"]: row["count"] for row in found["tables"]["failures"]["rows"]}
     assert counts == {"failed": 3, "ok": 20, "missing": 1, "off_scale": 2}
@@ -62,9 +69,14 @@ def test_failures_are_counted_never_used(tmp_path: Path, run_audit: Run) -> None
 
 def test_a_status_column_and_words_for_failures(tmp_path: Path, run_audit: Run) -> None:
     rows: list[dict[str, Any]] = scores(15, status="ok")
-    rows += [{"id": "x", "score": 3, "gold": 3, "status": "refused"}, {"id": "y", "score": "ERR", "gold": 1, "status": "ok"}]
+    rows += [
+        {"id": "x", "score": 3, "gold": 3, "status": "refused"},
+        {"id": "y", "score": "ERR", "gold": 1, "status": "ok"},
+    ]
     file = write(tmp_path / "x.csv", rows)
-    found = run_audit(file, "--score", "score", "--gold", "gold", "--scale", "1-5", "--status", "status", "--failed", "ERR")
+    found = run_audit(
+        file, "--score", "score", "--gold", "gold", "--scale", "1-5", "--status", "status", "--failed", "ERR"
+    )
     counts = {row["status"]: row["count"] for row in found["tables"]["failures"]["rows"]}
     assert counts == {"failed": 2, "ok": 15, "refused": 1, "missing": 1}
 
@@ -87,7 +99,11 @@ def test_the_scores_of_a_constant_judge_are_seen_through(tmp_path: Path, run_aud
 
 
 def test_few_pairs_duplicates_and_missing_gold_are_said(tmp_path: Path, run_audit: Run) -> None:
-    rows: list[dict[str, Any]] = [*scores(5), {"id": "i0", "score": 2, "gold": 2}, {"id": "z", "score": 2, "gold": None}]
+    rows: list[dict[str, Any]] = [
+        *scores(5),
+        {"id": "i0", "score": 2, "gold": 2},
+        {"id": "z", "score": 2, "gold": None},
+    ]
     found = run_audit(write(tmp_path / "x.jsonl", rows), "--score", "score", "--gold", "gold", "--scale", "1-5")
     assert any("only 6 pairs" in note for note in found["tables"]["agreement"]["notes"])
     assert any("1 ids occur more than once (the first is 'i0')" in note for note in found["notes"])
@@ -109,8 +125,12 @@ def test_gold_from_another_file(tmp_path: Path, run_audit: Run) -> None:
 
 def test_joining_by_position_and_by_several_columns(tmp_path: Path, run_audit: Run) -> None:
     rows = scores(20)
-    judged = write(tmp_path / "a.jsonl", [{"m": k % 2, "q": k // 2, "score": row["score"]} for k, row in enumerate(rows)])
-    gold = write(tmp_path / "b.jsonl", [{"m": f"{k % 2}", "q": float(k // 2), "gold": row["gold"]} for k, row in enumerate(rows)])
+    judged = write(
+        tmp_path / "a.jsonl", [{"m": k % 2, "q": k // 2, "score": row["score"]} for k, row in enumerate(rows)]
+    )
+    gold = write(
+        tmp_path / "b.jsonl", [{"m": f"{k % 2}", "q": float(k // 2), "gold": row["gold"]} for k, row in enumerate(rows)]
+    )
     by_place = run_audit(judged, "--score", "score", "--gold", f"gold@{gold}", "--scale", "1-5", "--id", "line")
     by_name = run_audit(judged, "--score", "score", "--gold", f"gold@{gold}", "--scale", "1-5", "--id", "m,q")
     assert values(by_place) == values(by_name)
@@ -156,13 +176,17 @@ def test_slices_with_holm_and_the_worst_decile(tmp_path: Path, run_audit: Run) -
     for row in rows:
         if row["rubric"] == "r3":
             row["score"] = 6 - row["gold"]
-    found = run_audit(write(tmp_path / "x.csv", rows), "--score", "score", "--gold", "gold", "--scale", "1-5", "--by", "rubric")
+    found = run_audit(
+        write(tmp_path / "x.csv", rows), "--score", "score", "--gold", "gold", "--scale", "1-5", "--by", "rubric"
+    )
     table = rows_of(found, "by rubric", "rubric")
     assert len(table) == 12
     assert table["r3"]["pearson"]["value"] == -1
     assert table["r3"]["p (Holm)"] < 0.05
     assert sum(row["p (Holm)"] < 0.05 for row in table.values()) == 1
-    assert any(note.startswith("worst decile (2 of 12)") and "r3" in note for note in found["tables"]["by rubric"]["notes"])
+    assert any(
+        note.startswith("worst decile (2 of 12)") and "r3" in note for note in found["tables"]["by rubric"]["notes"]
+    )
 
 
 def test_clusters_widen_the_interval(tmp_path: Path, run_audit: Run) -> None:
@@ -192,7 +216,13 @@ def test_several_raters_make_a_ceiling_and_an_alt_test(tmp_path: Path, run_audit
 def test_a_rival_a_retest_an_earlier_run_and_systems(tmp_path: Path, run_audit: Run) -> None:
     rng = np.random.default_rng(2)
     rows = [
-        {**row, "other": int(rng.integers(1, 6)), "again": row["score"], "before": max(1, row["score"] - 1), "system": f"s{k % 6}"}
+        {
+            **row,
+            "other": int(rng.integers(1, 6)),
+            "again": row["score"],
+            "before": max(1, row["score"] - 1),
+            "system": f"s{k % 6}",
+        }
         for k, row in enumerate(scores(200))
     ]
     found = run_audit(
@@ -216,7 +246,9 @@ def test_unlabelled_verdicts_bring_few_labels(tmp_path: Path, run_audit: Run) ->
     both, alone = table["labels and verdicts (PPI++)"], table["labels alone"]
     assert both["high"] - both["low"] < alone["high"] - alone["low"]
     assert table["what a label is worth beside the verdicts"] > 1
-    binary = [{"score": int(row["score"] > 3), "gold": None if row["gold"] is None else int(row["gold"] > 3)} for row in rows]
+    binary = [
+        {"score": int(row["score"] > 3), "gold": None if row["gold"] is None else int(row["gold"] > 3)} for row in rows
+    ]
     found = run_audit(write(tmp_path / "y.csv", binary), "--score", "score", "--gold", "gold", "--scale", "0-1")
     assert any("Rogan-Gladen" in row["from"] for row in found["tables"]["few labels"]["rows"])
 
@@ -267,7 +299,9 @@ def test_pairs_in_both_orders_with_slots(tmp_path: Path, run_audit: Run) -> None
 @pytest.mark.parametrize(("rule", "value", "n"), [("drop", 1.0, 20), ("tie", 20 / 25, 25), ("wrong", 20 / 25, 25)])
 def test_the_unscored_follow_a_named_rule(rule: str, value: float, n: int, tmp_path: Path, run_audit: Run) -> None:
     rows = [{"score": "a", "gold": "a"}] * 20 + [{"score": "who knows", "gold": "b"}] * 5
-    found = run_audit(write(tmp_path / "x.csv", rows), "--score", "score", "--gold", "gold", "--pairwise", "--unscored", rule)
+    found = run_audit(
+        write(tmp_path / "x.csv", rows), "--score", "score", "--gold", "gold", "--pairwise", "--unscored", rule
+    )
     accuracy = rows_of(found, "accuracy", "statistic")["accuracy (all)"]
     assert math.isclose(accuracy["as shown"]["value"], value)
     assert accuracy["as shown"]["n"] == n
@@ -321,7 +355,9 @@ def test_ranking_with_covariates_from_the_command_line(tmp_path: Path, run_audit
 
 
 def test_whole_rankings(tmp_path: Path, run_audit: Run) -> None:
-    rows: list[dict[str, Any]] = [{"score": "A>B>C", "gold": ["A", "C", "B"]}] * 11 + [{"score": "cannot say", "gold": ["A", "B"]}]
+    rows: list[dict[str, Any]] = [{"score": "A>B>C", "gold": ["A", "C", "B"]}] * 11 + [
+        {"score": "cannot say", "gold": ["A", "B"]}
+    ]
     found = run_audit(write(tmp_path / "x.jsonl", rows), "--ranked", "--score", "score", "--gold", "gold")
     assert math.isclose(values(found, "rankings")["kendall_tau_b, mean over items"]["value"], 1 / 3)
     counts = {row["status"]: row["count"] for row in found["tables"]["failures"]["rows"]}

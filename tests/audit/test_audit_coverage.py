@@ -43,7 +43,9 @@ def test_wilson() -> None:
     assert 0.93 <= covered(lambda rng: (wilson(rng.binomial(80, 0.3), 80), 0.3)) <= 0.97
 
 
-@pytest.mark.parametrize(("n", "many", "r", "bias"), [(50, 2000, 0.7, 0.3), (100, 2000, 0.8, 0.3), (200, 2000, 0.9, 0.0)])
+@pytest.mark.parametrize(
+    ("n", "many", "r", "bias"), [(50, 2000, 0.7, 0.3), (100, 2000, 0.8, 0.3), (200, 2000, 0.9, 0.0)]
+)
 def test_ppi_mean(n: int, many: int, r: float, bias: float) -> None:
     def simulate(rng: np.random.Generator) -> tuple[Estimate, float]:
         gold, judged, rest = labels(rng, n, many, r, bias)

@@ -16,7 +16,9 @@ def words(*texts: str) -> Words:
     return Words(np.array([names.index(text) if text else -1 for text in texts]), names)
 
 
-@pytest.mark.parametrize(("rule", "worth", "n"), [("all", 3, 7), ("no_gold_ties", 2, 5), ("half", 2.5, 5), ("decided", 2, 4)])
+@pytest.mark.parametrize(
+    ("rule", "worth", "n"), [("all", 3, 7), ("no_gold_ties", 2, 5), ("half", 2.5, 5), ("decided", 2, 4)]
+)
 def test_tie_rules_by_hand(rule: pairs.TieRule, worth: float, n: int) -> None:
     # right, right, wrong, tie against a, wrong; gold ties: one met, one missed; then no verdict, no gold
     choice = [A, B, A, T, B, T, A, N, A]
