@@ -69,16 +69,17 @@ def write_verdicts(folder: Path) -> tuple[Path, Path]:
     return table, run
 
 
-def audit_cost(*arguments: str) -> tuple[float, float]:
-    """Seconds and peak memory (GB) of one audit in a process of its own."""
+def audit_cost(*arguments: str) -> str:
+    """Seconds, seconds of processor time and peak memory of one audit in a process of its own."""
     code = (
         "import sys, typer; from dikast.surface.audit_command import audit; app = typer.Typer();"
         "app.command('audit')(audit); app.command('other')(lambda: None); app(sys.argv[1:], standalone_mode=False)"
     )
-    start = time.perf_counter()
+    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, "-c", code, "audit", *arguments, "--json"], check=True, stdout=subprocess.DEVNULL)
-    seconds = time.perf_counter() - start
-    return seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
+    seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return f"{seconds:.1f} s ({processor:.1f} s of processor), at most {after.ru_maxrss / 2**20:.2f} GB"
 
 
 def main() -> None:
@@ -87,13 +88,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         table, run = write_verdicts(Path(name))
         plain = ("--score", "score", "--gold", "gold", "--scale", "1-5", "--by", "rubric")
-        seconds, peak = audit_cost(str(table), *plain)
-        print(f"audit of 1,000,000 verdicts (CSV, 200 rubrics): {seconds:.1f} s, {peak:.2f} GB (budget 60 s, 2 GB)")
-        seconds, peak = audit_cost(str(table), *plain, "--cluster", "scene")
-        print(f"the same, 200,000 clusters: {seconds:.1f} s, {peak:.2f} GB")
+        print(f"audit of 1,000,000 verdicts (CSV, 200 rubrics): {audit_cost(str(table), *plain)} (budget 60 s, 2 GB)")
+        print(f"the same, 200,000 clusters: {audit_cost(str(table), *plain, '--cluster', 'scene')}")
         size = (run / "verdicts.jsonl").stat().st_size / 1e9
-        seconds, peak = audit_cost(str(run), "--scale", "1-5")
-        print(f"a run folder of as many ({size:.2f} GB, with distributions): {seconds:.1f} s, {peak:.2f} GB")
+        print(f"a run folder of as many ({size:.2f} GB, with distributions): {audit_cost(str(run), '--scale', '1-5')}")
     print(json.dumps({"python": sys.version.split()[0], "numpy": np.__version__, "cores": os.cpu_count()}))
 
 

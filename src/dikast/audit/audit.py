@@ -241,9 +241,9 @@ def _pairs(data: Data) -> list[Table]:
         tables.append(raters_table(given.raters, how, nominal=True, cluster=given.cluster))
         tables.append(rater_pairs_table(given.raters, plan.gold, how, nominal=True, shared=True))
     if len(given.raters) > 2 and given.final is not None:
-        codes = given.final.astype(np.float64)
-        codes[given.final < 0] = np.nan
-        tables.append(alt_test_table(codes, given.raters, plan.gold, plan.epsilon, plan.resampling, nominal=True))
+        said = given.final.astype(np.float64)
+        said[given.final < 0] = np.nan
+        tables.append(alt_test_table(said, given.raters, plan.gold, plan.epsilon, plan.resampling, nominal=True))
     return tables
 
 
