@@ -34,7 +34,8 @@ class Rate:
         p, z2 = count / n, _Z * _Z
         middle = (p + z2 / (2 * n)) / (1 + z2 / n)
         half = _Z * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n)
-        return cls(p, max(0.0, middle - half), min(1.0, middle + half), n)
+        low, high = max(0.0, middle - half), min(1.0, middle + half)
+        return cls(p, low if count else 0.0, high if count < n else 1.0, n)  # both ends are exact, rounding is not
 
     @classmethod
     def mean(cls, n: int, total: float, squares: float) -> "Rate":
