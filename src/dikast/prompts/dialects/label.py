@@ -100,6 +100,11 @@ def rest_after(text: str, at: int) -> str:
     return text[match.end() :] if match else text[at:]
 
 
+def ends_line(text: str, at: int) -> bool:
+    """Whether the line holds nothing but punctuation, markdown and end tokens from `at` on."""
+    return _END.match(text, at) is not None
+
+
 def _number(text: str, at: int, target: Target) -> Found | None:
     match = _NUMBER.match(text, at)
     if match is None or target.scale is None:
