@@ -1,4 +1,4 @@
-"""Long and strange replies, built to make a careless pattern hang or be wrong. A quadratic reader never ends on them."""
+"""Long and strange replies, built to make a careless pattern hang or go wrong. All readers are linear."""
 
 import pytest
 from hypothesis import given, settings
@@ -12,11 +12,45 @@ from dikast.prompts.parse import parse_reply
 MEGABYTE = 1_000_000
 SCALE = Scale.parse("1-5")
 REPEATED = [
-    *("Verdict:", "Verdict: ", "Verdict:\n", "[RESULT]", "[RESULT] ", "[RESULT] 1, ", "[RESULT] (", "score of ", "Score: "),
-    *("[", "[[", "[[A>", "{", '{"a":', '{"a":[', '"', '{"verdict"', "\\boxed{", "<answer>", "<think>", "</think>", "</s"),
+    *(
+        "Verdict:",
+        "Verdict: ",
+        "Verdict:\n",
+        "[RESULT]",
+        "[RESULT] ",
+        "[RESULT] 1, ",
+        "[RESULT] (",
+        "score of ",
+        "Score: ",
+    ),
+    *(
+        "[",
+        "[[",
+        "[[A>",
+        "{",
+        '{"a":',
+        '{"a":[',
+        '"',
+        '{"verdict"',
+        "\\boxed{",
+        "<answer>",
+        "<think>",
+        "</think>",
+        "</s",
+    ),
     *(" ", "\n", "\n\n ", "*", "`", "\\", "> ", "<|", "-", "(", "a", "é", "٤", "1", "1 ", "1,", "1 or ", "9.", "1 2\n"),
     *("Output (a) ", "Output (a) is ", "Output (a) is the ", "Output (a) is better or ", "while ", "the better ", "A "),
-    *("neither a ", "I really ", "equally ", "Therefore, ", "# Output\n", "Claim: x\n", "Finding:\n", "Final score: 1, ", "I am "),
+    *(
+        "neither a ",
+        "I really ",
+        "equally ",
+        "Therefore, ",
+        "# Output\n",
+        "Claim: x\n",
+        "Finding:\n",
+        "Final score: 1, ",
+        "I am ",
+    ),
 ]
 
 
@@ -50,7 +84,14 @@ def test_the_verdict_after_long_repetition_is_found(pattern: str) -> None:
     assert parse_reply("boxed", f"{text}\\boxed{{4}}", SCALE).label == "4"
 
 
-HUGE = ["4" * MEGABYTE, "4." + "0" * MEGABYTE, "0" * MEGABYTE + "4", "-" + "9" * MEGABYTE, "4e" + "9" * 9, "٤" * MEGABYTE]
+HUGE = [
+    "4" * MEGABYTE,
+    "4." + "0" * MEGABYTE,
+    "0" * MEGABYTE + "4",
+    "-" + "9" * MEGABYTE,
+    "4e" + "9" * 9,
+    "٤" * MEGABYTE,
+]
 
 
 @pytest.mark.parametrize("digits", HUGE, ids=lambda digits: digits[:4])
@@ -66,7 +107,25 @@ def test_signs_that_are_no_digits_are_no_verdict(digit: str) -> None:
 
 
 PIECES = [
-    *("Verdict:", "[RESULT]", "4", "9", ".", "/5", " out of 5", "A", "B", "tie", "\n", " ", "*", "(", ")", "or", "[[A>B]]"),
+    *(
+        "Verdict:",
+        "[RESULT]",
+        "4",
+        "9",
+        ".",
+        "/5",
+        " out of 5",
+        "A",
+        "B",
+        "tie",
+        "\n",
+        " ",
+        "*",
+        "(",
+        ")",
+        "or",
+        "[[A>B]]",
+    ),
     *("\\boxed{", "}", "{", '"verdict"', ":", ",", "<think>", "</think>", "Output (a)", "is better", "Score", "Claim:"),
 ]
 replies = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5))).map("".join)

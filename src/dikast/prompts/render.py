@@ -93,8 +93,8 @@ class Slots:
         pieces: list[Piece] = []
         for number, turn in enumerate(turns, 1):
             title = f"Turn {number}: {turn.role}"
-            head = self._heading.replace("{}", title) if self._heading else f"{title}:"
-            pieces.append(Span(("\n\n" if number > 1 else "") + head + "\n", trusted=True))
+            head = ("\n\n" if number > 1 else "") + headed(title, self._heading) + "\n"
+            pieces.append(Span(head, trusted=True))
             pieces.extend(content_pieces(turn.content, self._guards))
         return self.of(tuple(pieces))
 
@@ -112,6 +112,11 @@ class Slots:
                 pieces.append(Span(", ", trusted=True))
             pieces.append(Span(escape(label, self._guards)))
         return self.of(tuple(pieces))
+
+
+def headed(title: str, heading: str) -> str:
+    """A heading line in the format's own pattern; `title:` where it has none."""
+    return heading.replace("{}", title) if heading else f"{title}:"
 
 
 def content_pieces(content: Content, guards: tuple[str, ...]) -> tuple[Piece, ...]:
