@@ -108,6 +108,10 @@ BRACKETED_PAIR = [
     ("Fine. [RESULT] (A or B)", UNPARSED),
     ("Fine. [RESULT] A response that helps", UNPARSED),
     ("Response A is better", UNPARSED),
+    ("Fine. [RESULT] A is worse", UNPARSED),
+    ("Fine. [RESULT] A is clearly not better", UNPARSED),
+    ("Fine. [RESULT] A > B", UNPARSED),
+    ("Fine. [RESULT] Neither A nor B", UNPARSED),
     ("\\boxed{A}", UNPARSED),
 ]
 
@@ -154,6 +158,11 @@ VERDICT = [
     ("Verdict: 2\nNo, better:\nVerdict: 3", "3"),
     ("<think>Verdict: 2</think>Verdict: 3", "3"),
     ("4", "4"),
+    ("Good.\nVerdict: 4\n- 5 things are right\n- and 3 are wrong", "4"),
+    ("Good.\nVerdict: 4 (good)", "4"),
+    ("Good.\nVerdict: 4 -- good", "4"),
+    ("Good.\nVerdict: 4 stars.", "4"),
+    ("```\nVerdict: 4\n```", "4"),
     ("Good.\nVerdict: 4.5", OFF),
     ("Good.\nVerdict: 1-5", UNPARSED),
     ("Good.\nVerdict: one of 1, 2, 3, 4, 5", UNPARSED),
@@ -198,6 +207,9 @@ def test_our_own_verdict_line(reply: str, said: str | Status) -> None:
         (Scale(("no", "not really", "yes"), (0, 1, 2)), "Verdict: Not really", "not really"),
         (Scale(("--", "-", "+", "++"), (0, 1, 2, 3)), "Verdict: ++", "++"),
         (Scale.parse("-2-2"), "Verdict: -1", "-1"),
+        (Scale(("1 star", "2 stars"), (1, 2)), "Verdict: 2 stars", "2 stars"),
+        (Scale(("1 star", "2 stars"), (1, 2)), "Verdict: 3 stars", OFF),
+        (LETTERS, "Verdict: 4", OFF),
     ],
 )
 def test_any_scale(scale: Scale, reply: str, said: str | Status) -> None:
