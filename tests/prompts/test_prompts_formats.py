@@ -12,7 +12,7 @@ from dikast.core.part import Image, Video
 from dikast.core.rubric import Rubric, load_rubric
 from dikast.core.scale import Scale
 from dikast.core.verdict import Claim, Status
-from dikast.prompts.format import Format, builtin_formats, load_format
+from dikast.prompts.format import Format, builtin_formats, format_from, load_format
 
 GOLDEN = Path(__file__).parent / "golden"
 RUBRIC = Rubric(
@@ -282,3 +282,9 @@ def test_built_in_rubrics_are_shown_whole() -> None:
     assert isinstance(rubric, Rubric)
     text = load_format("absolute").ask(ITEM, rubric, (0,))[0].text
     assert all(f"- {label}: {meaning}\n" in text for label, meaning in rubric.levels)
+
+
+@pytest.mark.parametrize("name", builtin_formats())
+def test_a_stored_format_is_the_same_format(name: str) -> None:
+    form = load_format(name)
+    assert format_from(form.to_dict(), path="judge.lock.json") == form

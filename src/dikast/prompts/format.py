@@ -1,7 +1,8 @@
 """A format asks and parses in one object: item + rubric -> messages, reply -> what it says."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -58,6 +59,10 @@ class Format:
         if not self.heading:
             return ()
         return tuple(guard for guard in (self.heading.split("{}")[0].strip(), self.marker) if guard)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form that `format_from` reads back: everything that makes the prompt, blocks put in."""
+        return {**asdict(self), "words": dict(self.words)}
 
     def ask(self, item: Item, rubric: Rubric, responses: tuple[int, ...]) -> tuple[Message, ...]:
         """The messages that ask about one response, or about two, shown in the order of `responses`.
@@ -117,6 +122,11 @@ def load_format(source: "str | Path | Format") -> Format:
             f" {hint}built in: {', '.join(builtin_formats())}"
         )
     return _read(read_located(source))
+
+
+def format_from(value: Mapping[str, Any], *, path: str) -> Format:
+    """Read back what `Format.to_dict` wrote; its hash is worked out anew, with today's dialects and rendering."""
+    return _read(Located({key: each for key, each in value.items() if key in _KEYS}, path))
 
 
 def builtin_formats() -> list[str]:

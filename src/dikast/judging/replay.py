@@ -1,0 +1,117 @@
+"""Derive every number of a run again from what was recorded, without a model, perhaps with another parser."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from dikast.core.errors import DataError, UserError
+from dikast.core.rubric import Sheet, load_rubric
+from dikast.core.verdict import Verdict
+from dikast.engines.base import Sampling
+from dikast.judging.ask import Settings, settle_again
+from dikast.judging.derived import derive, way_of
+from dikast.judging.ledger import KEYS, VERDICTS, Ledger, current_verdicts, write_whole
+from dikast.judging.lock import LOCK, read_lock
+from dikast.judging.plan import GOLD, RUBRICS, load_rubrics
+from dikast.judging.summary import Tally
+from dikast.prompts.format import Format, format_from, load_format
+
+_COMPARED = ("status", "label", "score", "distribution", "mass", "marker", "expected", "feedback", "claims")
+
+
+@dataclass
+class Changes:
+    """How replayed verdicts differ from the recorded ones: how many in all, and in which fields."""
+
+    verdicts: int = 0
+    changed: int = 0
+    fields: dict[str, int] = field(default_factory=dict)
+
+    def note(self, old: Verdict, new: Verdict) -> None:
+        """Compare one verdict with its replay."""
+        self.verdicts += 1
+        different = [name for name in _COMPARED if getattr(old, name) != getattr(new, name)]
+        self.changed += bool(different)
+        for name in different:
+            self.fields[name] = self.fields.get(name, 0) + 1
+
+
+def replay(run: Path, *, format: str | Path | Format | None = None, out: Path | None = None) -> dict[str, Any]:
+    """Re-derive the verdicts of `run`, with its own format or another of the same kind; `out` takes a new run folder.
+
+    Returns a summary like the run's own with `replay` counting what changed. Raises UserError when `run` has no lock,
+    or a format that is not the one it was made with would be used unasked.
+    """
+    lock = read_lock(run)
+    if lock is None:
+        raise UserError(f"{run}: not a run that can be replayed: it has no readable {LOCK}")
+    parser = load_format(format) if format is not None else _own_format(lock, run)
+    if parser.kind != lock["format"]["kind"]:
+        raise UserError(f"{run} is {lock['format']['kind']}, and the format {parser.name!r} is {parser.kind}")
+    settings, rubrics = _settings(lock), load_rubrics(run)
+    changes, tally = Changes(), Tally()
+
+    def replayed(ledger: Ledger | None) -> Iterator[Verdict]:
+        for old in current_verdicts(run):
+            if old.hashes is None or old.hashes.rubric not in rubrics:
+                raise DataError(f"the rubric of verdict {old.key} is not in {RUBRICS}", path=str(run))
+            new = settle_again(old, rubrics[old.hashes.rubric], parser, settings)
+            if format is not None and new.hashes is not None:
+                new = replace(new, hashes=replace(new.hashes, format=parser.hash))
+            changes.note(old, new)
+            tally.add(orjson.loads(orjson.dumps(new)))
+            if ledger is not None:
+                ledger.append(new)
+            yield new
+
+    with ExitStack() as stack:
+        ledger = stack.enter_context(_new_folder(run, out, lock, parser)) if out is not None else None
+        shared = load_rubric(lock["rubric"]) if lock["rubric"] is not None else None
+        sheet = shared if isinstance(shared, Sheet) else None
+        derived = derive(replayed(ledger), way_of(lock["way"], int(lock["samples"]), rubrics, sheet, {}), out)
+    summary = {
+        "kind": "replay",
+        "of": str(run),
+        "format": parser.name,
+        "replay": {"verdicts": changes.verdicts, "changed": changes.changed, "fields": changes.fields},
+        **derived,
+        **tally.summary(),
+    }
+    if out is not None:
+        write_whole(out / "summary.json", orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")
+    return summary
+
+
+def _new_folder(run: Path, out: Path, lock: dict[str, Any], parser: Format) -> Ledger:
+    """A folder for the replayed verdicts, with everything that a run's folder has beside them."""
+    if (out / VERDICTS).exists():
+        raise UserError(f"{out}: already holds verdicts; a replay goes to a folder of its own")
+    ledger = Ledger(out)
+    for name in (KEYS, RUBRICS, GOLD):
+        if (run / name).exists():
+            write_whole(out / name, (run / name).read_bytes())
+    replayed = {**lock, "format": parser.to_dict(), "replay_of": str(run)}
+    write_whole(out / LOCK, orjson.dumps(replayed, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")
+    return ledger
+
+
+def _own_format(lock: dict[str, Any], run: Path) -> Format:
+    spelt = lock["format"]
+    format = format_from(spelt, path=str(run / LOCK))
+    if format.hash != spelt["hash"]:
+        raise UserError(
+            f"{run}: its format {spelt['name']!r} was read by another version of the parser;"
+            f" say --format {spelt['name']} to replay with today's"
+        )
+    return format
+
+
+def _settings(lock: dict[str, Any]) -> Settings:
+    spelt = dict(lock["identity"]["settings"])
+    known = {field.name for field in fields(Settings)}
+    spelt["sampling"] = Sampling(**spelt["sampling"])
+    return Settings(**{name: value for name, value in spelt.items() if name in known})
