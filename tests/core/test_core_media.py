@@ -284,9 +284,11 @@ def test_caches_are_bounded() -> None:
     assert cache.get(0) is None
 
 
-def test_warnings_of_the_decoder_do_not_leak() -> None:
-    picture = PIL.Image.new("P", (32, 32))
-    raw = encoded(picture, "PNG", transparency=bytes([0] * 256))
+def test_warnings_of_the_decoder_do_not_leak(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = encoded(PIL.Image.new("L", (32, 32)), "PNG")
+    monkeypatch.setattr(PIL.Image, "MAX_IMAGE_PIXELS", 1000)  # Pillow warns from here on
+    with pytest.warns(PIL.Image.DecompressionBombWarning):
+        PIL.Image.open(io.BytesIO(raw))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         before = list(warnings.filters)
