@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -131,10 +131,8 @@ class Nursery:
         return int(self._process.stdout.readline())
 
     def _killed(self, pid: int) -> int:
-        try:
+        with suppress(ProcessLookupError):  # it may have ended already
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:  # it had ended already
-            pass
         return self._code()
 
 

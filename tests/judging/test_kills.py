@@ -1,19 +1,14 @@
 """Runs that are killed, interrupted, torn or out of space lose nothing, repeat nothing, and say what happened."""
 
-import os
 import random
-import resource
-import shutil
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import orjson
 import pytest
-from runs import Nursery, dikast, environment, lines, nursery, pairs, rows, summary, write_jsonl
+
+from runs import Nursery, lines, nursery, pairs, rows, summary, write_jsonl
 
 LATENCY = 0.004
 
