@@ -14,7 +14,7 @@ from dikast.surface.cli import app
 
 @pytest.fixture(scope="module")
 def mistral(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny model of more positions: published prompts are long in its tokens, and rotary positions need no weights."""
+    """A tiny model of more positions: published prompts are long, rotary positions are free."""
     folder = tiny_models.build("mistral", tmp_path_factory.mktemp("models") / "mistral")
     config = orjson.loads((folder / "config.json").read_bytes())
     (folder / "config.json").write_bytes(orjson.dumps(config | {"max_position_embeddings": 8192}))
