@@ -87,6 +87,18 @@ def test_unknown_keys_are_kept() -> None:
     assert item.meta == {"source": "web", "own": 1, "split": 4}  # what stands under meta is meant
 
 
+def test_keys_beside_the_known_one_are_no_slips() -> None:
+    value = {
+        "response": "x",
+        "response_time": 3,
+        "images": ["a.png"],
+        "image_id": 5,
+        "instruction": "Q",
+        "instruction_id": 1,
+    }
+    assert item_from({"id": "a", **value}).meta == {"response_time": 3, "image_id": 5, "instruction_id": 1}
+
+
 def test_parts_anywhere_and_an_image_as_the_response() -> None:
     item = item_from(
         {

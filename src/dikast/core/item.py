@@ -141,7 +141,8 @@ def _check_keys(value: dict[Any, Any]) -> None:
 @lru_cache(maxsize=256)  # the records of a file share a few sets of keys, and looking for near misses is slow
 def _slip(keys: frozenset[str]) -> tuple[str, str] | None:
     """An unknown key and the known one, not among `keys`, that it is most likely a slip of."""
-    free = [known for known in ITEM_KEYS if known not in keys]
+    given = {known.removesuffix("s") for known in keys & _KNOWN}  # 'response_time' beside 'response' is no 'responses'
+    free = [known for known in ITEM_KEYS if known.removesuffix("s") not in given]
     for key in sorted(keys - _KNOWN):
         near = near_miss(key, free)
         if near is not None:
