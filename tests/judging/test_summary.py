@@ -1,6 +1,7 @@
 """What a run says of itself, by hand."""
 
 import math
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,7 @@ def test_a_run_is_counted_by_hand(tmp_path: Path) -> None:
 
 def test_reasons_are_counted_to_the_end() -> None:
     tally = Tally()
-    usage = {"tokens_in": 1, "tokens_cached": 0, "tokens_out": 0, "seconds": 0.0, "cost": None}
+    usage = asdict(Usage(1))
     for i in range(3000):
         words = "often" if i % 2 else "".join(chr(97 + int(digit)) for digit in str(i))
         tally.add({"status": "unparsed", "reason": words, "usage": usage})
@@ -88,7 +89,7 @@ def test_reasons_are_counted_to_the_end() -> None:
 def test_reasons_that_differ_in_numbers_are_one_kind() -> None:
     tally = Tally()
     for i in range(5):
-        tally.add({"status": "off_scale", "reason": f"only 0.0{i} fell on the labels", "usage": {}})
+        tally.add({"status": "off_scale", "reason": f"only 0.0{i} fell on the labels", "usage": asdict(Usage())})
     assert tally.summary()["failures"] == {"off_scale: only #.# fell on the labels": 5}
 
 
