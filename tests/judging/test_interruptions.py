@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from dikast.core.errors import DataError, RunError
+from dikast.core.errors import DataError, EngineError, RunError
+from dikast.engines.base import Request
 from dikast.judging.judge import Judge
 from dikast.judging.ledger import Ledger, answered, current_records
 from dikast.judging.plan import Source
 from dikast.judging.run import grade_file
 from runs import dikast, environment, lines, rows, summary, write_jsonl
+from scripted import Scripted
 
 SLOW = "mock:oracle,latency=0.02"
 
@@ -93,6 +95,22 @@ def test_control_c_keeps_everything(tmp_path: Path) -> None:
     assert 0 < count < 300
     assert grade_here(items, run) == 300 - count
     assert (run / "verdicts.jsonl").read_bytes().startswith(kept)
+
+
+def test_an_engine_that_dies_loses_nothing(tmp_path: Path) -> None:
+    items, run = write_jsonl(tmp_path / "items.jsonl", rows(9)), tmp_path / "run"
+
+    def say(request: Request) -> str:
+        if request.about["item"] == "i5":
+            raise EngineError("the device is gone", kind="device")
+        return "Verdict: 3"
+
+    source = Source(str(items))
+    with pytest.raises(EngineError, match="the device is gone"):
+        grade_file(Judge(Scripted(say), "helpfulness"), source, run)
+    assert len(lines(run / "verdicts.jsonl")) == 5
+    whole = grade_file(Judge(Scripted(lambda _: "Verdict: 3"), "helpfulness"), source, run)
+    assert (whole["asked"], whole["verdicts"]) == (4, 9)
 
 
 def test_two_processes_on_one_folder(tmp_path: Path) -> None:
