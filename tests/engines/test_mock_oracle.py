@@ -94,6 +94,14 @@ def test_missing_gold_is_an_error_that_names_the_item(gold: object) -> None:
         assert open_mock("oracle", r=0).reply(request).error is None
 
 
+def test_gold_of_another_scale_is_refused_not_clipped() -> None:
+    error = open_mock("oracle").reply(absolute(7, 80)).error
+    assert error is not None
+    assert error.kind == "no_gold"
+    assert "item 'item-7': gold 80 lies off the scale 1 to 5" in str(error)
+    assert score(open_mock("oracle", r=1.0), absolute(7, 3.7)) == 4  # people's mean need not be a label
+
+
 def test_pairs_are_won_by_the_logistic_of_the_difference() -> None:
     # logistic(1.2 * 1) = .7685; 4 standard errors of 8,000 draws are .019
     mock = open_mock("oracle", per_level=1.2)
