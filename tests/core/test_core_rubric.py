@@ -140,6 +140,7 @@ def test_levels_without_a_scale(levels: Any, message: str) -> None:
 
 def test_levels_span_the_scale() -> None:
     assert only({"criterion": "c?", "levels": {0: "a", 1: "b", 2: "c"}}).scale == Scale.parse("0-2")
+    assert only({"criterion": "c?", "levels": {"1": "a", "2": "b"}}).scale == Scale.parse("1-2")  # as in JSON
     assert only({"criterion": "c?"}).scale == Scale.parse("1-5")
     with pytest.raises(DataError, match="from the lowest value to the highest"):
         load_rubric({"criterion": "c?", "levels": {2: "a", 1: "b", 0: "c"}})
@@ -233,6 +234,9 @@ def test_an_edited_file_is_read_again(tmp_path: Path) -> None:
     before = only(path)
     write(tmp_path, GOOD.replace("Warm", "Kindly warm"))
     assert only(path) != before
+    for i in range(20):  # of one size, within one tick of the file system's clock
+        write(tmp_path, f"criterion: Is it {i:02}?")
+        assert only(path).criterion == f"Is it {i:02}?"
 
 
 def test_files_that_are_no_rubric(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import statistics
 from itertools import product
 
 import pytest
-from asking import FIVE, READ, absolute, pair
 
+from asking import FIVE, READ, absolute, pair
 from dikast.core.errors import UserError
 from dikast.core.scale import Scale
 from dikast.engines.base import Readout, Request
@@ -204,3 +204,11 @@ def test_the_values_of_a_scale_need_not_be_evenly_spaced() -> None:
     values = (0.0, 1.0, 5.0, 20.0)
     assert correlation(values, calibrated(values, 0.6).hold) == pytest.approx(0.6, abs=1e-6)
     assert calibrated(tuple(FIVE.values()), 1.0).noise == 0
+
+
+def test_gold_may_stand_among_details() -> None:
+    perfect = open_mock("oracle", r=1.0)
+    assert score(perfect, absolute(0, {"score": 4, "claims": []})) == 4
+    assert score(perfect, absolute(0, {"scores": [2, 5], "responses": []}, responses=[1])) == 5
+    assert said(perfect, pair(0, {"preference": "b", "responses": []})) == "B"
+    assert said(perfect, pair(0, {"scores": [1, 5], "preference": "a"})) == "B"  # scores say more, so they count

@@ -1,6 +1,8 @@
 """Rubrics: what a score means, as data with a fingerprint."""
 
 import os
+import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -14,6 +16,8 @@ from dikast.core.scale import HOW_TO_WRITE, Scale
 from dikast.core.text import Located, near_miss, parse_located, read_located
 
 RUBRIC_KEYS = ("name", "criterion", "scale", "levels", "weight", "lower_is_better")
+_WHOLE = re.compile(r"-?\d{1,18}")  # keys of a JSON object are text, also where they are numbers
+_SETTLED = 2_000_000_000  # nanoseconds; clocks of file systems stand still for so long, and hide a second change
 _MOST_GAPS = 1000  # levels looked at in search of missing ones
 SHEET_KEYS = ("name", "criteria", "scale")
 
@@ -97,11 +101,14 @@ def load_rubric(source: "str | Path | Mapping[str, Any] | Rubric | Sheet", *, ro
             f"{path}: there is no such rubric file, and no built-in rubric of that name"
             f" (built in: {', '.join(_builtin_names())})" + (f"; did you mean {near!r}?" if near else "")
         ) from None
-    return _from_file(path, found.st_size, found.st_mtime_ns)
+    changed = max(found.st_mtime_ns, found.st_ctime_ns)
+    if time.time_ns() - changed < _SETTLED:
+        return _read(read_located(path))
+    return _from_file(os.path.abspath(path), path, found.st_size, changed)
 
 
 @lru_cache(maxsize=256)  # by time of change: every record of a file may name the same rubric
-def _from_file(path: str, size: int, mtime_ns: int) -> Rubric | Sheet:
+def _from_file(absolute: str, path: str, size: int, changed_ns: int) -> Rubric | Sheet:
     return _read(read_located(path))
 
 
@@ -194,8 +201,8 @@ def _scale(document: Located, value: dict[Any, Any], at: tuple[object, ...], sha
             scale = stated if isinstance(stated, Scale) else Scale.parse(str(stated))
         elif shared is not None:
             scale = shared
-        elif isinstance(levels, dict) and levels and all(type(key) is int for key in levels):
-            scale = _spanned(document, list(levels), at)
+        elif isinstance(levels, dict) and levels and all(_WHOLE.fullmatch(str(key)) for key in levels):
+            scale = _spanned(document, [int(key) for key in levels], at)
         elif levels:
             raise document.error(f"levels with these labels need a 'scale': {HOW_TO_WRITE}", *at, "levels")
         else:

@@ -12,12 +12,15 @@ from dikast.core.canonical import canonical_json
 from dikast.core.errors import DataError, RunError
 from dikast.core.item import Item
 from dikast.core.records import scan_items
+from dikast.core.rubric import Rubric, load_rubric
 from dikast.judging.ask import first_request
 from dikast.judging.judge import Judge
 from dikast.judging.ledger import KEYS, is_in
 from dikast.judging.task import Task
 from dikast.prompts.format import Format
 
+RUBRICS = "rubrics.jsonl"
+GOLD = "gold.jsonl"
 _CHUNK = 1024
 _TOKEN = 4  # characters, the usual rule of thumb for English
 
@@ -110,6 +113,21 @@ class Count:
         return Plan(items, self.questions, self.answered, self.unaskable, tokens_in, self.tokens_out)
 
 
+def load_rubrics(folder: Path) -> dict[str, Rubric]:
+    """The rubrics that the verdicts of a run folder were judged by, by their hashes."""
+    path, found = folder / RUBRICS, {}
+    try:
+        with path.open("rb") as file:
+            for line in file:
+                record = orjson.loads(line)
+                rubric = load_rubric(record["rubric"])
+                assert isinstance(rubric, Rubric)
+                found[record["hash"]] = rubric
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"cannot read the rubrics of the run: {error}; run it again", path=str(path)) from error
+    return found
+
+
 class PlanFiles:
     """The files of a plan, written beside the old ones and put in their place together at the end."""
 
@@ -120,7 +138,7 @@ class PlanFiles:
 
     def __enter__(self) -> "PlanFiles":
         try:
-            for name in (KEYS, "rubrics.jsonl", "gold.jsonl"):
+            for name in (KEYS, RUBRICS, GOLD):
                 part = self.out / f"{name}.part"
                 old = (self.out / name).read_bytes() if self.add and (self.out / name).exists() else b""
                 self._files[name] = part.open("wb")
@@ -132,7 +150,7 @@ class PlanFiles:
     def item(self, item: Item) -> None:
         """Note an item's gold, for audits."""
         if item.gold is not None and not self.add:
-            self._files["gold.jsonl"].write(orjson.dumps({"item": item.id, "gold": item.gold}) + b"\n")
+            self._files[GOLD].write(orjson.dumps({"item": item.id, "gold": item.gold}) + b"\n")
 
     def task(self, task: Task) -> None:
         """Note a question's key, and its rubric the first time it comes."""
@@ -141,16 +159,26 @@ class PlanFiles:
             self.rubrics.add(task.hashes.rubric)
             if not self.add:
                 line = canonical_json({"hash": task.hashes.rubric, "rubric": task.rubric.to_dict()})
-                self._files["rubrics.jsonl"].write(line + b"\n")
+                self._files[RUBRICS].write(line + b"\n")
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        try:
-            for name, file in self._files.items():
+        problem = error if isinstance(error, OSError) else None
+        for file in self._files.values():
+            try:
                 file.close()
-                part = self.out / f"{name}.part"
-                if kind is not None:
-                    part.unlink(missing_ok=True)
-                else:
+            except OSError as full:  # what was still in the buffer
+                problem = problem or full
+        for name in self._files:
+            part = self.out / f"{name}.part"
+            try:
+                if kind is None and problem is None:
                     part.replace(self.out / name)
-        except OSError as problem:
-            raise RunError(f"{self.out}: cannot write the plan ({problem.strerror})") from problem
+                else:
+                    part.unlink(missing_ok=True)
+            except OSError as refused:
+                problem = problem or refused
+        if problem is not None:
+            raise RunError(
+                f"{self.out}: cannot write the plan ({problem.strerror}); what was written before is kept:"
+                " make room and run the same command again"
+            ) from problem

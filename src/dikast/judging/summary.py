@@ -12,6 +12,7 @@ from dikast.core.verdict import Preference, Status, Usage
 
 LEVEL = 0.95
 _DIGITS = re.compile(r"\d+")  # reasons that differ only in numbers are one kind
+_KINDS = 1000  # of reasons; rarer ones that come after as many are not counted by kind
 _Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 
 
@@ -65,8 +66,9 @@ class Tally:
         usage = record["usage"]
         self.usage = self.usage + Usage(**usage)
         if status != Status.OK:
-            if len(self.reasons) < 1000:  # reasons may quote the reply; a bounded number of kinds is enough
-                self.reasons[f"{status}: {_DIGITS.sub('#', record['reason'])[:160]}"] += 1
+            reason = f"{status}: {_DIGITS.sub('#', record['reason'])[:160]}"
+            if reason in self.reasons or len(self.reasons) < _KINDS:  # reasons may quote the reply
+                self.reasons[reason] += 1
             return
         if record["marker"]:
             self.marker[record["marker"]] += 1

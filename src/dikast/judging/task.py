@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from typing import Any, Literal
 
@@ -46,7 +47,7 @@ def tasks_of(
     """
     rubric = item.rubric or rubric
     for one in rubric if isinstance(rubric, Sheet) else (rubric,):
-        rubric_hash = one.hash
+        rubric_hash = _hash_of(one)
         for responses in _shown(item, shape):
             content, images = _content(item, responses, reads_gold)
             item_hash = hashlib.blake2b(canonical_json(content), digest_size=16).hexdigest()
@@ -56,6 +57,11 @@ def tasks_of(
                 spelt = f"{judge}{format}{rubric_hash}{item_hash}{responses}{sample}\0{one.name}\0{item.id}"
                 key = hashlib.blake2b(spelt.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
                 yield Task(key, item, one, question, hashes, images)
+
+
+@lru_cache(maxsize=1024)
+def _hash_of(rubric: Rubric) -> str:
+    return rubric.hash
 
 
 def _shown(item: Item, shape: Shape) -> Iterator[tuple[int, ...]]:

@@ -7,6 +7,9 @@ import typer
 
 def doctor(json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
     """Say which versions are here, what works, and how to mend what does not."""
-    from dikast.surface.doctor import examine, render
+    import orjson
 
-    typer.echo(render(examine(), as_json=json))
+    from dikast.surface.doctor import as_json, examine, render
+
+    findings = examine()
+    typer.echo(orjson.dumps(as_json(findings), option=orjson.OPT_INDENT_2).decode() if json else render(findings))

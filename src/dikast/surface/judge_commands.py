@@ -183,7 +183,7 @@ def replay(
 ) -> None:
     """Derive every verdict of a run again from its recorded replies, without a model, perhaps with another parser.
 
-    Example: dikast replay runs/first --format absolute-json
+    Example: dikast replay runs/first --format claims
     """
     from dikast.judging.replay import replay as replay_run
 
@@ -255,7 +255,9 @@ def _allowed(text: str) -> Callable[[int], float]:
     try:
         value = float(text.removesuffix("%"))
     except ValueError:
-        raise UserError(f"--max-failures {text!r}: write a count (10) or a share (5%)") from None
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise UserError(f"--max-failures {text!r}: write a count (10) or a share (5%)")
     return (lambda n: n * value / 100) if text.endswith("%") else (lambda n: value)
 
 

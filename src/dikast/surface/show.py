@@ -56,6 +56,18 @@ def _show_one(summary: dict[str, Any]) -> None:
     for criterion, found in summary["criteria"].items():
         mean = f"mean {_value(found['mean_score'])}; " if found["mean_score"] else ""
         typer.echo(f"{criterion}: {mean}{_counts(found['labels'])}")
+    if "combined" in summary:
+        combined = summary["combined"]
+        typer.echo(
+            f"samples of each response joined: {combined['verdicts']:,}, without one {_rate(combined['failure_rate'])}"
+        )
+        for criterion, found in combined["criteria"].items():
+            typer.echo(f"{criterion}: mean {_value(found['mean_score'])}; {_counts(found['labels'])}")
+    if "totals" in summary:
+        totals = summary["totals"]
+        typer.echo(
+            f"total       {_value(totals['mean_total'])}, 0 worst and 1 best; {totals['without_total']:,} without one"
+        )
     if "preferences" in summary:
         preferences = summary["preferences"]
         typer.echo(f"pairs       {preferences['pairs']:,}: {_counts(preferences['choices'])}")

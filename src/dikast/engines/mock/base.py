@@ -102,6 +102,11 @@ class Mock:
         """
         raise NotImplementedError(f"{type(self).__name__} must say how it decides")
 
+    @property
+    def reads_gold(self) -> bool:
+        """Whether its answers depend on the gold of items, so that new gold makes a new question of an old one."""
+        return True
+
     def draw(self, request: Request, *about: object) -> float:
         """A uniform draw in (0, 1) for this mock, the request's sampling seed, and `about` (the key if empty)."""
         return uniform(self.seed, request.sampling.seed, *(about or (request.key,)))
@@ -150,7 +155,14 @@ class Mock:
             if each.name not in ("name", "latency", "log", "failures")
         }
         failures = {each.name: getattr(self.failures, each.name) for each in fields(Failures)}
-        return {"engine": "mock", "kind": type(self).__name__, "version": 1, **own, "failures": failures}
+        return {
+            "engine": "mock",
+            "kind": type(self).__name__,
+            "version": 1,
+            "reads_gold": self.reads_gold,
+            **own,
+            "failures": failures,
+        }
 
     def versions(self) -> Mapping[str, str]:
         """Nothing beside the package itself."""

@@ -7,11 +7,14 @@ from dikast.core.errors import EngineError
 from dikast.engines.base import Request
 
 
+_STATED = ("scores", "score", "preference")
+
+
 def gold_score(request: Request, *, by_rubric: bool = True) -> float:
     """The gold value of the response shown, in the units of the rubric's scale.
 
-    Gold is a number, a label of the scale, a list with one of them per response of the item, or a dict from criterion
-    to any of these (averaged over the criteria without `by_rubric`). EngineError `no_gold` where there is none.
+    Gold is a number, a label of the scale, a list with one of them per response of the item, a dict from criterion to
+    any of these (averaged over the criteria without `by_rubric`), or a dict that states it under `score` or `scores`. EngineError `no_gold` where there is none.
     """
     about = request.about
     found = [_one(each, about["responses"][0], about) for each in _of_criterion(about, by_rubric)]
@@ -24,7 +27,7 @@ def gold_edge(request: Request, *, by_rubric: bool = True) -> float:
     """How many levels of gold the response shown first is better than the second; 1 where only the winner is known.
 
     Gold is a list with one number per response of the item, "a" / "b" / "tie" (the item's first or second response
-    wins), or a dict from criterion to these. On a scale where lower is better the smaller number wins, except without
+    wins), a dict from criterion to these, or a dict that states it under `scores` or `preference`. On a scale where lower is better the smaller number wins, except without
     `by_rubric`. EngineError `no_gold` where there is none.
     """
     about = request.about
@@ -38,6 +41,9 @@ def _of_criterion(about: Mapping[str, Any], by_rubric: bool) -> list[Any]:
     gold = about.get("gold")
     if not isinstance(gold, Mapping):
         return [gold]
+    stated = next((gold[key] for key in _STATED if key in gold), None)
+    if stated is not None:
+        return [stated]
     return [gold.get(about.get("criterion"))] if by_rubric else list(gold.values())
 
 
