@@ -76,10 +76,14 @@ def test_gold_is_read_in_all_its_spellings() -> None:
     assert score(mock, absolute(gold={"helpfulness": 2, "honesty": 5})) == 2
     assert score(mock, absolute(gold={"helpfulness": [2, 3]}, responses=[1])) == 3
     assert score(mock, absolute(gold="4")) == 4
+    assert score(mock, absolute(gold={"score": 5, "shapes": ["circle"]})) == 5
+    assert score(mock, absolute(gold={"score": 5, "helpfulness": 2})) == 2
+    assert score(mock, absolute(gold={"scores": [2, 3]}, responses=[1])) == 3
     sure = open_mock("oracle", accuracy=1)
     assert said(sure, pair(gold=(1, 2))) == "B"
     assert said(sure, pair(gold=(1, 2), turned=True)) == "A"
     assert said(sure, pair(gold=(1, 2), lower_is_better=True)) == "A"
+    assert said(sure, pair(gold={"scores": [1, 2]})) == said(sure, pair(gold={"score": 3, "preference": "b"})) == "B"
     assert said(sure, pair(gold="b")) == said(sure, pair(gold="a", turned=True)) == "B"
     assert said(sure, pair(gold="tie", ties=True)) == said(sure, pair(gold=(2, 2), ties=True)) == "T"
 
