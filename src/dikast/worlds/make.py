@@ -160,7 +160,8 @@ class Maker:
         fits = [name for name in self.rules.scales if len(SCALES[name].labels) <= len(reachable)]
         if not fits:
             return None
-        scale = rng.pick(fits)
+        long = [name for name in fits if len(SCALES[name].labels) > 6]
+        scale = rng.pick(long if long and rng.chance(40) else fits)  # few rubrics can carry a long scale
         lower = scale not in ("A-E", "pass/fail") and rng.chance(15)
         return replace(spec, scale=scale, lower_is_better=lower, cuts=cut_points(reachable, len(SCALES[scale].labels), rng))
 
