@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, cast
 
-from dikast.core.errors import DataError
+from dikast.core.errors import DataError, UserError
 from dikast.core.part import Content, Image, Part, Turn, content_from, content_to, images_of, type_names
 from dikast.core.rubric import Rubric, Sheet, load_rubric
 from dikast.core.text import near_miss
@@ -12,6 +13,7 @@ from dikast.core.text import near_miss
 ITEM_KEYS = (
     "id", "instruction", "response", "responses", "reference", "context", "rubric", "gold", "image", "images", "meta",
 )  # fmt: skip
+_KNOWN = frozenset(ITEM_KEYS)
 ROLES = ("system", "user", "assistant")
 
 
@@ -61,7 +63,8 @@ class Item:
 def item_from(value: object, *, path: str = "", line: int | None = None, root: str = "") -> Item:
     """Read one record. Unknown keys are kept in `meta`; a near miss of a known key, or a wrong type, is a DataError.
 
-    `image` / `images` put pictures at the head of the last user turn. Relative paths resolve against `root`.
+    `image` / `images` put pictures at the head of the last user turn. Relative paths, of images and of rubric files,
+    start at `root`.
     """
     try:
         if not isinstance(value, dict):
@@ -74,7 +77,7 @@ def item_from(value: object, *, path: str = "", line: int | None = None, root: s
             responses=responses,
             reference=_optional(value, "reference", root),
             context=_optional(value, "context", root),
-            rubric=_rubric(value.get("rubric")),
+            rubric=_rubric(value.get("rubric"), root),
             gold=value.get("gold"),
             meta=_meta(value),
             origin=path + (f":{line}" if line is not None else ""),
@@ -119,12 +122,26 @@ def _type(value: object) -> str:
 
 
 def _check_keys(value: dict[Any, Any]) -> None:
-    for key in value.keys() - set(ITEM_KEYS):
-        if not isinstance(key, str):
-            raise DataError(f"keys must be text, got {key!r}")
-        near = near_miss(key, [known for known in ITEM_KEYS if known not in value])
-        if near is not None:
+    unknown = value.keys() - _KNOWN
+    if unknown:
+        for key in unknown:
+            if not isinstance(key, str):
+                raise DataError(f"keys must be text, got {key!r}")
+        slip = _slip(frozenset(value))
+        if slip is not None:
+            key, near = slip
             raise DataError(f"unknown key {key!r}: did you mean {near!r}? (put it under 'meta' if not)", field=key)
+
+
+@lru_cache(maxsize=256)  # the records of a file share a few sets of keys, and looking for near misses is slow
+def _slip(keys: frozenset[str]) -> tuple[str, str] | None:
+    """An unknown key and the known one, not among `keys`, that it is most likely a slip of."""
+    free = [known for known in ITEM_KEYS if known not in keys]
+    for key in sorted(keys - _KNOWN):
+        near = near_miss(key, free)
+        if near is not None:
+            return key, near
+    return None
 
 
 def _id(value: object, line: int | None) -> str:
@@ -191,7 +208,7 @@ def _optional(value: dict[str, Any], key: str, root: str) -> Content | None:
     return None if given is None or given == "" else content_from(given, field=key, root=root)
 
 
-def _rubric(value: object) -> Rubric | Sheet | None:
+def _rubric(value: object, root: str) -> Rubric | Sheet | None:
     if value is None:
         return None
     if not isinstance(value, str | dict | Rubric | Sheet):
@@ -199,8 +216,8 @@ def _rubric(value: object) -> Rubric | Sheet | None:
             f"expected a rubric, a rubric file or the name of a built-in one, got {_type(value)}", field="rubric"
         )
     try:
-        return load_rubric(value)
-    except DataError as error:
+        return load_rubric(value, root=root)
+    except UserError as error:
         raise DataError(str(error), field="rubric") from None
 
 

@@ -12,7 +12,17 @@ from dikast.core.errors import DataError
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
 
-type_names = {str: "text", bytes: "bytes", int: "a number", float: "a number", bool: "true/false", list: "a list"}
+_URL = ("data:", "http://", "https://")
+
+type_names = {
+    str: "text",
+    bytes: "bytes",
+    int: "a number",
+    float: "a number",
+    bool: "true/false",
+    list: "a list",
+    dict: "an object",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +48,7 @@ class Image:
         if isinstance(source, bytes):
             return cls(_data_url(source, "application/octet-stream"))
         if isinstance(source, str | PathLike):
-            return cls(str(source), root)
+            return cls(str(source), "" if str(source).startswith(_URL) else root)
         buffer = io.BytesIO()
         source.save(buffer, "PNG")
         return cls(_data_url(buffer.getvalue(), "image/png"))
@@ -102,7 +112,7 @@ def content_from(value: object, *, field: str, root: str = "") -> Content:
         for i, element in enumerate(value):
             parts.extend(content_from(element, field=f"{field}[{i}]", root=root))
         return tuple(parts)
-    if isinstance(value, bytes) or hasattr(value, "save"):
+    if isinstance(value, bytes | PathLike) or hasattr(value, "save"):  # nothing but an image can be meant
         return (Image.of(value, root),)  # type: ignore[arg-type]
     raise DataError(
         f"expected text or a list of parts, got {type_names.get(type(value), type(value).__name__)}", field=field
@@ -137,8 +147,8 @@ def _image_from(value: object, *, field: str, root: str) -> Image:
     if isinstance(value, dict) and set(value) & {"bytes", "path"}:  # the struct of Parquet files with images
         value = value.get("bytes") or value.get("path")
     if isinstance(value, str) and value:
-        return Image(value, "" if value.startswith(("data:", "http://", "https://")) else root)
-    if isinstance(value, bytes) or hasattr(value, "save"):
+        return Image(value, "" if value.startswith(_URL) else root)
+    if isinstance(value, bytes | PathLike) or hasattr(value, "save"):
         return Image.of(value, root)  # type: ignore[arg-type]
     raise DataError("expected an image: a path, a URL, a data URL, bytes or a PIL image", field=field)
 

@@ -1,7 +1,9 @@
 """Rubrics: what a score means, as data with a fingerprint."""
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from dikast.core.scale import HOW_TO_WRITE, Scale
 from dikast.core.text import Located, near_miss, parse_located, read_located
 
 RUBRIC_KEYS = ("name", "criterion", "scale", "levels", "weight", "lower_is_better")
+_MOST_GAPS = 1000  # levels looked at in search of missing ones
 SHEET_KEYS = ("name", "criteria", "scale")
 
 
@@ -73,30 +76,64 @@ class Sheet:
         return sum_ / weights
 
 
-def load_rubric(source: "str | Path | Mapping[str, Any] | Rubric | Sheet") -> Rubric | Sheet:
+def load_rubric(source: "str | Path | Mapping[str, Any] | Rubric | Sheet", *, root: str = "") -> Rubric | Sheet:
     """A rubric or a weighted sheet from a YAML/JSON file, a dict, or the name of a built-in one.
 
-    Raises DataError with file, line and field for anything that cannot be meant, all keys checked.
+    A relative path starts at `root` (the working folder). Raises DataError with file, line and field for anything that
+    cannot be meant, all keys checked.
     """
     if isinstance(source, Rubric | Sheet):
         return source
     if isinstance(source, Mapping):
         return _read(Located(dict(source), "rubric"))
-    if str(source) in builtin_rubrics():
-        text = resources.files("dikast.core").joinpath("rubrics", f"{source}.yaml").read_text("utf-8")
-        return _read(parse_located(text, f"{source}.yaml"))
-    if not Path(source).exists():
+    if str(source) in _builtin_names():
+        return _builtin(str(source))
+    path = os.path.join(root, os.path.expanduser(source))
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        near = near_miss(str(source), _builtin_names())
         raise UserError(
-            f"{source}: there is no such rubric file, and no built-in rubric of that name"
-            f" (built in: {', '.join(builtin_rubrics())})"
-        )
-    return _read(read_located(source))
+            f"{path}: there is no such rubric file, and no built-in rubric of that name"
+            f" (built in: {', '.join(_builtin_names())})" + (f"; did you mean {near!r}?" if near else "")
+        ) from None
+    return _from_file(path, found.st_size, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=256)  # by time of change: every record of a file may name the same rubric
+def _from_file(path: str, size: int, mtime_ns: int) -> Rubric | Sheet:
+    return _read(read_located(path))
+
+
+@lru_cache(maxsize=1)
+def _builtin_names() -> tuple[str, ...]:
+    folder = resources.files("dikast.core").joinpath("rubrics")
+    return tuple(sorted(file.name.removesuffix(".yaml") for file in folder.iterdir() if file.name.endswith(".yaml")))
+
+
+@cache
+def _builtin(name: str) -> Rubric | Sheet:
+    text = resources.files("dikast.core").joinpath("rubrics", f"{name}.yaml").read_text("utf-8")
+    return _read(parse_located(text, f"{name}.yaml"))
+
+
+def with_scale(rubric: Rubric | Sheet, text: str) -> Rubric | Sheet:
+    """The rubric on another scale, such as `1-10`. DataError when it describes a level that is not on that scale."""
+    if isinstance(rubric, Sheet):
+        return Sheet(rubric.name, tuple(_on(each, text) for each in rubric))
+    return _on(rubric, text)
+
+
+def _on(rubric: Rubric, text: str) -> Rubric:
+    spelt = {**rubric.to_dict(), "scale": text}
+    loaded = _read(Located(spelt, f"rubric {rubric.name!r} on the scale {text}"))
+    assert isinstance(loaded, Rubric)
+    return loaded
 
 
 def builtin_rubrics() -> list[str]:
     """The names of the rubrics that ship with Dikast."""
-    folder = resources.files("dikast.core").joinpath("rubrics")
-    return sorted(file.name.removesuffix(".yaml") for file in folder.iterdir() if file.name.endswith(".yaml"))
+    return list(_builtin_names())
 
 
 def _read(document: Located) -> Rubric | Sheet:
@@ -152,13 +189,12 @@ def _scale(document: Located, value: dict[Any, Any], at: tuple[object, ...], sha
     stated, levels = value.get("scale"), value.get("levels")
     try:
         if isinstance(stated, dict):
-            labels, values = stated.get("labels", ()), stated.get("values", ())
-            scale = Scale(tuple(map(str, labels)), tuple(map(float, values or range(1, len(labels) + 1))))
+            scale = _spelt_out(document, stated, (*at, "scale"))
         elif stated is not None:
             scale = stated if isinstance(stated, Scale) else Scale.parse(str(stated))
         elif shared is not None:
             scale = shared
-        elif isinstance(levels, dict) and levels and all(isinstance(key, int) for key in levels):
+        elif isinstance(levels, dict) and levels and all(type(key) is int for key in levels):
             scale = _spanned(document, list(levels), at)
         elif levels:
             raise document.error(f"levels with these labels need a 'scale': {HOW_TO_WRITE}", *at, "levels")
@@ -173,14 +209,32 @@ def _scale(document: Located, value: dict[Any, Any], at: tuple[object, ...], sha
     return Scale(scale.labels, scale.values, lower)
 
 
+def _spelt_out(document: Located, stated: dict[Any, Any], at: tuple[object, ...]) -> Scale:
+    """`{labels: [...], values: [...]}`; without values, numbers mean themselves and words count from 1."""
+    _known(document, stated, ("labels", "values"), at)
+    labels, values = stated.get("labels"), stated.get("values")
+    if not isinstance(labels, list | tuple) or not all(isinstance(each, str | int | float) for each in labels):
+        raise document.error("a scale that is spelt out has a list of 'labels', from the lowest to the highest", *at)
+    names = tuple(map(str, labels))
+    if values is None:
+        try:
+            values = list(map(float, names))
+        except ValueError:
+            values = list(range(1, len(names) + 1))
+    if not isinstance(values, list | tuple):
+        raise document.error("'values' is a list of numbers, one for each label", *at, "values")
+    return Scale(names, tuple(map(float, values)))
+
+
 def _spanned(document: Located, keys: list[int], at: tuple[object, ...]) -> Scale:
-    missing = sorted(set(range(min(keys), max(keys) + 1)) - set(keys))
+    low, high = min(keys), max(keys)
+    missing = sorted(set(range(low, min(high, low + _MOST_GAPS) + 1)) - set(keys))
     if missing or len(keys) < 2:
-        gap = f"leave out {', '.join(map(str, missing))}" if missing else "are fewer than two"
+        gap = f"leave out {', '.join(map(str, missing[:10]))}" if missing else "are fewer than two"
         raise document.error(
             f"the levels {gap} and no scale is stated: describe every level, or state 'scale: LOW-HIGH'", *at, "levels"
         )
-    return Scale.parse(f"{min(keys)}-{max(keys)}")
+    return Scale.parse(f"{low}-{high}")
 
 
 def _levels(

@@ -5,10 +5,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 
 from dikast.core.errors import UserError
 
-_RANGE = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*-\s*(-?\d+(?:\.\d+)?)\s*(?:/\s*(\d+(?:\.\d+)?))?\s*")
+_RANGE = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*[-–]\s*(-?\d+(?:\.\d+)?)\s*(?:/\s*(\d+(?:\.\d+)?))?\s*")
 _LETTERS = re.compile(r"\s*([A-Z])\s*-\s*([A-Z])\s*")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _MOST_LABELS = 1001
@@ -30,8 +31,11 @@ class Scale:
     def __post_init__(self) -> None:
         if len(self.labels) < 2 or len(self.labels) != len(self.values):
             raise UserError("a scale needs at least two labels and one value for each")
-        if len({label.casefold() for label in self.labels}) < len(self.labels) or not all(map(str.strip, self.labels)):
-            raise UserError(f"the labels of a scale must be distinct and not empty, got {list(self.labels)}")
+        if not all(label and label == label.strip() for label in self.labels):
+            raise UserError(f"the labels of a scale must be words without space around them, got {list(self.labels)}")
+        words, numbers = _spellings(self.labels)
+        if len(words) < len(self.labels) or len(numbers) < sum(map(_is_number, self.labels)):
+            raise UserError(f"the labels of a scale must be distinct, got {list(self.labels)}")
         rising = all(a < b for a, b in zip(self.values, self.values[1:], strict=False))
         if not rising or not all(map(math.isfinite, self.values)):
             raise UserError(f"the values of a scale must rise from label to label, got {list(self.values)}")
@@ -48,7 +52,7 @@ class Scale:
             letters = tuple(map(chr, range(last, first - 1, -1)))
             return cls(letters, tuple(float(i) for i in range(1, len(letters) + 1)))
         words = [word.strip() for word in text.split("/")]
-        if len(words) == 2 and all(words):
+        if len(words) == 2 and all(words) and not any(map(_is_number, words)):
             return cls((words[1], words[0]), (0.0, 1.0))
         raise UserError(f"{text!r} is not a scale: {HOW_TO_WRITE}")
 
@@ -71,14 +75,9 @@ class Scale:
     def match(self, text: str) -> str | None:
         """The label that `text` states, or None: exact but for case and surrounding space, or numerically equal."""
         text = text.strip()
-        for label in self.labels:
-            if label.casefold() == text.casefold():
-                return label
-        if _NUMBER.fullmatch(text):
-            for label in self.labels:
-                if _NUMBER.fullmatch(label) and Decimal(label) == Decimal(text):
-                    return label
-        return None
+        words, numbers = _spellings(self.labels)
+        label = words.get(text.casefold())
+        return numbers.get(Decimal(text)) if label is None and _is_number(text) else label
 
     def value(self, label: str) -> float:
         """The numeric value of one of `labels`."""
@@ -104,10 +103,21 @@ class Scale:
         return ", ".join(self.labels)
 
 
+@lru_cache(maxsize=256)  # a judge asks again and again about a few scales, some of 101 labels
+def _spellings(labels: tuple[str, ...]) -> tuple[dict[str, str], dict[Decimal, str]]:
+    """The label by its folded spelling, and by its number where it is one."""
+    numbers = {Decimal(label): label for label in labels if _is_number(label)}
+    return {label.casefold(): label for label in labels}, numbers
+
+
+def _is_number(text: str) -> bool:
+    return _NUMBER.fullmatch(text) is not None
+
+
 def _spelt(scale: Scale) -> Iterator[str]:
     yield f"{scale.labels[-1]}-{scale.labels[0]}"
     yield f"{scale.labels[-1]}/{scale.labels[0]}"
-    if _NUMBER.fullmatch(scale.labels[0]) and _NUMBER.fullmatch(scale.labels[1]):
+    if _is_number(scale.labels[0]) and _is_number(scale.labels[1]):
         yield f"{scale.labels[0]}-{scale.labels[-1]}/{Decimal(scale.labels[1]) - Decimal(scale.labels[0])}"
 
 
@@ -116,11 +126,11 @@ def _numeric(text: str, low: Decimal, high: Decimal, step: Decimal) -> Scale:
         raise UserError(
             f"scale {text!r} runs backwards: write {high}-{low} (and `lower_is_better: true` if low is good)"
         )
+    if step > 0 and (high - low) / step >= _MOST_LABELS:
+        raise UserError(f"scale {text!r} has too many labels; {_MOST_LABELS} is the most a judge can be asked to use")
     if step <= 0 or (high - low) % step:
         raise UserError(f"scale {text!r}: {high} cannot be reached from {low} in steps of {step}")
     count = int((high - low) / step) + 1
-    if count > _MOST_LABELS:
-        raise UserError(f"scale {text!r} has {count} labels; {_MOST_LABELS} is the most a judge can be asked to use")
     steps = [low + step * i for i in range(count)]
     labels = tuple(f"{value:f}" if value != value.to_integral() else str(int(value)) for value in steps)
     return Scale(labels, tuple(map(float, steps)))

@@ -10,6 +10,9 @@ import yaml
 
 from dikast.core.errors import DataError, UserError
 
+_MOST_BYTES = 4 * 2**20
+_MOST_NODES = 100_000
+
 
 def near_miss(name: str, known: Iterable[str]) -> str | None:
     """The known name that `name` is most likely a slip of, or None."""
@@ -37,9 +40,12 @@ class Located:
 def read_located(path: str | Path) -> Located:
     """Read a YAML or JSON file (JSON is read as the YAML it is), keeping line numbers; duplicate keys are errors."""
     try:
-        raw = Path(path).read_bytes()
+        with open(path, "rb") as file:
+            raw = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from error
+    if len(raw) > _MOST_BYTES:
+        raise DataError(f"more than {_MOST_BYTES:,} bytes: is this the file you meant?", path=str(path))
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -52,29 +58,39 @@ def parse_located(text: str, path: str) -> Located:
     """As `read_located`, from text; `path` is only for messages."""
     if path.endswith(".json"):
         text = text.replace("\t", "  ")  # YAML refuses tabs as indentation, JSON allows them
+    located = Located(None, path)
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
+        if node is None:
+            raise DataError("the file is empty", path=path)
+        located.value = _plain(node, (), located)
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a tag such as !!int on what is none
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark is not None else None
-        raise DataError(f"not valid YAML: {getattr(error, 'problem', error)}", path=path, line=line) from None
-    if node is None:
-        raise DataError("the file is empty", path=path)
-    located = Located(None, path)
-    located.value = _plain(node, (), located)
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise DataError(
+            f"not valid {'JSON' if path.endswith('.json') else 'YAML'}: {problem}", path=path, line=line
+        ) from None
+    except RecursionError:
+        raise DataError("nested too deeply, or an alias (*name) stands inside its own anchor", path=path) from None
     return located
 
 
 def _plain(node: yaml.Node, at: tuple[object, ...], into: Located) -> Any:
     into.lines.setdefault(at, node.start_mark.line + 1)
+    if len(into.lines) > _MOST_NODES:  # aliases of aliases can stand for more than any memory holds
+        raise into.error(f"more than {_MOST_NODES:,} values, aliases written out: is this the file you meant?")
     if isinstance(node, yaml.MappingNode):
         found: dict[Any, Any] = {}
         for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise DataError("a key must be one word or a line of text", path=into.path, line=line)
             key = _scalar(key_node)
             if key in found:
-                into.lines[(*at, key)] = key_node.start_mark.line + 1
+                into.lines[(*at, key)] = line
                 raise into.error(f"the key {key!r} stands here a second time: keep one", *at, key)
-            into.lines[(*at, key)] = key_node.start_mark.line + 1
+            into.lines[(*at, key)] = line
             found[key] = _plain(value_node, (*at, key), into)
         return found
     if isinstance(node, yaml.SequenceNode):
@@ -83,11 +99,15 @@ def _plain(node: yaml.Node, at: tuple[object, ...], into: Located) -> Any:
 
 
 def _scalar(node: yaml.Node) -> Any:
-    """A scalar's plain value; words that YAML 1.1 reads as booleans but people mean as words stay words."""
-    if isinstance(node, yaml.ScalarNode) and node.tag.endswith(":bool") and node.value.lower() not in ("true", "false"):
+    """A scalar's plain value; words that YAML 1.1 reads as booleans or dates but people mean as words stay words."""
+    tag = node.tag.rpartition(":")[2]
+    if tag == "timestamp" or (tag == "bool" and node.value.lower() not in ("true", "false")):
         return node.value
     constructor = yaml.SafeLoader("")
     try:
-        return constructor.construct_object(node, deep=True)
+        value = constructor.construct_object(node, deep=True)
     finally:
         constructor.dispose()
+    if isinstance(value, str) and not value.isascii():  # JSON spells characters beyond U+FFFF as two escapes
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return value

@@ -1,5 +1,6 @@
 """What a judge said: verdicts and preferences, and why there is none where there is none."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -53,13 +54,20 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One exchange with the model: how it was asked, what came back, what was made of it."""
+    """One exchange with the model: how it was asked, everything that came back, what was made of it.
+
+    `label_logprobs` are natural logarithms of absolute probabilities, by the string read after the marker; None when
+    nothing was read. From attempts alone every verdict can be derived again.
+    """
 
     how: Literal["ask", "continue", "constrain"]
     raw: str
     status: Status
     reason: str = ""
     finish: str = ""
+    refusal: str = ""
+    label_logprobs: Mapping[str, float] | None = field(default=None, hash=False)
+    marker: Marker | None = None
     usage: Usage = field(default_factory=Usage)
 
 
@@ -115,6 +123,8 @@ class Verdict:
             raise ValueError("a Verdict has either a label or a status that says why not")
         if self.score is not None and self.status is not Status.OK:
             raise ValueError("a failure has no score")
+        if self.score is not None and not math.isfinite(self.score):
+            raise ValueError(f"a score is a finite number, got {self.score}")
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form on disk; `key` comes first."""

@@ -1,0 +1,347 @@
+"""Images: found, checked, fingerprinted and decoded, each at most once while it is in use.
+
+What a judge sees of an image file: the first frame, turned upright by its EXIF orientation, in 8-bit RGB. Transparency
+lies on white; 16-bit greys are scaled to 8 bits; CMYK and palettes are converted as Pillow does, colour profiles are
+not applied.
+"""
+
+import base64
+import binascii
+import hashlib
+import os
+import re
+import stat
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from urllib.parse import unquote_to_bytes
+
+from dikast.core.errors import DataError
+from dikast.core.part import Image
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as Picture
+
+LEAST_SIDE = 28  # pixels; one merged patch of the smallest grid that current vision encoders take
+MOST_PIXELS = 80_000_000  # 240 MB decoded; read from the header, before anything is decoded
+MOST_FILE_BYTES = 256 * 2**20
+MOST_FETCHED_BYTES = 64 * 2**20
+FETCH_TIMEOUT = 30.0  # seconds without a byte
+
+_DATA_URL = re.compile(r"data:(?P<mime>[^;,]*)(?P<parameters>(?:;[^;,]*)*),", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedImage:
+    """A decoded image. `picture` is shared between callers: copy it before changing it. `size` is (width, height)."""
+
+    picture: "Picture"
+    sha256: str
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels, after turning."""
+        return self.picture.size
+
+
+def load_image(image: Image) -> LoadedImage:
+    """The picture as 8-bit RGB with the SHA-256 of the file's bytes; DataError says what is wrong and what to do."""
+    known = _known_hash(image)
+    if known is not None and (loaded := _pictures.get(known)) is not None:
+        return loaded
+    file = _read(image)
+    if (loaded := _pictures.get(file.sha256)) is not None:
+        return loaded
+    loaded = LoadedImage(_decode(file.raw, _name(image)), file.sha256)
+    _checked.put(file.sha256, True)
+    _pictures.put(file.sha256, loaded)
+    return loaded
+
+
+def check_image(image: Image) -> str:
+    """The SHA-256 of an image that `load_image` can load, else its DataError. Images found good are remembered."""
+    known = _known_hash(image)
+    if known is not None and _checked.get(known):
+        return known
+    return load_image(image).sha256
+
+
+def image_sha256(image: Image) -> str:
+    """SHA-256 of the image file's bytes, in hexadecimal, without decoding them.
+
+    A file is read again only when its size or time of change differ; a URL is fetched once while it is remembered.
+    """
+    known = _known_hash(image)
+    return known if known is not None else _read(image).sha256
+
+
+def resolved(image: Image) -> str:
+    """Where the image is: a URL as it stands, a path joined to the folder that it is relative to."""
+    if _is_url(image.source):
+        return image.source
+    return os.path.join(image.root, os.path.expanduser(image.source))
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class _Bounded(Generic[K, V]):
+    """A dictionary that forgets what was used longest ago when the weights of its values pass `most`."""
+
+    def __init__(self, most: int, weigh: Callable[[V], int]) -> None:
+        self._most, self._weigh, self._total = most, weigh, 0
+        self._values: OrderedDict[K, V] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: K) -> V | None:
+        with self._lock:
+            if key not in self._values:
+                return None
+            self._values.move_to_end(key)
+            return self._values[key]
+
+    def put(self, key: K, value: V) -> None:
+        with self._lock:
+            if key in self._values:
+                self._total -= self._weigh(self._values.pop(key))
+            self._values[key] = value
+            self._total += self._weigh(value)
+            while self._total > self._most and len(self._values) > 1:
+                self._total -= self._weigh(self._values.popitem(last=False)[1])
+
+    def clear(self) -> None:
+        with self._lock:
+            self._values.clear()
+            self._total = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Stamp:
+    """What tells a changed file without reading it."""
+
+    path: str
+    size: int
+    mtime_ns: int
+
+
+_hashes: _Bounded[_Stamp | str, str] = _Bounded(100_000, lambda _: 1)  # by file stamp or URL
+_checked: _Bounded[str, bool] = _Bounded(100_000, lambda _: 1)  # by SHA-256
+_pictures: _Bounded[str, LoadedImage] = _Bounded(192 * 2**20, lambda each: 3 * each.size[0] * each.size[1])
+_fetched: _Bounded[str, bytes] = _Bounded(MOST_FETCHED_BYTES, len)  # by URL
+
+
+def forget() -> None:
+    """Empty every cache of this module (for tests, and for long-lived processes whose URLs change)."""
+    for cache in (_hashes, _checked, _pictures, _fetched):
+        cache.clear()
+
+
+def _is_url(source: str) -> bool:
+    return source.startswith(("data:", "http://", "https://"))
+
+
+def _name(image: Image) -> str:
+    where = resolved(image)
+    return f"image {where if len(where) <= 200 else where[:60] + '...'}"
+
+
+def _known_hash(image: Image) -> str | None:
+    if image.source.startswith("data:"):
+        return None
+    return _hashes.get(image.source if _is_url(image.source) else _stamp(image))
+
+
+class _File(NamedTuple):
+    raw: bytes
+    sha256: str
+
+
+def _read(image: Image) -> _File:
+    """The bytes of the image file, and their hash, which is remembered."""
+    source = image.source
+    if source.startswith("data:"):
+        inside = _from_data_url(source, _name(image))
+        return _File(inside, hashlib.sha256(inside).hexdigest())
+    key: _Stamp | str
+    if _is_url(source):
+        key, raw = source, _fetched.get(source)
+        if raw is None:
+            raw = _fetch(source)
+            _fetched.put(source, raw)
+    else:
+        key = _stamp(image)
+        if key.size > MOST_FILE_BYTES:
+            raise DataError(f"{_name(image)} has {key.size:,} bytes, more than {MOST_FILE_BYTES:,}: give a smaller one")
+        try:
+            with open(key.path, "rb") as stream:
+                raw = stream.read(key.size + 1)  # a larger number would be allocated, not just allowed
+        except OSError as error:
+            raise DataError(f"{_name(image)} cannot be read: {error.strerror}") from None
+    if not raw:
+        raise DataError(f"{_name(image)} is empty (0 bytes): put the image there, or mend the path")
+    file = _File(raw, hashlib.sha256(raw).hexdigest())
+    _hashes.put(key, file.sha256)
+    return file
+
+
+def _stamp(image: Image) -> _Stamp:
+    path = resolved(image)
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        raise DataError(_missing(image, path)) from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise DataError(f"{_name(image)} cannot be read: {reason}") from None
+    if stat.S_ISDIR(found.st_mode):
+        raise DataError(f"{_name(image)} is a folder: name one image file in it")
+    if not stat.S_ISREG(found.st_mode):  # opening a pipe would wait for ever
+        raise DataError(f"{_name(image)} is not a regular file: name an image file")
+    return _Stamp(path, found.st_size, found.st_mtime_ns)
+
+
+def _missing(image: Image, path: str) -> str:
+    relative = not os.path.isabs(os.path.expanduser(image.source))
+    base = os.path.abspath(image.root or ".")
+    cure = f"relative paths start at {base}; mend the path or move the file" if relative else "mend the path"
+    return f"image {os.path.abspath(path)} does not exist: {cure}"
+
+
+def _from_data_url(source: str, name: str) -> bytes:
+    cure = "write data:image/png;base64,... with the whole file in base64"
+    head = _DATA_URL.match(source)
+    if head is None:
+        raise DataError(f"{name} is not a complete data URL: {cure}")
+    body = source[head.end() :]
+    if "base64" not in head["parameters"].lower().split(";"):
+        return unquote_to_bytes(body)
+    try:
+        return base64.b64decode(unquote_to_bytes(body) if "%" in body else body, validate=True)
+    except (binascii.Error, ValueError):
+        raise DataError(f"{name} is broken base64: {cure}") from None
+
+
+def _fetch(url: str) -> bytes:
+    """The bytes behind an http(s) URL. No other scheme is ever opened, also not by redirect."""
+    import http.client  # an HTTP client is loaded only by those who give URLs
+    import urllib.error
+    import urllib.request
+
+    class Redirect(urllib.request.HTTPRedirectHandler):
+        def redirect_request(self, req, fp, code, msg, headers, newurl):  # type: ignore[no-untyped-def]
+            if not newurl.startswith(("http://", "https://")):
+                raise DataError(f"image {url} redirects to {newurl[:60]!r}, which is not http(s): give another URL")
+            return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+    opener = urllib.request.OpenerDirector()  # `build_opener` would add file: and ftp:
+    for handler in (
+        urllib.request.ProxyHandler, urllib.request.HTTPHandler, urllib.request.HTTPSHandler, Redirect,
+        urllib.request.HTTPDefaultErrorHandler, urllib.request.HTTPErrorProcessor, urllib.request.UnknownHandler,
+    ):  # fmt: skip
+        opener.add_handler(handler())
+    cure = "mend the URL, or download the image and give its path"
+    request = urllib.request.Request(url, headers={"User-Agent": "dikast", "Accept": "image/*"})
+    try:
+        with opener.open(request, timeout=FETCH_TIMEOUT) as reply:
+            raw = bytearray()
+            while len(raw) <= MOST_FETCHED_BYTES and (chunk := reply.read(2**20)):
+                raw += chunk
+            if len(raw) <= MOST_FETCHED_BYTES and reply.length:  # what was announced and did not come
+                raise http.client.IncompleteRead(bytes(raw), reply.length)
+    except urllib.error.HTTPError as error:
+        code, reason = error.code, error.reason
+        error.close()
+        raise DataError(f"image {url}: the server answers {code} {reason}: {cure}") from None
+    except (OSError, http.client.HTTPException, ValueError) as error:  # URLError and timeouts are OSErrors
+        raise DataError(
+            f"image {url} cannot be fetched ({getattr(error, 'reason', None) or error!r}): {cure}"
+        ) from None
+    if len(raw) > MOST_FETCHED_BYTES:
+        raise DataError(f"image {url} has more than {MOST_FETCHED_BYTES:,} bytes: download it and give a smaller one")
+    return bytes(raw)
+
+
+def _decode(raw: bytes, name: str) -> "Picture":
+    import io
+
+    import PIL.Image
+
+    too_many = f"the most is {MOST_PIXELS:,} pixels: scale it down"
+    try:
+        with _quiet(), PIL.Image.open(io.BytesIO(raw)) as opened:
+            width, height = opened.size
+            if width * height > MOST_PIXELS:
+                raise DataError(f"{name} is {width} x {height} pixels; {too_many}")
+            if min(width, height) < LEAST_SIDE:
+                raise DataError(
+                    f"{name} is {width} x {height} pixels; each side needs at least {LEAST_SIDE}: give a larger one"
+                )
+            opened.load()
+            return _rgb(_upright(opened), opened.format, name)
+    except DataError:
+        raise
+    except PIL.Image.DecompressionBombError as error:
+        raise DataError(f"{name}: {error}; {too_many}") from None
+    except PIL.UnidentifiedImageError:
+        start = "it looks like a web page" if raw[:200].lstrip()[:1] == b"<" else f"it starts with {raw[:8]!r}"
+        raise DataError(f"{name} is not an image that can be read ({start}): give PNG, JPEG, WebP or GIF") from None
+    except MemoryError:
+        raise
+    except Exception as error:  # decoders raise OSError, SyntaxError, struct.error, ... for damaged files
+        raise DataError(f"{name} is damaged or cut short ({error}): make or download the file again") from None
+
+
+def _upright(picture: "Picture") -> "Picture":
+    from PIL import ImageOps
+
+    try:
+        return ImageOps.exif_transpose(picture)
+    except Exception:  # damaged EXIF, of any kind: the pixels are sound, and viewers show them as they stand
+        return picture
+
+
+def _rgb(picture: "Picture", file_format: str | None, name: str) -> "Picture":
+    import PIL.Image
+
+    if picture.mode.startswith("I;16") or (picture.mode == "I" and file_format == "PNG"):
+        return picture.convert("I").point(lambda value: value * (1 / 256)).convert("L").convert("RGB")
+    if picture.mode in ("I", "F"):
+        raise DataError(f"{name} has 32-bit pixels, whose range is not known: save it with 8 or 16 bits a channel")
+    if picture.has_transparency_data:
+        layer = picture.convert("RGBA")
+        white = PIL.Image.new("RGBA", layer.size, (255, 255, 255, 255))
+        return PIL.Image.alpha_composite(white, layer).convert("RGB")
+    return picture.convert("RGB")
+
+
+_quiet_lock = Lock()
+_quiet_users = 0
+_quiet_scope: "warnings.catch_warnings[None] | None" = None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silences Pillow's warnings while any thread decodes.
+
+    `catch_warnings` alone, left in another order than entered, would restore the wrong filters for good.
+    """
+    global _quiet_users, _quiet_scope
+    with _quiet_lock:
+        _quiet_users += 1
+        if _quiet_users == 1:
+            _quiet_scope = warnings.catch_warnings()
+            _quiet_scope.__enter__()
+            warnings.filterwarnings("ignore", module=r"PIL\b")
+    try:
+        yield
+    finally:
+        with _quiet_lock:
+            _quiet_users -= 1
+            if _quiet_users == 0 and _quiet_scope is not None:
+                _quiet_scope.__exit__(None, None, None)
+                _quiet_scope = None

@@ -1,0 +1,129 @@
+"""Files as bounded lines of bytes: plain, gzipped, or standard input."""
+
+import gzip
+import io
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Literal, NamedTuple
+
+from dikast.core.errors import DataError, UserError
+
+MOST_LINE_BYTES = 64 * 2**20  # a longer line (or JSON element, or CSV row) is refused before it is in memory
+
+Kind = Literal["jsonl", "json", "csv", "tsv", "parquet"]
+Stream = IO[bytes] | gzip.GzipFile
+KINDS: dict[str, Kind] = {
+    ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet",
+    "": "jsonl",
+}  # fmt: skip
+GZIP_MAGIC = b"\x1f\x8b"
+
+
+class Line(NamedTuple):
+    """A line with its ending, its 1-based number, and the byte of the (uncompressed) file at which it starts."""
+
+    raw: bytes
+    number: int
+    offset: int
+
+
+def kind_of(path: str) -> Kind:
+    """The format that the file's suffix stands for; `-` and files without a suffix are JSONL."""
+    stem = path[:-3] if path.lower().endswith(".gz") else path
+    suffix = "" if path == "-" else Path(stem).suffix.lower()
+    if suffix not in KINDS:
+        known = ", ".join(each for each in KINDS if each)
+        raise UserError(
+            f"{path}: the suffix {suffix!r} is not a known format: use one of {known} (all but Parquet also .gz)"
+        )
+    if KINDS[suffix] == "parquet" and stem != path:
+        raise UserError(f"{path}: Parquet is compressed already: unpack the file and drop '.gz'")
+    return KINDS[suffix]
+
+
+@contextmanager
+def open_bytes(path: str) -> Iterator[Stream]:
+    """The file, unpacked where it is gzipped. Standard input stays open."""
+    if path == "-":
+        stream = sys.stdin.buffer
+        packed = isinstance(stream, io.BufferedReader) and stream.peek(2)[:2] == GZIP_MAGIC
+        yield gzip.GzipFile(fileobj=stream) if packed else stream
+        return
+    try:
+        stream = open(path, "rb")  # noqa: SIM115 - closed below; only the opening may be blamed on the path
+    except OSError as error:
+        raise DataError(f"cannot be opened: {error.strerror}; mend the path", path=path) from None
+    with stream:
+        if path.lower().endswith(".gz"):
+            with gzip.GzipFile(fileobj=stream) as unpacked:
+                yield unpacked
+        else:
+            yield stream
+
+
+@contextmanager
+def blaming(path: str) -> Iterator[None]:
+    """Turns what can go wrong while bytes arrive into a DataError that names the file."""
+    try:
+        yield
+    except EOFError:
+        raise DataError("the gzip file is cut short: copy or download it again", path=path) from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(
+            f"not a sound gzip file ({error}): copy it again, or drop '.gz' if it is not", path=path
+        ) from None
+    except OSError as error:
+        raise DataError(f"reading failed: {error.strerror or error}", path=path) from None
+
+
+def lines_of(path: str, most: int = MOST_LINE_BYTES) -> Iterator[Line]:
+    """Each line of the file, a byte order mark left out. Memory is bounded by `most` bytes, whatever the file holds."""
+    number = offset = 0
+    with open_bytes(path) as stream, blaming(path):
+        while raw := stream.readline(most + 1):
+            number += 1
+            if len(raw) > most:
+                raise DataError(
+                    f"the line is longer than {most:,} bytes: one record a line; refer to images by path",
+                    path=path,
+                    line=number,
+                )
+            size = len(raw)
+            if number == 1:
+                refuse_utf16(raw, path)
+                raw = raw.removeprefix(b"\xef\xbb\xbf")
+            yield Line(raw, number, offset + size - len(raw))
+            offset += size
+
+
+def refuse_utf16(head: bytes, path: str) -> None:
+    """UTF-16 starts with one of two marks; read as UTF-8 it would only look broken."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DataError("the file is UTF-16: save it as UTF-8", path=path, line=1)
+
+
+def text_of_line(line: Line, path: str) -> str:
+    """The line as text; DataError with the byte for a NUL or for broken UTF-8."""
+    if (at := line.raw.find(b"\0")) >= 0:
+        raise DataError(
+            f"a NUL byte at byte {at} of the line (byte {line.offset + at} of the file):"
+            " the file is damaged, or not UTF-8; write it again as UTF-8",
+            path=path, line=line.number,
+        )  # fmt: skip
+    try:
+        return line.raw.decode()
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"broken UTF-8 ({line.raw[error.start : error.end].hex(' ')}) at byte {error.start} of the line"
+            f" (byte {line.offset + error.start} of the file): save the file as UTF-8",
+            path=path, line=line.number,
+        ) from None  # fmt: skip
+
+
+def folder_of(path: str) -> str:
+    """The folder that relative paths in the file start at; empty for the working folder."""
+    return "" if path == "-" else os.path.dirname(path)

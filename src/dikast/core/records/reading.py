@@ -1,0 +1,273 @@
+"""Records from files: what each format holds, one object at a time."""
+
+import csv
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import orjson
+
+from dikast.core.errors import DataError
+from dikast.core.records.files import (
+    MOST_LINE_BYTES,
+    Line,
+    Stream,
+    blaming,
+    kind_of,
+    lines_of,
+    open_bytes,
+    refuse_utf16,
+    text_of_line,
+)
+
+_CHUNK = 2**20
+_NOT_A_NUMBER = re.compile(r"-?\+?(NaN|Infinity|inf)\b", re.IGNORECASE)
+
+
+class Record(NamedTuple):
+    """One object of a file, and the line it starts on (in Parquet: its row, from 1)."""
+
+    value: dict[str, Any]
+    line: int
+
+
+def read_records(path: str | Path) -> Iterator[Record]:
+    """The records of a file, in order, in bounded memory; the format goes by the suffix, `-` is JSONL on stdin.
+
+    Raises DataError with path and line for anything that is not a record, and for a file without any.
+    """
+    for found in scan_records(str(path)):
+        if isinstance(found, DataError):
+            raise found
+        yield found
+
+
+def scan_records(path: str) -> Iterator[Record | DataError]:
+    """As `read_records`, but mistakes after which reading can go on are yielded in their place."""
+    kind = kind_of(path)
+    if kind == "jsonl":
+        found = _jsonl(path)
+    elif kind == "json":
+        found = _json(path)
+    elif kind == "parquet":
+        from dikast.core.records.parquet import rows_of
+
+        found = (Record(value, row) for row, value in enumerate(rows_of(path), 1))
+    else:
+        found = _table(path, "," if kind == "csv" else "\t")
+    first = next(found, None)
+    if first is None:
+        raise DataError("the file holds no records", path=path)
+    yield from itertools.chain((first,), found)
+
+
+def _jsonl(path: str) -> Iterator[Record | DataError]:
+    for line in lines_of(path):
+        if line.raw.isspace():
+            continue
+        try:
+            value = orjson.loads(line.raw)
+        except orjson.JSONDecodeError as error:
+            yield _json_problem(line, error, path)
+            continue
+        if type(value) is dict:
+            yield Record(value, line.number)
+        else:
+            cure = "; a file that is one JSON array is named .json" if isinstance(value, list) else ""
+            shown = line.raw[:40].decode(errors="replace").strip()
+            yield DataError(f"each line holds one JSON object, this one {shown}{cure}", path=path, line=line.number)
+
+
+def _json_problem(line: Line, error: orjson.JSONDecodeError, path: str) -> DataError:
+    """What is wrong with a line that orjson refuses, most telling cause first."""
+    try:
+        text = text_of_line(line, path)
+    except DataError as broken:
+        return broken
+    column, near = error.colno, text[error.pos : error.pos + 30].rstrip()
+    if (match := _NOT_A_NUMBER.match(text, error.pos)) or "infinity" in error.msg:
+        shown = match[0] if match else near
+        message = f"{shown} at column {column} is not a JSON number: write null where a number is not known"
+    elif text.lstrip().startswith("["):
+        message = (
+            "each line holds one JSON object, this one starts an array: a file that is one JSON array is named .json"
+        )
+    elif not near:
+        message = "the JSON object does not end on its line: write one object a line (or name the file .json)"
+    else:
+        message = f"not valid JSON at column {column}, near {near!r}: {error.msg}"
+    return DataError(message, path=path, line=line.number)
+
+
+def _json(path: str) -> Iterator[Record]:
+    """The elements of an array, or objects with space between them; each at most MOST_LINE_BYTES characters."""
+    with open_bytes(path) as stream:
+        values = _JsonValues(stream, path)
+        array = values.next_character() == "["
+        if array:
+            values.skip()
+        while (character := values.next_character()) not in ("", "]"):
+            if character != "{":
+                values.fail(f"expected a JSON object, found {character!r}")
+            yield values.take()
+            if array:
+                following = values.next_character()
+                if following == ",":
+                    values.skip()
+                elif following != "]":
+                    values.fail(
+                        "expected ',' or ']' after an object" + ("" if following else "; the file is cut short")
+                    )
+        if array != (character == "]"):
+            values.fail("the array does not end: the file is cut short" if array else "a ']' without its '['")
+        if array:
+            values.skip()
+            if values.next_character():
+                values.fail("something stands after the end of the array")
+
+
+class _JsonValues:
+    """A window on a JSON text that moves over one object after another."""
+
+    def __init__(self, stream: Stream, path: str) -> None:
+        self._stream, self._path = stream, path
+        self._pending = b""  # the start of a character that the last chunk cut
+        self._text, self._at, self._line, self._read, self._ended = "", 0, 1, 0, False
+
+    def fail(self, message: str, at: int | None = None) -> NoReturn:
+        line = self._line + self._text.count("\n", self._at, self._at if at is None else at)
+        raise DataError(f"not valid JSON: {message}", path=self._path, line=line)
+
+    def next_character(self) -> str:
+        """The next character that is not space, without taking it; empty at the end."""
+        while True:
+            start = self._at
+            while self._at < len(self._text) and self._text[self._at] in " \t\r\n":
+                self._at += 1
+            self._line += self._text.count("\n", start, self._at)
+            if self._at < len(self._text) or self._ended:
+                return self._text[self._at : self._at + 1]
+            self._fill(_CHUNK)
+
+    def skip(self) -> None:
+        self._at += 1
+
+    def take(self) -> Record:
+        """The object that starts here."""
+        decoder, wanted = json.JSONDecoder(), _CHUNK
+        while True:
+            try:
+                _, end = decoder.raw_decode(self._text, self._at)
+                break
+            except json.JSONDecodeError as error:
+                held = len(self._text) - self._at
+                cut = error.msg.startswith("Unterminated string") or error.pos > len(self._text) - 100
+                if self._ended or not cut:
+                    self.fail(f"{error.msg}, near {self._text[error.pos : error.pos + 30]!r}", error.pos)
+                if held > MOST_LINE_BYTES:
+                    self.fail(f"one object is longer than {MOST_LINE_BYTES:,} characters: refer to images by path")
+            except RecursionError:
+                self.fail("the object is nested too deeply")
+            self._fill(wanted)
+            wanted *= 2
+        raw, line = self._text[self._at : end].encode(errors="surrogatepass"), self._line
+        try:
+            value = orjson.loads(raw)
+        except orjson.JSONDecodeError as error:
+            lines = raw[: error.pos].count(b"\n")
+            raise _json_problem(Line(raw, line + lines, 0), error, self._path) from None
+        self._line += self._text.count("\n", self._at, end)
+        self._at = end
+        return Record(value, line)
+
+    def _fill(self, size: int) -> None:
+        with blaming(self._path):
+            raw = self._stream.read(size)
+        self._ended = not raw
+        if self._read == 0:
+            refuse_utf16(raw, self._path)
+        if (at := raw.find(b"\0")) >= 0:
+            self.fail(f"a NUL byte at byte {self._read + at} of the file: write it again as UTF-8", len(self._text))
+        start, raw = self._read - len(self._pending), self._pending + raw
+        self._read = start + len(raw)
+        self._pending = b""
+        try:
+            text = raw.decode()
+        except UnicodeDecodeError as error:
+            if self._ended or error.reason != "unexpected end of data":
+                text = self._text[self._at :] + raw[: error.start].decode()
+                line = self._line + text.count("\n")
+                message = f"broken UTF-8 at byte {start + error.start} of the file: save the file as UTF-8"
+                raise DataError(message, path=self._path, line=line) from None
+            self._pending, text = raw[error.start :], raw[: error.start].decode()
+        self._text, self._at = self._text[self._at :] + (text.removeprefix("\ufeff") if start == 0 else text), 0
+
+
+class _Feed:
+    """Lines of text for `csv.reader`, which asks for as many as a row has; a row may not grow without end."""
+
+    def __init__(self, path: str) -> None:
+        self._lines, self._path = lines_of(path), path
+        self.number, self._row, self._size = 0, 1, 0
+
+    def begin_row(self) -> None:
+        self._row, self._size = self.number + 1, 0
+
+    @property
+    def row(self) -> int:
+        """The line on which the row in hand begins."""
+        return self._row
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._lines)
+        self.number, self._size = line.number, self._size + len(line.raw)
+        if self._size > MOST_LINE_BYTES:
+            message = (
+                f"the row that begins here has more than {MOST_LINE_BYTES:,} bytes: is a quotation mark not closed?"
+            )
+            raise DataError(message, path=self._path, line=self._row)
+        return text_of_line(line, self._path)
+
+
+def _table(path: str, delimiter: str) -> Iterator[Record | DataError]:
+    csv.field_size_limit(max(csv.field_size_limit(), MOST_LINE_BYTES))  # a setting of the process; only ever raised
+    feed = _Feed(path)
+    rows = csv.reader(feed, delimiter=delimiter, strict=True)
+    header: list[str] | None = None
+    while True:
+        feed.begin_row()
+        try:
+            row = next(rows, None)
+        except csv.Error as error:
+            cure = 'put cells with commas, quotes or line breaks in "..." and write " inside them as ""'
+            raise DataError(f"broken row ({error}): {cure}", path=path, line=feed.row) from None
+        if row is None:
+            return
+        if not row:
+            continue
+        if header is None:
+            header = _header(row, path, feed.row)
+        elif len(row) != len(header):
+            message = (
+                f"the row has {len(row)} cells where the header has {len(header)}: quote cells that hold a delimiter"
+            )
+            yield DataError(message, path=path, line=feed.row)
+        else:
+            yield Record(dict(zip(header, row, strict=True)), feed.row)
+
+
+def _header(row: list[str], path: str, line: int) -> list[str]:
+    names = [name.strip() for name in row]
+    for i, name in enumerate(names):
+        if not name:
+            raise DataError(f"column {i + 1} of the header has no name: name it or remove it", path=path, line=line)
+        if name in names[:i]:
+            message = f"columns {names.index(name) + 1} and {i + 1} are both called {name!r}: rename one"
+            raise DataError(message, path=path, line=line, field=name)
+    return names

@@ -1,0 +1,184 @@
+"""Records to files: whole or not at all."""
+
+import csv
+import gzip
+import io
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from dikast.core.errors import DataError, RunError, UserError
+from dikast.core.item import Item, item_from, item_to
+from dikast.core.part import Content, Image, Part, Turn, Video
+from dikast.core.records.files import Stream, folder_of, kind_of
+from dikast.core.records.items import cell_value
+
+_TABLE_OF_ITEMS = ("id", "instruction", "response", "responses", "reference", "context", "rubric", "gold", "meta")
+
+
+def write_records(path: str | Path, values: Iterable[Mapping[str, Any]]) -> int:
+    """Write JSON objects in the format of the suffix (`-` is JSONL on stdout); returns how many.
+
+    A file appears under its name only when it is complete: an error leaves what was there before. NaN and infinities
+    become null. CSV and TSV take their columns from the first record, write null as an empty cell, and lists and
+    objects as JSON. In Parquet a key that a record lacks comes back as null.
+    """
+    path = str(path)
+    kind = kind_of(path)
+    if kind == "parquet":
+        from dikast.core.records.parquet import write_rows
+
+        with _replacing(path) as temporary:
+            return write_rows(temporary, (_dumped(value, path, n) for n, value in enumerate(values, 1)))
+    with _stream(path) as stream:
+        if kind in ("csv", "tsv"):
+            return _write_table(stream, values, path, "," if kind == "csv" else "\t")
+        before, between, after = (b"[\n", b",\n", b"\n]\n") if kind == "json" else (b"", b"\n", b"\n")
+        n = 0
+        for n, value in enumerate(values, 1):
+            stream.write((between if n > 1 else before) + _dumped(value, path, n))
+        stream.write(after if n else b"".join((before, after)).strip())
+        return n
+
+
+def write_items(path: str | Path, items: Iterable[Item]) -> int:
+    """Write items so that `read_items` gives them back; returns how many.
+
+    Relative image paths are rewritten to start at the new file's folder. CSV and TSV hold text only: DataError for an
+    item that they cannot give back (images, conversations, structured gold).
+    """
+    path = str(path)
+    folder, table = folder_of(path), kind_of(path) in ("csv", "tsv")
+    rebased = (_rebased(item, folder) for item in items)
+    return write_records(path, (_row(item, path) if table else item_to(item) for item in rebased))
+
+
+def _dumped(value: Mapping[str, Any], path: str, number: int) -> bytes:
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+    except TypeError as error:
+        raise DataError(f"record {number} cannot be written as JSON: {error}", path=path) from None
+
+
+@contextmanager
+def _stream(path: str) -> Iterator[Stream]:
+    if path == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    with _replacing(path) as temporary, open(temporary, "wb") as file:
+        if path.lower().endswith(".gz"):
+            with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as packed:
+                yield packed
+        else:
+            yield file
+
+
+@contextmanager
+def _replacing(path: str) -> Iterator[str]:
+    """A path to write to, in the same folder, which takes the place of `path` when all went well."""
+    target = os.path.realpath(path)
+    if os.path.isdir(target):
+        raise UserError(f"{path} is a folder: name a file in it")
+    if os.path.exists(target) and not os.path.isfile(target):  # a pipe or a device is written to as it stands
+        yield target
+        return
+    if not os.path.isdir(os.path.dirname(target)):
+        raise UserError(f"{path}: the folder {os.path.dirname(target)} does not exist: make it first")
+    temporary = f"{target}.{os.getpid()}.part"
+    try:
+        yield temporary
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except OSError as error:
+        raise RunError(
+            f"{path} cannot be written: {error.strerror or error}; what was there before is intact"
+        ) from error
+    finally:
+        with suppress(OSError):
+            os.unlink(temporary)
+
+
+def _write_table(stream: Stream, values: Iterable[Mapping[str, Any]], path: str, delimiter: str) -> int:
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    header: list[str] = []
+    n = 0
+    try:
+        for n, value in enumerate(values, 1):
+            if n == 1:
+                header = list(value)
+                writer.writerow(header)
+            if value.keys() - set(header):
+                extra = ", ".join(sorted(map(str, value.keys() - set(header))))
+                raise DataError(f"record {n} has keys that the first has not ({extra}): write JSONL", path=path)
+            writer.writerow([_cell(value.get(key), path, n) for key in header])
+    finally:
+        text.detach()
+    return n
+
+
+def _cell(value: Any, path: str, number: int) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return _dumped(value, path, number).decode()
+
+
+def _row(item: Item, path: str) -> dict[str, Any]:
+    """The item as cells, checked to come back equal."""
+    value = item_to(item)
+    row: dict[str, Any] = dict.fromkeys(_TABLE_OF_ITEMS)
+    row.update(value)
+    if row["response"] == "":
+        row["response"], row["responses"] = None, [""]
+    cells = {key: _cell(each, path, 0) for key, each in row.items()}
+    read = {key: cell_value(key, cell) for key, cell in cells.items() if cell or key != "response"}
+    try:
+        same = item_from(read) == item
+    except DataError:
+        same = False
+    if not same:
+        raise DataError(f"item {item.id!r} cannot be told in a table of text: write JSONL or Parquet", path=path)
+    return cells
+
+
+def _rebased(item: Item, folder: str) -> Item:
+    if not any(image.root != folder and not _absolute(image.source) for image in item.images):
+        return item
+    return replace(
+        item,
+        instruction=tuple(Turn(turn.role, _moved(turn.content, folder)) for turn in item.instruction),
+        responses=tuple(_moved(content, folder) for content in item.responses),
+        reference=None if item.reference is None else _moved(item.reference, folder),
+        context=None if item.context is None else _moved(item.context, folder),
+    )
+
+
+def _moved(content: Content, folder: str) -> Content:
+    parts: list[Part] = []
+    for part in content:
+        if isinstance(part, Video):
+            part = Video(tuple(_moved_image(frame, folder) for frame in part.frames), part.seconds)
+        parts.append(_moved_image(part, folder) if isinstance(part, Image) else part)
+    return tuple(parts)
+
+
+def _moved_image(image: Image, folder: str) -> Image:
+    if image.root == folder or _absolute(image.source):
+        return image
+    absolute = os.path.join(os.path.realpath(image.root or "."), image.source)
+    try:
+        return Image(os.path.relpath(absolute, os.path.realpath(folder or ".")), folder)
+    except ValueError:  # another drive of Windows
+        return Image(absolute, folder)
+
+
+def _absolute(source: str) -> bool:
+    return source.startswith(("data:", "http://", "https://", "~")) or os.path.isabs(source)

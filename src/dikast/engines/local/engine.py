@@ -1,0 +1,203 @@
+"""The engine of models that run on this machine."""
+
+import importlib.metadata
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from dikast.core.errors import DikastError, EngineError, require
+from dikast.core.verdict import Usage
+from dikast.engines.base import Completion, Request
+from dikast.engines.local.source import locate
+
+if TYPE_CHECKING:
+    from dikast.engines.local.generating import Ask, Reply
+    from dikast.engines.local.prompt import Prompt
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Job:
+    """A request on its way: its prompt, then its reply."""
+
+    request: Request
+    prompt: "Prompt"
+    ask: "Ask | None" = field(default=None)
+    reply: "Reply | None" = field(default=None)
+
+    @property
+    def kind(self) -> tuple[bool, bool]:
+        """Jobs of one kind may share a batch."""
+        return self.ask is None, bool(self.prompt.images)
+
+
+class LocalEngine:
+    """A transformers model as an engine: `hf:ORG/NAME[@REV]`, or a folder with its files.
+
+    device: `auto` (CUDA, else MPS, else CPU) or a torch device. dtype: `auto` (as saved; float32 on a CPU) or a torch
+    dtype's name. Requests are taken `window` at a time, sorted by length, and run `batch_size` at a time.
+    The checkpoint's own sampling defaults are not applied: `Request.sampling` alone decides.
+
+    Errors of single requests have these kinds: `context_length`, `no_vision`, `bad_media`, `chat_template`, `schema`,
+    `tokenizer`, `missing_extra`, `out_of_memory` (after halving the batch down to one), and `model` (anything else
+    that the model raised). The time of a batch is shared out among its requests.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        *,
+        revision: str | None = None,
+        device: str = "auto",
+        dtype: str = "auto",
+        batch_size: int = 8,
+        window: int = 64,
+    ) -> None:
+        if batch_size < 1 or window < batch_size:
+            raise ValueError(
+                f"batch_size must be at least 1 and window at least batch_size, got {batch_size}, {window}"
+            )
+        require("torch", "hf")
+        require("transformers", "hf")
+        from dikast.engines.local.constraint import Grammars
+        from dikast.engines.local.loading import load
+
+        self.name = source
+        self.batch_size, self.window = batch_size, window
+        self._source = locate(str(source), revision)
+        self._loaded = load(self._source, device=device, dtype=dtype)
+        vocabulary = int(self._loaded.model.get_output_embeddings().weight.shape[0])
+        self._grammars = Grammars(self._loaded.tokens, vocabulary, self._loaded.ends)
+        self._identity: dict[str, Any] | None = None
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        """Answers, each with its request's key; never raises for a single request."""
+        waiting = iter(requests)
+        while window := list(islice(waiting, self.window)):
+            jobs: list[_Job] = []
+            for request in window:
+                try:
+                    jobs.append(self._job(request))
+                except EngineError as error:
+                    yield Completion(request.key, finish="error", error=error)
+            jobs.sort(key=lambda job: (job.kind, len(job.prompt.ids)))
+            while jobs:
+                batch = [job for job in jobs[: self.batch_size] if job.kind == jobs[0].kind]
+                jobs = jobs[len(batch) :]
+                yield from self._run(batch)
+
+    def identity(self) -> Mapping[str, Any]:
+        """Model and revision or a hash of the weight files, tokenizer, template, dtype; see `Engine.identity`."""
+        if self._identity is None:
+            from dikast.engines.local.loading import fixed_settings
+
+            self._identity = {"engine": "local", **self._source.identity(), **fixed_settings(self._loaded)}
+        return self._identity
+
+    def versions(self) -> Mapping[str, str]:
+        """Versions of torch, transformers and tokenizers, and of llguidance where it is installed."""
+        found = {}
+        for package in ("torch", "transformers", "tokenizers", "llguidance"):
+            try:
+                found[package] = importlib.metadata.version(package)
+            except importlib.metadata.PackageNotFoundError:
+                continue
+        return found
+
+    def _job(self, request: Request) -> _Job:
+        from dikast.engines.local.generating import Ask
+        from dikast.engines.local.prompt import prepare
+
+        try:
+            prompt = prepare(request, self._loaded)
+            job = _Job(request, prompt)
+            if request.readout is None or request.readout.generate:
+                room = self._loaded.context - len(prompt.ids)
+                most = max(1, min(request.sampling.max_tokens, room))
+                job.ask = Ask(request, prompt, most, self._grammars.constraint(request))
+            return job
+        except EngineError:
+            raise
+        except DikastError as error:  # a missing extra
+            raise EngineError(str(error), kind="missing_extra") from error
+        except Exception as error:
+            raise EngineError(f"{type(error).__name__}: {error}", kind="model") from error
+
+    def _run(self, batch: Sequence[_Job]) -> Iterator[Completion]:
+        """One batch; where memory does not suffice or the model raises, its halves, down to single requests."""
+        import torch
+
+        started = time.perf_counter()
+        try:
+            done = self._answer(batch)
+        except Exception as error:
+            out_of_memory = isinstance(error, torch.OutOfMemoryError)
+            if out_of_memory and torch.cuda.is_available():
+                torch.cuda.empty_cache()
+            if len(batch) == 1:
+                kind = "out_of_memory" if out_of_memory else "model"
+                reason = EngineError(_said(error, batch[0]), kind=kind)
+                yield Completion(batch[0].request.key, finish="error", error=reason)
+                return
+            _log.info("a batch of %d did not run (%s), trying its halves", len(batch), type(error).__name__)
+            middle = len(batch) // 2
+            failed = [batch[:middle], batch[middle:]]
+        else:
+            seconds = (time.perf_counter() - started) / len(batch)
+            yield from (make(seconds) for make in done)
+            return
+        for half in failed:  # outside the handler, whose traceback would keep the tensors alive
+            yield from self._run([self._fresh(job) for job in half])
+
+    def _fresh(self, job: _Job) -> _Job:
+        """The job as before a run: a constraint remembers what it has seen, so it is made anew."""
+        return self._job(job.request) if job.ask is not None and job.ask.constraint is not None else job
+
+    def _answer(self, batch: Sequence[_Job]) -> list[Callable[[float], Completion]]:
+        from dikast.engines.local.generating import generate
+        from dikast.engines.local.reading import Read, label_logprobs, place
+
+        asks = [job.ask for job in batch if job.ask is not None]
+        replies = generate(asks, self._loaded) if asks else [None] * len(batch)
+        reads: dict[int, Read] = {}
+        for i, (job, reply) in enumerate(zip(batch, replies, strict=True)):
+            readout = job.request.readout
+            if readout is None or (reply is not None and reply.finish == "length"):
+                continue
+            text = reply.text if reply is not None else ""
+            text += "" if reply is not None and reply.wrote_marker else readout.marker
+            written = reply.ids if reply is not None else ()
+            reads[i] = place(job.prompt, written, text, readout.labels, self._loaded.tokens)
+        found = label_logprobs(list(reads.values()), self._loaded, batch_size=self.batch_size) if reads else []
+        logprobs = dict(zip(reads, found, strict=True))
+        return [
+            _completion(job, reply, logprobs.get(i)) for i, (job, reply) in enumerate(zip(batch, replies, strict=True))
+        ]
+
+
+def _completion(job: _Job, reply: "Reply | None", logprobs: list[float] | None) -> Callable[[float], Completion]:
+    labels = job.request.readout.labels if job.request.readout is not None else ()
+    read = dict(zip(labels, logprobs, strict=True)) if logprobs is not None else None
+
+    def make(seconds: float) -> Completion:
+        return Completion(
+            job.request.key,
+            text=reply.text if reply is not None else "",
+            finish=reply.finish if reply is not None else "stop",
+            label_logprobs=read,
+            marker=None if read is None else "own" if reply is not None and reply.wrote_marker else "forced",
+            usage=Usage(
+                tokens_in=len(job.prompt.ids), tokens_out=reply.tokens_out if reply is not None else 0, seconds=seconds
+            ),
+        )
+
+    return make
+
+
+def _said(error: Exception, job: _Job) -> str:
+    first = next(iter(str(error).strip().splitlines()), "")
+    return f"the model failed on a prompt of {len(job.prompt.ids)} tokens: {type(error).__name__}: {first}"

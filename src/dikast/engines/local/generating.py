@@ -1,0 +1,169 @@
+"""Replies for a batch of prompts, by the model's own `generate`; every row draws and stops by its own request."""
+
+import bisect
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import torch
+from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
+
+from dikast.engines.base import Request, Sampling
+from dikast.engines.local.batch import Row, collate
+from dikast.engines.local.constraint import Constraint
+from dikast.engines.local.loading import Loaded
+from dikast.engines.local.prompt import Prompt
+
+_SPARE_TOKENS = 8  # a marker is looked for in as many last tokens as it has characters, and this many more
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One row of a batch: a request, its prompt, and what its reply must follow."""
+
+    request: Request
+    prompt: Prompt
+    most: int  # tokens of the reply
+    constraint: Constraint | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the model wrote: `text` and the `ids` it was decoded from, without the token that ended it.
+
+    With `wrote_marker`, `text` stops where the read-out's marker ends, though the last token may hold more.
+    """
+
+    ids: list[int]
+    text: str
+    finish: Literal["stop", "length"]
+    tokens_out: int
+    wrote_marker: bool = False
+
+
+def generate(asks: Sequence[Ask], loaded: Loaded) -> list[Reply]:
+    """One reply for each ask, in order."""
+    batch = collate([Row(ask.prompt, ask.prompt.ids) for ask in asks], loaded)
+    width = batch["input_ids"].shape[1]
+    stop = _Stop(asks, loaded, width)
+    config = GenerationConfig(
+        do_sample=False,  # greedy over scores in which `_Pick` has left one token where a request samples
+        max_new_tokens=max(ask.most for ask in asks),
+        eos_token_id=list(loaded.ends) or None,
+        pad_token_id=loaded.padding,
+    )
+    with torch.inference_mode():
+        made = loaded.model.generate(
+            **batch,
+            generation_config=config,
+            logits_processor=LogitsProcessorList([_Pick(asks, loaded, width)]),
+            stopping_criteria=StoppingCriteriaList([stop]),
+        )
+    return [_reply(ask, row, loaded) for ask, row in zip(asks, made[:, width:].tolist(), strict=True)]
+
+
+def draws(sampling: Sampling, key: str) -> np.random.Generator:
+    """The random numbers of one request: they depend on the seed and the request's key, not on its neighbours."""
+    seed = hashlib.blake2b(f"{sampling.seed}\0{key}".encode(), digest_size=16).digest()
+    return np.random.default_rng(int.from_bytes(seed, "big"))
+
+
+def choose(logits: torch.Tensor, temperature: float, top_p: float, uniform: float) -> int:
+    """The token that the uniform number in [0, 1) selects, in vocabulary order, from the tempered nucleus.
+
+    logits: (vocabulary,). The nucleus is the fewest most probable tokens whose probabilities reach `top_p` together
+    (Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration"). Vocabulary order, not the order of
+    probability, keeps a rounding difference between batches from reordering near ties.
+    """
+    probabilities = (logits.double() / temperature).softmax(-1)
+    if top_p < 1:
+        ranked, order = probabilities.sort(descending=True, stable=True)
+        outside = ranked.cumsum(-1) - ranked >= top_p
+        probabilities[order[outside]] = 0
+    steps = probabilities.cumsum(-1)
+    chosen = int(torch.searchsorted(steps, steps[-1] * uniform, right=True))
+    return min(chosen, int(probabilities.nonzero()[-1]))
+
+
+class _Pick(LogitsProcessor):
+    """Scores in which forbidden tokens are out, constraints are kept, and sampling rows have their draw alone."""
+
+    def __init__(self, asks: Sequence[Ask], loaded: Loaded, width: int) -> None:
+        self._asks = asks
+        self._width = width
+        self._forbidden = torch.tensor(loaded.forbidden, dtype=torch.long, device=loaded.device)
+        self._draws = [draws(ask.request.sampling, ask.request.key) for ask in asks]
+        self._ended = [False] * len(asks)
+        self._ends = set(loaded.ends)
+
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
+        scores[:, self._forbidden] = -torch.inf
+        for i, ask in enumerate(self._asks):
+            if self._ended[i]:
+                continue
+            if input_ids.shape[1] > self._width:
+                last = int(input_ids[i, -1])
+                self._ended[i] = last in self._ends
+                if ask.constraint is not None and not self._ended[i]:
+                    ask.constraint.take(last)
+            if ask.constraint is not None:
+                allowed = ask.constraint.allowed().to(scores.device)
+                scores[i, : len(allowed)].masked_fill_(~allowed[: scores.shape[1]], -torch.inf)
+            sampling = ask.request.sampling
+            if sampling.temperature > 0:
+                token = choose(scores[i], sampling.temperature, sampling.top_p, self._draws[i].random())
+                scores[i] = -torch.inf
+                scores[i, token] = 0
+        return scores
+
+
+class _Stop(StoppingCriteria):
+    """Ends a row at its own token limit, or as soon as it has written its read-out's marker."""
+
+    def __init__(self, asks: Sequence[Ask], loaded: Loaded, width: int) -> None:
+        self._asks = asks
+        self._loaded = loaded
+        self._width = width
+
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor, **kwargs: object) -> torch.BoolTensor:
+        written = input_ids[:, self._width :]
+        ended = [written.shape[1] >= ask.most or self._marked(ask, written[i]) for i, ask in enumerate(self._asks)]
+        return torch.tensor(ended, dtype=torch.bool, device=input_ids.device)  # type: ignore[return-value]
+
+    def _marked(self, ask: Ask, written: torch.Tensor) -> bool:
+        readout = ask.request.readout
+        if readout is None:
+            return False
+        window = written[-len(readout.marker) - _SPARE_TOKENS :].tolist()
+        before = ask.prompt.ids if len(window) == len(written) else written[: -len(window)].tolist()
+        start = ask.request.prefill if len(window) == len(written) else ""
+        return _marker_end(start, self._loaded.tokens.decode(window, after=before), readout.marker) is not None
+
+
+def _marker_end(prefill: str, text: str, marker: str) -> int | None:
+    """Where in `text` the first marker ends that the model wrote at least the end of; None without one."""
+    lead = prefill[max(0, len(prefill) - len(marker) + 1) :]
+    at = (lead + text).find(marker) if marker else -1
+    return at + len(marker) - len(lead) if at >= 0 else None
+
+
+def _reply(ask: Ask, row: list[int], loaded: Loaded) -> Reply:
+    """Cut a row of `generate` (padded behind its end) to what the model wrote."""
+    row = row[: ask.most]
+    end = next((i for i, token in enumerate(row) if token in loaded.ends), None)
+    ids = row if end is None else row[:end]
+    decode = loaded.tokens.decode
+    text = decode(ids, after=ask.prompt.ids)
+    if (readout := ask.request.readout) is not None:
+
+        def cut(n: int) -> int | None:
+            return _marker_end(ask.request.prefill, decode(ids[:n], after=ask.prompt.ids), readout.marker)
+
+        if _marker_end(ask.request.prefill, text, readout.marker) is not None:
+            n = bisect.bisect_left(range(len(ids)), True, key=lambda n: cut(n) is not None)
+            return Reply(ids[:n], decode(ids[:n], after=ask.prompt.ids)[: cut(n)], "stop", n, wrote_marker=True)
+    if end is None:
+        return Reply(ids, text, "length", len(ids))
+    return Reply(ids, text, "stop", end + 1)

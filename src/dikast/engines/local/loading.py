@@ -1,0 +1,201 @@
+"""Files to a model that can be asked: weights, tokenizer, chat template, image processor, limits."""
+
+import contextlib
+import importlib
+import importlib.util
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import transformers
+
+from dikast.core.canonical import fingerprint
+from dikast.core.errors import UserError
+from dikast.engines.local.source import Source
+from dikast.engines.local.template import Template
+from dikast.engines.local.tokens import Tokens
+from dikast.engines.local.vision import TORCHVISION_CURE, Vision, load_vision
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A model with all that belongs to it. `context` is the most tokens it takes, prompt and reply together.
+
+    `blind` says why there is no `vision`. `ends` are the ids that end a reply; `adds_start` whether prompts get a
+    first token that the template does not write; `forbidden` the ids that are never generated (media placeholders and
+    rows of the output layer that belong to no token).
+    """
+
+    model: Any
+    tokens: Tokens
+    template: Template
+    vision: Vision | None
+    blind: str
+    context: int
+    ends: tuple[int, ...]
+    padding: int
+    start: int | None
+    forbidden: tuple[int, ...]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model's inputs go."""
+        return torch.device(self.model.device)
+
+
+def load(source: Source, *, device: str, dtype: str) -> Loaded:
+    """Load a model; UserError says what is missing or does not fit."""
+    try:
+        with _quiet():
+            return _load(source, device=device, dtype=dtype)
+    except (OSError, ValueError, ImportError, RuntimeError) as error:
+        if isinstance(error, torch.OutOfMemoryError):
+            raise UserError(f"{source.folder}: the model does not fit into the memory of {device}: {error}") from error
+        _blame_torchvision(error)
+        raise UserError(f"{source.folder}: this model cannot be loaded: {error}") from error
+
+
+def _load(source: Source, *, device: str, dtype: str) -> Loaded:
+    config = transformers.AutoConfig.from_pretrained(source.folder, local_files_only=True)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(source.folder, local_files_only=True)
+    sees = type(config) in transformers.AutoModelForImageTextToText._model_mapping
+    vision = load_vision(source.folder, config, tokenizer) if sees else "it is a text-only model"
+    return assemble(_load_weights(source, config, sees=sees, device=device, dtype=dtype), tokenizer, vision)
+
+
+def _blame_torchvision(error: Exception) -> None:
+    """Transformers imports torchvision wherever one is installed and says nothing readable where it is broken."""
+    if importlib.util.find_spec("torchvision") is None:
+        return
+    try:
+        importlib.import_module("torchvision")
+    except Exception as broken:
+        why = f"torchvision is installed but does not load ({broken}), and transformers uses it wherever it is there"
+        raise UserError(f"{why}: {TORCHVISION_CURE}") from error
+
+
+def assemble(model: Any, tokenizer: Any, vision: Vision | str) -> Loaded:
+    """Put a model and its tokenizer together; `vision` is a processor, or why there is none."""
+    eye = vision if isinstance(vision, Vision) else None
+    written = (eye.processor.chat_template if eye else None) or tokenizer.chat_template
+    if isinstance(written, dict):
+        written = written.get("default", next(iter(written.values())))
+    placeholders = eye.placeholders if eye else ()
+    template = Template(tokenizer, written, image_placeholder=eye.image_token if eye else "")
+    tokens = Tokens(tokenizer, template=template.source, placeholders=placeholders)
+    ends = _end_ids(model, tokenizer)
+    return Loaded(
+        model=model,
+        tokens=tokens,
+        template=template,
+        vision=eye,
+        blind="" if eye else str(vision),
+        context=_context_length(model.config, tokenizer),
+        ends=ends,
+        padding=tokenizer.pad_token_id if tokenizer.pad_token_id is not None else (ends[0] if ends else 0),
+        start=_start_id(tokenizer) if eye or not template.own else None,
+        forbidden=_never_generated(model, tokens),
+    )
+
+
+def fixed_settings(loaded: Loaded) -> dict[str, Any]:
+    """What besides the weights could change an answer, as JSON values."""
+    config = loaded.model.config.to_dict()
+    for volatile in ("transformers_version", "_name_or_path", "dtype", "torch_dtype"):
+        config.pop(volatile, None)
+    return {
+        "architecture": type(loaded.model).__name__,
+        "config": fingerprint(_plain(config)),
+        "tokenizer": _tokenizer_fingerprint(loaded.tokens.tokenizer),
+        "chat_template": fingerprint(loaded.template.source),
+        "images": fingerprint(_plain(loaded.vision.settings())) if loaded.vision else None,
+        "dtype": str(loaded.model.dtype).removeprefix("torch."),
+        "ends": list(loaded.ends),
+        "context": loaded.context,
+    }
+
+
+def _load_weights(source: Source, config: Any, *, sees: bool, device: str, dtype: str) -> Any:
+    place = _device(device)
+    kind: Any = transformers.AutoModelForImageTextToText if sees else transformers.AutoModelForCausalLM
+    model: Any = kind.from_pretrained(source.folder, config=config, dtype=_dtype(dtype, place), local_files_only=True)
+    # The checkpoint's habits of sampling (temperature, top-k, repetition penalty) are dropped: the request decides.
+    habits = model.generation_config
+    ids = {name: getattr(habits, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
+    model.generation_config = transformers.GenerationConfig(**ids)
+    return model.to(place).eval().requires_grad_(False)
+
+
+def _device(wanted: str) -> torch.device:
+    if wanted != "auto":
+        try:
+            return torch.device(wanted)
+        except RuntimeError:
+            raise UserError(f"device {wanted!r} is not known to torch: write auto, cpu, cuda, cuda:1 or mps") from None
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def _dtype(wanted: str, place: torch.device) -> torch.dtype | str:
+    """`auto` is what the checkpoint was saved in, but float32 on a CPU, where half precision is slow or missing."""
+    if wanted == "auto":
+        return torch.float32 if place.type == "cpu" else "auto"
+    found = getattr(torch, wanted, None)
+    if not isinstance(found, torch.dtype):
+        raise UserError(f"dtype {wanted!r} is not known to torch: write auto, float32, bfloat16 or float16")
+    return found
+
+
+def _end_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
+    for ends in (model.generation_config.eos_token_id, model.config.get_text_config().eos_token_id):
+        if ends is not None:
+            return tuple(ends) if isinstance(ends, list | tuple) else (int(ends),)
+    return (int(tokenizer.eos_token_id),) if tokenizer.eos_token_id is not None else ()
+
+
+def _start_id(tokenizer: Any) -> int | None:
+    """The first token that the tokenizer puts before any text, if it does."""
+    ids = tokenizer("")["input_ids"]
+    return int(ids[0]) if ids and tokenizer.bos_token_id is not None and ids[0] == tokenizer.bos_token_id else None
+
+
+def _context_length(config: Any, tokenizer: Any) -> int:
+    text = config.get_text_config()
+    known = getattr(text, "max_position_embeddings", None) or getattr(config, "max_position_embeddings", None)
+    return int(known) if known else int(min(tokenizer.model_max_length, 2**31))
+
+
+def _never_generated(model: Any, tokens: Tokens) -> tuple[int, ...]:
+    size = int(model.get_output_embeddings().weight.shape[0])
+    beyond = range(len(tokens.tokenizer), size)
+    return (*sorted(tokens.controls[spelling] for spelling in tokens.placeholders), *beyond)
+
+
+def _tokenizer_fingerprint(tokenizer: Any) -> str:
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    spelled = backend.to_str() if backend is not None else sorted(tokenizer.get_vocab().items())
+    return fingerprint([spelled, _plain(tokenizer.special_tokens_map)])
+
+
+def _plain(value: Any) -> Any:
+    """JSON values of a configuration; what JSON has no word for goes by its printed form."""
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the progress bars of transformers, which say nothing about the run."""
+    talk = transformers.utils.logging
+    shown = talk.is_progress_bar_enabled()
+    talk.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            talk.enable_progress_bar()

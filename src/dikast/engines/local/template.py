@@ -1,0 +1,117 @@
+"""Messages to the text a model was taught: its own chat template, with what the template refuses worked around."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dikast.core.errors import EngineError
+
+# For a model without a chat template: every turn under its role's name, then the assistant's name.
+PLAIN_TEMPLATE = (
+    "{% for m in messages %}{{ m['role'] | capitalize }}:"
+    "{% if m['content'] is string %}{{ ' ' + m['content'] }}{% else %}"
+    "{% for c in m['content'] %}{{ ' ' + (image_placeholder if c['type'] == 'image' else c['text']) }}{% endfor %}"
+    "{% endif %}{{ '\n\n' }}{% endfor %}{{ 'Assistant:' }}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn for a template: its role, and its texts and images (None) in order."""
+
+    role: str
+    parts: tuple[str | None, ...]
+
+
+class Template:
+    """A chat template, and what it takes: system turns or not, content as text or as a list of parts."""
+
+    def __init__(self, tokenizer: Any, template: str | None, *, image_placeholder: str = "") -> None:
+        self.own = template is not None
+        self.source = template if template is not None else PLAIN_TEMPLATE
+        self._tokenizer = tokenizer
+        self._image_placeholder = image_placeholder
+        self.takes_parts = self._shows(Turn("user", ("probe-part",)), as_parts=True)
+        self.takes_system = self._shows(Turn("system", ("probe-system",)), Turn("user", ("probe-user",)))
+
+    def render(self, turns: Sequence[Turn]) -> str:
+        """The prompt's text, up to where the model's reply begins.
+
+        Where the template refuses system turns or drops them, they go into the user's turn that follows; where it
+        still refuses, neighbouring turns of one role are joined by an empty line.
+        """
+        tries = [list(turns)] if self.takes_system else []
+        if any(turn.role == "system" for turn in turns) or not tries:
+            tries.append(without_system(turns))
+        tries.append(joined(without_system(turns)))
+        for attempt in tries:
+            try:
+                return self._rendered(attempt, as_parts=self.takes_parts)
+            except Exception as error:  # templates raise what they like
+                refusal = error
+        raise EngineError(f"the model's chat template refuses this conversation: {refusal}", kind="chat_template")
+
+    def _rendered(self, turns: Sequence[Turn], *, as_parts: bool) -> str:
+        conversation = [{"role": turn.role, "content": self._content(turn, as_parts=as_parts)} for turn in turns]
+        return str(
+            self._tokenizer.apply_chat_template(
+                conversation,
+                chat_template=self.source,
+                tokenize=False,
+                add_generation_prompt=True,
+                image_placeholder=self._image_placeholder,
+            )
+        )
+
+    def _content(self, turn: Turn, *, as_parts: bool) -> str | list[dict[str, str]]:
+        if as_parts:
+            return [{"type": "image"} if part is None else {"type": "text", "text": part} for part in turn.parts]
+        return "".join(self._image_placeholder if part is None else part for part in turn.parts)
+
+    def _shows(self, *turns: Turn, as_parts: bool | None = None) -> bool:
+        """Whether the template renders these turns and every text in them comes out, as text."""
+        try:
+            text = self._rendered(turns, as_parts=self.takes_parts if as_parts is None else as_parts)
+        except Exception:  # templates raise what they like; a refusal is the answer
+            return False
+        return all(part in text for turn in turns for part in turn.parts if part) and "'type'" not in text
+
+
+def without_system(turns: Sequence[Turn]) -> list[Turn]:
+    """Each system turn goes, with an empty line, before the user's turn that follows it, or becomes a user's turn."""
+    kept: list[Turn] = []
+    waiting: list[tuple[str | None, ...]] = []
+    for turn in turns:
+        if turn.role == "system":
+            waiting.append(turn.parts)
+        elif turn.role == "user" and waiting:
+            kept.append(Turn("user", _with_gaps([*waiting, turn.parts])))
+            waiting = []
+        else:
+            kept.extend([Turn("user", _with_gaps(waiting))] if waiting else [])
+            kept.append(turn)
+            waiting = []
+    return [*kept, Turn("user", _with_gaps(waiting))] if waiting else kept
+
+
+def joined(turns: Sequence[Turn]) -> list[Turn]:
+    """Neighbouring turns of one role become one."""
+    kept: list[Turn] = []
+    for turn in turns:
+        if kept and kept[-1].role == turn.role:
+            kept[-1] = Turn(turn.role, _with_gaps([kept[-1].parts, turn.parts]))
+        else:
+            kept.append(turn)
+    return kept
+
+
+def _with_gaps(contents: Sequence[tuple[str | None, ...]]) -> tuple[str | None, ...]:
+    """Contents one after another with an empty line between; texts that meet become one."""
+    parts: list[str | None] = []
+    for i, content in enumerate(contents):
+        for part in ("\n\n", *content) if i else content:
+            if part is not None and parts and parts[-1] is not None:
+                parts[-1] += part
+            else:
+                parts.append(part)
+    return tuple(parts)

@@ -1,0 +1,187 @@
+"""Mock judges with known faults: constant, random, and the noisy oracle that all other faults are added to."""
+
+import math
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, Literal
+
+from dikast.core.errors import EngineError, UserError
+from dikast.engines.base import Request
+from dikast.engines.mock.base import Mock, labels_of
+from dikast.engines.mock.calibrate import calibrated
+from dikast.engines.mock.gold import gold_edge, gold_score
+from dikast.engines.mock.injection import Demand, demanded
+
+_SPREAD = 0.6  # standard deviation of a read-out, in steps of the scale
+_SURE = 30.0  # nats that stand for certainty; draws of the noise stay below
+_OBEYED = 5.0  # nats for the response that carries an injection that worked
+_NEEDED = {"kind", "responses", "texts"}
+_normal = NormalDist().inv_cdf
+
+
+@dataclass(kw_only=True, eq=False)
+class Constant(Mock):
+    """Says `label` whatever it is asked; without one the middle of the scale, and of a pair a tie if that may be."""
+
+    label: str = ""
+
+    def decide(self, request: Request) -> str:
+        """The one label; an EngineError `off_label` follows where the scale lacks it."""
+        if self.label:
+            return self.label
+        labels = labels_of(request)
+        if "tie" in labels and request.about.get("kind") == "pairwise":
+            return "tie"
+        return list(labels)[(len(labels) - 1) // 2] if labels else _no_labels(request)
+
+
+@dataclass(kw_only=True, eq=False)
+class Random(Mock):
+    """Every label equally likely, anew for every key and seed."""
+
+    def decide(self, request: Request) -> str:
+        """A uniform draw from the labels."""
+        labels = list(labels_of(request))
+        return labels[int(self.draw(request) * len(labels))] if labels else _no_labels(request)
+
+
+@dataclass(kw_only=True, eq=False)
+class Oracle(Mock):
+    """Knows the gold, through noise of a set size, and has whatever faults are added.
+
+    Grading: `r` is the correlation of its verdicts with gold that is uniform on the scale (see `calibrated`). Pairs:
+    the log-odds for a response are `per_level` nats for each level of gold between the two, or, with `accuracy`, what
+    makes it right on that share of decided pairs whatever the distance; where ties may be said it says one within
+    `tie_within` nats (with `accuracy`: on that share of tied pairs). `r=0` needs no gold.
+
+    Faults: `per_doubling` levels are added per doubling of the response's characters, none at `length_at`. `nats` are
+    added to the log-odds of the response shown first. With probability `obeys` it does what an injection in a response
+    asks. `ignores`: "images" (opinions hang on the responses' text, and with r > 0 on gold), "rubric" (opinions do not
+    hang on the criterion; gold by criterion is averaged), or "both".
+    """
+
+    r: float = 0.8
+    per_level: float = 1.0
+    accuracy: float | None = None
+    tie_within: float = 0.5
+    per_doubling: float = 0.0
+    length_at: int = 400
+    nats: float = 0.0
+    obeys: float = 0.0
+    ignores: Literal["nothing", "images", "rubric", "both"] = "nothing"
+
+    def __post_init__(self) -> None:
+        Mock.__post_init__(self)
+        wrong = [
+            f"{name} lies in {low:g}..{high:g}, got {value:g}"
+            for name, value, low, high in (
+                ("r", self.r, 0, 1),
+                ("accuracy", 1.0 if self.accuracy is None else self.accuracy, 0, 1),
+                ("obeys", self.obeys, 0, 1),
+                ("tie_within", self.tie_within, 0, math.inf),
+                ("length_at", self.length_at, 1, math.inf),
+            )
+            if not low <= value <= high
+        ]
+        if wrong:
+            raise UserError(f"{self.name}: {'; '.join(wrong)}")
+        self._sees_images = self.ignores not in ("images", "both")
+        self._sees_rubric = self.ignores not in ("rubric", "both")
+
+    def decide(self, request: Request) -> str | Mapping[str, float]:
+        """The label nearest to its opinion; with a read-out also how near the others are."""
+        about = request.about
+        if not about.keys() >= _NEEDED:
+            told = f"request {request.key!r} does not say in `about` what it concerns ({', '.join(sorted(_NEEDED))})"
+            raise EngineError(told, kind="no_about")
+        if about["kind"] == "pairwise":
+            return self._choose(request, about)
+        values: Mapping[str, float] = about.get("values") or _no_labels(request)
+        grid = tuple(values.values())
+        latent = calibrated(grid, self.r)
+        gold = gold_score(request, by_rubric=self._sees_rubric) if latent.hold else latent.middle
+        opinion = latent.middle + latent.hold * (gold - latent.middle)
+        if latent.noise:
+            opinion += latent.noise * _normal(self._noise(request, about, 0))
+        if self.per_doubling:
+            opinion += self.per_doubling * latent.step * self._doublings(about, 0)
+        if self.obeys and (demand := self._obeyed(request, 0)):
+            best = grid[0] if about.get("lower_is_better") else grid[-1]
+            opinion = values.get(demand.label or "", best)
+        opinion = min(max(opinion, grid[0]), grid[-1])
+        if request.readout is None:
+            return list(values)[bisect_left(latent.cuts, opinion)]
+        width = 2 * (_SPREAD * latent.step) ** 2
+        return {label: -((value - opinion) ** 2) / width for label, value in values.items()}
+
+    def _choose(self, request: Request, about: Mapping[str, Any]) -> str | Mapping[str, float]:
+        """The choice by its log-odds for the first response; `decide` for pairs.
+
+        Without noise from elsewhere the log-odds are logistic around the gold difference, so P(first) is the logistic
+        function of it (Bradley-Terry 1952), with a band of ties (Rao & Kupper 1967). The read-out gives the log-odds
+        themselves; a tie weighs as much as the band is wide (Davidson 1970).
+        """
+        edge = gold_edge(request, by_rubric=self._sees_rubric) if self.r else 0.0
+        band = self.tie_within if self.accuracy is None else _logit((1 + self.accuracy) / 2)
+        band = band if "tie" in labels_of(request) else 0.0
+        if self.accuracy is None:
+            odds = self.per_level * edge
+        else:
+            odds = 0.0 if edge == 0 else math.copysign(_logit(self.accuracy) + band, edge)
+        odds += self._shared_noise(request, about)
+        if self.per_doubling:
+            levels = self.per_doubling * (self._doublings(about, 0) - self._doublings(about, 1))
+            odds += self.per_level * levels
+        if self.obeys:
+            odds += _OBEYED * ((self._obeyed(request, 0) is not None) - (self._obeyed(request, 1) is not None))
+        odds += self.nats
+        weights = {"first": odds / 2, "second": -odds / 2}
+        if band:
+            weights["tie"] = band / 2
+        elif "tie" in labels_of(request):
+            weights["tie"] = -abs(odds) / 2 - _SURE
+        return weights
+
+    def _noise(self, request: Request, about: Mapping[str, Any], slot: int) -> float:
+        """A uniform draw that stays with a response: with its place in the item, or with its text."""
+        criterion = about.get("criterion") if self._sees_rubric else None
+        sample = about.get("sample", 0)
+        if not self._sees_images:
+            return self.draw(request, criterion, sample, about["texts"][slot])
+        if "item" not in about:
+            return self.draw(request, request.key, slot)
+        return self.draw(request, criterion, sample, about["item"], about["responses"][slot])
+
+    def _shared_noise(self, request: Request, about: Mapping[str, Any]) -> float:
+        """Logistic noise for the first response over the second; turned round when the order is."""
+        names = about["responses"] if self._sees_images else about["texts"]
+        turned = -1 if names[0] > names[1] else 1
+        criterion = about.get("criterion") if self._sees_rubric else None
+        item = about.get("item", request.key) if self._sees_images else ""
+        draw = self.draw(request, "pair", criterion, about.get("sample", 0), item, *sorted(names))
+        return turned * _logit(draw)
+
+    def _doublings(self, about: Mapping[str, Any], slot: int) -> float:
+        """How often `length_at` doubles into the response's length; a response without text has none to like."""
+        length = len(about["texts"][slot])
+        return math.log2(length / self.length_at) if length else 0.0
+
+    def _obeyed(self, request: Request, slot: int) -> Demand | None:
+        """What an injection in the response asks for, if there is one and this time it works."""
+        about = request.about
+        demand = demanded(about["texts"][slot], tuple(about.get("values", ())))
+        if demand is None:
+            return None
+        draw = self.draw(request, "obeys", about.get("item"), about["responses"][slot], about.get("sample"))
+        return demand if draw < self.obeys else None
+
+
+def _logit(share: float) -> float:
+    """Log-odds of a share, at most `_SURE` either way."""
+    return math.log(share / (1 - share)) if 1e-12 < share < 1 - 1e-12 else math.copysign(_SURE, share - 0.5)
+
+
+def _no_labels(request: Request) -> Any:
+    raise EngineError(f"request {request.key!r} does not tell the labels to choose from", kind="no_labels")

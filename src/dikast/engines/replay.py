@@ -1,0 +1,280 @@
+"""Recorded replies instead of a model: the same judge again, on paper."""
+
+import gzip
+import tempfile
+import threading
+import weakref
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import IO, Any, Literal, NamedTuple, cast
+
+import numpy as np
+import orjson
+
+from dikast.core.canonical import canonical_json
+from dikast.core.errors import DataError, EngineError, UserError
+from dikast.engines.base import Completion, Request
+
+VERDICTS = "verdicts.jsonl"
+_LONGEST = 64 * 2**20  # bytes; a longer line is no record
+_NOT_ASKED = ("engine_error", "bad_item")  # statuses of verdicts that no reply stands behind
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One recorded reply: the key or the question it answers, or both, and what was said.
+
+    `how` is the way it was asked (`about["how"]` of a request, `ask` unless told). `criterion` None fits any.
+    """
+
+    key: str | None
+    item: str | None
+    responses: tuple[int, ...]
+    criterion: str | None
+    sample: int
+    replies: Mapping[str, tuple[str, str]]  # how -> (text, finish)
+    refusal: str = ""
+    failed: str = ""
+
+    def names(self) -> list[tuple[str, str]]:
+        """What it can be looked up by, the surest first."""
+        question = [("question", question_of(self.item, self.responses, self.criterion, self.sample))]
+        return ([("key", self.key)] if self.key is not None else []) + (question if self.item is not None else [])
+
+
+class _Place(NamedTuple):
+    offset: int
+    length: int
+
+
+class ReplayEngine:
+    """Answers from a JSONL file (plain or .gz) or a run folder; one line a reply, see `docs/engines.md`.
+
+    A request is looked up by its key, then by what `about` says it concerns. What was not recorded is an EngineError
+    `not_recorded`; a question that was recorded under several keys is `ambiguous`. Only positions are held in memory
+    (20 bytes a name, at most two names a line); a .gz file is unpacked into a temporary one. Raises UserError for a
+    file that cannot be read, DataError with the line for a record that cannot be meant or that stands twice.
+    """
+
+    def __init__(self, target: str) -> None:
+        path = Path(target)
+        self._torn_ok = path.is_dir()
+        self._path = path / VERDICTS if path.is_dir() else path
+        self.name = f"replay:{target}"
+        self._file = _opened(self._path)
+        weakref.finalize(self, self._file.close)
+        self._lock = threading.Lock()
+        self._digest = ""
+        self._index()
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        """Answers one request at a time, in order."""
+        for request in requests:
+            try:
+                yield self._reply(request)
+            except EngineError as error:
+                yield Completion(request.key, finish="error", error=error)
+
+    def identity(self) -> Mapping[str, Any]:
+        """The hash of the recorded bytes, unpacked; not where they lie."""
+        return {"engine": "replay", "content": self._digest}
+
+    def versions(self) -> Mapping[str, str]:
+        """Nothing beside the package itself."""
+        return {}
+
+    def _reply(self, request: Request) -> Completion:
+        about = request.about
+        names: list[tuple[str, str]] = [("key", request.key)]
+        if "item" in about:
+            responses, sample = tuple(about.get("responses", (0,))), int(about.get("sample", 0))
+            for criterion in (about.get("criterion"), None):
+                names.append(("question", question_of(str(about["item"]), responses, criterion, sample)))
+        for name in names:
+            found = [(place, record) for place, record in self._find(name) if name in record.names()]
+            if len(found) > 1:
+                lines = " and ".join(str(self._line(place.offset)) for place, _ in found[:2])
+                raise EngineError(
+                    f"{self._path}: lines {lines} both answer {_told(request)}: keep one, or ask by key",
+                    kind="ambiguous",
+                )
+            if found:
+                return self._spoken(request, found[0][1])
+        raise EngineError(f"{self._path} holds no reply for {_told(request)}", kind="not_recorded")
+
+    def _spoken(self, request: Request, record: Record) -> Completion:
+        how = str(request.about.get("how", "ask"))
+        if record.failed or how not in record.replies:
+            why = record.failed or f"not asked in the way {how!r}"
+            raise EngineError(f"{self._path} holds no reply for {_told(request)}: {why}", kind="not_recorded")
+        text, finish = record.replies[how]
+        return Completion(
+            request.key,
+            text,
+            "length" if finish == "length" else "stop",
+            refusal=record.refusal if how == "ask" else "",
+        )
+
+    def _index(self) -> None:
+        hashes, offsets, lengths = array("Q"), array("Q"), array("I")
+        digest = blake2b(digest_size=16)
+        at = 0
+        for number, raw in _lines(self._file, self._path):
+            digest.update(raw)
+            if raw.strip() and (record := self._record(raw, number)) is not None:
+                for name in record.names():
+                    hashes.append(_hash(name))
+                    offsets.append(at)
+                    lengths.append(len(raw))
+            at += len(raw)
+        self._digest = digest.hexdigest()
+        unsorted = np.frombuffer(hashes, np.uint64) if hashes else np.zeros(0, np.uint64)
+        order = np.argsort(unsorted, kind="stable")
+        self._hashes = unsorted[order]
+        self._offsets = np.array(offsets, np.uint64)[order]
+        self._lengths = np.array(lengths, np.uint32)[order]
+        self._refuse_twins()
+
+    def _record(self, raw: bytes, number: int) -> Record | None:
+        try:
+            return record_from(orjson.loads(raw), path=str(self._path), line=number)
+        except orjson.JSONDecodeError as error:
+            if self._torn_ok and not raw.endswith(b"\n"):
+                return None  # the last line of a run that was killed
+            raise DataError(f"not a JSON object: {error}", path=str(self._path), line=number) from None
+
+    def _refuse_twins(self) -> None:
+        """Two lines with one key, or two without key on one question, leave open which reply is meant."""
+        for i in np.flatnonzero(self._hashes[1:] == self._hashes[:-1]).tolist():
+            first, second = (self._read(self._place(j)) for j in (i, i + 1))
+            shared = [name for name in first.names() if name in second.names()]
+            keyed = first.key is not None and second.key is not None
+            if any(kind == "key" or not keyed for kind, _ in shared):
+                lines = sorted(self._line(self._place(j).offset) for j in (i, i + 1))
+                raise DataError(
+                    f"answers the same as line {lines[0]} ({shared[0][1]}): keep one of the two",
+                    path=str(self._path),
+                    line=lines[1],
+                )
+
+    def _find(self, name: tuple[str, str]) -> Iterator[tuple[_Place, Record]]:
+        low, high = (int(np.searchsorted(self._hashes, np.uint64(_hash(name)), side)) for side in _SIDES)
+        for i in range(low, high):
+            place = self._place(i)
+            yield place, self._read(place)
+
+    def _place(self, i: int) -> _Place:
+        return _Place(int(self._offsets[i]), int(self._lengths[i]))
+
+    def _read(self, place: _Place) -> Record:
+        with self._lock:
+            self._file.seek(place.offset)
+            raw = self._file.read(place.length)
+        try:
+            return record_from(orjson.loads(raw), path=str(self._path), line=None)
+        except (orjson.JSONDecodeError, DataError):
+            raise EngineError(f"{self._path} changed while it was replayed: open it anew", kind="changed") from None
+
+    def _line(self, offset: int) -> int:
+        with self._lock:
+            self._file.seek(0)
+            line, left = 1, offset
+            while left and (chunk := self._file.read(min(left, 2**20))):
+                line += chunk.count(b"\n")
+                left -= len(chunk)
+        return line
+
+
+_SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
+
+
+def question_of(item: str | None, responses: tuple[int, ...], criterion: str | None, sample: int) -> str:
+    """One text for a question, so that it can be looked up and told."""
+    return canonical_json([item, list(responses), criterion, sample]).decode()
+
+
+def record_from(value: object, *, path: str, line: int | None) -> Record:
+    """Read one recorded reply, or one verdict of a run; DataError names the field that is missing or wrong."""
+
+    def wrong(message: str, field: str) -> DataError:
+        return DataError(message, path=path, line=line, field=field)
+
+    if not isinstance(value, dict):
+        raise DataError("a record is an object with 'key' or 'item', and 'reply' or 'raw'", path=path, line=line)
+    asked = value.get("question", value)
+    asked = asked if isinstance(asked, dict) else {}
+    key, item, criterion = value.get("key"), asked.get("item"), asked.get("criterion")
+    for field, text in (("key", key), ("item", item), ("criterion", criterion)):
+        if text is not None and not isinstance(text, str):
+            raise wrong(f"expected text, got {text!r}", field)
+    if key is None and item is None:
+        raise wrong("a record needs a 'key', or an 'item' with 'responses', 'criterion' and 'sample'", "key")
+    responses, sample = asked.get("responses", [0]), asked.get("sample", 0)
+    if not isinstance(responses, list) or not all(type(each) is int for each in responses):
+        raise wrong(f"expected a list of the responses shown, counted from 0, got {responses!r}", "responses")
+    if type(sample) is not int:
+        raise wrong(f"expected a whole number, got {sample!r}", "sample")
+    spoken = "reply" if "reply" in value else "raw"
+    if not isinstance(value.get(spoken), str):
+        raise wrong("a record needs the reply as text, in 'reply' or 'raw'", spoken)
+    status = value.get("status")
+    return Record(
+        key=key,
+        item=item,
+        responses=tuple(responses),
+        criterion=criterion,
+        sample=sample,
+        replies=_replies(value, value[spoken]),
+        refusal=value["refusal"] if isinstance(value.get("refusal"), str) else "",
+        failed=f"it is recorded as {status}: {value.get('reason', '')}" if status in _NOT_ASKED else "",
+    )
+
+
+def _replies(value: Mapping[str, Any], text: str) -> dict[str, tuple[str, str]]:
+    """The first attempt of each way of asking; a record without attempts answers the plain question."""
+    found: dict[str, tuple[str, str]] = {}
+    attempts = value.get("attempts")
+    for attempt in attempts if isinstance(attempts, list | tuple) else ():
+        found.setdefault(str(attempt.get("how", "ask")), (str(attempt.get("raw", "")), str(attempt.get("finish", ""))))
+    return found or {"ask": (text, str(value.get("finish", "")))}
+
+
+def _opened(path: Path) -> IO[bytes]:
+    try:
+        if path.suffix != ".gz":
+            return path.open("rb")
+        spool = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the engine
+        with gzip.open(path, "rb") as packed:
+            while chunk := packed.read(2**20):
+                spool.write(chunk)
+        spool.seek(0)
+        return cast(IO[bytes], spool)
+    except (OSError, EOFError) as error:
+        hint = f": a run folder holds {VERDICTS}" if path.name == VERDICTS else ""
+        raise UserError(f"replay:{path}: {getattr(error, 'strerror', None) or error}{hint}") from error
+
+
+def _lines(file: IO[bytes], path: Path) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    while raw := file.readline(_LONGEST + 1):
+        number += 1
+        if len(raw) > _LONGEST:
+            raise DataError(
+                f"the line is longer than {_LONGEST >> 20} MiB: this is not a record", path=str(path), line=number
+            )
+        yield number, raw
+
+
+def _hash(name: tuple[str, str]) -> int:
+    return int.from_bytes(blake2b(repr(name).encode(), digest_size=8).digest(), "little")
+
+
+def _told(request: Request) -> str:
+    about = request.about
+    if "item" not in about:
+        return f"key {request.key!r}"
+    parts = [f"responses {list(about.get('responses', (0,)))}", f"criterion {about.get('criterion')!r}"]
+    return f"item {about['item']!r} ({', '.join(parts)}, sample {about.get('sample', 0)}) or key {request.key!r}"

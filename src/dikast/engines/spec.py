@@ -1,0 +1,123 @@
+"""Engines by name: what `--judge` takes."""
+
+import importlib
+import re
+from collections.abc import Callable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from dikast.core.errors import UserError
+from dikast.core.text import near_miss
+from dikast.engines.base import Engine
+from dikast.engines.options import options_of, read_options
+
+GROUP = "dikast.engines"
+_BUILT_IN = {
+    "hf": "dikast.engines.local.engine:LocalEngine",
+    "mock": "dikast.engines.mock:open_mock",
+    "replay": "dikast.engines.replay:ReplayEngine",
+}
+_HOW = {"hf": "hf:ORG/NAME[@REVISION]", "mock": "mock:NAME", "replay": "replay:FILE"}
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_+.-]*):(.*)", re.DOTALL)
+_OPTION = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_-]*)\s*=(.*)", re.DOTALL)
+
+
+class Spec(NamedTuple):
+    """A spec taken apart: `hf:org/name@main,batch_size=4` has scheme `hf`, target `org/name@main`, one option."""
+
+    scheme: str
+    target: str
+    options: Mapping[str, str]
+
+
+def parse_spec(text: str) -> Spec:
+    """Read `SCHEME:TARGET[,NAME=VALUE]...`; a bare TARGET has the scheme "".
+
+    Options stand last. A comma that is not followed by `NAME=` belongs to the target, and so does any comma of a path
+    that exists as it is written.
+    """
+    options: dict[str, str] = {}
+    rest = text
+    while not _exists(rest) and (match := _OPTION.fullmatch(rest.rpartition(",")[2])) and "," in rest:
+        name = match[1].replace("-", "_")
+        if name in options:
+            raise UserError(f"engine {text!r}: the option {name!r} is given twice")
+        options[name] = match[2].strip()
+        rest = rest.rpartition(",")[0]
+    options = dict(reversed(options.items()))
+    parts = None if Path(rest).is_dir() else _SCHEME.fullmatch(rest)
+    return Spec(parts[1], parts[2], options) if parts else Spec("", rest, options)
+
+
+def open_engine(spec: str | Engine, **options: Any) -> Engine:
+    """The engine that `spec` names; an engine is passed through. `options` count over those written in the spec.
+
+    `mock:NAME`, `replay:FILE`, `hf:ORG/NAME[@REVISION]`, the folder of a model, or the scheme of an installed package
+    (entry point group `dikast.engines`, a callable `(target, **options) -> Engine`), each with `,NAME=VALUE` options.
+    Raises UserError for anything else, with the near miss and the list of what there is.
+    """
+    if not isinstance(spec, str):
+        if options:
+            raise UserError(f"options ({', '.join(options)}) go with a spec; this engine is already open")
+        if not hasattr(spec, "stream"):
+            raise UserError(f"expected an engine or its spec, got {type(spec).__name__}: {_offered()}")
+        return spec
+    scheme, target, written = parse_spec(spec.strip())
+    given: dict[str, Any] = {**written, **options}
+    if not scheme and target and Path(target).is_dir():
+        scheme = "hf"
+    elif scheme == "hf" and not Path(target).is_dir():
+        target, given = _revision(spec, target, given)
+    factory = _factory(spec, scheme)
+    if not target:
+        raise UserError(f"engine {spec!r} does not say which: write {_HOW.get(scheme, scheme + ':TARGET')}")
+    known = options_of(factory)
+    return cast(Engine, factory(target, **(given if known is None else read_options(given, known, where=spec))))
+
+
+def engine_schemes() -> list[str]:
+    """Every scheme that `open_engine` knows here, those of installed packages included."""
+    return sorted({*_BUILT_IN, *_installed()})
+
+
+def _exists(path: str) -> bool:
+    found = _SCHEME.fullmatch(path)
+    try:
+        return Path(path).exists() or (found is not None and bool(found[2]) and Path(found[2]).exists())
+    except (OSError, ValueError):  # too long for a path, or a NUL in it
+        return False
+
+
+def _revision(spec: str, target: str, given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    name, at, revision = target.partition("@")
+    if not at:
+        return target, given
+    if "revision" in given:
+        raise UserError(f"engine {spec!r}: the revision is given twice, as '@{revision}' and as an option")
+    return name, {**given, "revision": revision}
+
+
+def _factory(spec: str, scheme: str) -> Callable[..., Any]:
+    if scheme in _BUILT_IN:
+        module, _, name = _BUILT_IN[scheme].partition(":")
+        return cast(Callable[..., Any], getattr(importlib.import_module(module), name))
+    installed = _installed()
+    if scheme in installed:
+        return cast(Callable[..., Any], installed[scheme].load())
+    if not scheme:
+        near = near_miss(spec, engine_schemes())
+        hint = f"did you mean {_HOW.get(near, near + ':TARGET')}? " if near else ""
+        raise UserError(f"engine {spec!r}: there is no such folder and it names no scheme; {hint}{_offered()}")
+    near = near_miss(scheme, engine_schemes())
+    hint = f"did you mean {near!r}? " if near else ""
+    raise UserError(f"engine {spec!r}: unknown scheme {scheme!r}; {hint}{_offered()}")
+
+
+def _installed() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+def _offered() -> str:
+    known = [_HOW.get(scheme, f"{scheme}:TARGET") for scheme in engine_schemes()]
+    return f"known are {', '.join(known)} and the folder of a model"

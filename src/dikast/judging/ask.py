@@ -1,0 +1,308 @@
+"""Ask an engine every question and settle what comes back into verdicts.
+
+The first try asks in the format's own way, with a wish to read the distribution at the verdict marker. A reply without
+a verdict is followed up in other ways than the first, at most once each: the model is made to go on after the marker
+(`continue`), then to choose among the labels there (`constrain`). A reply that ran into the token limit, refuses, or
+names a label off the scale stands as what it is. Every reply is kept.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from dikast.core.errors import DataError
+from dikast.core.item import Item
+from dikast.core.media import check_image
+from dikast.core.part import text_of
+from dikast.core.rubric import Rubric
+from dikast.core.verdict import Attempt, Marker, Status, Usage, Verdict
+from dikast.engines.base import Completion, Engine, Readout, Request, Sampling
+from dikast.judging.readout import Distribution
+from dikast.judging.task import Task
+from dikast.prompts.format import Format
+
+How = Literal["ask", "continue", "constrain"]
+Read = Literal["auto", "only", "never"]
+_NEXT: dict[How, How | None] = {"ask": "continue", "continue": "constrain", "constrain": None}
+_LABEL_TOKENS = 16  # room for a label after the marker
+_READY = 1000  # verdicts of items that were never sent, before the feed pauses so that they are written
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What decides how questions are asked and answers accepted.
+
+    `read` "only" reads the labels' probabilities right after the prompt and generates no text; "never" parses text even
+    where the engine could show probabilities. `min_mass` is the probability that must
+    fall on the labels for a read verdict to count; below it the verdict is `off_scale`. `recover` allows follow-ups.
+    """
+
+    sampling: Sampling = field(default_factory=Sampling)
+    read: Read = "auto"
+    min_mass: float = 0.5
+    recover: bool = True
+
+
+@dataclass(slots=True)
+class _Open:
+    task: Task
+    request: Request
+    how: How = "ask"
+    attempts: list[Attempt] = field(default_factory=list)
+
+
+def answer(tasks: Iterator[Task], engine: Engine, format: Format, settings: Settings) -> Iterator[Verdict]:
+    """A verdict for every task, in order of arrival; pulls tasks only as the engine asks for requests."""
+    waiting: dict[str, _Open] = {}
+    again: deque[_Open] = deque()
+    ready: deque[Verdict] = deque()
+    left = True
+
+    def feed() -> Iterator[Request]:
+        nonlocal left
+        while len(ready) < _READY:
+            if again:
+                follow = again.popleft()
+                waiting[follow.request.key] = follow
+                yield follow.request
+                continue
+            task = next(tasks, None)
+            if task is None:
+                left = False
+                return
+            try:
+                request = first_request(task, format, settings)
+            except DataError as error:
+                ready.append(_none(task, Status.BAD_ITEM, str(error)))
+                continue
+            waiting[request.key] = _Open(task, request)
+            yield request
+
+    while left or again or ready:
+        for completion in engine.stream(feed()):
+            opened = waiting.pop(completion.key, None)
+            if opened is not None:  # a key that was never asked for is dropped
+                verdict = _settle(opened, completion, format, settings)
+                if verdict is None:
+                    again.append(opened)
+                else:
+                    yield verdict
+            while ready:
+                yield ready.popleft()
+        while ready:
+            yield ready.popleft()
+        for opened in waiting.values():  # the engine ended its stream without a word on these
+            yield _none(opened.task, Status.ENGINE_ERROR, "unanswered: the engine ended without a completion", opened)
+        waiting.clear()
+
+
+def first_request(task: Task, format: Format, settings: Settings) -> Request:
+    """The first request about a task. DataError when the item cannot be asked about."""
+    for image in task.images:
+        try:
+            check_image(image)
+        except DataError as error:
+            raise DataError(str(error), path=task.item.origin) from error
+    messages = format.ask(task.item, task.rubric, task.question.responses)
+    labels = format.labels(task.rubric)
+    readout = None
+    if settings.read != "never" and format.marker:
+        generate = format.feedback and settings.read == "auto"
+        readout = Readout(tuple(labels.values()), format.marker, generate)
+    return Request(
+        key=task.key,
+        messages=messages,
+        sampling=replace(settings.sampling, seed=settings.sampling.seed + task.question.sample),
+        readout=readout,
+        schema=format.schema(task.rubric),
+        about=_about(task, format, labels),
+    )
+
+
+def _about(task: Task, format: Format, labels: Mapping[str, str]) -> dict[str, Any]:
+    """What a mock or a replay may know of a request; never shown to a model."""
+    question, scale = task.question, task.rubric.scale
+    return {
+        "kind": format.kind,
+        "item": question.item,
+        "criterion": question.criterion,
+        "rubric": task.hashes.rubric,
+        "responses": list(question.responses),
+        "sample": question.sample,
+        "labels": labels,
+        "values": dict(zip(scale.labels, scale.values, strict=True)) if format.kind == "absolute" else {},
+        "lower_is_better": scale.lower_is_better,
+        "marker": format.marker,
+        "texts": [text_of(task.item.responses[i]) for i in question.responses if i < len(task.item.responses)],
+        "images": [check_image(image) for image in task.images],
+        "gold": task.item.gold,
+    }
+
+
+def _attempt(how: How, completion: Completion, status: Status, reason: str) -> Attempt:
+    return Attempt(
+        how,
+        completion.text,
+        status,
+        reason,
+        completion.finish,
+        completion.refusal,
+        completion.label_logprobs,
+        completion.marker,
+        completion.usage,
+    )
+
+
+def settle_again(record: Verdict, rubric: Rubric, format: Format, settings: Settings) -> Verdict:
+    """Derive a verdict again from its recorded attempts, perhaps with another format's parser; no model is asked."""
+    if not record.attempts or record.status in (Status.ENGINE_ERROR, Status.BAD_ITEM):
+        return record
+    assert record.hashes is not None
+    task = Task(record.key, Item(record.question.item), rubric, record.question, record.hashes, ())
+    opened = _Open(task, Request(record.key, ()))
+    verdict = None
+    for i, attempt in enumerate(record.attempts):
+        last = i == len(record.attempts) - 1
+        completion = Completion(
+            opened.request.key,
+            attempt.raw,
+            attempt.finish,  # type: ignore[arg-type]  # written by this module
+            attempt.label_logprobs,
+            attempt.marker,
+            attempt.refusal,
+        )
+        verdict = _settle(opened, completion, format, replace(settings, recover=settings.recover and not last))
+        if verdict is not None:
+            break
+    assert verdict is not None
+    return replace(verdict, attempts=record.attempts, usage=record.usage)
+
+
+def _settle(opened: _Open, completion: Completion, format: Format, settings: Settings) -> Verdict | None:
+    """The verdict that a completion gives, or None after setting up the next try in `opened`."""
+    task, prefill = opened.task, opened.request.prefill
+    if completion.error is not None:
+        reason = f"{completion.error.kind}: {completion.error}"
+        return _none(task, Status.ENGINE_ERROR, reason, opened, completion)
+    found = _read(opened, completion, format, settings)
+    if found is None:
+        parsed = format.parse(
+            prefill + completion.text, task.rubric, finish=completion.finish, refusal=completion.refusal
+        )
+        marker: Marker | None = None if parsed.label is None else "own" if opened.how == "ask" else "forced"
+        found = _Found(parsed.status, parsed.label, parsed.feedback, parsed.reason, parsed.claims, marker)
+    status: Status = found.status
+    attempt = _attempt(opened.how, completion, status, found.reason)
+    if status is Status.UNPARSED and settings.recover and (request := _follow_up(opened, completion, format)):
+        opened.attempts.append(attempt)
+        opened.request = request
+        return None
+    return _verdict(opened, found, attempt, task)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    status: Status
+    label: str | None
+    feedback: str
+    reason: str
+    claims: tuple[Any, ...]
+    marker: Marker | None
+    distribution: Distribution | None = None
+
+
+def _read(opened: _Open, completion: Completion, format: Format, settings: Settings) -> _Found | None:
+    """The verdict in the label probabilities; None when the engine gave none, so that the text must be parsed."""
+    if completion.label_logprobs is None or completion.finish == "length" or completion.refusal:
+        return None
+    spelt = format.labels(opened.task.rubric)
+    distribution = Distribution.of(
+        {label: completion.label_logprobs[text] for label, text in spelt.items() if text in completion.label_logprobs}
+    )
+    if distribution is None or distribution.mass < settings.min_mass:
+        mass = distribution.mass if distribution else 0.0
+        why = f"only {mass:.3f} of the probability fell on the labels (at least {settings.min_mass:g} is asked for)"
+        return _Found(Status.OFF_SCALE, None, completion.text, why, (), completion.marker, distribution)
+    mode = distribution.mode
+    reply = (opened.request.prefill + completion.text).rstrip()
+    if completion.marker == "forced":
+        reply = f"{reply}\n{format.marker}".lstrip()
+    if reply.endswith(format.marker):  # the engine stopped where the label stands
+        reply += spelt[mode]
+    parsed = format.parse(reply, opened.task.rubric)
+    feedback = completion.text.strip() if parsed.label is None else parsed.feedback
+    return _Found(Status.OK, mode, feedback, "", parsed.claims, completion.marker, distribution)
+
+
+def _follow_up(opened: _Open, completion: Completion, format: Format) -> Request | None:
+    """The next request after a reply without a verdict, or None when every way has been tried."""
+    how = _NEXT[opened.how]
+    if how is None or not format.marker:
+        return None
+    first, labels = opened.request, format.labels(opened.task.rubric)
+    so_far = (first.prefill + completion.text) if opened.how == "ask" else first.prefill
+    prefill = so_far if opened.how != "ask" else f"{so_far.rstrip()}\n{format.marker}".lstrip("\n")
+    opened.how = how
+    return replace(
+        first,
+        key=f"{opened.task.key}/{how}",
+        prefill=prefill,
+        readout=replace(first.readout, generate=False) if first.readout else None,
+        schema=None,
+        choices=tuple(labels.values()) if how == "constrain" else (),
+        sampling=replace(first.sampling, max_tokens=_LABEL_TOKENS, temperature=0.0),
+    )
+
+
+def _verdict(opened: _Open, found: _Found, attempt: Attempt, task: Task) -> Verdict:
+    """Put together the record; pair labels turn from slots into responses."""
+    attempts = (*opened.attempts, attempt)
+    distribution = found.distribution
+    label, probabilities = found.label, distribution.probabilities if distribution else None
+    score = expected = None
+    if len(task.question.responses) == 2:
+        slots = _slots(task.question.responses)
+        label = slots[label] if label is not None else None
+        probabilities = {slots[slot]: p for slot, p in probabilities.items()} if probabilities else None
+    elif found.status is Status.OK:
+        scale = task.rubric.scale
+        score = scale.value(str(label))
+        expected = distribution.expected(scale) if distribution else None
+    return Verdict(
+        key=task.key,
+        question=task.question,
+        status=found.status,
+        label=label,
+        score=score,
+        reason=found.reason,
+        feedback=found.feedback,
+        raw=attempt.raw,
+        distribution=probabilities if found.status is Status.OK else None,
+        mass=distribution.mass if distribution else None,
+        marker=found.marker,
+        expected=expected,
+        claims=found.claims,
+        attempts=attempts,
+        usage=sum((each.usage for each in attempts), Usage()),
+        hashes=task.hashes,
+    )
+
+
+def _slots(responses: tuple[int, ...]) -> dict[str, str]:
+    """Which response stands in which slot; a is the response with the smaller index."""
+    a_first = responses[0] < responses[1]
+    return {"first": "a" if a_first else "b", "second": "b" if a_first else "a", "tie": "tie"}
+
+
+def _none(
+    task: Task, status: Status, reason: str, opened: _Open | None = None, completion: Completion | None = None
+) -> Verdict:
+    attempts: tuple[Attempt, ...] = tuple(opened.attempts) if opened else ()
+    if opened is not None and completion is not None:
+        attempts += (_attempt(opened.how, completion, status, reason),)
+    usage = sum((each.usage for each in attempts), Usage())
+    raw = attempts[-1].raw if attempts else ""
+    return Verdict(
+        task.key, task.question, status, reason=reason, raw=raw, attempts=attempts, usage=usage, hashes=task.hashes
+    )

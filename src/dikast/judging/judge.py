@@ -1,0 +1,210 @@
+"""The judge: a rubric, a format for each kind of question, and an engine."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dikast.core.canonical import fingerprint
+from dikast.core.errors import UserError
+from dikast.core.item import Item, item_from
+from dikast.core.rubric import Rubric, Sheet, load_rubric
+from dikast.core.verdict import Preference, Verdict
+from dikast.engines.base import Engine, Sampling
+from dikast.engines.spec import open_engine
+from dikast.judging.ask import Read, Settings, answer
+from dikast.judging.preference import EqualRule, from_orders, from_scores
+from dikast.judging.readout import combine_samples
+from dikast.judging.task import Shape, Task, tasks_of
+from dikast.prompts.format import Format, load_format
+
+
+@dataclass(frozen=True, slots=True)
+class SheetVerdict:
+    """The verdicts of every criterion of a sheet on one response.
+
+    `total` is 0 (worst) to 1 (best), None if any criterion failed.
+    """
+
+    item: str
+    verdicts: tuple[Verdict, ...]
+    total: float | None
+
+
+class Judge:
+    """Grades and compares with one engine.
+
+    `engine` is a spec such as `hf:ORG/NAME`, a folder, `mock:oracle,r=.8`, or an Engine. `rubric` may be left out when
+    every item brings its own. `format` and `compare_format` are names of built-in formats or YAML files. `samples`
+    above 1 asks every question that often (with a temperature) and averages what comes back.
+    """
+
+    def __init__(
+        self,
+        engine: str | Engine,
+        rubric: str | Path | Mapping[str, Any] | Rubric | Sheet | None = None,
+        *,
+        format: str | Path | Format = "absolute",
+        compare_format: str | Path | Format = "pairwise",
+        sampling: Sampling | None = None,
+        samples: int = 1,
+        read: Read = "auto",
+        min_mass: float = 0.5,
+    ) -> None:
+        self.engine = open_engine(engine)
+        self.rubric = load_rubric(rubric) if rubric is not None else None
+        self.settings = Settings(sampling or Sampling(), read, min_mass)
+        self.format = _of_kind(load_format(format), "absolute", "format")
+        self.compare_format = _of_kind(load_format(compare_format), "pairwise", "compare_format")
+        self.samples = samples
+        self.identity = {"engine": dict(self.engine.identity()), "settings": asdict(self.settings)}
+        self.hash = fingerprint(self.identity)
+        if samples < 1:
+            raise UserError(f"samples must be at least 1, got {samples}")
+        if samples > 1 and self.settings.sampling.temperature <= 0:
+            raise UserError("several samples at temperature 0 are all the same: set a temperature, such as 1.0")
+        if not 0 <= min_mass <= 1:
+            raise UserError(f"min_mass is a probability from 0 to 1, got {min_mass}")
+
+    def grade(self, item: Item | Mapping[str, Any] | None = None, **fields: Any) -> Verdict:
+        """Judge the one response of an item: an Item, a dict, or keywords (`instruction=`, `response=`, ...)."""
+        one = _item(item, fields)
+        if isinstance(self._rubric(one), Sheet):
+            raise UserError("this rubric is a sheet of several criteria: use grade_sheet")
+        _ = one.response if one.responses else None  # several responses: grade_many
+        return next(iter(self.grade_many([one])))
+
+    def grade_sheet(self, item: Item | Mapping[str, Any] | None = None, **fields: Any) -> SheetVerdict:
+        """Judge the one response of an item by every criterion of a sheet, and sum up by weight."""
+        one = _item(item, fields)
+        rubric = self._rubric(one)
+        sheet = rubric if isinstance(rubric, Sheet) else Sheet(rubric.name, (rubric,))
+        verdicts = tuple(self.grade_many([one]))
+        return SheetVerdict(one.id, verdicts, sheet.total({v.question.criterion: v.score for v in verdicts}))
+
+    def grade_many(self, items: Iterable[Item | Mapping[str, Any]]) -> Iterator[Verdict]:
+        """Judge every response of every item by every criterion; verdicts come in order of arrival."""
+        tasks = self.tasks(map(_item, items), "each")
+        gathered: dict[tuple[str, str, tuple[int, ...]], list[Verdict]] = {}
+        scales: dict[str, Rubric] = {}
+
+        def noting(tasks: Iterator[Task]) -> Iterator[Task]:
+            for task in tasks:
+                scales[task.hashes.rubric] = task.rubric
+                yield task
+
+        for verdict in self.answer(noting(tasks), self.format):
+            if self.samples == 1:
+                yield verdict
+                continue
+            question = verdict.question
+            group = gathered.setdefault((question.item, question.criterion, question.responses), [])
+            group.append(verdict)
+            if len(group) == self.samples:
+                assert verdict.hashes is not None
+                scale = scales[verdict.hashes.rubric].scale
+                yield combine_samples(sorted(group, key=lambda v: v.question.sample), scale)
+                del gathered[(question.item, question.criterion, question.responses)]
+
+    def compare(
+        self, item: Item | Mapping[str, Any] | None = None, *, both_orders: bool = True, **fields: Any
+    ) -> Preference:
+        """Compare the two responses of an item, each shown first once; disagreeing orders are a tie that says so."""
+        one = _item(item, fields)
+        if len(one.responses) != 2:
+            raise UserError(
+                f"item {one.id!r} has {len(one.responses)} responses: compare takes two, compare_many any number"
+            )
+        return next(iter(self.compare_many([one], both_orders=both_orders)))
+
+    def compare_many(
+        self, items: Iterable[Item | Mapping[str, Any]], *, both_orders: bool = True
+    ) -> Iterator[Preference]:
+        """Compare every pair of responses of every item by every criterion, in order of arrival."""
+        tasks = self.tasks(map(_item, items), "both-orders" if both_orders else "pairs")
+        yield from join_orders(self.answer(tasks, self.compare_format), self.samples, both_orders=both_orders)
+
+    def compare_by_scores(self, item: Item | Mapping[str, Any], *, equal: EqualRule = "tie") -> Preference:
+        """Grade both responses of an item and prefer the better score; `equal` names the rule for equal scores."""
+        one = _item(item, {})
+        rubric = self._rubric(one)
+        if isinstance(rubric, Sheet) or len(one.responses) != 2:
+            raise UserError("comparing by scores takes one criterion and two responses")
+        rounds: list[list[Verdict]] = []
+        for sample in resample_rounds(equal, self.settings.sampling):
+            tasks = self.tasks(iter([one]), "each", samples=range(sample, sample + 1))
+            rounds.append(sorted(self.answer(tasks, self.format), key=lambda v: v.question.responses))
+            a, b = [[each[i] for each in rounds] for i in (0, 1)]
+            preference = from_scores(a, b, rubric.scale, equal=equal)
+            if preference.choice != "tie":
+                break
+        return preference
+
+    def tasks(self, items: Iterable[Item], shape: Shape, *, samples: range | None = None) -> Iterator[Task]:
+        """Every question about the items, with its key."""
+        format = self.format if shape == "each" else self.compare_format
+        reads_gold = bool(self.identity["engine"].get("reads_gold"))
+        for item in items:
+            yield from tasks_of(
+                item,
+                self._rubric(item),
+                judge=self.hash,
+                format=format.hash,
+                shape=shape,
+                samples=samples or range(self.samples),
+                reads_gold=reads_gold,
+            )
+
+    def answer(self, tasks: Iterator[Task], format: Format) -> Iterator[Verdict]:
+        """Ask the engine every question; a verdict for each, in order of arrival."""
+        return answer(tasks, self.engine, format, self.settings)
+
+    def _rubric(self, item: Item) -> Rubric | Sheet:
+        rubric = item.rubric or self.rubric
+        if rubric is None:
+            raise UserError(
+                f"{item.origin or item.id}: no rubric: give the judge one (--rubric), or the item a 'rubric'"
+            )
+        return rubric
+
+
+def join_orders(verdicts: Iterable[Verdict], samples: int, *, both_orders: bool) -> Iterator[Preference]:
+    """Preferences from pairwise verdicts in any order, each as soon as its last verdict is there."""
+    due = samples * (2 if both_orders else 1)
+    waiting: dict[tuple[str, str, tuple[int, ...]], list[Verdict]] = {}
+    for verdict in verdicts:
+        question = verdict.question
+        pair = (question.item, question.criterion, tuple(sorted(question.responses)))
+        group = waiting.setdefault(pair, [])
+        group.append(verdict)
+        if len(group) == due:
+            del waiting[pair]
+            orders: dict[tuple[int, ...], list[Verdict]] = {}
+            for each in sorted(group, key=lambda v: v.question.sample):
+                orders.setdefault(each.question.responses, []).append(each)
+            yield from_orders([combine_samples(order, None) for order in orders.values()])
+
+
+def resample_rounds(equal: EqualRule, sampling: Sampling) -> range:
+    """The samples that a rule for equal scores may ask for; UserError when it would draw the same thing again."""
+    from dikast.judging.preference import RESAMPLES
+
+    if equal != "resample":
+        return range(1)
+    if sampling.temperature <= 0:
+        raise UserError("the rule 'resample' draws again, which needs a temperature above 0")
+    return range(RESAMPLES + 1)
+
+
+def _of_kind(format: Format, kind: str, where: str) -> Format:
+    if format.kind != kind:
+        raise UserError(f"{where} {format.name!r} is {format.kind}; a format that is {kind} is needed here")
+    return format
+
+
+def _item(item: Item | Mapping[str, Any] | None, fields: Mapping[str, Any] | None = None) -> Item:
+    if isinstance(item, Item):
+        return item
+    if isinstance(item, Mapping):
+        return item_from({"id": "item", **item})
+    return Item.of(**dict(fields or {}))

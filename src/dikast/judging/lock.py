@@ -1,0 +1,56 @@
+"""`judge.lock.json`: what judged, precisely enough to do it again or to say what differs."""
+
+import platform
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from dikast.core.canonical import fingerprint
+from dikast.core.rubric import Rubric, Sheet
+from dikast.judging.judge import Judge
+from dikast.judging.ledger import write_whole
+from dikast.prompts.format import Format
+
+LOCK = "judge.lock.json"
+
+
+def write_lock(out: Path, judge: Judge, format: Format, items: str) -> None:
+    """Write the lock; one of another judge in the same folder is kept beside it under its hash."""
+    rubric = judge.rubric
+    spelt = None
+    if isinstance(rubric, Rubric):
+        spelt = rubric.to_dict()
+    elif isinstance(rubric, Sheet):
+        spelt = {"name": rubric.name, "criteria": [each.to_dict() for each in rubric]}
+    value: dict[str, Any] = {
+        "judge": judge.hash,
+        "identity": judge.identity,
+        "format": format.to_dict(),
+        "rubric": spelt,
+        "samples": judge.samples,
+        "items": items,
+        "versions": {
+            "dikast": version("dikast"),
+            "python": platform.python_version(),
+            "platform": sys.platform,
+            **judge.engine.versions(),
+        },
+    }
+    value["hash"] = fingerprint({key: value[key] for key in ("judge", "format", "rubric")})
+    path = out / LOCK
+    old = read_lock(out)
+    if old is not None and old.get("hash") != value["hash"]:
+        path.replace(out / f"judge.lock.{str(old.get('hash'))[:8]}.json")
+    write_whole(path, orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")
+
+
+def read_lock(out: Path) -> dict[str, Any] | None:
+    """The lock of a run folder, None when there is none (or it cannot be read)."""
+    try:
+        value = orjson.loads((out / LOCK).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,134 @@
+"""Several judges on the same questions: their joint verdict and how far they disagree."""
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from dikast.core.errors import UserError
+from dikast.core.item import Item
+from dikast.core.verdict import Question, Verdict
+from dikast.judging.judge import Judge
+from dikast.judging.ledger import current_records, write_whole
+from dikast.judging.summary import Rate
+
+
+@dataclass(frozen=True, slots=True)
+class PanelVerdict:
+    """What several judges say of one question.
+
+    `scores` has one entry a judge, None where it gave none. `mean` and `median` are over those that gave one; `spread`
+    is the largest score minus the smallest, in levels' values, None with fewer than two. For pairs `labels` holds the
+    choices and `majority` the choice of more than half of *all* judges, None without one.
+    """
+
+    question: Question
+    scores: tuple[float | None, ...]
+    labels: tuple[str | None, ...]
+    verdicts: tuple[Verdict, ...] = ()
+
+    @property
+    def given(self) -> list[float]:
+        """The scores that were given."""
+        return [score for score in self.scores if score is not None]
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of the scores that were given."""
+        return statistics.fmean(self.given) if self.given else None
+
+    @property
+    def median(self) -> float | None:
+        """The median of the scores that were given."""
+        return statistics.median(self.given) if self.given else None
+
+    @property
+    def spread(self) -> float | None:
+        """Largest minus smallest score; None with fewer than two."""
+        return max(self.given) - min(self.given) if len(self.given) > 1 else None
+
+    @property
+    def majority(self) -> str | None:
+        """The label that more than half of all judges gave, failures counting as no vote."""
+        votes = Counter(label for label in self.labels if label is not None)
+        label, count = max(votes.items(), key=lambda vote: vote[1], default=(None, 0))
+        return label if count * 2 > len(self.labels) else None
+
+
+class Panel:
+    """Several judges that grade the same items."""
+
+    def __init__(self, judges: Sequence[Judge]) -> None:
+        if len(judges) < 2:
+            raise UserError("a panel needs at least two judges")
+        self.judges = tuple(judges)
+
+    def grade(self, item: Item | Mapping[str, Any] | None = None, **fields: Any) -> PanelVerdict:
+        """Every judge grades the one response of an item."""
+        verdicts = tuple(judge.grade(item, **fields) for judge in self.judges)
+        return PanelVerdict(
+            verdicts[0].question, tuple(v.score for v in verdicts), tuple(v.label for v in verdicts), verdicts
+        )
+
+
+def panel_verdicts(runs: Sequence[Path]) -> Iterator[PanelVerdict]:
+    """Join run folders of several judges on their questions, in the order of the first; unasked counts as no score."""
+    joined: dict[Question, list[tuple[float | None, str | None]]] = {}
+    for i, run in enumerate(runs):
+        for record in current_records(run):
+            spelt = record["question"]
+            question = Question(spelt["item"], spelt["criterion"], tuple(spelt["responses"]), spelt["sample"])
+            row = joined.setdefault(question, [(None, None)] * len(runs))
+            row[i] = (record["score"], record["label"])
+    for question, row in joined.items():
+        yield PanelVerdict(question, tuple(score for score, _ in row), tuple(label for _, label in row))
+
+
+def write_panel(out: Path, names: Sequence[str], runs: Sequence[Path]) -> dict[str, Any]:
+    """Write `panel.jsonl` and its part of `summary.json` from the runs of all judges; returns the summary."""
+    lines: list[bytes] = []
+
+    def noted() -> Iterator[PanelVerdict]:
+        for verdict in panel_verdicts(runs):
+            value = {
+                **asdict(verdict.question),
+                "scores": verdict.scores,
+                "labels": verdict.labels,
+                "mean": verdict.mean,
+                "median": verdict.median,
+                "spread": verdict.spread,
+                "majority": verdict.majority,
+            }
+            lines.append(orjson.dumps(value))
+            yield verdict
+
+    summary = {"kind": "panel", "judges": list(names), **disagreement(noted())}
+    write_whole(out / "panel.jsonl", b"".join(line + b"\n" for line in lines))
+    write_whole(out / "summary.json", orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")
+    return summary
+
+
+def disagreement(verdicts: Iterable[PanelVerdict]) -> dict[str, Any]:
+    """How often all judges gave the same label, how far apart their scores lie, and how many questions lack a vote."""
+    n = complete = same = 0
+    spreads = [0, 0.0, 0.0]
+    for verdict in verdicts:
+        n += 1
+        if None not in verdict.labels:
+            complete += 1
+            same += len(set(verdict.labels)) == 1
+        if verdict.spread is not None:
+            spreads[0] += 1
+            spreads[1] += verdict.spread
+            spreads[2] += math.pow(verdict.spread, 2)
+    return {
+        "questions": n,
+        "answered_by_all": complete,
+        "unanimous": asdict(Rate.share(same, complete)),
+        "mean_spread": asdict(Rate.mean(int(spreads[0]), spreads[1], spreads[2])),
+    }

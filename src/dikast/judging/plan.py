@@ -1,0 +1,156 @@
+"""What a run is going to ask: where the items are, how many questions they make, and the plan's files."""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from dikast.core.canonical import canonical_json
+from dikast.core.errors import DataError, RunError
+from dikast.core.item import Item
+from dikast.core.records import scan_items
+from dikast.judging.ask import first_request
+from dikast.judging.judge import Judge
+from dikast.judging.ledger import KEYS, is_in
+from dikast.judging.task import Task
+from dikast.prompts.format import Format
+
+_CHUNK = 1024
+_TOKEN = 4  # characters, the usual rule of thumb for English
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the items are: a file or `-`, which columns hold the fields, how many to take."""
+
+    path: str
+    columns: Mapping[str, str] = field(default_factory=dict, hash=False)
+    limit: int | None = None
+
+    def items(self, on_error: Callable[[DataError], None] | None = None) -> Iterator[Item]:
+        """The items from the top. With `on_error`, records that cannot be used are reported there and left out."""
+        return itertools.islice(self._items(on_error), self.limit)
+
+    def _items(self, on_error: Callable[[DataError], None] | None) -> Iterator[Item]:
+        for found in scan_items(self.path, self.columns):
+            if not isinstance(found, DataError):
+                yield found
+            elif on_error is None:
+                raise found
+            else:
+                on_error(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run would ask: `questions` in all, of which `answered` have an answer in the folder already.
+
+    Only a dry run fills the rest: how many questions cannot be asked (their items would be `bad_item`), the tokens of
+    the text to send, at 4 characters each, and the most that could come back.
+    """
+
+    items: int
+    questions: int
+    answered: int
+    unaskable: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+    @property
+    def missing(self) -> int:
+        """Questions to ask."""
+        return self.questions - self.answered
+
+    def summary(self) -> dict[str, Any]:
+        """The JSON form, for a dry run."""
+        return {"plan": {**asdict(self), "missing": self.missing}}
+
+
+class Count:
+    """Counts questions in blocks; for a dry run also renders those without an answer, to estimate their tokens."""
+
+    def __init__(self, judge: Judge, format: Format, known: Any, *, estimate: bool) -> None:
+        self.judge, self.format, self.known, self.estimate = judge, format, known, estimate
+        self.questions = self.answered = self.unaskable = self.characters = self.tokens_out = 0
+        self._block: list[Task] = []
+
+    def add(self, task: Task) -> None:
+        """Count one question."""
+        self._block.append(task)
+        if len(self._block) == _CHUNK:
+            self.flush()
+
+    def flush(self) -> None:
+        """Count what is waiting."""
+        known = is_in([task.key.encode() for task in self._block], self.known)
+        self.questions += len(known)
+        self.answered += sum(known)
+        if self.estimate:
+            for task, answered in zip(self._block, known, strict=True):
+                if not answered:
+                    self._estimate(task)
+        self._block.clear()
+
+    def _estimate(self, task: Task) -> None:
+        try:
+            request = first_request(task, self.format, self.judge.settings)
+        except DataError:
+            self.unaskable += 1
+            return
+        self.characters += sum(len(message.text) for message in request.messages)
+        self.tokens_out += request.sampling.max_tokens if self.format.feedback else 1
+
+    def plan(self, items: int) -> Plan:
+        """What was counted."""
+        self.flush()
+        tokens_in = self.characters // _TOKEN
+        return Plan(items, self.questions, self.answered, self.unaskable, tokens_in, self.tokens_out)
+
+
+class PlanFiles:
+    """The files of a plan, written beside the old ones and put in their place together at the end."""
+
+    def __init__(self, out: Path, *, add: bool) -> None:
+        self.out, self.add = out, add
+        self.rubrics: set[str] = set()
+        self._files: dict[str, BinaryIO] = {}
+
+    def __enter__(self) -> "PlanFiles":
+        try:
+            for name in (KEYS, "rubrics.jsonl", "gold.jsonl"):
+                part = self.out / f"{name}.part"
+                old = (self.out / name).read_bytes() if self.add and (self.out / name).exists() else b""
+                self._files[name] = part.open("wb")
+                self._files[name].write(old)
+        except OSError as error:
+            raise RunError(f"{self.out}: cannot write the plan ({error.strerror})") from error
+        return self
+
+    def item(self, item: Item) -> None:
+        """Note an item's gold, for audits."""
+        if item.gold is not None and not self.add:
+            self._files["gold.jsonl"].write(orjson.dumps({"item": item.id, "gold": item.gold}) + b"\n")
+
+    def task(self, task: Task) -> None:
+        """Note a question's key, and its rubric the first time it comes."""
+        self._files[KEYS].write(task.key.encode() + b"\n")
+        if task.hashes.rubric not in self.rubrics:
+            self.rubrics.add(task.hashes.rubric)
+            if not self.add:
+                line = canonical_json({"hash": task.hashes.rubric, "rubric": task.rubric.to_dict()})
+                self._files["rubrics.jsonl"].write(line + b"\n")
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        try:
+            for name, file in self._files.items():
+                file.close()
+                part = self.out / f"{name}.part"
+                if kind is not None:
+                    part.unlink(missing_ok=True)
+                else:
+                    part.replace(self.out / name)
+        except OSError as problem:
+            raise RunError(f"{self.out}: cannot write the plan ({problem.strerror})") from problem

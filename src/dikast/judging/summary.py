@@ -1,0 +1,143 @@
+"""What a run says in one page of numbers; every rate with its n and its 95 % interval."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from statistics import NormalDist
+from typing import Any
+
+from dikast.core.verdict import Preference, Status, Usage
+
+LEVEL = 0.95
+_DIGITS = re.compile(r"\d+")  # reasons that differ only in numbers are one kind
+_Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A share with its Wilson interval (Wilson 1927), or a mean with its normal one; None where undefined."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    level: float = LEVEL
+
+    @classmethod
+    def share(cls, count: int, n: int) -> "Rate":
+        """`count` of `n`, with the Wilson score interval."""
+        if n == 0:
+            return cls(None, None, None, 0)
+        p, z2 = count / n, _Z * _Z
+        middle = (p + z2 / (2 * n)) / (1 + z2 / n)
+        half = _Z * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n)
+        return cls(p, max(0.0, middle - half), min(1.0, middle + half), n)
+
+    @classmethod
+    def mean(cls, n: int, total: float, squares: float) -> "Rate":
+        """The mean of n values with the given sum and sum of squares; no interval below two values."""
+        if n == 0:
+            return cls(None, None, None, 0)
+        mean = total / n
+        if n == 1:
+            return cls(mean, None, None, 1)
+        half = _Z * math.sqrt(max(squares - n * mean * mean, 0.0) / (n - 1) / n)
+        return cls(mean, mean - half, mean + half, n)
+
+
+@dataclass
+class Tally:
+    """Counts verdict records one by one; `summary()` gives the JSON value. Holds no verdicts."""
+
+    status: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    marker: Counter[str] = field(default_factory=Counter)
+    labels: dict[str, Counter[str]] = field(default_factory=dict)
+    sums: dict[str, list[float]] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Count one record of `verdicts.jsonl`."""
+        status = record["status"]
+        self.status[status] += 1
+        usage = record["usage"]
+        self.usage = self.usage + Usage(**usage)
+        if status != Status.OK:
+            if len(self.reasons) < 1000:  # reasons may quote the reply; a bounded number of kinds is enough
+                self.reasons[f"{status}: {_DIGITS.sub('#', record['reason'])[:160]}"] += 1
+            return
+        if record["marker"]:
+            self.marker[record["marker"]] += 1
+        criterion = record["question"]["criterion"]
+        self.labels.setdefault(criterion, Counter())[record["label"]] += 1
+        if record["score"] is not None:
+            sums = self.sums.setdefault(criterion, [0, 0.0, 0.0])
+            sums[0] += 1
+            sums[1] += record["score"]
+            sums[2] += record["score"] ** 2
+
+    def summary(self) -> dict[str, Any]:
+        """Counts by status, the failure rate and forced share, labels and mean score by criterion, usage."""
+        n = sum(self.status.values())
+        ok = self.status[Status.OK]
+        return {
+            "verdicts": n,
+            "status": {status.value: self.status[status] for status in Status if self.status[status]},
+            "failure_rate": asdict(Rate.share(n - ok, n)),
+            "forced_share": asdict(Rate.share(self.marker["forced"], ok)),
+            "failures": dict(self.reasons.most_common(5)),
+            "criteria": {
+                criterion: {
+                    "labels": dict(sorted(labels.items())),
+                    "mean_score": asdict(_mean(self.sums[criterion])) if criterion in self.sums else None,
+                }
+                for criterion, labels in sorted(self.labels.items())
+            },
+            "usage": asdict(self.usage),
+        }
+
+
+def _mean(sums: list[float]) -> Rate:
+    return Rate.mean(int(sums[0]), sums[1], sums[2])
+
+
+def preference_summary(preferences: Iterable[Preference]) -> dict[str, Any]:
+    """Choices, how often the orders agree, and the position bias where distributions were read."""
+    choices: Counter[str] = Counter()
+    failed: Counter[str] = Counter()
+    agreeing = judged_twice = first = second = 0
+    bias = [0, 0.0, 0.0]
+    for preference in preferences:
+        if preference.choice is None:
+            failed[preference.status.value] += 1
+            continue
+        choices[preference.choice] += 1
+        if preference.consistent is not None:
+            judged_twice += 1
+            agreeing += preference.consistent
+            if not preference.consistent:
+                choices["tie"] -= 1
+                choices["disagree"] += 1
+                in_first = [
+                    o.label == ("a" if o.question.responses[0] < o.question.responses[1] else "b")
+                    for o in preference.orders
+                ]
+                first += all(in_first)
+                second += not any(in_first) and all(o.label != "tie" for o in preference.orders)
+        if preference.position_bias is not None:
+            bias[0] += 1
+            bias[1] += preference.position_bias
+            bias[2] += preference.position_bias**2
+    decided = sum(choices.values())
+    return {
+        "pairs": decided + sum(failed.values()),
+        "choices": {name: choices[name] for name in ("a", "b", "tie", "disagree")},
+        "failed": dict(failed),
+        "failure_rate": asdict(Rate.share(sum(failed.values()), decided + sum(failed.values()))),
+        "order_consistency": asdict(Rate.share(agreeing, judged_twice)),
+        "flips_to_first_slot": asdict(Rate.share(first, judged_twice)),
+        "flips_to_second_slot": asdict(Rate.share(second, judged_twice)),
+        "position_bias_nats": asdict(Rate.mean(int(bias[0]), bias[1], bias[2])),
+    }

@@ -1,0 +1,104 @@
+"""What exactly is asked: questions with keys that change whenever the answer could."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Literal
+
+from dikast.core.canonical import canonical_json
+from dikast.core.errors import DataError
+from dikast.core.item import Item
+from dikast.core.media import image_sha256
+from dikast.core.part import Content, Image, Text, Video, images_of
+from dikast.core.rubric import Rubric, Sheet
+from dikast.core.verdict import Hashes, Question
+
+Shape = Literal["each", "pairs", "both-orders"]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One question about one item, with everything needed to ask it."""
+
+    key: str
+    item: Item
+    rubric: Rubric
+    question: Question
+    hashes: Hashes
+    images: tuple[Image, ...]
+
+
+def tasks_of(
+    item: Item,
+    rubric: Rubric | Sheet,
+    *,
+    judge: str,
+    format: str,
+    shape: Shape,
+    samples: range,
+    reads_gold: bool = False,
+) -> Iterator[Task]:
+    """Every question about an item: each response, or each pair in one order or both; by criterion; by sample.
+
+    `judge` and `format` are fingerprints. The key covers them, the rubric, the id, and whatever of the item is shown,
+    media by their bytes; an item whose media cannot be read has a key too, so that it can be reported.
+    """
+    rubric = item.rubric or rubric
+    for one in rubric if isinstance(rubric, Sheet) else (rubric,):
+        rubric_hash = one.hash
+        for responses in _shown(item, shape):
+            content, images = _content(item, responses, reads_gold)
+            item_hash = hashlib.blake2b(canonical_json(content), digest_size=16).hexdigest()
+            hashes = Hashes(judge, format, rubric_hash, item_hash)
+            for sample in samples:
+                question = Question(item.id, one.name, responses, sample)
+                spelt = f"{judge}{format}{rubric_hash}{item_hash}{responses}{sample}\0{one.name}\0{item.id}"
+                key = hashlib.blake2b(spelt.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+                yield Task(key, item, one, question, hashes, images)
+
+
+def _shown(item: Item, shape: Shape) -> Iterator[tuple[int, ...]]:
+    count = len(item.responses)
+    if shape == "each":
+        yield from ((i,) for i in range(max(count, 1)))
+        return
+    if count < 2:
+        raise DataError(
+            f"item {item.id!r} has {count} response{'s' * (count != 1)}; comparing needs two or more in 'responses'",
+            path=item.origin,
+            field="responses",
+        )
+    for i, j in combinations(range(count), 2):
+        yield (i, j)
+        if shape == "both-orders":
+            yield (j, i)
+
+
+def _content(item: Item, responses: tuple[int, ...], reads_gold: bool) -> tuple[Any, tuple[Image, ...]]:
+    shown = [item.responses[i] for i in responses if i < len(item.responses)]
+    contents: list[Content] = [turn.content for turn in item.instruction]
+    contents += [item.context or (), item.reference or (), *shown]
+    spelt = [
+        [[turn.role, _spell(turn.content)] for turn in item.instruction],
+        None if item.context is None else _spell(item.context),
+        None if item.reference is None else _spell(item.reference),
+        [_spell(response) for response in shown],
+        item.gold if reads_gold else None,
+    ]
+    return spelt, tuple(image for content in contents for image in images_of(content))
+
+
+def _spell(content: Content) -> list[Any]:
+    return [_spell_part(part) for part in content]
+
+
+def _spell_part(part: Text | Image | Video) -> Any:
+    if isinstance(part, Text):
+        return part.text
+    if isinstance(part, Image):
+        try:
+            return ["image", image_sha256(part)]
+        except DataError:
+            return ["unreadable", part.source]
+    return ["video", [_spell_part(frame) for frame in part.frames], list(part.seconds)]

@@ -1,0 +1,71 @@
+"""What of an item is shown: its slots by name for a template, or its turns as they are."""
+
+from typing import Any
+
+from dikast.core.errors import DataError, UserError
+from dikast.core.item import Item
+from dikast.core.message import Message, Span
+from dikast.core.part import Content, Text
+from dikast.core.rubric import Rubric
+from dikast.prompts.render import Level, Piece, Slots, content_pieces
+
+ROLES = {"absolute": ("response",), "pairwise": ("first", "second")}
+NAMES = (
+    "criterion", "levels", "scale", "low", "high", "lower_is_better", "context", "reference", "instruction",
+    "conversation", "words",
+)  # fmt: skip
+
+
+def names_for(kind: str, slots: Slots, item: Item, rubric: Rubric, responses: tuple[int, ...]) -> dict[str, Any]:
+    """Everything a template of that kind may use, by name. What the item does not have is None."""
+    roles = ROLES[kind]
+    if len(responses) != len(roles):
+        raise UserError(f"a format of kind {kind!r} shows {len(roles)} response(s), and was given {len(responses)}")
+    shown = [response_of(item, index) for index in responses]
+    single = len(item.instruction) == 1 and item.instruction[0].role == "user"
+    instruction = None
+    if item.instruction:
+        instruction = slots.content(item.instruction[0].content) if single else slots.turns(item.instruction)
+    return {
+        "criterion": slots.text(rubric.criterion),
+        "levels": [Level(slots.text(label), slots.text(text)) for label, text in rubric.levels],
+        "scale": slots.scale(rubric.scale),
+        "low": slots.text(rubric.scale.labels[0]),
+        "high": slots.text(rubric.scale.labels[-1]),
+        "lower_is_better": rubric.scale.lower_is_better,
+        "context": slots.content(item.context) if item.context else None,
+        "reference": slots.content(item.reference) if item.reference else None,
+        "instruction": instruction,
+        "conversation": not single,
+        **{role: slots.content(content) for role, content in zip(roles, shown, strict=True)},
+    }
+
+
+def response_of(item: Item, index: int) -> Content:
+    """The response of that index; DataError if there is none or nothing in it."""
+    field = "response" if len(item.responses) <= 1 else f"responses[{index}]"
+    if not 0 <= index < len(item.responses):
+        count = len(item.responses)
+        message = f"item {item.id!r} has {count} response(s), and number {index + 1} is to be judged: add it"
+        raise DataError(message, path=item.origin, field="response" if count == 0 else "responses")
+    content = item.responses[index]
+    if not any(not isinstance(part, Text) or part.text.strip() for part in content):
+        message = f"the response of item {item.id!r} is empty: give it text or an image, or leave the item out"
+        raise DataError(message, path=item.origin, field=field)
+    return content
+
+
+def as_given(item: Item, responses: tuple[int, ...]) -> tuple[Message, ...]:
+    """The item's own turns; the response, if there is one, closes the last user turn."""
+    messages: list[Message] = []
+    for turn in item.instruction:
+        messages.append(Message(turn.role, content_pieces(turn.content, ())))
+    if item.responses:
+        shown: tuple[Piece, ...] = content_pieces(response_of(item, responses[0] if responses else 0), ())
+        if messages and messages[-1].role == "user":
+            shown = (*messages.pop().parts, Span("\n\n", trusted=True), *shown)
+        messages.append(Message("user", shown))
+    if not any(message.parts for message in messages):
+        message = f"item {item.id!r} has neither an instruction nor a response to send: give it one"
+        raise DataError(message, path=item.origin, field="instruction")
+    return tuple(messages)

@@ -1,0 +1,33 @@
+"""Five-level verdicts of an arena: `[[A>>B]]`, `[[A>B]]`, `[[A=B]]`, `[[B>A]]`, `[[B>>A]]`."""
+
+import re
+
+from dikast.core.scale import Scale
+from dikast.prompts.parsed import Reading, Slot, Stated, Target
+
+ARENA = Scale(("B>>A", "B>A", "A=B", "A>B", "A>>B"), (-2.0, -1.0, 0.0, 1.0, 2.0))
+LABEL = re.compile(r"\[\[\s{0,4}+(?P<one>[AB])\s{0,4}+(?P<sign>>{1,2}|<{1,2}|=)\s{0,4}+(?P<two>[AB])\s{0,4}+\]\]", re.I)
+
+
+def read_arena(text: str, target: Target) -> Reading:
+    """The last label in double brackets: its slot for a pair, or the label itself on the scale `ARENA`."""
+    last = max(LABEL.finditer(text), key=re.Match.start, default=None)
+    if last is None:
+        return Reading(None, "no arena label such as [[A>B]] in the reply")
+    return Reading(stated(last, target))
+
+
+def stated(match: re.Match[str], target: Target) -> Stated:
+    """What a match of `LABEL` says for `target`. `A<B` is `B>A`; `A>A` is nothing on any scale."""
+    one, sign, two = match["one"].upper(), match["sign"], match["two"].upper()
+    if sign.startswith("<"):
+        one, sign, two = two, sign.replace("<", ">"), one
+    label: str | None
+    if one == two:
+        label = None
+    elif target.scale is not None:
+        label = target.scale.match("A=B" if sign == "=" else f"{one}{sign}{two}")
+    else:
+        slot: Slot = "tie" if sign == "=" else "first" if one == "A" else "second"
+        label = slot if slot in target else None
+    return Stated(label, match[0], match.start(), match.end())

@@ -1,0 +1,45 @@
+r"""Answers in a box after thinking: `\boxed{A}` or `<answer>A</answer>`."""
+
+import re
+
+from dikast.prompts.dialects.label import read_whole
+from dikast.prompts.parsed import Reading, Stated, Target
+
+_OPEN = re.compile(r"\\(?:boxed|fbox)\s{0,4}+\{|<answer>", re.I)
+_TAG_END = re.compile(r"</answer>", re.I)
+_TEXT = re.compile(r"\\(?:text|textbf|mathrm|mathbf|textit)\s?\{([^{}]{0,200})\}")
+_LONGEST = 400
+
+
+def read_boxed(text: str, target: Target) -> Reading:
+    """The last box that holds one label. A box with a list of the choices, or with nothing, is passed over."""
+    reason = "no box in the reply"
+    for match in reversed(list(_OPEN.finditer(text))):
+        end = _close(text, match)
+        if end is None:
+            reason = "the last box is not closed"
+            continue
+        inside = text[match.end() : end]
+        said = _TEXT.sub(r"\1", inside).strip(" $\n\t")
+        after = end + (1 if match[0].endswith("{") else len("</answer>"))
+        found = read_whole(said, target)
+        if found.kind == "echo" or not said.strip(". "):
+            continue
+        if found.kind == "unreadable":
+            return Reading(None, f"the box holds {inside[:60]!r}, which is not one of {target}")
+        return Reading(Stated(found.label, inside, match.start(), after))
+    return Reading(None, reason)
+
+
+def _close(text: str, opened: re.Match[str]) -> int | None:
+    """Where the box ends: at its own brace, or at the closing tag; None if not within a few hundred characters."""
+    begin = opened.end()
+    if not opened[0].endswith("{"):
+        tag = _TAG_END.search(text, begin, begin + _LONGEST)
+        return tag.start() if tag else None
+    depth = 1
+    for at in range(begin, min(len(text), begin + _LONGEST)):
+        depth += {"{": 1, "}": -1}.get(text[at], 0)
+        if depth == 0:
+            return at
+    return None

@@ -1,0 +1,50 @@
+"""Keeping user text inside its slot: lines that would read as a heading or as the verdict line get a backslash.
+
+A line is split into its leading backslashes and the rest. If the rest reads as one of the format's headings or as its
+marker line, one more backslash is put in front; any other line stays byte for byte. The map is injective: `unescape`
+takes the one backslash off again, and no escaped line reads as a heading.
+"""
+
+import re
+import unicodedata
+from functools import lru_cache
+
+# Everything that any common tool takes for a line break, so that no break is overlooked.
+_BREAK = re.compile("([\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])")
+# What may stand before or inside a heading without changing how it reads: space, invisible characters, markdown.
+_INVISIBLE = (
+    "\x00-\x08\x0e-\x1b\x1f\x7f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+)
+_SKIPPED = re.compile(rf"[\s{_INVISIBLE}*_`~]+")
+_LEAD = re.compile(rf"[\s{_INVISIBLE}*_`~#>|+•\"'-]*+")
+_WINDOW = 400
+
+
+@lru_cache(maxsize=64)
+def _squeezed(guard: str) -> str:
+    return _SKIPPED.sub("", unicodedata.normalize("NFKC", guard)).casefold()
+
+
+def _guarded(line: str, guards: tuple[str, ...]) -> bool:
+    match = _LEAD.match(line)
+    begin = match.end() if match else 0
+    head = _SKIPPED.sub("", unicodedata.normalize("NFKC", line[begin : begin + _WINDOW])).casefold()
+    return any(head.startswith(_squeezed(guard)) for guard in guards)
+
+
+def escape(text: str, guards: tuple[str, ...]) -> str:
+    """`text` with a backslash before every line that would read as beginning with one of `guards`."""
+    if not guards:
+        return text
+    return "".join("\\" + line if _guarded(line.lstrip("\\"), guards) else line for line in _BREAK.split(text))
+
+
+def unescape(text: str, guards: tuple[str, ...]) -> str:
+    """What `escape` was given."""
+    if not guards:
+        return text
+    return "".join(
+        line[1:] if line.startswith("\\") and _guarded(line.lstrip("\\"), guards) else line
+        for line in _BREAK.split(text)
+    )

@@ -1,0 +1,234 @@
+"""A format asks and parses in one object: item + rubric -> messages, reply -> what it says."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from jinja2 import TemplateSyntaxError
+
+from dikast.core.canonical import fingerprint
+from dikast.core.errors import DataError, UserError
+from dikast.core.item import Item
+from dikast.core.message import Message
+from dikast.core.rubric import Rubric
+from dikast.core.text import Located, near_miss, parse_located, read_located
+from dikast.prompts.ask import NAMES, ROLES, as_given, names_for
+from dikast.prompts.dialects import Dialect
+from dikast.prompts.parse import get_dialect, parse_for
+from dikast.prompts.parsed import PAIR_WORDS, SLOTS, Parsed, Target
+from dikast.prompts.render import Slots, names_in, render
+
+RENDERING = 1  # rises when the same YAML would give another prompt (escaping, separators, how a scale is spelt)
+_KEYS = ("name", "about", "kind", "dialect", "marker", "feedback", "heading", "words", "verbatim", "system", "user")
+_FOLDER = resources.files("dikast.prompts").joinpath("formats")
+_BLOCK = re.compile(r"\{%\s*include\s*[\"']([\w-]+)[\"']\s*%\}\n?")
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A way to ask for a verdict and to read it.
+
+    `kind` says whether one response is graded or two are compared. `system` and `user` are Jinja templates; a format
+    with `verbatim` has none and sends the item's turns as they are. `marker` is the text after which the verdict's
+    label stands ("" if it cannot be read there). `feedback` says whether prose is asked for before the verdict.
+    `heading` is the pattern of the headings ("{}" stands for the title), for escaping; "" escapes nothing. `words`
+    spells the slots of a pair; a pair without a word for `tie` allows none.
+    """
+
+    name: str
+    kind: Literal["absolute", "pairwise"]
+    dialect: str
+    hash: str
+    marker: str = ""
+    feedback: bool = True
+    about: str = ""
+    system: str = ""
+    user: str = ""
+    verbatim: bool = False
+    heading: str = ""
+    words: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def guards(self) -> tuple[str, ...]:
+        """What no line of user text may begin with in this format's prompts."""
+        if not self.heading:
+            return ()
+        return tuple(guard for guard in (self.heading.split("{}")[0].strip(), self.marker) if guard)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form that `format_from` reads back: everything that makes the prompt, blocks put in."""
+        return {**asdict(self), "words": dict(self.words)}
+
+    def ask(self, item: Item, rubric: Rubric, responses: tuple[int, ...]) -> tuple[Message, ...]:
+        """The messages that ask about one response, or about two, shown in the order of `responses`.
+
+        DataError, naming record, field and cure, for an item that cannot be shown.
+        """
+        if self.verbatim:
+            return as_given(item, responses)
+        slots = Slots(self.guards, self.heading)
+        names = {**names_for(self.kind, slots, item, rubric, responses), "words": dict(self.words)}
+        where = f"format {self.name!r}"
+        messages = []
+        if self.system:
+            messages.append(Message("system", render(self.system, slots, names, where)))
+        messages.append(Message("user", render(self.user, slots, names, where)))
+        return tuple(messages)
+
+    def labels(self, rubric: Rubric) -> dict[str, str]:
+        """Each verdict and the exact text that follows the marker for it, leading space included."""
+        if self.kind == "pairwise":
+            return {slot: f" {word}" for slot, word in self.words}
+        return {label: f" {label}" for label in rubric.scale.labels}
+
+    def schema(self, rubric: Rubric) -> dict[str, Any] | None:
+        """A JSON schema that constrains the reply, prose before the verdict; None unless the dialect is `json`."""
+        if self.dialect != "json":
+            return None
+        labels = [word for _, word in self.words] if self.kind == "pairwise" else list(rubric.scale.labels)
+        properties: dict[str, Any] = {"feedback": {"type": "string", "maxLength": 4000}} if self.feedback else {}
+        properties["verdict"] = {"type": "string", "enum": labels}
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": list(properties),
+            "additionalProperties": False,
+        }
+
+    def parse(self, reply: str, rubric: Rubric, *, finish: str = "stop", refusal: str = "") -> Parsed:
+        """What `reply` says; `finish` is `length` if it was cut off, `refusal` the server's own refusal field."""
+        scale = rubric.scale if self.kind == "absolute" else None
+        target = Target(scale, self.marker, self.words)
+        return parse_for(get_dialect(self.dialect), reply, target, finish=finish, refusal=refusal)
+
+
+def load_format(source: "str | Path | Format") -> Format:
+    """A format from a YAML file, or by the name of a built-in one; UserError or DataError for anything else."""
+    if isinstance(source, Format):
+        return source
+    if str(source) in builtin_formats():
+        path = f"{source}.yaml"
+        return _read(parse_located(_FOLDER.joinpath(path).read_text("utf-8"), path))
+    if not Path(source).exists():
+        near = near_miss(str(source), builtin_formats())
+        hint = f"did you mean {near!r}? " if near else ""
+        raise UserError(
+            f"{source}: there is no such format file, and no built-in format of that name:"
+            f" {hint}built in: {', '.join(builtin_formats())}"
+        )
+    return _read(read_located(source))
+
+
+def format_from(value: Mapping[str, Any], *, path: str) -> Format:
+    """Read back what `Format.to_dict` wrote; its hash is worked out anew, with today's dialects and rendering."""
+    return _read(Located({key: each for key, each in value.items() if key in _KEYS}, path))
+
+
+def builtin_formats() -> list[str]:
+    """The names of the formats that ship with Dikast."""
+    return sorted(file.name.removesuffix(".yaml") for file in _FOLDER.iterdir() if file.name.endswith(".yaml"))
+
+
+def _read(document: Located) -> Format:
+    value = document.value
+    if not isinstance(value, dict):
+        raise document.error("a format is a mapping with at least 'kind', 'dialect' and 'user'")
+    for key in value:
+        if key not in _KEYS:
+            near = near_miss(str(key), _KEYS)
+            hint = f"did you mean {near!r}?" if near else f"known keys: {', '.join(_KEYS)}"
+            raise document.error(f"unknown key {key!r}: {hint}", key)
+    kind = value.get("kind")
+    if kind not in ROLES:
+        raise document.error(f"the kind is 'absolute' or 'pairwise', got {kind!r}", "kind")
+    dialect = _dialect(document, value)
+    verbatim = _flag(document, value, "verbatim", default=False)
+    name = _text(document, value, "name", default=Path(document.path).stem)
+    heading = _text(document, value, "heading")
+    if heading and (heading.count("{}") != 1 or not heading.split("{}")[0].strip()):
+        raise document.error("a heading begins with a sign and holds '{}' once, such as '==[ {} ]=='", "heading")
+    templates = {key: _template(document, value, key) for key in ("system", "user")}
+    _check_slots(document, templates, kind, verbatim)
+    words = _words(document, value) if kind == "pairwise" else ()
+    spec: dict[str, Any] = {
+        "kind": kind,
+        "dialect": dialect.name,
+        "marker": _text(document, value, "marker"),
+        "feedback": _flag(document, value, "feedback", default=True),
+        "verbatim": verbatim,
+        "heading": heading,
+        "words": words,
+        **templates,
+    }
+    digest = fingerprint({**spec, "dialect_version": dialect.version, "rendering": RENDERING})
+    return Format(name=name, hash=digest, about=_text(document, value, "about"), **spec)
+
+
+def _dialect(document: Located, value: dict[str, Any]) -> Dialect:
+    try:
+        return get_dialect(_text(document, value, "dialect"))
+    except DataError:
+        raise
+    except UserError as error:
+        raise document.error(str(error), "dialect") from None
+
+
+def _text(document: Located, value: dict[str, Any], key: str, default: str = "") -> str:
+    given = value.get(key, default)
+    if not isinstance(given, str):
+        raise document.error(f"{key!r} must be text, got {given!r}", key)
+    return given
+
+
+def _flag(document: Located, value: dict[str, Any], key: str, *, default: bool) -> bool:
+    given = value.get(key, default)
+    if not isinstance(given, bool):
+        raise document.error(f"{key!r} is true or false, got {given!r}", key)
+    return given
+
+
+def _template(document: Located, value: dict[str, Any], key: str) -> str:
+    """The template with its blocks put in, checked for syntax and for names it cannot know."""
+    source = _text(document, value, key)
+    for match in reversed(list(_BLOCK.finditer(source))):
+        block = _FOLDER.joinpath("blocks", f"{match[1]}.j2")
+        if not block.is_file():
+            known = sorted(each.name.removesuffix(".j2") for each in _FOLDER.joinpath("blocks").iterdir())
+            raise document.error(f"there is no block {match[1]!r}: known: {', '.join(known)}", key)
+        source = source[: match.start()] + block.read_text("utf-8") + source[match.end() :]
+    if "\x00" in source:
+        raise document.error("a template cannot hold the character NUL", key)
+    try:
+        names = names_in(source)
+    except TemplateSyntaxError as error:
+        raise document.error(f"not a valid template, its line {error.lineno}: {error.message}", key) from None
+    known_names = (*NAMES, *ROLES[value["kind"]])
+    for unknown in sorted(names - set(known_names)):
+        near = near_miss(unknown, known_names)
+        hint = f"did you mean {near!r}?" if near else f"known names: {', '.join(known_names)}"
+        raise document.error(f"the template uses {unknown!r}, which is not there: {hint}", key)
+    return source
+
+
+def _check_slots(document: Located, templates: dict[str, str], kind: str, verbatim: bool) -> None:
+    if verbatim:
+        if kind != "absolute" or any(templates.values()):
+            raise document.error("a verbatim format is of kind 'absolute' and has no templates", "verbatim")
+        return
+    names = names_in(templates["user"])
+    for role in ROLES[kind]:
+        if role not in names:
+            raise document.error(f"the template of kind {kind!r} never shows {{{{ {role} }}}}: add it", "user")
+
+
+def _words(document: Located, value: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    words = value.get("words", dict(PAIR_WORDS))
+    plain = isinstance(words, dict) and all(isinstance(word, str) and word.strip() for word in words.values())
+    if not plain or not {"first", "second"} <= set(words) <= set(SLOTS):
+        raise document.error("words spell 'first', 'second' and, where ties are allowed, 'tie'", "words")
+    if len({word.casefold() for word in words.values()}) < len(words):
+        raise document.error(f"the words must differ, got {list(words.values())}", "words")
+    return tuple((slot, words[slot]) for slot in SLOTS if slot in words)

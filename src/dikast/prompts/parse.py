@@ -1,0 +1,116 @@
+"""From a reply to what it says: thinking taken off, the dialect's reading, and a status with a reason where none is."""
+
+import re
+
+from dikast.core.errors import UserError
+from dikast.core.scale import Scale
+from dikast.core.text import near_miss
+from dikast.core.verdict import Status
+from dikast.prompts.dialects import DIALECTS, Dialect
+from dikast.prompts.dialects.label import END_TOKEN
+from dikast.prompts.parsed import PAIR_WORDS, Parsed, Stated, Target
+
+_THINK_OPEN = re.compile(r"\s{0,40}+<(think|thinking|reasoning)>", re.I)
+_THINK_CLOSE = re.compile(r"</(?:think|thinking|reasoning)>", re.I)
+_REFUSAL = re.compile(
+    r"\bi(?:['’]m| am)(?: \w{1,12})? (?:sorry|unable|not able)"
+    r"|\bi (?:can(?:['’]t|not)|won['’]t|will not|must decline|(?:have to |must )?(?:decline|refuse))\b"
+    r"|\bas an ai\b|\bcannot (?:assist|help|comply|fulfill)\b|\bagainst my (?:guidelines|policy)\b",
+    re.I,
+)
+_FEEDBACK_HEAD = re.compile(r"\s{0,40}+[#*_ ]{0,8}+feedback[*_ ]{0,4}+:[*_ ]{0,4}+", re.I)
+_ORPHANS = re.compile(rf"(?:\s|{END_TOKEN}|[*_`#>~]{{1,6}}(?=\s*$))+$", re.I)
+_OPENING = 400
+
+
+def get_dialect(name: str) -> Dialect:
+    """The dialect of that name, or UserError with the near miss."""
+    if name not in DIALECTS:
+        near = near_miss(name, DIALECTS)
+        hint = f"did you mean {near!r}? " if near else ""
+        raise UserError(f"there is no dialect {name!r}: {hint}known: {', '.join(sorted(DIALECTS))}")
+    return DIALECTS[name]
+
+
+def parse_reply(
+    dialect: str,
+    reply: str,
+    scale: Scale | None = None,
+    *,
+    marker: str = "",
+    words: tuple[tuple[str, str], ...] = PAIR_WORDS,
+    finish: str = "stop",
+    refusal: str = "",
+) -> Parsed:
+    """Read `reply` as `dialect` says; `scale` None means a pair, whose slots are spelt as in `words`.
+
+    `finish` is `length` for a reply cut off at the token limit; `refusal` is the server's own refusal field.
+    """
+    return parse_for(get_dialect(dialect), reply, Target(scale, marker, words), finish=finish, refusal=refusal)
+
+
+def parse_for(dialect: Dialect, reply: str, target: Target, *, finish: str = "stop", refusal: str = "") -> Parsed:
+    """As `parse_reply`, with the values at hand."""
+    if refusal:
+        return Parsed(Status.REFUSED, feedback=reply.strip(), reason=f"the server refused: {refusal}")
+    text, thought, thinking = _after_thinking(reply)
+    if thinking:
+        reason = "the reply ends inside its thinking"
+        status = Status.TRUNCATED if finish == "length" else Status.UNPARSED
+        return Parsed(status, feedback=thought, reason=reason)
+    reading = dialect.read(text, target)
+    stated = reading.stated
+    if stated is None:
+        return _nothing(text, thought, reading.reason, reading.claims, finish)
+    feedback = reading.feedback if reading.feedback is not None else _around(text, stated)
+    feedback = feedback or thought
+    if finish == "length" and _could_go_on(text, stated, target):
+        reason = f"the token limit came at {stated.said!r}, which may be the beginning of a longer label"
+        return Parsed(Status.TRUNCATED, feedback=feedback, reason=reason, claims=reading.claims)
+    if stated.label is None:
+        reason = f"the verdict {stated.said.strip()!r} is not one of {target}"
+        return Parsed(Status.OFF_SCALE, feedback=feedback, reason=reason, claims=reading.claims)
+    return Parsed(Status.OK, stated.label, feedback, claims=reading.claims)
+
+
+def _nothing(text: str, thought: str, reason: str, claims: tuple, finish: str) -> Parsed:  # type: ignore[type-arg]
+    prose = text.strip() or thought
+    if finish == "length":
+        return Parsed(Status.TRUNCATED, feedback=prose, reason="the token limit came before the verdict", claims=claims)
+    if not text.strip():
+        return Parsed(Status.UNPARSED, feedback=prose, reason="the reply is empty")
+    refused = _REFUSAL.search(text[:_OPENING])
+    if refused:
+        return Parsed(Status.REFUSED, feedback=prose, reason=f"no verdict, and the reply says {refused[0]!r}")
+    return Parsed(Status.UNPARSED, feedback=prose, reason=reason or "no verdict in the reply", claims=claims)
+
+
+def _after_thinking(reply: str) -> tuple[str, str, bool]:
+    """The reply proper, the thinking before it, and whether the reply never left its thinking."""
+    close = None
+    for match in _THINK_CLOSE.finditer(reply):
+        close = match
+    opened = _THINK_OPEN.match(reply)
+    begin = opened.end() if opened else 0
+    if close is not None:
+        return reply[close.end() :], reply[begin : close.start()].strip(), False
+    if opened:
+        return "", reply[begin:].strip(), True
+    return reply, "", False
+
+
+def _around(text: str, stated: Stated) -> str:
+    """The text before and after the verdict, without the stubs of markdown and the end tokens that stood beside it."""
+    before = text[: stated.start]
+    head = _FEEDBACK_HEAD.match(before)
+    before = _ORPHANS.sub("", before[head.end() :] if head else before)
+    after = re.sub(rf"^(?:[\s*_`~\"'”’)\]}}>.,;!:。/-]|{END_TOKEN}){{0,40}}", "", text[stated.end :], flags=re.I)
+    return "\n".join(part for part in (before.strip(), after.strip()) if part)
+
+
+def _could_go_on(text: str, stated: Stated, target: Target) -> bool:
+    """Whether a reply cut off right after its label could have been meant to go on into another label."""
+    if text[stated.end :].strip() or target.scale is None:
+        return False
+    said = stated.said.strip().casefold()
+    return any(label.casefold().startswith(said) and label.casefold() != said for label in target.scale.labels)

@@ -1,0 +1,73 @@
+"""What a reply was found to say."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dikast.core.scale import Scale
+from dikast.core.verdict import Claim, Status
+
+Slot = Literal["first", "second", "tie"]
+SLOTS: tuple[Slot, ...] = ("first", "second", "tie")
+PAIR_WORDS: tuple[tuple[str, str], ...] = (("first", "A"), ("second", "B"), ("tie", "tie"))
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A reply, read: a label, or a status that says why there is none.
+
+    `label` is a label of the rubric's scale, or for a pair the slot that won: `first`, `second` or `tie`. `feedback` is
+    the prose with verdict and marker taken out; `reason` says, for people, why there is no verdict.
+    """
+
+    status: Status
+    label: str | None = None
+    feedback: str = ""
+    reason: str = ""
+    claims: tuple[Claim, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.label is None) == (self.status is Status.OK):
+            raise ValueError("a reading has either a label or a status that says why not")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a reply may state: a label of `scale`, or, where that is None, a slot of a pair.
+
+    `marker` is the text after which the format asks for the verdict; `words` spells the slots as the format does, as
+    (slot, word). A slot without a word (a format that allows no tie) is off the scale.
+    """
+
+    scale: Scale | None = None
+    marker: str = ""
+    words: tuple[tuple[str, str], ...] = PAIR_WORDS
+
+    def __contains__(self, label: str) -> bool:
+        return label in self.scale if self.scale is not None else label in dict(self.words)
+
+    def __str__(self) -> str:
+        """What could have been said, for messages."""
+        return f"the scale {self.scale}" if self.scale is not None else ", ".join(word for _, word in self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A verdict found in a text: `text[start:end]` holds it with its marker.
+
+    `label` is None when what was stated (`said`) is not on the scale.
+    """
+
+    label: str | None
+    said: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a dialect makes of a text: the verdict that counts, or why there is none."""
+
+    stated: Stated | None
+    reason: str = ""
+    claims: tuple[Claim, ...] = field(default=())
+    feedback: str | None = None  # where it is not simply the text around the verdict

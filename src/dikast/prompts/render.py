@@ -1,0 +1,160 @@
+"""Templates to messages. User text never passes through the template engine: a slot renders as a number, and the
+number is replaced by parts afterwards, so braces, tags and markers in it are text and its spans stay untrusted.
+"""
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, meta
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from dikast.core.errors import UserError
+from dikast.core.message import Span
+from dikast.core.part import Content, Image, Text, Turn, Video
+from dikast.core.scale import Scale
+from dikast.prompts.escape import escape
+
+Piece = Span | Image | Video
+_SLOT = re.compile("\x00([0-9]+)\x00")
+_MOST_LISTED = 12
+
+
+class _Jinja(ImmutableSandboxedEnvironment):
+    """Sandboxed; an unknown name is an error; block tags leave no blank lines."""
+
+
+@lru_cache(maxsize=1)
+def environment() -> _Jinja:
+    """The one environment of all templates."""
+    return _Jinja(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
+
+
+@lru_cache(maxsize=256)
+def compiled(source: str) -> Template:
+    """The template, compiled once a process."""
+    return environment().from_string(source)
+
+
+def names_in(source: str) -> set[str]:
+    """The names a template takes from outside. TemplateSyntaxError if it is none."""
+    return meta.find_undeclared_variables(environment().parse(source))
+
+
+class Slot:
+    """A place for user text or media in a template."""
+
+    def __init__(self, number: int, pieces: tuple[Piece, ...]) -> None:
+        self._number, self.pieces = number, pieces
+
+    def __str__(self) -> str:
+        return f"\x00{self._number}\x00"
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A level of the rubric, as a template sees it."""
+
+    label: Slot
+    text: Slot
+
+
+class Slots:
+    """The slots of one prompt. `guards` are the line starts that user text must not show."""
+
+    def __init__(self, guards: tuple[str, ...], heading: str) -> None:
+        self._guards, self._heading = guards, heading
+        self._made: list[Slot] = []
+
+    def pieces(self, number: int) -> tuple[Piece, ...]:
+        """What stands in the slot of that number."""
+        return self._made[number].pieces
+
+    def of(self, pieces: tuple[Piece, ...]) -> Slot:
+        """A slot of ready parts."""
+        self._made.append(Slot(len(self._made), pieces))
+        return self._made[-1]
+
+    def text(self, text: str) -> Slot:
+        """A slot of user text."""
+        return self.of((Span(escape(text, self._guards)),))
+
+    def content(self, content: Content) -> Slot:
+        """A slot of text and media in their order."""
+        return self.of(content_pieces(content, self._guards))
+
+    def turns(self, turns: tuple[Turn, ...]) -> Slot:
+        """A slot of a conversation: each turn under a heading that names its number and role."""
+        pieces: list[Piece] = []
+        for number, turn in enumerate(turns, 1):
+            title = f"Turn {number}: {turn.role}"
+            head = self._heading.replace("{}", title) if self._heading else f"{title}:"
+            pieces.append(Span(("\n\n" if number > 1 else "") + head + "\n", trusted=True))
+            pieces.extend(content_pieces(turn.content, self._guards))
+        return self.of(tuple(pieces))
+
+    def scale(self, scale: Scale) -> Slot:
+        """A slot that says which labels there are: all of them, or the ends of a long even run of numbers."""
+        step = _even_step(scale)
+        if step is not None and len(scale.labels) > _MOST_LISTED:
+            low, high = Span(scale.labels[0]), Span(scale.labels[-1])
+            kind = "a whole number" if step == "1" else "a number"
+            steps = () if step == "1" else (Span(f" in steps of {step}", trusted=True),)
+            return self.of((Span(f"{kind} from ", True), low, Span(" to ", True), high, *steps))
+        pieces: list[Piece] = []
+        for i, label in enumerate(scale.labels):
+            if i:
+                pieces.append(Span(", ", trusted=True))
+            pieces.append(Span(escape(label, self._guards)))
+        return self.of(tuple(pieces))
+
+
+def content_pieces(content: Content, guards: tuple[str, ...]) -> tuple[Piece, ...]:
+    """Text and media in their order, each on its own line, so that no two pieces join into a heading."""
+    pieces: list[Piece] = []
+    for part in content:
+        if isinstance(part, Text) and not part.text:
+            continue
+        if pieces:
+            pieces.append(Span("\n", trusted=True))
+        pieces.append(Span(escape(part.text, guards)) if isinstance(part, Text) else part)
+    return tuple(pieces)
+
+
+def render(source: str, slots: Slots, names: dict[str, Any], where: str) -> tuple[Piece, ...]:
+    """The parts of one message: template text as trusted spans, everything from slots as it stands there."""
+    try:
+        text = compiled(source).render(names)
+    except TemplateSyntaxError as error:
+        raise UserError(f"{where}, template line {error.lineno}: {error.message}") from None
+    except TemplateError as error:
+        raise UserError(f"{where}: the template does not render: {error.message}") from None
+    found: list[Piece] = []
+    for i, token in enumerate(_SLOT.split(text.strip("\n"))):
+        pieces = slots.pieces(int(token)) if i % 2 else ((Span(token, trusted=True),) if token else ())
+        for piece in pieces:
+            _append(found, piece, where)
+    return tuple(found)
+
+
+def _append(found: list[Piece], piece: Piece, where: str) -> None:
+    last = found[-1] if found else None
+    if isinstance(piece, Span) and isinstance(last, Span):
+        if piece.trusted and last.trusted:
+            found[-1] = Span(last.text + piece.text, trusted=True)
+            return
+        if not piece.trusted and not last.trusted:
+            raise UserError(f"{where}: two slots stand side by side in the template: put text or a line break between")
+    found.append(piece)
+
+
+def _even_step(scale: Scale) -> str | None:
+    try:
+        numbers = [Decimal(label) for label in scale.labels]
+    except InvalidOperation:
+        return None
+    steps = {b - a for a, b in pairwise(numbers)}
+    return f"{steps.pop().normalize():f}" if len(steps) == 1 else None

@@ -1,0 +1,75 @@
+"""The command line: `dikast VERB`. Each verb parses, calls one library function, prints.
+
+Data goes to stdout, talk to stderr. Exit codes: 0 ok, 1 run-time failure, 2 usage or bad input, 3 some items failed,
+4 a gate was not met, 130 interrupted with everything kept.
+"""
+
+import os
+import sys
+from importlib.metadata import version as installed
+
+import typer
+
+from dikast.core.errors import DikastError, UserError
+from dikast.surface import doctor_command, format_commands, judge_commands
+
+app = typer.Typer(
+    name="dikast",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Judge what language and vision-language models say, with any rubric, and say how far to trust the verdicts.",
+)
+app.command("grade")(judge_commands.grade)
+app.command("compare")(judge_commands.compare)
+app.command("replay")(judge_commands.replay)
+app.command("doctor")(doctor_command.doctor)
+app.add_typer(format_commands.app, name="format")
+
+
+def _version(show: bool) -> None:
+    if show:
+        typer.echo(f"dikast {installed('dikast')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line and exit with the code that the module's docstring names."""
+    try:
+        code = app(standalone_mode=False)
+    except KeyboardInterrupt:
+        code = interrupted()
+    except typer.Abort:
+        code = interrupted()
+    except DikastError as error:
+        print(f"dikast: {error}", file=sys.stderr)  # noqa: T201
+        code = 2 if isinstance(error, UserError) else 1
+    except BrokenPipeError:  # the reader of our output went away, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # a fault of ours, not of the command line's user
+            raise
+        show = getattr(error, "show", None)
+        if show is not None:
+            show()
+        code = int(getattr(error, "exit_code", 2))
+    sys.exit(code or 0)
+
+
+def interrupted() -> int:
+    """Say that nothing is lost; the exit code of an interrupt."""
+    print("\ndikast: interrupted; every answer so far is kept: run the same command again to go on", file=sys.stderr)  # noqa: T201
+    return 130
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,263 @@
+"""The verbs `grade`, `compare` and `replay`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dikast.core.errors import UserError
+from dikast.surface.config import load_config
+from dikast.surface.show import show_plan, show_summary
+
+if TYPE_CHECKING:
+    from dikast.judging.judge import Judge
+    from dikast.judging.plan import Source
+    from dikast.judging.run import Watcher
+
+Items = Annotated[str, typer.Argument(help="JSONL(.gz), CSV, TSV or Parquet; - reads JSONL from standard input.")]
+JudgeSpecs = Annotated[
+    list[str],
+    typer.Option("--judge", help="Who judges: hf:ORG/NAME, a folder, mock:NAME, replay:FILE. Repeat for a panel."),
+]
+RubricFile = Annotated[
+    str | None, typer.Option("--rubric", help="YAML or JSON file, or a built-in rubric; items may bring their own.")
+]
+Out = Annotated[Path | None, typer.Option("--out", help="The run folder; running again goes on where it stopped.")]
+ScaleText = Annotated[str | None, typer.Option("--scale", help="Replaces the rubric's scale: 1-10, A-E, pass/fail.")]
+FormatName = Annotated[
+    str | None, typer.Option("--format", help="A built-in format (`dikast format list`) or a YAML file.")
+]
+Map = Annotated[list[str] | None, typer.Option("--map", help="FIELD=COLUMN where the file names a field differently.")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Only the first N items.")]
+Samples = Annotated[
+    int, typer.Option("-n", "--samples", min=1, help="Ask each question N times (needs a temperature).")
+]
+Temperature = Annotated[float, typer.Option("--temperature", min=0.0, help="0 is greedy.")]
+TopP = Annotated[float, typer.Option("--top-p", min=0.0, max=1.0, help="Nucleus sampling.")]
+MaxTokens = Annotated[int, typer.Option("--max-tokens", min=1, help="The longest reply.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of all draws.")]
+ReadMode = Annotated[
+    str,
+    typer.Option(
+        "--read", help="auto reads label probabilities where it can; only generates no text; never parses it."
+    ),
+]
+MinMass = Annotated[
+    float, typer.Option("--min-mass", min=0.0, max=1.0, help="Probability that must fall on the labels.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything and say what would be asked; ask nothing.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+MaxFailures = Annotated[
+    str, typer.Option("--max-failures", help="How many verdicts may be missing (a count or a share, 5%) before exit 3.")
+]
+Config = Annotated[
+    str | None,
+    typer.Option("--config", is_eager=True, callback=load_config, help="Flags as YAML; the command line wins."),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    """The flags that `grade` and `compare` share, as given."""
+
+    items: str
+    specs: list[str]
+    out: Path | None
+    rubric: str | None
+    scale: str | None
+    map: list[str] | None
+    limit: int | None
+    samples: int
+    temperature: float
+    top_p: float
+    max_tokens: int
+    seed: int
+    read: str
+    min_mass: float
+    dry_run: bool
+    max_failures: str
+    json: bool
+    quiet: bool
+
+
+def grade(
+    items: Items,
+    judge: JudgeSpecs,
+    out: Out = None,
+    rubric: RubricFile = None,
+    scale: ScaleText = None,
+    format: FormatName = None,
+    map: Map = None,
+    limit: Limit = None,
+    samples: Samples = 1,
+    temperature: Temperature = 0.0,
+    top_p: TopP = 1.0,
+    max_tokens: MaxTokens = 1024,
+    seed: Seed = 0,
+    read: ReadMode = "auto",
+    min_mass: MinMass = 0.5,
+    dry_run: DryRun = False,
+    max_failures: MaxFailures = "0",
+    json: Json = False,
+    quiet: Quiet = False,
+    config: Config = None,
+) -> None:
+    """Score every response of every item with a rubric.
+
+    Example: dikast grade answers.jsonl --judge hf:ORG/MODEL --rubric helpfulness --out runs/first
+    """
+    from dikast.judging.run import grade_file
+
+    ask = _Ask(
+        items, judge, out, rubric, scale, map, limit, samples, temperature, top_p, max_tokens, seed, read, min_mass,
+        dry_run, max_failures, json, quiet,
+    )  # fmt: skip
+    _run(ask, {"format": format or "absolute"}, grade_file)
+
+
+def compare(
+    items: Items,
+    judge: JudgeSpecs,
+    out: Out = None,
+    rubric: RubricFile = None,
+    scale: ScaleText = None,
+    format: FormatName = None,
+    map: Map = None,
+    limit: Limit = None,
+    one_order: Annotated[
+        bool, typer.Option("--one-order", help="Ask each pair once, as given: half the cost, position bias unseen.")
+    ] = False,
+    from_absolute: Annotated[
+        bool, typer.Option("--from-absolute", help="Grade both responses and compare the scores.")
+    ] = False,
+    equal: Annotated[
+        str, typer.Option("--equal", help="With --from-absolute, the rule for equal scores: tie, expected, resample.")
+    ] = "tie",
+    samples: Samples = 1,
+    temperature: Temperature = 0.0,
+    top_p: TopP = 1.0,
+    max_tokens: MaxTokens = 1024,
+    seed: Seed = 0,
+    read: ReadMode = "auto",
+    min_mass: MinMass = 0.5,
+    dry_run: DryRun = False,
+    max_failures: MaxFailures = "0",
+    json: Json = False,
+    quiet: Quiet = False,
+    config: Config = None,
+) -> None:
+    """Say which of two responses is better, asking in both orders.
+
+    Example: dikast compare pairs.jsonl --judge hf:ORG/MODEL --rubric helpfulness --out runs/pairs
+    """
+    from dikast.judging.preference import EQUAL_RULES
+    from dikast.judging.run import compare_file, compare_file_by_scores
+
+    if equal not in EQUAL_RULES:
+        rules = "; ".join(f"{name}: {what}" for name, what in EQUAL_RULES.items())
+        raise UserError(f"--equal {equal!r} is not a rule; {rules}")
+    if from_absolute and (one_order or samples > 1):
+        raise UserError("--from-absolute grades each response alone: --one-order and --samples mean nothing with it")
+    ask = _Ask(
+        items, judge, out, rubric, scale, map, limit, samples, temperature, top_p, max_tokens, seed, read, min_mass,
+        dry_run, max_failures, json, quiet,
+    )  # fmt: skip
+
+    def one(judge: "Judge", source: "Source", out: Path, *, dry_run: bool, watch: "Watcher | None") -> dict[str, Any]:
+        if from_absolute:
+            return compare_file_by_scores(judge, source, out, equal=equal, dry_run=dry_run, watch=watch)  # type: ignore[arg-type]
+        return compare_file(judge, source, out, both_orders=not one_order, dry_run=dry_run, watch=watch)
+
+    _run(ask, {"format": format or "absolute"} if from_absolute else {"compare_format": format or "pairwise"}, one)
+
+
+def replay(
+    run: Annotated[Path, typer.Argument(help="The run folder.")],
+    format: FormatName = None,
+    out: Out = None,
+    json: Json = False,
+    config: Config = None,
+) -> None:
+    """Derive every verdict of a run again from its recorded replies, without a model, perhaps with another parser.
+
+    Example: dikast replay runs/first --format absolute-json
+    """
+    from dikast.judging.replay import replay as replay_run
+
+    show_summary(replay_run(run, format=format, out=out), as_json=json)
+
+
+def _judges(ask: _Ask, formats: dict[str, str]) -> "list[Judge]":
+    from dikast.core.rubric import load_rubric, with_scale
+    from dikast.engines.base import Sampling
+    from dikast.judging.judge import Judge
+
+    if ask.read not in ("auto", "only", "never"):
+        raise UserError(f"--read {ask.read!r}: say auto, only or never")
+    rubric = load_rubric(ask.rubric) if ask.rubric is not None else None
+    if ask.scale is not None:
+        if rubric is None:
+            raise UserError("--scale replaces the scale of --rubric; give a rubric")
+        rubric = with_scale(rubric, ask.scale)
+    sampling = Sampling(ask.temperature, ask.top_p, ask.max_tokens, ask.seed)
+    settings: dict[str, Any] = {"samples": ask.samples, "read": ask.read, "min_mass": ask.min_mass, **formats}
+    return [Judge(spec, rubric, sampling=sampling, **settings) for spec in ask.specs]
+
+
+def _source(ask: _Ask) -> "Source":
+    from dikast.judging.plan import Source
+
+    columns: dict[str, str] = {}
+    for each in ask.map or []:
+        field, equals, column = each.partition("=")
+        if not (field and equals and column):
+            raise UserError(f"--map {each!r}: write FIELD=COLUMN, such as response=answer")
+        columns[field] = column
+    return Source(ask.items, columns, ask.limit)
+
+
+def _run(ask: _Ask, formats: dict[str, str], one: Callable[..., dict[str, Any]]) -> None:
+    """Run one judge into the folder, or each of a panel into a folder under it; print; exit 3 above what is allowed."""
+    from dikast.judging.panel import write_panel
+    from dikast.surface.progress import ProgressLine
+
+    allowed = _allowed(ask.max_failures)
+    if ask.out is None and not ask.dry_run:
+        raise UserError("say where to keep the verdicts: --out FOLDER (or --dry-run to ask nothing)")
+    panel = len(ask.specs) > 1
+    if panel and ask.items == "-":
+        raise UserError("a panel reads the items once for each judge: give it a file, not standard input")
+    judges, source = _judges(ask, formats), _source(ask)
+    folders = [ask.out / f"{i}-{_slug(spec)}" if panel and ask.out else ask.out for i, spec in enumerate(ask.specs, 1)]
+    summaries: list[dict[str, Any]] = []
+    for judge, folder in zip(judges, folders, strict=True):
+        with ProgressLine(quiet=ask.quiet) as progress:
+            summaries.append(one(judge, source, folder, dry_run=ask.dry_run, watch=progress))
+    if ask.dry_run:
+        for summary in summaries:
+            show_plan(summary, as_json=ask.json)
+        return
+    summary = summaries[0]
+    if panel and ask.out:
+        runs = dict(zip(ask.specs, summaries, strict=True))
+        summary = {**write_panel(ask.out, ask.specs, [folder for folder in folders if folder]), "runs": runs}
+    show_summary(summary, as_json=ask.json)
+    failed = sum(each["verdicts"] - each["status"].get("ok", 0) for each in summaries)
+    if failed > allowed(sum(each["verdicts"] for each in summaries)):
+        raise typer.Exit(3)
+
+
+def _allowed(text: str) -> Callable[[int], float]:
+    """From `--max-failures`: how many of n verdicts may be missing."""
+    try:
+        value = float(text.removesuffix("%"))
+    except ValueError:
+        raise UserError(f"--max-failures {text!r}: write a count (10) or a share (5%)") from None
+    return (lambda n: n * value / 100) if text.endswith("%") else (lambda n: value)
+
+
+def _slug(spec: str) -> str:
+    return "".join(c if c.isalnum() else "-" for c in spec).strip("-")[-60:]

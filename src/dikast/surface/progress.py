@@ -1,0 +1,56 @@
+"""Progress on stderr: a live line on a terminal, a plain line every 30 seconds elsewhere."""
+
+import sys
+import time
+from types import TracebackType
+
+from dikast.judging.run import Progress
+
+_PLAIN_EVERY = 30.0
+_LIVE_EVERY = 0.1
+
+
+class ProgressLine:
+    """Call it with each `Progress`; use as a context manager so that the last state is printed."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.live = sys.stderr.isatty() and not quiet
+        self.quiet = quiet
+        self._last: Progress | None = None
+        self._shown = time.monotonic()
+        self._started_at: int | None = None
+
+    def __enter__(self) -> "ProgressLine":
+        return self
+
+    def __call__(self, progress: Progress) -> None:
+        """Note how far the run is; prints only when it is time to."""
+        self._last = progress
+        if self._started_at is None:
+            self._started_at = progress.done - 1
+        now = time.monotonic()
+        if not self.quiet and now - self._shown >= (_LIVE_EVERY if self.live else _PLAIN_EVERY):
+            self._shown = now
+            self._print(progress, end="" if self.live else "\n")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._last is not None and not self.quiet:
+            self._print(self._last, end="\n")
+
+    def _print(self, progress: Progress, *, end: str) -> None:
+        asked = progress.done - (self._started_at or 0)
+        rate = asked / progress.seconds if progress.seconds > 0 else 0.0
+        left = (progress.total - progress.done) / rate if rate > 0 else float("inf")
+        failures = f", {progress.failed} without a verdict" if progress.failed else ""
+        line = f"{progress.done:,} of {progress.total:,} verdicts, {rate:.3g}/s{failures}, {_clock(left)} left"
+        print(f"\r\x1b[K{line}" if self.live else line, end=end, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def _clock(seconds: float) -> str:
+    if seconds == float("inf"):
+        return "?"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

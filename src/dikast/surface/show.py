@@ -1,0 +1,94 @@
+"""Plans and summaries for people (and as JSON for machines) on standard output."""
+
+from typing import Any
+
+import typer
+
+
+def show_plan(summary: dict[str, Any], *, as_json: bool) -> None:
+    """What a run would ask."""
+    if as_json:
+        _json(summary)
+        return
+    plan = summary["plan"]
+    typer.echo(f"{plan['items']:,} items, {plan['questions']:,} questions")
+    typer.echo(f"{plan['answered']:,} answered, {plan['missing']:,} to ask")
+    if plan["unaskable"]:
+        typer.echo(f"{plan['unaskable']:,} of them cannot be asked and would get the status bad_item")
+    if plan["missing"]:
+        typer.echo(
+            f"about {plan['tokens_in']:,} tokens in (text only, at 4 characters a token),"
+            f" at most {plan['tokens_out']:,} tokens out"
+        )
+
+
+def show_summary(summary: dict[str, Any], *, as_json: bool) -> None:
+    """What a run found: failures first, then labels, preferences, cost."""
+    if as_json:
+        _json(summary)
+        return
+    if summary["kind"] == "panel":
+        for spec, one in summary["runs"].items():
+            typer.echo(f"== {spec}")
+            _show_one(one)
+        typer.echo(f"== panel of {len(summary['judges'])}")
+        typer.echo(
+            f"unanimous   {_rate(summary['unanimous'])} of the {summary['answered_by_all']:,} questions all answered"
+        )
+        typer.echo(f"mean spread {_value(summary['mean_spread'])}")
+        return
+    _show_one(summary)
+
+
+def _show_one(summary: dict[str, Any]) -> None:
+    if "replay" in summary:
+        changes = summary["replay"]
+        fields = ", ".join(f"{name} {count:,}" for name, count in changes["fields"].items())
+        typer.echo(f"replayed    {changes['verdicts']:,} verdicts, {changes['changed']:,} changed")
+        if fields:
+            typer.echo(f"            {fields}")
+    else:
+        typer.echo(f"verdicts    {summary['verdicts']:,} ({summary['asked']:,} asked now)")
+    typer.echo(f"without one {_rate(summary['failure_rate'])} {_counts(summary['status'], skip='ok')}")
+    for reason, count in summary["failures"].items():
+        typer.echo(f"            {count:,} x {reason}")
+    typer.echo(f"forced      {_rate(summary['forced_share'])} of the verdicts had their marker put there by us")
+    for criterion, found in summary["criteria"].items():
+        mean = f"mean {_value(found['mean_score'])}; " if found["mean_score"] else ""
+        typer.echo(f"{criterion}: {mean}{_counts(found['labels'])}")
+    if "preferences" in summary:
+        preferences = summary["preferences"]
+        typer.echo(f"pairs       {preferences['pairs']:,}: {_counts(preferences['choices'])}")
+        if preferences["order_consistency"]["n"]:
+            typer.echo(f"orders agree {_rate(preferences['order_consistency'])}")
+        if preferences["position_bias_nats"]["n"]:
+            typer.echo(f"first slot  favoured by {_value(preferences['position_bias_nats'])} nats")
+    usage = summary["usage"]
+    cost = "" if usage["cost"] is None else f", cost {usage['cost']:.4f}"
+    typer.echo(
+        f"tokens      {usage['tokens_in']:,} in ({usage['tokens_cached']:,} cached), {usage['tokens_out']:,} out{cost}"
+    )
+
+
+def _rate(rate: dict[str, Any]) -> str:
+    if rate["value"] is None:
+        return "undefined (n = 0)"
+    return f"{rate['value']:.2%} [{rate['low']:.2%}, {rate['high']:.2%}]"
+
+
+def _value(rate: dict[str, Any]) -> str:
+    if rate["value"] is None:
+        return "undefined (n = 0)"
+    if rate["low"] is None:
+        return f"{rate['value']:.3f} (n = {rate['n']})"
+    return f"{rate['value']:.3f} [{rate['low']:.3f}, {rate['high']:.3f}] (n = {rate['n']:,})"
+
+
+def _counts(counts: dict[str, int], skip: str = "") -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items() if name != skip and count)
+
+
+def _json(value: dict[str, Any]) -> None:
+    import orjson
+
+    typer.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())

@@ -1,0 +1,356 @@
+import base64
+import hashlib
+import http.server
+import io
+import os
+import threading
+import tracemalloc
+import warnings
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from dikast.core import media
+from dikast.core.errors import DataError
+from dikast.core.media import check_image, image_sha256, load_image
+from dikast.core.part import Image
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> None:
+    media.forget()
+
+
+def encoded(picture: PIL.Image.Image, kind: str, **options: object) -> bytes:
+    buffer = io.BytesIO()
+    picture.save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+def noise(width: int = 64, height: int = 48) -> PIL.Image.Image:
+    return PIL.Image.fromarray(np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8))
+
+
+def png_of_size(width: int, height: int) -> bytes:
+    """A PNG whose header tells this size; its pixels are missing."""
+
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return len(body).to_bytes(4, "big") + kind + body + zlib.crc32(kind + body).to_bytes(4, "big")
+
+    header = width.to_bytes(4, "big") + height.to_bytes(4, "big") + bytes([8, 2, 0, 0, 0])
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
+
+
+def put(folder: Path, raw: bytes, name: str = "a.png") -> Image:
+    (folder / name).write_bytes(raw)
+    return Image(name, str(folder))
+
+
+def test_an_image_is_what_its_file_says(tmp_path: Path) -> None:
+    raw = encoded(noise(), "PNG")
+    image = put(tmp_path, raw)
+    loaded = load_image(image)
+    assert loaded.sha256 == hashlib.sha256(raw).hexdigest() == image_sha256(image) == check_image(image)
+    assert (loaded.size, loaded.picture.mode) == ((64, 48), "RGB")
+    assert np.array_equal(np.asarray(loaded.picture), np.asarray(noise()))
+    data = f"data:image/png;base64,{base64.b64encode(raw).decode()}"
+    assert load_image(Image(data)) == loaded
+    assert load_image(Image.of(raw)) == loaded
+    assert load_image(Image(data.replace("+", "%2B").replace("=", "%3D"))) == loaded
+
+
+def test_a_picture_object_comes_back(tmp_path: Path) -> None:
+    assert np.array_equal(np.asarray(load_image(Image.of(noise())).picture), np.asarray(noise()))
+
+
+def test_exif_orientation_is_applied(tmp_path: Path) -> None:
+    picture = PIL.Image.new("RGB", (60, 30), "blue")
+    picture.paste("red", (0, 0, 30, 30))  # left half red
+    exif = PIL.Image.Exif()
+    exif[0x0112] = 6  # turn a quarter clockwise to see it upright: left becomes top
+    turned = load_image(put(tmp_path, encoded(picture, "PNG", exif=exif))).picture
+    assert turned.size == (30, 60)
+    assert turned.getpixel((15, 5)) == (255, 0, 0)
+    assert turned.getpixel((15, 55)) == (0, 0, 255)
+
+
+def palette_with_transparency() -> bytes:
+    picture = PIL.Image.new("P", (32, 32), 0)
+    picture.putpalette([255, 0, 0, 0, 255, 0])
+    return encoded(picture, "GIF", transparency=0)
+
+
+@pytest.mark.parametrize(
+    ("raw", "pixel"),
+    [
+        (encoded(PIL.Image.new("RGBA", (32, 32), (255, 0, 0, 0)), "PNG"), (255, 255, 255)),  # clear: white shows
+        (encoded(PIL.Image.new("RGBA", (32, 32), (0, 0, 0, 51)), "PNG"), (204, 204, 204)),  # 255 * (1 - 51/255)
+        (encoded(PIL.Image.new("LA", (32, 32), (10, 255)), "PNG"), (10, 10, 10)),
+        (palette_with_transparency(), (255, 255, 255)),
+        (encoded(PIL.Image.new("1", (32, 32), 1), "PNG"), (255, 255, 255)),
+        (encoded(PIL.Image.new("L", (32, 32), 7), "PNG"), (7, 7, 7)),
+        (encoded(PIL.Image.new("CMYK", (32, 32), (0, 255, 255, 0)), "TIFF"), (255, 0, 0)),
+        (encoded(PIL.Image.fromarray(np.full((32, 32), 0x8000, np.uint16)), "PNG"), (128, 128, 128)),
+        (encoded(PIL.Image.fromarray(np.full((32, 32), 0xFFFF, np.uint16)), "TIFF"), (255, 255, 255)),
+        (
+            encoded(
+                PIL.Image.new("RGB", (32, 32), "red"), "GIF",
+                save_all=True, append_images=[PIL.Image.new("RGB", (32, 32), "blue")],
+            ),
+            (255, 0, 0),  # the first frame
+        ),
+        (encoded(PIL.Image.new("RGB", (32, 32), (0, 0, 255)), "WEBP", lossless=True), (0, 0, 255)),
+    ],
+)  # fmt: skip
+def test_every_mode_becomes_rgb(raw: bytes, pixel: tuple[int, int, int]) -> None:
+    picture = load_image(Image.of(raw)).picture
+    assert picture.mode == "RGB"
+    assert picture.getpixel((3, 3)) == pixel
+
+
+def test_images_that_cannot_be_used(tmp_path: Path) -> None:
+    good = encoded(noise(200, 200), "JPEG")
+    flipped = bytearray(encoded(noise(200, 200), "PNG"))
+    flipped[5000] ^= 0xFF  # one damaged byte in the middle
+    cases: list[tuple[bytes, str]] = [
+        (b"", r"is empty \(0 bytes\): put the image there"),
+        (b"\x00" * 100, "is not an image that can be read .*give PNG"),
+        (b"<!doctype html><html>not found</html>", "it looks like a web page"),
+        (good[:3000], r"damaged or cut short \(.*\): make or download the file again"),
+        (good[:20], "damaged|not an image"),
+        (bytes(flipped), "damaged or cut short"),
+        (encoded(noise(27, 500), "PNG"), "is 27 x 500 pixels; each side needs at least 28: give a larger one"),
+        (encoded(noise(500, 1), "PNG"), "is 500 x 1 pixels"),
+        (png_of_size(10_000, 10_000), r"is 10000 x 10000 pixels; the most is 80,000,000 pixels: scale it down"),
+        (png_of_size(100_000, 100_000), "the most is 80,000,000 pixels: scale it down"),
+        (encoded(PIL.Image.new("F", (32, 32)), "TIFF"), "32-bit pixels.*save it with 8 or 16 bits"),
+    ]
+    for raw, message in cases:
+        image = put(tmp_path, raw)
+        for use in (load_image, check_image):
+            with pytest.raises(DataError, match=message) as caught:
+                use(image)
+            assert str(tmp_path / "a.png") in str(caught.value)
+
+
+def test_the_smallest_image_is_28(tmp_path: Path) -> None:
+    assert load_image(put(tmp_path, encoded(noise(28, 28), "PNG"))).size == (28, 28)
+
+
+def test_a_bomb_is_refused_before_it_is_decoded(tmp_path: Path) -> None:
+    image = put(tmp_path, encoded(PIL.Image.new("1", (20_000, 20_000)), "PNG"))  # 50 kB that would be 1.2 GB of RGB
+    tracemalloc.start()
+    with pytest.raises(DataError, match=r"is 20000 x 20000 pixels|the most is"):
+        load_image(image)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**21
+
+
+def test_paths_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DataError, match=rf"{tmp_path}/no\.png does not exist: relative paths start at {tmp_path};"):
+        load_image(Image("no.png", str(tmp_path)))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match=rf"{tmp_path}/no\.png does not exist"):
+        load_image(Image("no.png"))
+    with pytest.raises(DataError, match="/no/such does not exist: mend the path"):
+        image_sha256(Image("/no/such"))
+    with pytest.raises(DataError, match="is a folder: name one image file"):
+        load_image(Image(str(tmp_path)))
+    os.mkfifo(tmp_path / "pipe.png")
+    with pytest.raises(DataError, match="not a regular file"):  # and does not wait for a writer
+        load_image(Image("pipe.png", str(tmp_path)))
+    with pytest.raises(DataError, match="null byte"):
+        load_image(Image("a\0b"))
+    with pytest.raises(DataError, match="cannot be read: File name too long"):
+        load_image(Image("a" * 5000))
+    (tmp_path / "loop.png").symlink_to("loop.png")
+    with pytest.raises(DataError, match="cannot be read: Too many levels"):
+        load_image(Image("loop.png"))
+    with (tmp_path / "large.png").open("wb") as file:
+        file.truncate(2**40)  # sparse
+    with pytest.raises(DataError, match="more than 268,435,456: give a smaller one"):
+        load_image(Image("large.png"))
+
+
+def test_an_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = put(tmp_path, encoded(noise(), "PNG"))
+    (tmp_path / "a.png").chmod(0)
+    if os.geteuid() == 0:  # root reads everything; the message is what counts
+
+        def refuse(*_: object) -> None:
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr("builtins.open", refuse)
+    with pytest.raises(DataError, match="cannot be read: Permission denied"):
+        load_image(image)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("data:image/png;base64,@@@@", "broken base64: write data:image/png;base64"),
+        ("data:image/png;base64,iVBORw0KGg", "broken base64"),
+        ("data:image/png;base64,iVBORw0KGgo=", "damaged|not an image"),
+        ("data:image/png;base64,", "not an image"),
+        ("data:image/png", "not a complete data URL"),
+        ("data:text/plain,hello", "not an image"),
+    ],
+)
+def test_broken_data_urls(source: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        check_image(Image(source))
+
+
+def test_messages_stay_short() -> None:
+    with pytest.raises(DataError) as caught:
+        check_image(Image.of(b"\x00" * 100_000))
+    assert len(str(caught.value)) < 300
+
+
+def test_media_are_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded = 0
+    real = media._decode
+
+    def counting(raw: bytes, name: str) -> PIL.Image.Image:
+        nonlocal decoded
+        decoded += 1
+        return real(raw, name)
+
+    monkeypatch.setattr(media, "_decode", counting)
+    raw = encoded(noise(), "PNG")
+    image, twin, inline = put(tmp_path, raw), put(tmp_path, raw, "b.png"), Image.of(raw)
+    for _ in range(3):
+        check_image(image)
+        assert load_image(image) is load_image(twin) is load_image(inline)  # one content, one picture
+    assert decoded == 1
+    put(tmp_path, encoded(noise(65), "PNG"))
+    assert load_image(image).size == (65, 48)  # a changed file is read again
+    assert decoded == 2
+
+
+def test_a_good_image_stays_checked_when_its_picture_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = put(tmp_path, encoded(noise(), "PNG"))
+    sha256 = check_image(image)
+    media._pictures.clear()
+    monkeypatch.setattr(media, "_decode", None)
+    assert check_image(image) == sha256
+    (tmp_path / "a.png").unlink()
+    with pytest.raises(DataError, match="does not exist"):  # what is remembered is the content, not the path
+        check_image(image)
+
+
+def test_hashing_does_not_decode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(media, "_decode", None)
+    image = put(tmp_path, b"no image at all")
+    assert image_sha256(image) == hashlib.sha256(b"no image at all").hexdigest()
+
+
+def test_caches_are_bounded() -> None:
+    cache: media._Bounded[int, bytes] = media._Bounded(100, len)
+    for i in range(50):
+        cache.put(i, bytes(10))
+        cache.get(0)
+    assert len([i for i in range(50) if cache.get(i) is not None]) == 10
+    assert cache.get(0) is not None  # used all along
+    cache.put(99, bytes(1000))  # larger than the cache: kept alone, for whoever asks next
+    assert cache.get(99) is not None
+    assert cache.get(0) is None
+
+
+def test_warnings_of_the_decoder_do_not_leak() -> None:
+    picture = PIL.Image.new("P", (32, 32))
+    raw = encoded(picture, "PNG", transparency=bytes([0] * 256))
+    before = list(warnings.filters)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        images = [Image.of(raw + bytes(i)) for i in range(40)]
+        with ThreadPoolExecutor(8) as pool:
+            assert len(set(pool.map(check_image, images))) == 40
+        with pytest.raises(UserWarning):
+            warnings.warn("others are still heard", UserWarning, stacklevel=1)
+    assert list(warnings.filters) == before
+
+
+class _Server(http.server.BaseHTTPRequestHandler):
+    asked = 0
+
+    def do_GET(self) -> None:
+        type(self).asked += 1
+        if self.path == "/good.png":
+            body = encoded(noise(), "PNG")
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+        elif self.path.startswith("/to/"):
+            self.send_response(302)
+            self.send_header("Location", self.path.removeprefix("/to/"))
+            self.end_headers()
+        elif self.path == "/endless":
+            self.send_response(200)
+            self.end_headers()
+            for _ in range(100):
+                self.wfile.write(bytes(2**20))
+        elif self.path == "/short":
+            self.send_response(200)
+            self.send_header("Content-Length", "100000")
+            self.end_headers()
+            self.wfile.write(b"\x89PNG")
+        else:
+            self.send_error(404)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    _Server.asked = 0
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Server) as running:
+        running.handle_error = lambda *_: None  # type: ignore[method-assign]  # clients that hang up are the test
+        threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        yield f"http://127.0.0.1:{running.server_port}"
+        running.shutdown()
+
+
+def test_images_by_url(server: str) -> None:
+    image = Image(f"{server}/good.png", "folder")
+    assert load_image(image).size == (64, 48)
+    assert check_image(image) == image_sha256(image) == load_image(image).sha256
+    assert _Server.asked == 1
+    assert load_image(Image(f"{server}/to/{server}/good.png")).size == (64, 48)
+
+
+def test_urls_that_cannot_be_used(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = put(tmp_path, encoded(noise(), "PNG"))
+    for path, message in (
+        ("/nothing", "answers 404 .*: mend the URL, or download the image"),
+        (f"/to/file://{tmp_path}/{secret.source}", "is not allowed: mend the URL"),
+        ("/to/ftp://127.0.0.1/x.png", "redirects to 'ftp:.*not http"),
+        ("/short", "cannot be fetched .*IncompleteRead|damaged"),
+    ):
+        with pytest.raises(DataError, match=message):
+            load_image(Image(server + path))
+    monkeypatch.setattr(media, "MOST_FETCHED_BYTES", 2**20)
+    with pytest.raises(DataError, match="more than 1,048,576 bytes"):
+        load_image(Image(server + "/endless"))
+    with pytest.raises(DataError, match="cannot be fetched"):
+        load_image(Image("http://127.0.0.1:1/x.png"))
+    with pytest.raises(DataError, match="cannot be fetched"):
+        load_image(Image("https://"))
+
+
+def test_a_server_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    import socket
+
+    monkeypatch.setattr(media, "FETCH_TIMEOUT", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(DataError, match="timed out"):
+        load_image(Image(f"http://127.0.0.1:{silent.getsockname()[1]}/x.png"))
