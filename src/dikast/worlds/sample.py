@@ -90,6 +90,10 @@ class Sample:
         folder = f"images/{self.index // 1000:05d}"
         return [f"{folder}/{self.id}.png"] if n == 1 else [f"{folder}/{self.id}-{i}.png" for i in range(n)]
 
+    def files(self) -> list[tuple[str, Picture]]:
+        """Every picture with its path."""
+        return list(zip(self.paths(), self.pictures(), strict=True))
+
     def item(self, root: str = "") -> Item:
         """The record. Picture paths are relative to `root`."""
         frames = tuple(Image(path, root) for path in self.paths())

@@ -121,3 +121,13 @@ def _check(name: str, value: int, low: int, high: int) -> None:
 def _check_range(name: str, value: tuple[int, int], low: int, high: int) -> None:
     if not low <= value[0] <= value[1] <= high:
         raise UserError(f"{name}: must be a range within {low}-{high}, got {value[0]}-{value[1]}")
+
+
+def range_of(name: str, text: str) -> tuple[int, int] | None:
+    """Read `3-6` or `4`; None for nothing. UserError names the setting."""
+    if not text:
+        return None
+    low, _, high = text.partition("-")
+    if not low.isdigit() or not (high or low).isdigit():
+        raise UserError(f"{name}: write a number or a range such as 3-6, got {text!r}")
+    return int(low), int(high or low)
