@@ -91,7 +91,7 @@ class FaultServer:
     second ahead. key: the bearer token it demands. tls: a PEM file with a certificate and its key. most_in_flight
     turns more away with 429.
 
-    Counted, all by fingerprint of the prompt (`prompt_of`), with the way it was asked, `ask` or `continue`, in front:
+    Counted, all by fingerprint of the prompt (`prompt_of`), with the way it was asked (`ask`, `continue`, `constrain`) in front:
     `tries` that came in, `billed` replies that were generated, `answered` ones that went out whole and right. `faulted`
     counts faults by name, `seen_keys` the bearer tokens.
     """
@@ -193,7 +193,8 @@ class FaultServer:
             return _error(401, f"Incorrect API key provided: {bearer}")
         body = orjson.loads(await request.read())
         self.bodies = [*self.bodies[-7:], body]
-        key = f"{'continue' if _begun(body) else 'ask'} {prompt_of(body)}"
+        how = "constrain" if "structured_outputs" in body else "continue" if _begun(body) else "ask"
+        key = f"{how} {prompt_of(body)}"
         self.tries[key] += 1
         if body.get("model") != self.model:
             return _error(404, f"The model {body.get('model')!r} does not exist", "model_not_found")
@@ -283,9 +284,15 @@ class FaultServer:
         if goes_on and text:
             text = _after(text, begun)
         choices = (body.get("structured_outputs") or {}).get("choice")
-        if choices and self.structured and obeys and text.strip() not in [choice.strip() for choice in choices]:
+        if (
+            text
+            and choices
+            and self.structured
+            and obeys
+            and text.strip() not in [choice.strip() for choice in choices]
+        ):
             text = choices[0]
-        if body.get("response_format") and self.structured and obeys:
+        if text and body.get("response_format") and self.structured and obeys:
             text = _as_json(text, body["response_format"])
         tokens = _tokens(text, split=self.split)
         most = body.get("max_tokens") or body.get("max_completion_tokens") or len(tokens)

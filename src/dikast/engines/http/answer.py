@@ -97,10 +97,16 @@ class Answers:
                 self.notice("unreadable")
             marker: Marker | None = None if read is None else "own"
             return Completion(request.key, text, finish, read, marker, usage=usage)
-        return self._continued(request, readout, text, places, usage)
+        return self._continued(request, readout, text, places, finish, usage)
 
     def _continued(
-        self, request: Request, readout: Readout, text: str, places: list[Place], usage: Usage
+        self,
+        request: Request,
+        readout: Readout,
+        text: str,
+        places: list[Place],
+        finish: Literal["stop", "length"],
+        usage: Usage,
     ) -> Completion | None:
         """A reply that should go on after the marker with a label."""
         read = read_at_start(places, readout.labels, self.seen) if places else None
@@ -112,7 +118,8 @@ class Answers:
                 self.continues = False
             if not request.prefill:  # a first question: asked again in a way that this server can answer
                 return None
-        finish: Literal["stop", "length"] = "stop" if _states(text, readout.labels) else "length"
+        if _states(text, readout.labels):  # cut off behind its label, by a limit of ours
+            finish = "stop"
         return Completion(request.key, text, finish, usage=usage)
 
     def _check_model(self, answered: object) -> None:

@@ -34,7 +34,8 @@ class HttpEngine:
 
     Errors have these kinds: `timeout`, `connection`, `rate_limited`, `overloaded`, `server_error`, `bad_response`,
     `wrong_model`, `too_large`, `redirect`, `certificate`, `tls`, `auth`, `quota`, `not_found`, `context_length`,
-    `bad_request`, `bad_media`, and `unreachable` for what was not sent since everything before it had failed.
+    `bad_request`, `bad_media`, and `unreachable` for what was not sent since all that was sent before it had failed.
+    What a wrong key or address would fail for every request is sent no more either, and keeps its kind.
     `noticed` counts what the server was asked for and did not do.
     """
 
@@ -168,8 +169,8 @@ class _Desk:
     async def work(self, job: Job) -> Completion | Later:
         """One try; never raises but for cancellation."""
         if job.flow.verdict_on_all is not None:
-            told = f"not sent: {job.flow.verdict_on_all}"
-            return self._failed(job, Failure("unreachable", told, retryable=True), count=False)
+            told = f"not sent, as what was sent before failed: {job.flow.verdict_on_all}"
+            return self._failed(job, Failure(job.flow.verdict_on_all.kind, told, retryable=True), count=False)
         now = time.monotonic()
         job.began = job.began or now
         try:
@@ -219,7 +220,8 @@ class _Desk:
                 _ROW if self.answered and not failure.hopeless else 1 if not self.answered and failure.hopeless else 8
             )
             if flow.consecutive >= most and flow.verdict_on_all is None:
-                flow.verdict_on_all = failure.error(1)
+                kind = failure.kind if failure.hopeless else "unreachable"
+                flow.verdict_on_all = EngineError(failure.message, kind=kind)
         return Completion(job.request.key, finish="error", error=failure.error(job.tries))
 
     def _form(self, request: Request) -> Form:

@@ -36,7 +36,7 @@ class Flow:
     flushing: bool = False
     poked: bool = False
     consecutive: int = 0  # requests in a row that failed for good
-    verdict_on_all: Exception | None = None  # why the rest of the stream is not sent
+    verdict_on_all: EngineError | None = None  # why the rest of the stream is not sent
 
     @property
     def waiting(self) -> int:
