@@ -1,6 +1,5 @@
 """What the audit costs: 10,000 bootstrap draws, a large ranking, a million verdicts. `python -m benchmarks.audit`."""
 
-import json
 import os
 import resource
 import subprocess
@@ -14,6 +13,7 @@ for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np  # noqa: E402
 
+from benchmarks.figures import Figure, table  # noqa: E402
 from dikast.audit.bradley_terry import Games, bradley_terry  # noqa: E402
 from dikast.audit.intervals import Resampling, bootstrap, weighted_pearson  # noqa: E402
 
@@ -69,8 +69,8 @@ def write_verdicts(folder: Path) -> tuple[Path, Path]:
     return table, run
 
 
-def audit_cost(*arguments: str) -> str:
-    """Seconds, seconds of processor time and peak memory of one audit in a process of its own."""
+def audit_cost(*arguments: str) -> tuple[float, float, float]:
+    """Seconds, seconds of processor time and peak memory (GB) of one audit in a process of its own."""
     code = (
         "import sys, typer; from dikast.surface.audit_command import audit; app = typer.Typer();"
         "app.command('audit')(audit); app.command('other')(lambda: None); app(sys.argv[1:], standalone_mode=False)"
@@ -79,21 +79,29 @@ def audit_cost(*arguments: str) -> str:
     subprocess.run([sys.executable, "-c", code, "audit", *arguments, "--json"], check=True, stdout=subprocess.DEVNULL)
     seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return f"{seconds:.1f} s ({processor:.1f} s of processor), at most {after.ru_maxrss / 2**20:.2f} GB"
+    return seconds, processor, after.ru_maxrss / 2**20
 
 
-def main() -> None:
-    print(f"10,000 bootstrap draws of Pearson on 5,717 rows: {bootstrap_seconds():.2f} s (budget 2 s)")
-    print(f"Bradley-Terry, 100 players, 1,000,000 games: {ranking_seconds():.2f} s (budget 2 s)")
+def figures() -> list[Figure]:
+    """Every figure, on one core."""
+    found = [
+        Figure("10,000 bootstrap draws of Pearson, 5,717 rows", bootstrap_seconds(), "s", 2),
+        Figure("Bradley-Terry, 100 players, 1,000,000 games", ranking_seconds(), "s", 2),
+    ]
     with tempfile.TemporaryDirectory() as name:
-        table, run = write_verdicts(Path(name))
+        verdicts, run = write_verdicts(Path(name))
         plain = ("--score", "score", "--gold", "gold", "--scale", "1-5", "--by", "rubric")
-        print(f"audit of 1,000,000 verdicts (CSV, 200 rubrics): {audit_cost(str(table), *plain)} (budget 60 s, 2 GB)")
-        print(f"the same, 200,000 clusters: {audit_cost(str(table), *plain, '--cluster', 'scene')}")
-        size = (run / "verdicts.jsonl").stat().st_size / 1e9
-        print(f"a run folder of as many ({size:.2f} GB, with distributions): {audit_cost(str(run), '--scale', '1-5')}")
-    print(json.dumps({"python": sys.version.split()[0], "numpy": np.__version__, "cores": os.cpu_count()}))
+        audits = {
+            "audit of 1,000,000 verdicts (CSV, 200 rubrics)": (str(verdicts), *plain),
+            "the same in 200,000 clusters": (str(verdicts), *plain, "--cluster", "scene"),
+            "audit of a run of 1,000,000 with distributions": (str(run), "--scale", "1-5"),
+        }
+        for what, arguments in audits.items():
+            seconds, processor, peak = audit_cost(*arguments)
+            found.append(Figure(what, seconds, "s", 60, f"{processor:.1f} s of processor"))
+            found.append(Figure(f"{what}: memory", peak, "GB", 2))
+    return found
 
 
 if __name__ == "__main__":
-    main()
+    print(table(figures()))
