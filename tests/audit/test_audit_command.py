@@ -348,6 +348,15 @@ def test_a_judge_that_always_says_tie_is_seen_through(tmp_path: Path, run_audit:
     assert math.isclose(classes["gold ties"]["value"], 1 / 3)
 
 
+def test_pairs_asked_again_and_columns_without_meaning(tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"score": "a", "again": "a", "gold": "b"}] * 15 + [{"score": "b", "again": "a", "gold": "b"}] * 5
+    file = write(tmp_path / "x.csv", rows)
+    found = run_audit(file, "--score", "score", "--gold", "gold", "--pairwise", "--retest", "again")
+    assert rows_of(found, "beside", "who")["the judge asked again (test-retest)"]["all"]["value"] == 15 / 20
+    told = refused(run_audit, file, "--score", "score", "--gold", "gold", "--pairwise", "--system", "again")
+    assert told == "--system: has no meaning for pairs; leave it out"
+
+
 def test_feedback_of_two_judges_as_blind_preferences(tmp_path: Path, run_audit: Run) -> None:
     rows = [{"better": word} for word in ["a"] * 26 + ["tie"] * 4 + ["b"] * 15]
     found = run_audit(write(tmp_path / "x.csv", rows), "--score", "better", "--pairwise")
