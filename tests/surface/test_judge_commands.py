@@ -258,6 +258,9 @@ def test_a_panel_has_a_folder_for_each_judge(items: Path, tmp_path: Path) -> Non
     again = dikast(*command, "--judge", "mock:constant")
     assert "panel of 2" in again.stdout
     assert again.stdout.count("(0 asked now)") == 2
+    plans = only_json(dikast(*command, "--judge", "mock:random", "--dry-run", "--json").stdout)["plans"]
+    assert {spec: each["plan"]["missing"] for spec, each in plans.items()} == {"mock:oracle,r=1": 0, "mock:random": 12}
+    assert "== mock:random" in dikast(*command, "--judge", "mock:random", "--dry-run").stdout
     wrong = dikast("grade", "-", "--rubric", "helpfulness", "--judge", "mock:constant", "--judge", "mock:random",
                    "--out", run)  # fmt: skip
     assert wrong.returncode == 2
@@ -299,6 +302,10 @@ def test_compare_from_absolute(two: Path, tmp_path: Path, rule: str) -> None:
     wrong = dikast("compare", three, *command[2:], "--out", tmp_path / "run")
     assert wrong.returncode == 2
     assert "three.jsonl:1: field 'responses': comparing by scores takes two responses" in wrong.stderr
+    sheet = tmp_path / "sheet.yaml"
+    sheet.write_text("criteria: [{criterion: Good}, {criterion: Brief}]\n")
+    wrong = dikast("compare", two, "--judge", "mock:random", "--rubric", sheet, "--from-absolute", "--dry-run")
+    assert "pairs.jsonl:1: field 'rubric': comparing by scores takes one criterion" in wrong.stderr
 
 
 def test_replay_with_another_format(items: Path, tmp_path: Path) -> None:

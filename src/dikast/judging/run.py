@@ -278,10 +278,9 @@ def _unanswered(tasks: Iterator[Task], known: Any) -> Iterator[Task]:
 
 
 def _check_pair(item: Item, judge: Judge) -> None:
-    if len(item.responses) != 2 or isinstance(item.rubric or judge.rubric, Sheet):
-        raise DataError(
-            f"comparing by scores takes two responses and one criterion; item {item.id!r} has"
-            f" {len(item.responses)} responses",
-            path=item.origin,
-            field="responses",
-        )
+    if len(item.responses) != 2:
+        told = f"comparing by scores takes two responses, item {item.id!r} has {len(item.responses)}"
+        raise DataError(told, path=item.origin, field="responses")
+    if isinstance(item.rubric or judge.rubric, Sheet):
+        told = f"comparing by scores takes one criterion, and item {item.id!r} is graded by a sheet of several"
+        raise DataError(told, path=item.origin, field="rubric")
