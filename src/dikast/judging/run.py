@@ -22,7 +22,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.rubric import Sheet
 from dikast.core.verdict import Status
-from dikast.judging.derived import Way, by_scores, derive, told_way, way_of
+from dikast.judging.derived import DERIVED, Way, by_scores, derive, told_way, way_of
 from dikast.judging.judge import Judge, resample_rounds
 from dikast.judging.ledger import VERDICTS, Ledger, answered, current_records, current_verdicts, is_in, write_whole
 from dikast.judging.lock import write_lock
@@ -219,6 +219,9 @@ class _Run:
         derived = {}
         if samples > 1 or self.told["kind"] != "absolute" or self.sheets or isinstance(self.judge.rubric, Sheet):
             derived = derive(current_verdicts(self.out), self.way(), self.out)
+        for key, name in DERIVED.items():
+            if key not in derived:  # of an earlier run in this folder, of another kind
+                (self.out / name).unlink(missing_ok=True)
         summary = {
             **self.told,
             **derived,

@@ -41,7 +41,8 @@ def show_summary(summary: dict[str, Any], *, as_json: bool) -> None:
         typer.echo(
             f"unanimous   {_rate(summary['unanimous'])} of the {summary['answered_by_all']:,} questions all answered"
         )
-        typer.echo(f"mean spread {_value(summary['mean_spread'])}")
+        if summary["mean_spread"]["n"]:
+            typer.echo(f"mean spread {_value(summary['mean_spread'])}")
         return
     _show_one(summary)
 
