@@ -84,6 +84,11 @@ def image_sha256(image: Image) -> str:
     return known if known is not None else _read(image).sha256
 
 
+def image_file(image: Image) -> bytes:
+    """The bytes of the image file as they are, not decoded; DataError if they cannot be had."""
+    return _read(image).raw
+
+
 def resolved(image: Image) -> str:
     """Where the image is: a URL as it stands, a path joined to the folder that it is relative to."""
     if _is_url(image.source):
