@@ -46,9 +46,11 @@ class Ledger:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._file)
-            raise RunError(
-                f"{folder}: another process is writing to this run; wait for it or choose another --out"
-            ) from error
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                why = "another process is writing to this run; wait for it or choose another --out"
+            else:
+                why = f"the file system cannot lock files ({error.strerror}); choose an --out on another"
+            raise RunError(f"{folder}: {why}") from error
         self._end = self._repair()
 
     def __enter__(self) -> "Ledger":
