@@ -63,7 +63,7 @@ def test_a_killed_run_goes_on_and_pays_only_for_what_was_on_the_wire(tmp_path: P
     items, out = write_items(tmp_path / "items.jsonl", n), tmp_path / "run"
     with FaultServer(faults=ALL, latency=0.05) as server:
         spec = f"{server.spec},backoff=0.01,timeout=1,concurrency=16"
-        command = [
+        command: list[str | Path] = [
             sys.executable, "-m", "dikast", "grade", items, "--judge", spec, "--rubric", "helpfulness", "--out", out,
             "--quiet",
         ]  # fmt: skip
