@@ -1,5 +1,6 @@
 """Runs for tests: files of items, the command line in a process of its own, and processes that are killed."""
 
+import io
 import json
 import os
 import signal
@@ -7,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,34 @@ def dikast(
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
+def dikast_here(
+    *arguments: object, given: str | bytes = "", cwd: Path | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """As `dikast`, in this process: forty times as fast, and as true for all that is not about processes."""
+    from dikast.surface.cli import main
+
+    code: Any = 0
+    out, err = (io.TextIOWrapper(io.BytesIO(), write_through=True) for _ in range(2))
+    before = Path.cwd(), sys.argv, sys.stdin, os.environ.get("COLUMNS")
+    raw = given.encode() if isinstance(given, str) else given
+    try:
+        os.chdir(cwd or before[0])
+        os.environ["COLUMNS"] = "200"
+        sys.argv, sys.stdin = ["dikast", *map(str, arguments)], io.TextIOWrapper(io.BufferedReader(io.BytesIO(raw)))
+        with redirect_stdout(out), redirect_stderr(err):
+            main()
+    except SystemExit as leaving:
+        code = leaving.code
+    finally:
+        os.chdir(before[0])
+        sys.argv, sys.stdin = before[1:3]
+        os.environ.pop("COLUMNS")
+        if before[3] is not None:
+            os.environ["COLUMNS"] = before[3]
+    told = [stream.buffer.getvalue().decode() for stream in (out, err)]
+    return subprocess.CompletedProcess([], code, *told)
+
+
 class Nursery:
     """Forks processes that have everything imported and run the command line at once, so that kills hit the work."""
 
@@ -131,10 +160,8 @@ class Nursery:
         return int(self._process.stdout.readline())
 
     def _killed(self, pid: int) -> int:
-        try:
+        with suppress(ProcessLookupError):  # it may have ended already
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:  # it had ended already
-            pass
         return self._code()
 
 

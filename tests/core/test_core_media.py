@@ -284,18 +284,20 @@ def test_caches_are_bounded() -> None:
     assert cache.get(0) is None
 
 
-def test_warnings_of_the_decoder_do_not_leak() -> None:
-    picture = PIL.Image.new("P", (32, 32))
-    raw = encoded(picture, "PNG", transparency=bytes([0] * 256))
-    before = list(warnings.filters)
+def test_warnings_of_the_decoder_do_not_leak(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = encoded(PIL.Image.new("L", (32, 32)), "PNG")
+    monkeypatch.setattr(PIL.Image, "MAX_IMAGE_PIXELS", 1000)  # Pillow warns from here on
+    with pytest.warns(PIL.Image.DecompressionBombWarning):
+        PIL.Image.open(io.BytesIO(raw))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        before = list(warnings.filters)
         images = [Image.of(raw + bytes(i)) for i in range(40)]
         with ThreadPoolExecutor(8) as pool:
             assert len(set(pool.map(check_image, images))) == 40
         with pytest.raises(UserWarning):
             warnings.warn("others are still heard", UserWarning, stacklevel=1)
-    assert list(warnings.filters) == before
+        assert list(warnings.filters) == before
 
 
 class _Server(http.server.BaseHTTPRequestHandler):

@@ -131,6 +131,18 @@ def test_images_resolve_from_the_new_folder(tmp_path: Path) -> None:
         assert (url.source, absolute.source) == ("https://x/y", str(picture))
 
 
+def test_images_beside_a_linked_folder(tmp_path: Path) -> None:
+    (tmp_path / "real" / "deep").mkdir(parents=True)
+    (tmp_path / "real" / "a.png").write_bytes(b"here")
+    (tmp_path / "link").symlink_to("real/deep")
+    item = item_from(
+        {"id": "x", "image": "../a.png"}, root=str(tmp_path / "link")
+    )  # a.png beside deep, not beside link
+    write_items(tmp_path / "a.jsonl", [item])
+    (image,) = next(iter(read_items(tmp_path / "a.jsonl"))).images
+    assert Path(image.root, image.source).read_bytes() == b"here"
+
+
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "n": 1, "x": 0.5, "ok": True, "mixed": 1, "deep": {"a": [1, None]}, "none": None, "big": 2**64 - 1},
     {"id": "b", "n": 2, "x": 1.0, "ok": None, "mixed": "1", "deep": [], "none": None, "big": 0},

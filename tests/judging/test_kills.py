@@ -1,19 +1,14 @@
 """Runs that are killed, interrupted, torn or out of space lose nothing, repeat nothing, and say what happened."""
 
-import os
 import random
-import resource
-import shutil
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import orjson
 import pytest
-from runs import Nursery, dikast, environment, lines, nursery, pairs, rows, summary, write_jsonl
+
+from runs import Nursery, lines, nursery, pairs, rows, summary, write_jsonl
 
 LATENCY = 0.004
 
@@ -30,7 +25,7 @@ def keys_in(raw: bytes) -> list[str]:
 
 
 def kill_and_resume(
-    children: Nursery, tmp_path: Path, verb: str, items: Path, kills: int, seed: int
+    children: Nursery, tmp_path: Path, verb: tuple[str, ...], items: Path, kills: int, seed: int
 ) -> tuple[Path, Path]:
     """Kill a run at `kills` random moments, resume it each time, then let it end; gives it and an unbroken run.
 
@@ -39,7 +34,7 @@ def kill_and_resume(
     """
     rng = random.Random(seed)
     log, broken, unbroken = tmp_path / "asks.log", tmp_path / "broken", tmp_path / "unbroken"
-    common = [verb, items, "--rubric", "helpfulness", "--quiet"]
+    common = [*verb, items, "--rubric", "helpfulness", "--quiet"]
     slow = [*common, "--judge", f"mock:oracle,r=0.8,latency={LATENCY},log={log}", "--out", broken]
     began = time.monotonic()
     assert children.run([*common, "--judge", "mock:oracle,r=0.8", "--out", unbroken]) == 0
@@ -80,7 +75,7 @@ def same_verdicts(broken: Path, unbroken: Path, n: int) -> None:
 def test_five_kills(tmp_path: Path) -> None:
     with nursery() as children:
         items = write_jsonl(tmp_path / "items.jsonl", rows(120))
-        broken, unbroken = kill_and_resume(children, tmp_path, "grade", items, kills=5, seed=1)
+        broken, unbroken = kill_and_resume(children, tmp_path, ("grade",), items, kills=5, seed=1)
         same_verdicts(broken, unbroken, 120)
         before = {path.name: path.read_bytes() for path in broken.iterdir() if path.name != "summary.json"}
         again = ["grade", items, "--rubric", "helpfulness", "--judge", "mock:oracle,r=0.8", "--out", broken]
@@ -94,7 +89,7 @@ def test_five_kills(tmp_path: Path) -> None:
 def test_a_hundred_kills_of_grade(tmp_path: Path) -> None:
     with nursery() as children:
         items = write_jsonl(tmp_path / "items.jsonl", rows(2000))
-        broken, unbroken = kill_and_resume(children, tmp_path, "grade", items, kills=100, seed=2)
+        broken, unbroken = kill_and_resume(children, tmp_path, ("grade",), items, kills=100, seed=2)
         same_verdicts(broken, unbroken, 2000)
 
 
@@ -102,8 +97,21 @@ def test_a_hundred_kills_of_grade(tmp_path: Path) -> None:
 def test_thirty_kills_of_compare(tmp_path: Path) -> None:
     with nursery() as children:
         items = write_jsonl(tmp_path / "items.jsonl", pairs(250))
-        broken, unbroken = kill_and_resume(children, tmp_path, "compare", items, kills=30, seed=3)
+        broken, unbroken = kill_and_resume(children, tmp_path, ("compare",), items, kills=30, seed=3)
         same_verdicts(broken, unbroken, 500)
         one, other = (sorted((run / "preferences.jsonl").read_bytes().splitlines()) for run in (broken, unbroken))
         assert len(one) == 250
+        assert one == other
+
+
+@pytest.mark.slow
+def test_thirty_kills_while_equal_scores_are_drawn_again(tmp_path: Path) -> None:
+    verb = ("compare", "--from-absolute", "--equal", "resample", "--temperature", "1")
+    with nursery() as children:
+        items = write_jsonl(tmp_path / "items.jsonl", pairs(300))
+        broken, unbroken = kill_and_resume(children, tmp_path, verb, items, kills=30, seed=4)
+        n = len(lines(unbroken / "verdicts.jsonl"))
+        assert n > 600
+        same_verdicts(broken, unbroken, n)
+        one, other = (sorted((run / "preferences.jsonl").read_bytes().splitlines()) for run in (broken, unbroken))
         assert one == other

@@ -14,7 +14,7 @@ from dikast.surface.cli import app
 
 @pytest.fixture(scope="module")
 def mistral(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Published prompts are long in a tiny model's tokens; rotary positions need no weights, so more of them is a number."""
+    """A tiny model of more positions: published prompts are long, rotary positions are free."""
     folder = tiny_models.build("mistral", tmp_path_factory.mktemp("models") / "mistral")
     config = orjson.loads((folder / "config.json").read_bytes())
     (folder / "config.json").write_bytes(orjson.dumps(config | {"max_position_embeddings": 8192}))

@@ -241,7 +241,7 @@ def _read(opened: _Open, completion: Completion, format: Format, settings: Setti
         return _Found(Status.OFF_SCALE, None, completion.text, why, (), completion.marker, distribution)
     mode = distribution.mode
     reply = (opened.request.prefill + completion.text).rstrip()
-    if completion.marker == "forced":
+    if completion.marker == "forced" and not reply.endswith(format.marker):
         reply = f"{reply}\n{format.marker}".lstrip()
     if reply.endswith(format.marker):  # the engine stopped where the label stands
         reply += spelt[mode]

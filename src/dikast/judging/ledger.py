@@ -8,6 +8,7 @@ its answer had never been written whole. One process at a time writes, held by a
 import errno
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -38,6 +39,9 @@ class Ledger:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise RunError(f"{folder}: cannot write here ({error.strerror}); choose another --out") from error
+        if not stat.S_ISREG(os.fstat(self._file).st_mode):  # a pipe or a device would be read for ever
+            os.close(self._file)
+            raise RunError(f"{self.path} is not a regular file; choose another --out")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -143,6 +143,8 @@ class _Run:
 
     def __enter__(self) -> "_Run":
         with self._stack:  # closes what was opened when a later step fails
+            if self.source.path != "-":
+                next(self.source.items(lambda _: None), None)  # a file that is not there leaves no folder behind
             if not self.dry_run:
                 self.ledger = self._stack.enter_context(Ledger(self.out))
             if self.has_folder and (self.out / VERDICTS).exists():

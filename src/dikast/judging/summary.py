@@ -34,7 +34,8 @@ class Rate:
         p, z2 = count / n, _Z * _Z
         middle = (p + z2 / (2 * n)) / (1 + z2 / n)
         half = _Z * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n)
-        return cls(p, max(0.0, middle - half), min(1.0, middle + half), n)
+        low, high = max(0.0, middle - half), min(1.0, middle + half)
+        return cls(p, low if count else 0.0, high if count < n else 1.0, n)  # both ends are exact, rounding is not
 
     @classmethod
     def mean(cls, n: int, total: float, squares: float) -> "Rate":
@@ -57,14 +58,15 @@ class Tally:
     marker: Counter[str] = field(default_factory=Counter)
     labels: dict[str, Counter[str]] = field(default_factory=dict)
     sums: dict[str, list[float]] = field(default_factory=dict)
-    usage: Usage = field(default_factory=Usage)
+    tokens: list[int] = field(default_factory=lambda: [0, 0, 0])  # in, cached, out
+    seconds: float = 0.0
+    cost: float | None = None
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Count one record of `verdicts.jsonl`."""
         status = record["status"]
         self.status[status] += 1
-        usage = record["usage"]
-        self.usage = self.usage + Usage(**usage)
+        self._add_usage(record["usage"])
         if status != Status.OK:
             reason = f"{status}: {_DIGITS.sub('#', record['reason'])[:160]}"
             if reason in self.reasons or len(self.reasons) < _KINDS:  # reasons may quote the reply
@@ -79,6 +81,15 @@ class Tally:
             sums[0] += 1
             sums[1] += record["score"]
             sums[2] += record["score"] ** 2
+
+    def _add_usage(self, usage: Mapping[str, Any]) -> None:
+        tokens = self.tokens
+        tokens[0] += usage["tokens_in"]
+        tokens[1] += usage["tokens_cached"]
+        tokens[2] += usage["tokens_out"]
+        self.seconds += usage["seconds"]
+        if usage["cost"] is not None:
+            self.cost = (self.cost or 0.0) + usage["cost"]
 
     def summary(self) -> dict[str, Any]:
         """Counts by status, the failure rate and forced share, labels and mean score by criterion, usage."""
@@ -97,7 +108,7 @@ class Tally:
                 }
                 for criterion, labels in sorted(self.labels.items())
             },
-            "usage": asdict(self.usage),
+            "usage": asdict(Usage(self.tokens[0], self.tokens[1], self.tokens[2], self.seconds, self.cost)),
         }
 
 

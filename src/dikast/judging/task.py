@@ -82,20 +82,22 @@ def _shown(item: Item, shape: Shape) -> Iterator[tuple[int, ...]]:
 
 
 def _content(item: Item, responses: tuple[int, ...], reads_gold: bool) -> tuple[Any, tuple[Image, ...]]:
-    shown = [item.responses[i] for i in responses if i < len(item.responses)]
-    contents: list[Content] = [turn.content for turn in item.instruction]
-    contents += [item.context or (), item.reference or (), *shown]
+    """What of the item is shown, spelt for its fingerprint, and every image in it."""
+    images: list[Image] = []
     spelt = [
-        [[turn.role, _spell(turn.content)] for turn in item.instruction],
-        None if item.context is None else _spell(item.context),
-        None if item.reference is None else _spell(item.reference),
-        [_spell(response) for response in shown],
+        [[turn.role, _spell(turn.content, images)] for turn in item.instruction],
+        None if item.context is None else _spell(item.context, images),
+        None if item.reference is None else _spell(item.reference, images),
+        [_spell(item.responses[i], images) for i in responses if i < len(item.responses)],
         item.gold if reads_gold else None,
     ]
-    return spelt, tuple(image for content in contents for image in images_of(content))
+    return spelt, tuple(images)
 
 
-def _spell(content: Content) -> list[Any]:
+def _spell(content: Content, images: list[Image]) -> list[Any]:
+    if len(content) == 1 and isinstance(content[0], Text):
+        return [content[0].text]
+    images.extend(images_of(content))
     return [_spell_part(part) for part in content]
 
 

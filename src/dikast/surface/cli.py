@@ -45,9 +45,9 @@ def main() -> None:
     """Run the command line and exit with the code that the module's docstring names."""
     try:
         code = app(standalone_mode=False)
-    except KeyboardInterrupt:
-        code = interrupted()
-    except typer.Abort:
+        if code == 130:  # what Typer makes of a KeyboardInterrupt
+            code = interrupted()
+    except (KeyboardInterrupt, typer.Abort):
         code = interrupted()
     except DikastError as error:
         print(f"dikast: {error}", file=sys.stderr)  # noqa: T201

@@ -110,6 +110,9 @@ class Oracle(Mock):
         grid = tuple(values.values())
         latent = calibrated(grid, self.r)
         gold = gold_score(request, by_rubric=self._sees_rubric) if latent.hold else latent.middle
+        if not grid[0] <= gold <= grid[-1]:
+            told = f"item {about.get('item')!r}: gold {gold:g} lies off the scale {grid[0]:g} to {grid[-1]:g}"
+            raise EngineError(f"{told}: give gold in the values of the rubric's scale", kind="no_gold")
         opinion = latent.middle + latent.hold * (gold - latent.middle)
         if latent.noise:
             opinion += latent.noise * _normal(self._noise(request, about, 0))

@@ -1,0 +1,158 @@
+"""One made thing: its scene, rubric and responses, and the record and gold that follow from them."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from dikast.core.item import Item
+from dikast.core.part import Content, Image, Text, Turn, Video
+from dikast.core.rubric import Rubric
+from dikast.worlds.aspects import ASPECTS
+from dikast.worlds.gold import Spec, cost, extra_cost, label_of, level_of
+from dikast.worlds.response import Response
+from dikast.worlds.rubrics import rubric_of
+from dikast.worlds.settings import Settings
+from dikast.worlds.slots import Domain, Finding, Picture
+
+VERSION = "worlds/1"
+
+
+class Graded(NamedTuple):
+    """One response with its gold: level 0 is best; one finding per different claim, in order."""
+
+    level: int
+    penalty: int
+    findings: tuple[Finding, ...]
+    costs: tuple[int, ...]
+    counts: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Everything about one item. `dataclasses.replace` with another graph, rubric or response gives its counterfactual,
+    and the gold that follows is derived anew. `shown` is what is drawn where that is not `graph`'s truth."""
+
+    settings: Settings
+    index: int
+    domain: Domain
+    task: str
+    instruction: str
+    graph: Any
+    spec: Spec
+    responses: tuple[Response, ...]
+    name: str = ""
+    notes: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def id(self) -> str:
+        """Distinct within a world."""
+        s = self.settings
+        return self.name or f"{s.domain}-{s.split}-{s.responses}-{s.seed}-{self.index:07d}"
+
+    @cached_property
+    def graded(self) -> list[Graded]:
+        """Every response measured against the scene."""
+        found = []
+        for response in self.responses:
+            claims = response.claims
+            findings = tuple(self.domain.measure(claim, self.graph) for claim in claims)
+            costs = tuple(cost(claim, f.metric, self.spec) for claim, f in zip(claims, findings, strict=True))
+            counts = response.counts()
+            if "completeness" in self.domain.kinds:
+                counts["completeness"] = self.domain.missed(claims, self.graph)
+            penalty = sum(costs) + extra_cost(counts, self.spec)
+            found.append(Graded(level_of(penalty, self.spec.cuts), penalty, findings, costs, counts))
+        return found
+
+    @property
+    def levels(self) -> list[int]:
+        """The level of every response, 0 the best."""
+        return [graded.level for graded in self.graded]
+
+    @cached_property
+    def rubric(self) -> Rubric:
+        """The rubric as a judge sees it."""
+        return rubric_of(self.spec)
+
+    @property
+    def needs(self) -> str:
+        """`image` when every weighed aspect needs what is shown, `text` when none does, else `both`."""
+        sees = {ASPECTS[name].sees for name, _ in self.spec.weights}
+        return "both" if len(sees) == 2 else "image" if sees == {True} else "text"
+
+    def pictures(self) -> list[Picture]:
+        """The picture or the frames; empty for worlds without."""
+        return self.domain.render(self.graph, self.settings.size)
+
+    def paths(self) -> list[str]:
+        """Where `pictures` go, relative to the record's folder."""
+        n = self.domain.frames(self.graph)
+        folder = f"images/{self.index // 1000:05d}"
+        return [f"{folder}/{self.id}.png"] if n == 1 else [f"{folder}/{self.id}-{i}.png" for i in range(n)]
+
+    def files(self) -> list[tuple[str, Picture]]:
+        """Every picture with its path."""
+        return list(zip(self.paths(), self.pictures(), strict=True))
+
+    def item(self, root: str = "") -> Item:
+        """The record. Picture paths are relative to `root`."""
+        frames = tuple(Image(path, root) for path in self.paths())
+        shown: Content = frames if len(frames) < 2 else (Video(frames, tuple(float(i) for i in range(len(frames)))),)
+        words = "\n".join(filter(None, (self.domain.prompt(self.graph), self.instruction)))
+        return Item(
+            id=self.id,
+            instruction=(Turn("user", (*shown, Text(words))),),
+            responses=tuple((Text(response.text),) for response in self.responses),
+            rubric=self.rubric,
+            gold=self.gold(),
+            meta=self.meta(),
+        )
+
+    def gold(self) -> dict[str, Any]:
+        """The score (one response), or scores and preference (several), with claims and feedback."""
+        each = [self._gold_of(response, graded) for response, graded in zip(self.responses, self.graded, strict=True)]
+        if len(each) == 1:
+            return each[0]
+        levels = self.levels
+        best = min(levels)
+        found: dict[str, Any] = {"scores": [one["score"] for one in each], "labels": [one["label"] for one in each]}
+        if len(each) == 2:
+            found["preference"] = "tie" if levels[0] == levels[1] else "a" if levels[0] == best else "b"
+        return {**found, "responses": each}
+
+    def _gold_of(self, response: Response, graded: Graded) -> dict[str, Any]:
+        label = label_of(graded.level, self.spec)
+        spoken = {s.claim: s.text for s in reversed(response.sentences) if s.claim is not None}
+        claims, lines = [], []
+        for claim, finding, points_lost in zip(response.claims, graded.findings, graded.costs, strict=True):
+            aspect = ASPECTS[claim.aspect]
+            verdict = "unsupported" if finding.gone and finding.metric else "wrong" if finding.metric else "right"
+            entry: dict[str, Any] = {"text": spoken[claim], "verdict": verdict, "aspect": claim.aspect, "cost": points_lost}
+            if finding.metric:
+                entry |= {"correction": finding.truth, "operator": aspect.operator, "severity": finding.metric, "unit": aspect.unit}
+            claims.append(entry)
+            lines.append(f"{spoken[claim]} -> {verdict}" + (f": {finding.truth}" if finding.metric else ""))
+        for name, _ in self.spec.weights:
+            if name in graded.counts and not self.spec.entries:
+                lines.append(f"{ASPECTS[name].names[0]}: {graded.counts[name]}")
+        score = self.spec.the_scale.value(label)
+        return {
+            "score": score, "label": label, "penalty": graded.penalty, "claims": claims, "counts": graded.counts, "feedback": "\n".join(lines),
+        }  # fmt: skip
+
+    def meta(self) -> dict[str, Any]:
+        """Everything that made the item."""
+        s = self.settings
+        return {
+            "version": VERSION, "domain": s.domain, "split": s.split, "seed": s.seed, "index": self.index, "task": self.task,
+            "needs": self.needs, "spec": self.spec.to_json(), "scene": self.domain.to_json(self.graph),
+            "voices": [response.voice for response in self.responses],
+            "layouts": [response.layout for response in self.responses],
+            "edits": [list(response.edits) for response in self.responses],
+            "language": self.responses[0].language,
+            **dict(self.notes),
+        }  # fmt: skip
+
+    def but(self, *, name: str, **changes: Any) -> "Sample":
+        """A counterfactual: this sample with some fields changed, under a name of its own."""
+        return replace(self, name=f"{self.id}-{name}", **changes)

@@ -1,0 +1,133 @@
+"""What a user can set, checked before anything is drawn."""
+
+from dataclasses import dataclass, replace
+
+from dikast.core.errors import UserError
+from dikast.core.text import near_miss
+from dikast.worlds.aspects import ASPECTS
+from dikast.worlds.domains import DOMAINS
+from dikast.worlds.gold import SCALES
+from dikast.worlds.slots import Domain, Rules
+from dikast.worlds.splits import HELD_OUT_DOMAIN, rules_of
+
+FORM_ASPECTS = ("relevance", "concision", "consistency", "format", "length")
+_LARGEST = 16  # responses to one instruction
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One world: `Settings(domain="scenes", split="train", seed=0)`.
+
+    `responses` 1 gives single items, 2 pairs, K groups of K. `size` is the picture's side in pixels. `objects`, `claims`
+    and `scales` override the split's; `clutter` (specks), `noise` (the most a pixel is off) and `occlusion` (percent of
+    scenes with bars across things) are upper ends, drawn per item. `aspects` narrows what rubrics weigh. `form` is the
+    percent of rubrics that also weigh aspects of the text alone.
+    """
+
+    domain: str = "scenes"
+    split: str = "train"
+    seed: int = 0
+    responses: int = 1
+    size: int = 96
+    grid: int = 4
+    objects: tuple[int, int] | None = None
+    claims: tuple[int, int] | None = None
+    clutter: int = 30
+    noise: int = 10
+    occlusion: int = 10
+    aspects: tuple[str, ...] = ()
+    scales: tuple[str, ...] = ()
+    form: int = 20
+    edits: bool = True
+
+    def __post_init__(self) -> None:
+        self.rules()
+
+    def the_domain(self) -> Domain:
+        """The domain by name."""
+        return DOMAINS[self.domain]
+
+    def rules(self) -> Rules:
+        """The split's rules with these settings put in; UserError names the setting that cannot be met."""
+        rules = rules_of(self.split)
+        self._check_names(rules)
+        self._check_numbers()
+        objects = self.objects or _fit(rules.objects, self.grid)
+        claims = self.claims or rules.claims
+        _check_range("objects", objects, 2, self.grid**2 - 3)
+        _check_range("claims", claims, 1, 24)
+        if self.split == "objects" and objects[1] <= rules_of("train").objects[1]:
+            raise UserError(f"objects: the split 'objects' needs more than {rules_of('train').objects[1]}, got {objects[1]}")
+        return replace(
+            rules, objects=objects, claims=claims, size=self.size, grid=self.grid, clutter=self.clutter, noise=self.noise,
+            occlusion=self.occlusion, only_aspects=self.aspects or rules.only_aspects, scales=self.scales or rules.scales,
+            form=self.form if self.responses == 1 else 0, edits=self.edits,
+        )  # fmt: skip
+
+    def _check_names(self, rules: Rules) -> None:
+        if self.domain not in DOMAINS:
+            near = near_miss(self.domain, DOMAINS)
+            raise UserError(
+                f"domain: there is no domain {self.domain!r}: {f'did you mean {near!r}?' if near else ', '.join(DOMAINS)}"
+            )
+        if (self.domain == HELD_OUT_DOMAIN) != rules.held_domain and self.split != "all":
+            raise UserError(
+                f"domain: {HELD_OUT_DOMAIN!r} is the held-out domain: it goes with the splits 'domain' and 'all', and only with them"
+                if self.domain == HELD_OUT_DOMAIN
+                else f"domain: the split 'domain' is about {HELD_OUT_DOMAIN!r}, not {self.domain!r}"
+            )
+        kinds = DOMAINS[self.domain].kinds
+        for aspect in self.aspects:
+            if aspect not in ASPECTS:
+                near = near_miss(aspect, ASPECTS)
+                raise UserError(
+                    f"aspects: there is no aspect {aspect!r}: {f'did you mean {near!r}?' if near else ', '.join(ASPECTS)}"
+                )
+            if aspect not in kinds and aspect not in FORM_ASPECTS:
+                raise UserError(
+                    f"aspects: no operator makes errors of {aspect!r} in the domain {self.domain!r}; it has {', '.join(kinds)}"
+                )
+            if aspect in rules.held_aspects or aspect in rules.kinds_out:
+                raise UserError(f"aspects: {aspect!r} is held out of the split {self.split!r}; the split 'aspects', 'operators' or 'all' has it")
+        if self.aspects and all(aspect in FORM_ASPECTS or not kinds[aspect] for aspect in self.aspects):
+            raise UserError(f"aspects: at least one must be spoken of in claims: {', '.join(a for a in kinds if kinds[a])}")
+        for scale in self.scales:
+            if scale not in SCALES:
+                raise UserError(f"scales: {scale!r} is not one of {', '.join(SCALES)}")
+        if self.split in ("combinations", "attributes", "aspects", "operators") and self.aspects:
+            raise UserError(f"aspects: the split {self.split!r} chooses its aspects itself; leave them out")
+
+    def _check_numbers(self) -> None:
+        _check("responses", self.responses, 1, _LARGEST)
+        _check("size", self.size, 32, 1024)
+        _check("grid", self.grid, 3, 6)
+        for name in ("clutter", "noise", "occlusion", "form"):
+            _check(name, getattr(self, name), 0, 100)
+        if self.size < 12 * self.grid:
+            raise UserError(f"size: {self.size} pixels are too few for a grid of {self.grid}; use {12 * self.grid} or more")
+
+
+def _fit(objects: tuple[int, int], grid: int) -> tuple[int, int]:
+    """The split's number of objects, no more than the grid holds."""
+    most = grid**2 - 3
+    return min(objects[0], most), min(objects[1], most)
+
+
+def _check(name: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high:
+        raise UserError(f"{name}: must lie from {low} to {high}, got {value}")
+
+
+def _check_range(name: str, value: tuple[int, int], low: int, high: int) -> None:
+    if not low <= value[0] <= value[1] <= high:
+        raise UserError(f"{name}: must be a range within {low}-{high}, got {value[0]}-{value[1]}")
+
+
+def range_of(name: str, text: str) -> tuple[int, int] | None:
+    """Read `3-6` or `4`; None for nothing. UserError names the setting."""
+    if not text:
+        return None
+    low, _, high = text.partition("-")
+    if not low.isdigit() or not (high or low).isdigit():
+        raise UserError(f"{name}: write a number or a range such as 3-6, got {text!r}")
+    return int(low), int(high or low)

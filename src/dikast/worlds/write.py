@@ -1,0 +1,101 @@
+"""Worlds on disk: sharded records with their pictures beside them. The number of workers changes nothing."""
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from dikast.core.canonical import fingerprint
+from dikast.core.errors import UserError
+from dikast.core.item import item_to
+from dikast.core.records import write_records
+from dikast.worlds.make import Maker
+from dikast.worlds.raster import png
+from dikast.worlds.sample import VERSION, Sample
+from dikast.worlds.settings import Settings
+
+_SUFFIXES = ("jsonl", "jsonl.gz", "parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What `write_world` made: the files of records in order, and how many records they hold."""
+
+    files: tuple[Path, ...]
+    items: int
+
+
+def write_world(
+    settings: Settings,
+    n: int,
+    out: str | Path,
+    *,
+    workers: int = 1,
+    shard: int = 10_000,
+    suffix: str = "jsonl",
+) -> Written:
+    """Write items 0 to n - 1 to `out`: `items-00000.jsonl` ..., `images/`, and `world.json` with the settings.
+
+    The same settings give the same files byte for byte (Parquet: the same rows), whatever `workers` is. UserError for
+    settings that cannot be met, and for a folder that holds something else.
+    """
+    if n < 1:
+        raise UserError(f"n: at least one item is due, got {n}")
+    if workers < 1 or shard < 1:
+        raise UserError(f"workers and shard: must be 1 or more, got {workers} and {shard}")
+    if suffix not in _SUFFIXES:
+        raise UserError(f"suffix: {suffix!r} is not one of {', '.join(_SUFFIXES)}")
+    folder = prepared(out, {**asdict(settings), "n": n, "shard": shard, "version": VERSION})
+    starts = range(0, n, shard)
+    task = partial(_shard, settings, folder, n, shard, suffix)
+    if workers == 1 or len(starts) == 1:
+        files = list(map(task, starts))
+    else:
+        with ProcessPoolExecutor(min(workers, len(starts)), mp_context=get_context("spawn")) as pool:
+            files = list(pool.map(task, starts))
+    return Written(tuple(files), n)
+
+
+def write_samples(samples: Iterable[Sample], out: str | Path, about: dict[str, Any]) -> Written:
+    """Write a few hand-picked samples to one file, in the same form as `write_world`."""
+    folder = prepared(out, {**about, "version": VERSION})
+    path = folder / "items-00000.jsonl"
+    return Written((path,), write_records(path, _records(samples, folder)))
+
+
+def prepared(out: str | Path, about: dict[str, Any]) -> Path:
+    """The folder, made when missing, with `world.json` in it. UserError when it holds something else."""
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"out: {folder} is a file; name a folder")
+    told = orjson.dumps({"world": fingerprint(about), **about}, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
+    note = folder / "world.json"
+    if folder.exists() and any(folder.iterdir()) and (not note.exists() or note.read_bytes() != told):
+        raise UserError(f"out: {folder} holds something else; name a new folder, or empty it")
+    folder.mkdir(parents=True, exist_ok=True)
+    note.write_bytes(told)
+    return folder
+
+
+def _shard(settings: Settings, folder: Path, n: int, shard: int, suffix: str, start: int) -> Path:
+    maker = Maker(settings)
+    path = folder / f"items-{start // shard:05d}.{suffix}"
+    write_records(path, _records((maker.sample(i) for i in range(start, min(n, start + shard))), folder))
+    return path
+
+
+def _records(samples: Iterable[Sample], folder: Path) -> Iterator[dict[str, Any]]:
+    made: set[Path] = set()
+    for sample in samples:
+        for path, picture in sample.files():
+            target = folder / path
+            if target.parent not in made:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                made.add(target.parent)
+            target.write_bytes(png(picture))
+        yield item_to(sample.item())
