@@ -62,11 +62,13 @@ class Serving(asyncio.Protocol):
     rejection = b"HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by asyncio."""
         self.transport = transport
         self.buffer = bytearray()
         self.loop = asyncio.get_running_loop()
 
     def data_received(self, data: bytes) -> None:
+        """Called by asyncio."""
         self.buffer += data
         while (end := self.buffer.find(b"\r\n\r\n")) >= 0:
             head = bytes(self.buffer[:end]).lower()
@@ -81,6 +83,7 @@ class Serving(asyncio.Protocol):
                 self.send(self.rejection)
 
     def admitted(self) -> bool:
+        """Whether the rate allows one more."""
         kind = type(self)
         if not kind.rate:
             return True
@@ -93,6 +96,7 @@ class Serving(asyncio.Protocol):
         return True
 
     def send(self, data: bytes) -> None:
+        """Reply, if the client is still there."""
         if isinstance(self.transport, asyncio.Transport) and not self.transport.is_closing():
             self.transport.write(data)
 
@@ -108,8 +112,8 @@ async def serve(latency: float, rate: float) -> None:
 def served(*, latency: float = 0.05, rate: float = 0.0) -> Iterator[str]:
     command = [sys.executable, "-m", "benchmarks.client", "--serve", str(latency), str(rate)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
     try:
-        assert process.stdout is not None
         yield f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
     finally:
         process.terminate()
