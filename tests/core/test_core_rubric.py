@@ -142,8 +142,19 @@ def test_levels_span_the_scale() -> None:
     assert only({"criterion": "c?", "levels": {0: "a", 1: "b", 2: "c"}}).scale == Scale.parse("0-2")
     assert only({"criterion": "c?", "levels": {"1": "a", "2": "b"}}).scale == Scale.parse("1-2")  # as in JSON
     assert only({"criterion": "c?"}).scale == Scale.parse("1-5")
-    with pytest.raises(DataError, match="from the lowest value to the highest"):
-        load_rubric({"criterion": "c?", "levels": {2: "a", 1: "b", 0: "c"}})
+    sorted_as_text = {"1": "a", "10": "j", "2": "b"}  # what tools make of a dict's order must not matter
+    assert [label for label, _ in only({"criterion": "c?", "scale": "1-10", "levels": sorted_as_text}).levels] == [
+        "1", "2", "10",
+    ]  # fmt: skip
+
+
+def test_levels_in_a_file_run_upwards(tmp_path: Path) -> None:
+    path = tmp_path / "r.yaml"
+    path.write_text("criterion: c?\nlevels:\n  2: a\n  1: b\n")
+    with pytest.raises(DataError, match=r"r\.yaml:4: field 'levels\.1'.*from the lowest value to the highest"):
+        load_rubric(path)
+    path.write_text("criterion: c?\nscale: A-C\nlevels:\n  A: best\n  B: middling\n  C: worst\n")
+    assert [label for label, _ in only(path).levels] == ["C", "B", "A"]
 
 
 @pytest.mark.parametrize(

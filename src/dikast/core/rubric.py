@@ -247,6 +247,7 @@ def _spanned(document: Located, keys: list[int], at: tuple[object, ...]) -> Scal
 def _levels(
     document: Located, value: dict[Any, Any], at: tuple[object, ...], scale: Scale
 ) -> tuple[tuple[str, str], ...]:
+    """The levels from low to high. In a file, numbers that run backwards are a mistake; a dict's order says nothing."""
     levels = value.get("levels") or {}
     if not isinstance(levels, dict):
         raise document.error("levels are a mapping from label to description", *at, "levels")
@@ -261,11 +262,12 @@ def _levels(
             raise document.error(f"the level {key!r} needs a description, or leave the line out", *at, "levels", key)
         if any(label == other for other, _ in found):
             raise document.error(f"the level {label!r} is described twice: keep one", *at, "levels", key)
-        if found and scale.value(label) < scale.value(found[-1][0]):
+        numbered = label[-1].isdigit()  # letters and words are as naturally listed from the best down
+        if document.lines and numbered and found and scale.value(label) < scale.value(found[-1][0]):
             raise document.error(
                 f"level {label!r} stands after {found[-1][0]!r}: list the levels from the lowest value to the highest"
                 " (a scale where low is good says 'lower_is_better: true')",
                 *at, "levels", key,
             )  # fmt: skip
         found.append((label, description.strip()))
-    return tuple(found)
+    return tuple(sorted(found, key=lambda level: scale.value(level[0])))

@@ -8,7 +8,6 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from dikast.core.canonical import canonical_json
 from dikast.core.errors import DataError, RunError
 from dikast.core.item import Item
 from dikast.core.records import scan_items
@@ -162,7 +161,7 @@ class PlanFiles:
         if task.hashes.rubric not in self.rubrics:
             self.rubrics.add(task.hashes.rubric)
             if not self.add:
-                line = canonical_json({"hash": task.hashes.rubric, "rubric": task.rubric.to_dict()})
+                line = orjson.dumps({"hash": task.hashes.rubric, "rubric": task.rubric.to_dict()})
                 self._files[RUBRICS].write(line + b"\n")
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:

@@ -4,6 +4,8 @@ from typing import Any
 
 import typer
 
+_MOST_CRITERIA = 12  # told on a terminal
+
 
 def show_plans(plans: dict[str, dict[str, Any]], *, as_json: bool) -> None:
     """What a run would ask; of a panel, what each judge would be asked, by its spec."""
@@ -60,9 +62,11 @@ def _show_one(summary: dict[str, Any]) -> None:
     for reason, count in summary["failures"].items():
         typer.echo(f"            {count:,} x {reason}")
     typer.echo(f"forced      {_rate(summary['forced_share'])} of the verdicts had their marker put there by us")
-    for criterion, found in summary["criteria"].items():
+    for criterion, found in list(summary["criteria"].items())[:_MOST_CRITERIA]:
         mean = f"mean {_value(found['mean_score'])}; " if found["mean_score"] else ""
         typer.echo(f"{criterion}: {mean}{_counts(found['labels'])}")
+    if len(summary["criteria"]) > _MOST_CRITERIA:
+        typer.echo(f"and {len(summary['criteria']) - _MOST_CRITERIA:,} more criteria; --json and summary.json have all")
     if "combined" in summary:
         combined = summary["combined"]
         typer.echo(

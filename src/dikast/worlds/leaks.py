@@ -78,7 +78,9 @@ class Report(NamedTuple):
     counts: Mapping[str, tuple[int, ...]]
 
 
-def collect(settings: Settings, n: int, *, needs: Sequence[str] = ("image",), start: int = 0, grams: bool = True) -> Table:
+def collect(
+    settings: Settings, n: int, *, needs: Sequence[str] = ("image",), start: int = 0, grams: bool = True
+) -> Table:
     """The features of the first `n` samples from `start` on whose rubric needs what `needs` says."""
     table = Table()
     for sample in make(settings, 10**12, start=start):
@@ -102,7 +104,9 @@ def probe(test: Table, train: Table | None = None) -> Report:
     return Report(len(good), probes, spread, _length_gap(columns["words"], levels, scales, counts), counts)
 
 
-def _length_gap(words: NDArray[np.float64], levels: NDArray[np.int64], scales: NDArray[np.str_], counts: Iterable[str]) -> float:
+def _length_gap(
+    words: NDArray[np.float64], levels: NDArray[np.int64], scales: NDArray[np.str_], counts: Iterable[str]
+) -> float:
     gaps = []
     for scale in counts:
         here = scales == scale
@@ -112,7 +116,11 @@ def _length_gap(words: NDArray[np.float64], levels: NDArray[np.int64], scales: N
 
 
 def _probe(
-    name: str, values: NDArray[np.float64], good: NDArray[np.float64], levels: NDArray[np.int64], scales: NDArray[np.str_]
+    name: str,
+    values: NDArray[np.float64],
+    good: NDArray[np.float64],
+    levels: NDArray[np.int64],
+    scales: NDArray[np.str_],
 ) -> Probe:
     known = ~np.isnan(values)
     x, y = values[known], good[known]
@@ -181,12 +189,18 @@ def _matrix(grams: Sequence[NDArray[np.uint32]]) -> "csr_matrix":
 
     starts = np.concatenate([[0], np.cumsum([len(row) for row in grams])])
     columns = np.concatenate(grams).astype(np.int32)
-    scale = np.repeat([1 / math.sqrt(max(1, len(row))) for row in grams], [len(row) for row in grams]).astype(np.float32)
+    scale = np.repeat([1 / math.sqrt(max(1, len(row))) for row in grams], [len(row) for row in grams]).astype(
+        np.float32
+    )
     return csr_matrix((scale, columns, starts), shape=(len(grams), BUCKETS))
 
 
 def ridge(
-    train: Sequence[NDArray[np.uint32]], y: NDArray[np.float64], test: Sequence[NDArray[np.uint32]], *, penalty: float = 1.0
+    train: Sequence[NDArray[np.uint32]],
+    y: NDArray[np.float64],
+    test: Sequence[NDArray[np.uint32]],
+    *,
+    penalty: float = 1.0,
 ) -> NDArray[np.float64]:
     """Predictions for `test` of a ridge regression with that squared penalty, by LSQR (Paige and Saunders 1982)."""
     from scipy.sparse.linalg import lsqr

@@ -81,7 +81,9 @@ class Maker:
         only = rules.only_aspects or rules.about
         open_ = [a for a in kinds if (not only or a in only) and self._open(a)]
         aspects = draw_aspects(rng, rules, open_)
-        forms = [a for a in FORM_ASPECTS if (not rules.only_aspects or a in rules.only_aspects) and a not in rules.kinds_out]
+        forms = [
+            a for a in FORM_ASPECTS if (not rules.only_aspects or a in rules.only_aspects) and a not in rules.kinds_out
+        ]
         forced = [a for a in rules.must if a in open_ or a in forms]
         must = rng.pick(forced) if forced else ""
         if must in open_ and must not in aspects:
@@ -163,7 +165,9 @@ class Maker:
         long = [name for name in fits if len(SCALES[name].labels) > 6]
         scale = rng.pick(long if long and rng.chance(40) else fits)  # few rubrics can carry a long scale
         lower = scale not in ("A-E", "pass/fail") and rng.chance(15)
-        return replace(spec, scale=scale, lower_is_better=lower, cuts=cut_points(reachable, len(SCALES[scale].labels), rng))
+        return replace(
+            spec, scale=scale, lower_is_better=lower, cuts=cut_points(reachable, len(SCALES[scale].labels), rng)
+        )
 
     def _single(self, text: _Text, index: int) -> Sample | None:
         rng, spec = text.draft.rng, text.spec
@@ -197,7 +201,9 @@ class Maker:
             if graph is not None:
                 sample = self._sample(text, scaled, graph, index, {a: extra[a] for a in text.form})
                 if sample.levels != [level]:
-                    raise RunError(f"item {sample.id}: planned level {level}, came out as {sample.levels}; report this bug")
+                    raise RunError(
+                        f"item {sample.id}: planned level {level}, came out as {sample.levels}; report this bug"
+                    )
                 return sample
         return None
 
@@ -216,7 +222,12 @@ class Maker:
     def _group(self, text: _Text, index: int) -> Sample | None:
         """Several responses to one scene. For pairs the preference is drawn first: a, b or tie, each a third."""
         rng = text.draft.rng
-        most = [sum(max(self._cost(slot, slot.stated[0], state, text.spec) for state in slot.universe) for slot in text.slots)]
+        most = [
+            sum(
+                max(self._cost(slot, slot.stated[0], state, text.spec) for state in slot.universe)
+                for slot in text.slots
+            )
+        ]
         spec = self._scaled(rng, text.spec, range(most[0] + 1))
         if spec is None:
             return None
@@ -243,7 +254,9 @@ class Maker:
         from dikast.worlds.gold import level_of
 
         levels = [
-            level_of(sum(self._cost(s, s.stated[k], state, spec) for s, state in zip(slots, states, strict=True)), spec.cuts)
+            level_of(
+                sum(self._cost(s, s.stated[k], state, spec) for s, state in zip(slots, states, strict=True)), spec.cuts
+            )
             for k in (0, 1)
         ]
         return 2 if levels[0] == levels[1] else int(levels[1] < levels[0])
@@ -259,12 +272,23 @@ class Maker:
             contradicting = [self._contradiction(rng, slot, k, voice) for slot in text.opposed]
             order = claims if k == 0 else rng.shuffled(claims)
             responses.append(
-                compose(order, form, contradicting, rng, voice=voice, edits=self.rules.edits, language=self.rules.language)
+                compose(
+                    order, form, contradicting, rng, voice=voice, edits=self.rules.edits, language=self.rules.language
+                )
             )
         if self.rules.edits and rng.chance(4) and hasattr(graph, "overlay"):
             graph.overlay = rng.pick(_OVERLAYS)
         rules = responses[0].rules_text()
-        return Sample(self.settings, index, domain, task, " ".join(filter(None, (instruction, rules))), graph, spec, tuple(responses))
+        return Sample(
+            self.settings,
+            index,
+            domain,
+            task,
+            " ".join(filter(None, (instruction, rules))),
+            graph,
+            spec,
+            tuple(responses),
+        )
 
     def _contradiction(self, rng: Stream, slot: Slot, k: int, voice: int) -> Sentence:
         others = [s for s in slot.universe if s != slot.stated[k] and s != 1]

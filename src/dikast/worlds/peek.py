@@ -61,7 +61,14 @@ def _cards(value: dict[str, Any], folder: Path) -> list[_Card]:
         name = value["id"] + (f" {'abcdefghijklmnop'[i]}" if len(answers) > 1 else "")
         score = f"gold {one['label']}" + (f"  (preferred: {gold['preference']})" if "preference" in gold else "")
         found.append(
-            _Card(name, tuple(shown + own), instruction, _lines(text, one), score, f"{rubric['criterion']} [{levels}]{lower}")
+            _Card(
+                name,
+                tuple(shown + own),
+                instruction,
+                _lines(text, one),
+                score,
+                f"{rubric['criterion']} [{levels}]{lower}",
+            )
         )
     return found
 

@@ -20,12 +20,26 @@ _OPENINGS = (
 )  # fmt: skip
 _SEEN_OPENINGS = 7
 _LIST_OPENINGS = (
-    "Tick what is right:", "Checklist:", "Check each point:", "Go through this list:", "Points to verify:",
+    "Tick what is right:",
+    "Checklist:",
+    "Check each point:",
+    "Go through this list:",
+    "Points to verify:",
 )
 _SEEN_LIST_OPENINGS = 3
 _EVEN = ("Each mistake costs {w}.", "Take off {w} for each mistake.", "{w} per mistake.", "Every mistake loses {w}.")
-_UNEVEN = ("A mistake costs: {each}.", "Take off for each mistake: {each}.", "Cost per mistake: {each}.", "Every mistake loses: {each}.")
-_DOUBLE = ("Far off costs double ({far}).", "Double if far off ({far}).", "Twice that when far off ({far}).", "Being far off counts twice ({far}).")
+_UNEVEN = (
+    "A mistake costs: {each}.",
+    "Take off for each mistake: {each}.",
+    "Cost per mistake: {each}.",
+    "Every mistake loses: {each}.",
+)
+_DOUBLE = (
+    "Far off costs double ({far}).",
+    "Double if far off ({far}).",
+    "Twice that when far off ({far}).",
+    "Being far off counts twice ({far}).",
+)
 _SEEN_COSTS = 3
 _BANDS = (  # nothing lost; from 0 to n; exactly n; from m to n; more than n
     ("nothing lost", "at most {n} lost", "{n} lost", "{m} to {n} lost", "more than {n} lost"),
@@ -71,6 +85,7 @@ def draw_weights(rng: Stream, aspects: Sequence[str]) -> tuple[tuple[str, int], 
 
 def draw_wording(rng: Stream, rules: Rules) -> tuple[int, int, int, int]:
     """A wording of the kind the split allows."""
+
     def one(seen: int, count: int) -> int:
         if rules.wordings == "seen":
             return rng.below(seen)
@@ -116,7 +131,11 @@ def _criterion(weights: tuple[tuple[str, int], ...], graded: bool, wording: tupl
 
 def _checklist(entries: Sequence[Entry], opening: int) -> str:
     seen = opening < _SEEN_OPENINGS
-    n = opening % _SEEN_LIST_OPENINGS if seen else _SEEN_LIST_OPENINGS + opening % (len(_LIST_OPENINGS) - _SEEN_LIST_OPENINGS)
+    n = (
+        opening % _SEEN_LIST_OPENINGS
+        if seen
+        else _SEEN_LIST_OPENINGS + opening % (len(_LIST_OPENINGS) - _SEEN_LIST_OPENINGS)
+    )
     return f"{_LIST_OPENINGS[n]} {'; '.join(entry.about for entry in entries)}. Each one that is wrong costs 1 point."
 
 

@@ -127,9 +127,19 @@ class Sample:
         for claim, finding, points_lost in zip(response.claims, graded.findings, graded.costs, strict=True):
             aspect = ASPECTS[claim.aspect]
             verdict = "unsupported" if finding.gone and finding.metric else "wrong" if finding.metric else "right"
-            entry: dict[str, Any] = {"text": spoken[claim], "verdict": verdict, "aspect": claim.aspect, "cost": points_lost}
+            entry: dict[str, Any] = {
+                "text": spoken[claim],
+                "verdict": verdict,
+                "aspect": claim.aspect,
+                "cost": points_lost,
+            }
             if finding.metric:
-                entry |= {"correction": finding.truth, "operator": aspect.operator, "severity": finding.metric, "unit": aspect.unit}
+                entry |= {
+                    "correction": finding.truth,
+                    "operator": aspect.operator,
+                    "severity": finding.metric,
+                    "unit": aspect.unit,
+                }
             claims.append(entry)
             lines.append(f"{spoken[claim]} -> {verdict}" + (f": {finding.truth}" if finding.metric else ""))
         for name, _ in self.spec.weights:

@@ -131,7 +131,13 @@ def _relation(args: tuple[Any, ...], scene: Scene) -> Finding:
     for a in _of(scene, one):
         for b in _of(scene, other):
             d = lead(direction, a, b)
-            words = direction if d >= 1 else OPPOSITE[direction] if d <= -1 else f"neither {direction} nor {OPPOSITE[direction]}"
+            words = (
+                direction
+                if d >= 1
+                else OPPOSITE[direction]
+                if d <= -1
+                else f"neither {direction} nor {OPPOSITE[direction]}"
+            )
             found.append((max(0, 1 - d), f"the {one} is {words} the {other}"))
     return _best(found)
 
@@ -235,9 +241,7 @@ def place(scene: Scene, wishes: Mapping[int, Any], rng: Stream) -> bool:
     return len(rest) <= len(free)
 
 
-def _place_pair(
-    scene: Scene, i: int, j: int, direction: str, by: int, free: set[tuple[int, int]], rng: Stream
-) -> bool:
+def _place_pair(scene: Scene, i: int, j: int, direction: str, by: int, free: set[tuple[int, int]], rng: Stream) -> bool:
     """Cells for things i and j so that i leads j by that many cells. The line across is drawn at random."""
     a, b = scene.things[i], scene.things[j]
     step = by if direction in ("right of", "below") else -by

@@ -102,7 +102,9 @@ class Scenes:
         stated = draft.stated(hues)
         notes.spoken.update(stated)
         shape = shapes[0]
-        return Slot("colour", "colour", (shape,), [], stated, f"the colour of the {shape}", f"What colour is the {shape}?")
+        return Slot(
+            "colour", "colour", (shape,), [], stated, f"the colour of the {shape}", f"What colour is the {shape}?"
+        )
 
     def _plain(self, draft: Draft, notes: Notes, kind: str, values: tuple[str, ...], question: str) -> Slot | None:
         shapes = self._subject(draft, notes, kind)
@@ -201,7 +203,15 @@ class Scenes:
         a, b = self._exclusive(draft, notes, 5), notes.free.pop()
         stated = draft.stated([(a, b), (b, a)])
         ask = f"Are there more {PLURALS[str(a)]} or {PLURALS[b]}?"
-        return Slot("more", "comparison", (str(a), b), list(_MORE), stated, f"if more {PLURALS[str(a)]} or {PLURALS[b]} are there", ask)
+        return Slot(
+            "more",
+            "comparison",
+            (str(a), b),
+            list(_MORE),
+            stated,
+            f"if more {PLURALS[str(a)]} or {PLURALS[b]} are there",
+            ask,
+        )
 
     def _draw_larger(self, draft: Draft, notes: Notes) -> Slot | None:
         shapes = self._subject(draft, notes, "size", 2)
@@ -211,7 +221,15 @@ class Scenes:
         a, b = shapes
         universe = [(x, y) for x in range(3) for y in range(3)]
         ask = f"Which is larger, the {a} or the {b}?"
-        return Slot("larger", "comparison", (a, b), universe, draft.stated([(a, b), (b, a)]), f"which is larger, the {a} or the {b}", ask)
+        return Slot(
+            "larger",
+            "comparison",
+            (a, b),
+            universe,
+            draft.stated([(a, b), (b, a)]),
+            f"which is larger, the {a} or the {b}",
+            ask,
+        )
 
     def _draw_sure(self, draft: Draft, notes: Notes) -> Slot | None:
         open_ = [corner for corner in CORNERS if corner not in notes.regions | notes.corners]
@@ -221,14 +239,24 @@ class Scenes:
         corner = draft.rng.pick(open_)
         notes.corners.add(corner)
         stated = [shape] * draft.responses
-        return Slot("sure", "certainty", (corner, shape), ["seen", "covered"], stated, f"the {corner} corner", f"What is in the {corner} corner?")
+        return Slot(
+            "sure",
+            "certainty",
+            (corner, shape),
+            ["seen", "covered"],
+            stated,
+            f"the {corner} corner",
+            f"What is in the {corner} corner?",
+        )
 
     def settle(self, draft: Draft, slots: list[Slot]) -> list[Slot]:
         """Close the universes now that it is known which shapes and colours are spoken of."""
         notes: Notes = draft.notes
         for slot in slots:
             if slot.kind in ("colour", "exists"):
-                slot.universe = [c for c in COLOURS if c not in notes.reserved and legal(c, slot.subject[0], draft.rules.pairs)]
+                slot.universe = [
+                    c for c in COLOURS if c not in notes.reserved and legal(c, slot.subject[0], draft.rules.pairs)
+                ]
                 if slot.kind == "exists":
                     slot.universe.append("none")
             elif slot.kind == "shape":

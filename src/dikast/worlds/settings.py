@@ -57,7 +57,9 @@ class Settings:
         _check_range("objects", objects, 2, self.grid**2 - 3)
         _check_range("claims", claims, 1, 24)
         if self.split == "objects" and objects[1] <= rules_of("train").objects[1]:
-            raise UserError(f"objects: the split 'objects' needs more than {rules_of('train').objects[1]}, got {objects[1]}")
+            raise UserError(
+                f"objects: the split 'objects' needs more than {rules_of('train').objects[1]}, got {objects[1]}"
+            )
         return replace(
             rules, objects=objects, claims=claims, size=self.size, grid=self.grid, clutter=self.clutter, noise=self.noise,
             occlusion=self.occlusion, only_aspects=self.aspects or rules.only_aspects, scales=self.scales or rules.scales,
@@ -88,9 +90,13 @@ class Settings:
                     f"aspects: no operator makes errors of {aspect!r} in the domain {self.domain!r}; it has {', '.join(kinds)}"
                 )
             if aspect in rules.held_aspects or aspect in rules.kinds_out:
-                raise UserError(f"aspects: {aspect!r} is held out of the split {self.split!r}; the split 'aspects', 'operators' or 'all' has it")
+                raise UserError(
+                    f"aspects: {aspect!r} is held out of the split {self.split!r}; the split 'aspects', 'operators' or 'all' has it"
+                )
         if self.aspects and all(aspect in FORM_ASPECTS or not kinds[aspect] for aspect in self.aspects):
-            raise UserError(f"aspects: at least one must be spoken of in claims: {', '.join(a for a in kinds if kinds[a])}")
+            raise UserError(
+                f"aspects: at least one must be spoken of in claims: {', '.join(a for a in kinds if kinds[a])}"
+            )
         for scale in self.scales:
             if scale not in SCALES:
                 raise UserError(f"scales: {scale!r} is not one of {', '.join(SCALES)}")
@@ -104,7 +110,9 @@ class Settings:
         for name in ("clutter", "noise", "occlusion", "form"):
             _check(name, getattr(self, name), 0, 100)
         if self.size < 12 * self.grid:
-            raise UserError(f"size: {self.size} pixels are too few for a grid of {self.grid}; use {12 * self.grid} or more")
+            raise UserError(
+                f"size: {self.size} pixels are too few for a grid of {self.grid}; use {12 * self.grid} or more"
+            )
 
 
 def _fit(objects: tuple[int, int], grid: int) -> tuple[int, int]:

@@ -40,5 +40,7 @@ def rules_of(split: str) -> Rules:
     """The rules of a split by name; UserError for an unknown one."""
     if split not in SPLITS:
         near = near_miss(split, SPLITS)
-        raise UserError(f"split: there is no split {split!r}: {f'did you mean {near!r}?' if near else ', '.join(SPLITS)}")
+        raise UserError(
+            f"split: there is no split {split!r}: {f'did you mean {near!r}?' if near else ', '.join(SPLITS)}"
+        )
     return SPLITS[split][1]

@@ -116,8 +116,7 @@ class LocalEngine:
             prompt = prepare(request, self._loaded)
             job = _Job(request, prompt)
             if request.readout is None or request.readout.generate:
-                room = self._loaded.context - len(prompt.ids)
-                most = max(1, min(request.sampling.max_tokens, room))
+                most = max(1, min(request.sampling.max_tokens, prompt.room))
                 job.ask = Ask(request, prompt, most, self._grammars.constraint(request))
             return job
         except EngineError:
@@ -140,7 +139,7 @@ class LocalEngine:
                 torch.cuda.empty_cache()
             if len(batch) == 1:
                 kind = "out_of_memory" if out_of_memory else "model"
-                reason = EngineError(_said(error, batch[0]), kind=kind)
+                reason = error if isinstance(error, EngineError) else EngineError(_said(error, batch[0]), kind=kind)
                 yield Completion(batch[0].request.key, finish="error", error=reason)
                 return
             _log.info("a batch of %d did not run (%s), trying its halves", len(batch), type(error).__name__)
