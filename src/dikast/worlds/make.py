@@ -267,7 +267,7 @@ class Maker:
         return Sample(self.settings, index, domain, task, " ".join(filter(None, (instruction, rules))), graph, spec, tuple(responses))
 
     def _contradiction(self, rng: Stream, slot: Slot, k: int, voice: int) -> Sentence:
-        others = [s for s in slot.universe if s != slot.stated[k] and s != 1]
+        others = [s for s in slot.universe if s != slot.stated[k] and (slot.kind != "count" or s != 1)]
         claim = self.domain.claim(slot, rng.pick(others))
         return Sentence(self.domain.say(claim, voice), "contradiction", claim)
 
