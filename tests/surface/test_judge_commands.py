@@ -1,6 +1,7 @@
 """The command line as people type it: exit codes, what goes where, flags together and wrong."""
 
 import gzip
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -170,6 +171,14 @@ def test_usage_is_exit_2(items: Path, tmp_path: Path) -> None:
         assert done.stderr.strip(), wrong
         assert "Traceback" not in done.stderr, done.stderr
         assert done.stdout == "", wrong
+
+
+def test_a_pipe_that_can_be_read_only_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path, "/dev/null"):
+        done = dikast("grade", path, *GRADE, "--out", tmp_path / "run")
+        assert done.returncode == 2
+        assert "is no file, and items are read twice: pipe them in, and say -" in done.stderr
 
 
 def test_a_file_that_is_not_there_leaves_no_folder(tmp_path: Path) -> None:

@@ -144,6 +144,8 @@ class _Run:
     def __enter__(self) -> "_Run":
         with self._stack:  # closes what was opened when a later step fails
             if self.source.path != "-":
+                if Path(self.source.path).exists() and not Path(self.source.path).is_file():
+                    raise UserError(f"{self.source.path} is no file, and items are read twice: pipe them in, and say -")
                 next(self.source.items(lambda _: None), None)  # a file that is not there leaves no folder behind
             if not self.dry_run:
                 self.ledger = self._stack.enter_context(Ledger(self.out))
