@@ -28,7 +28,7 @@ def user(*parts: Any, **fields: Any) -> Request:
 
 
 def png(path: Path, size: tuple[int, int] = (40, 30), mode: str = "RGB", **save: Any) -> Path:
-    PIL.Image.new(mode, size, 200 if mode in ("L", "P") else None).save(path, **save)  # type: ignore[arg-type]
+    PIL.Image.new(mode, size, 200 if mode in ("L", "P") else None).save(path, **save)
     return path
 
 
@@ -73,9 +73,14 @@ def test_images_and_frames_are_data_urls_in_their_place(tmp_path: Path) -> None:
 
 def test_an_image_is_encoded_once_and_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = png(tmp_path / "a.png")
-    encoded: list[int] = []
+    encoded: list[bytes] = []
     plain = base64.b64encode
-    monkeypatch.setattr(base64, "b64encode", lambda raw: (encoded.append(1), plain(raw))[1])
+
+    def counted(raw: bytes) -> bytes:
+        encoded.append(raw)
+        return plain(raw)
+
+    monkeypatch.setattr(base64, "b64encode", counted)
     images = Encoded()
     urls = [images.url(Image(str(path))) for _ in range(5)]
     assert len(encoded) == 1

@@ -55,7 +55,7 @@ def test_faults_inside_a_reply_are_billed_and_not_answered() -> None:
         if name == "wrong_model":
             assert json.loads(raw)["model"] == "another-model"
         else:
-            with pytest.raises(ValueError, match="."):
+            with pytest.raises(ValueError, match=r"."):
                 json.loads(raw)
         assert (server.billed.total(), server.answered.total()) == (1, 0)
 
