@@ -32,7 +32,7 @@ def test_without_unscored_the_bounds_are_the_value() -> None:
 def test_against_brute_force(name: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     gold = rng.integers(1, 6, 25).astype(float)
-    score = np.clip(gold + rng.integers(-1, 2, 25), 1, 5)
+    score = np.clip(gold + rng.integers(-1, 2, 25), 1.0, 5.0).astype(float)
     unscored = np.array([1.0, 3, 4, 5])  # distinct, so every assignment is within reach
     value = MEASURES[name].value
     every = [

@@ -312,7 +312,7 @@ def test_the_unscored_follow_a_named_rule(rule: str, value: float, n: int, tmp_p
 
 
 def test_a_judge_that_always_says_tie_is_seen_through(tmp_path: Path, run_audit: Run) -> None:
-    rows = [{"score": "tie", "gold": gold} for gold in ("a", "b", "tie") * 10]
+    rows: list[dict[str, Any]] = [{"score": "tie", "gold": gold} for gold in ("a", "b", "tie") * 10]
     found = run_audit(write(tmp_path / "x.csv", rows), "--score", "score", "--gold", "gold", "--pairwise")
     classes = rows_of(found, "classes", "verdict")["as shown"]
     assert classes["discrimination"] == 0
@@ -365,10 +365,10 @@ def test_whole_rankings(tmp_path: Path, run_audit: Run) -> None:
 
 
 def test_claims(tmp_path: Path, run_audit: Run) -> None:
-    rows = [
-        {"score": 1 + k % 5, "gold": 1 + k % 5, "claims": [{"text": f"c{i}", "verdict": "supported" if i < k % 5 else "wrong"} for i in range(4)]}
-        for k in range(20)
-    ]  # fmt: skip
+    def claims(good: int) -> list[dict[str, str]]:
+        return [{"text": f"c{i}", "verdict": "supported" if i < good else "wrong"} for i in range(4)]
+
+    rows: list[dict[str, Any]] = [{"score": 1 + k % 5, "gold": 1 + k % 5, "claims": claims(k % 5)} for k in range(20)]
     file = write(tmp_path / "x.jsonl", rows)
     found = run_audit(file, "--score", "score", "--gold", "gold", "--claims", "claims", "--gold-claims", "claims")
     table = values(found, "feedback")
@@ -377,7 +377,7 @@ def test_claims(tmp_path: Path, run_audit: Run) -> None:
 
 
 def test_means_of_a_column_by_slice(tmp_path: Path, run_audit: Run) -> None:
-    rows = [{"m": "x", "tokens": 1}, {"m": "x", "tokens": 3}, {"m": "y", "tokens": 10}, {"m": "y", "tokens": None}]
+    rows: list[dict[str, Any]] = [{"m": m, "tokens": n} for m, n in (("x", 1), ("x", 3), ("y", 10), ("y", None))]
     found = run_audit(write(tmp_path / "x.jsonl", rows), "--mean", "tokens", "--by", "m")
     table = {row["column"]: row["mean"] for row in found["tables"]["means"]["rows"]}
     assert table["x: tokens"]["value"] == 2

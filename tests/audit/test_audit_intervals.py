@@ -75,7 +75,7 @@ def test_bootstrap_spreads_as_the_theory_says() -> None:
 def test_tables_rows_and_counts_draw_alike() -> None:
     rng = np.random.default_rng(4)
     x = rng.integers(1, 6, 500).astype(float)
-    y = np.clip(x + rng.integers(-1, 2, 500), 1, 5)
+    y = np.clip(x + rng.integers(-1, 2, 500), 1.0, 5.0).astype(float)
     how = Resampling(3000, seed=5)
     tables = bootstrap_tables(Cells.of(x, y), {"pearson": MEASURES["pearson"].table}, how)["pearson"]
     rows = bootstrap(weighted_pearson(x, y), 500, how)
@@ -156,8 +156,8 @@ def test_many_continuous_rows_are_drawn_from_bins() -> None:
 def test_a_paired_difference_is_narrower_than_two_intervals() -> None:
     rng = np.random.default_rng(9)
     gold = rng.integers(1, 6, 400).astype(float)
-    first = np.clip(gold + rng.integers(-1, 2, 400), 1, 5)
-    second = np.where(rng.random(400) < 0.9, first, rng.integers(1, 6, 400))
+    first = np.clip(gold + rng.integers(-1, 2, 400), 1.0, 5.0).astype(float)
+    second = np.where(rng.random(400) < 0.9, first, rng.integers(1, 6, 400)).astype(float)
     less = difference(first, second, gold, ["pearson", "exact"], HOW)
     alone = measure(first, gold, ["pearson", "exact"], HOW)
     assert less["exact"].half_width < alone["exact"].half_width

@@ -23,7 +23,7 @@ from dikast.audit.failures import failure_table
 from dikast.audit.human import rater_pairs_table, raters_table
 from dikast.audit.intervals import mean_estimate
 from dikast.audit.load import Data, Ref, load
-from dikast.audit.pairwise import paired
+from dikast.audit.paired import paired
 from dikast.audit.plan import AuditPlan
 from dikast.audit.ranked import ranking_tables
 from dikast.audit.readout import (
@@ -120,7 +120,7 @@ def _scores(data: Data) -> list[Table]:
         tables.append(feedback_table(data, given, how))
     tables.extend(_raters(data, given))
     if len(given.raters) > 2:
-        tables.append(alt_test_table(given, plan.gold, plan.epsilon, how, nominal=False))
+        tables.append(alt_test_table(given.score, given.raters, plan.gold, plan.epsilon, how, nominal=False))
     return tables
 
 
@@ -242,6 +242,10 @@ def _pairs(data: Data) -> list[Table]:
         how = plan.resampling
         tables.append(raters_table(given.raters, how, nominal=True, cluster=given.cluster))
         tables.append(rater_pairs_table(given.raters, plan.gold, how, nominal=True, shared=True))
+    if len(given.raters) > 2 and given.final is not None:
+        said = given.final.astype(np.float64)
+        said[given.final < 0] = np.nan
+        tables.append(alt_test_table(said, given.raters, plan.gold, plan.epsilon, plan.resampling, nominal=True))
     return tables
 
 

@@ -63,12 +63,17 @@ def from_logprobs(columns: Sequence[Floats], scale: Scale, floor: float) -> Dist
 def from_objects(values: Sequence[Any], scale: Scale) -> Distributions:
     """From one object label -> probability a row, as verdicts keep it; None where there is none."""
     p = np.zeros((len(values), len(scale.labels)))
+    place: dict[str, int] = {}  # labels are spelt the same way a million times over
     for i, value in enumerate(values):
-        if isinstance(value, Mapping):
-            for label, probability in value.items():
+        if not isinstance(value, Mapping):
+            continue
+        for label, probability in value.items():
+            at = place.get(label)
+            if at is None:
                 matched = scale.match(str(label))
-                if matched is not None and isinstance(probability, int | float):
-                    p[i, scale.labels.index(matched)] += float(probability)
+                at = place[label] = -1 if matched is None else scale.labels.index(matched)
+            if at >= 0 and isinstance(probability, int | float):
+                p[i, at] += probability
     return _renormalised(p, scale)
 
 
