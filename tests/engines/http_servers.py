@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 
 from dikast.core.message import Message, Span
 from dikast.engines.base import Engine, Readout, Request, Sampling
+from dikast.engines.budget import Budget
+from dikast.engines.http.engine import HttpEngine
 from dikast.engines.spec import open_engine
 from dikast.surface.cli import app
 from dikast.testing.faults import FaultServer
@@ -31,7 +33,9 @@ def opened(server: FaultServer, options: str = FAST) -> Iterator[Engine]:
     try:
         yield engine
     finally:
-        getattr(engine, "engine", engine).close()  # a budget wraps its engine
+        inner = engine.engine if isinstance(engine, Budget) else engine
+        assert isinstance(inner, HttpEngine)
+        inner.close()
 
 
 def write_items(path: Path, n: int) -> Path:

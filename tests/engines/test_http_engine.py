@@ -1,7 +1,6 @@
 import asyncio
 import gc
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count, islice

@@ -30,8 +30,9 @@ def run_under(fault: str, n: int, folder: Path, *, timeout: float) -> None:
         )
     assert server.faulted[fault] > n / 8, "the fault was not there to be met"
     assert summary["verdicts"] == n
-    assert summary["status"].get("ok", 0) + summary["status"].get("engine_error", 0) == n
-    assert summary["status"].get("engine_error", 0) <= n / 100
+    allowed = ("ok", "engine_error", "unparsed") if fault == "empty" else ("ok", "engine_error")
+    assert sum(summary["status"].get(status, 0) for status in allowed) == n
+    assert summary["status"].get("ok", 0) >= 0.97 * n
     assert max(server.answered.values()) == 1
     for verdict in verdicts(folder / "run"):
         assert (verdict["score"] is None) == (verdict["status"] != "ok")
@@ -42,13 +43,13 @@ def run_under(fault: str, n: int, folder: Path, *, timeout: float) -> None:
 
 @pytest.mark.parametrize("fault", EVERY)
 def test_each_fault_at_a_fifth_of_the_requests(fault: str, tmp_path: Path) -> None:
-    run_under(fault, 300, tmp_path, timeout=0.3)
+    run_under(fault, 300, tmp_path, timeout=0.6 if fault == "hang" else 20)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", EVERY)
 def test_each_fault_at_a_fifth_of_many_requests(fault: str, tmp_path: Path) -> None:
-    run_under(fault, 5000, tmp_path, timeout=1.0)
+    run_under(fault, 5000, tmp_path, timeout=2 if fault == "hang" else 30)
 
 
 def test_an_empty_answer_is_followed_up_and_never_a_score_by_itself(tmp_path: Path) -> None:
@@ -63,7 +64,7 @@ def test_a_killed_run_goes_on_and_pays_only_for_what_was_on_the_wire(tmp_path: P
     items, out = write_items(tmp_path / "items.jsonl", n), tmp_path / "run"
     with FaultServer(faults=ALL, latency=0.05) as server:
         spec = f"{server.spec},backoff=0.01,timeout=1,concurrency=16"
-        command = [
+        command: list[str | Path] = [
             sys.executable, "-m", "dikast", "grade", items, "--judge", spec, "--rubric", "helpfulness", "--out", out,
             "--quiet",
         ]  # fmt: skip

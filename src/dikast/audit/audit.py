@@ -45,6 +45,7 @@ from dikast.core.errors import UserError
 
 Slices = list[tuple[tuple[NDArray[np.int64], list[str]], str]]
 _MOST_LABELS = 20  # a larger confusion matrix is no table to read
+_MOST_CRITERIA = 30  # with more, slices by criterion are made only when --by asks for them
 
 
 def audit_file(plan: AuditPlan) -> Audit:
@@ -210,7 +211,8 @@ def _readouts(data: Data, given: Scored, read: Distributions | None, slices: Sli
 
 
 def _slices(data: Data) -> Slices:
-    if not data.plan.by and len(data.words["criterion"].names if "criterion" in data.words else ()) > 1:
+    criteria = len(data.words["criterion"].names) if "criterion" in data.words else 0
+    if not data.plan.by and 1 < criteria <= _MOST_CRITERIA:
         return [(group_codes([data.words["criterion"]]), "criterion")]
     words = [data.words[f"by {i}"] for i in range(len(data.plan.by))]
     return [(group_codes(words), " x ".join(Ref.of(name).name for name in data.plan.by))] if words else []

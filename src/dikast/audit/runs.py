@@ -153,9 +153,13 @@ def gold_by_item(path: str | Path, columns: Sequence[str], key: str = "") -> dic
 
 
 def _gold_of(value: Any, criterion: str, responses: Sequence[int]) -> Any:
-    """Gold of one question: an object is by criterion, a list by response; of a pair, the better one."""
+    """Gold of one question: an object is by criterion, or states it among details; a list is by response.
+
+    Of a pair, the better one.
+    """
     if isinstance(value, dict):
-        value = value.get(criterion, value.get("gold"))
+        stated = ("scores", "preference") if len(responses) > 1 else ("scores", "score")
+        value = next((value[key] for key in (criterion, *stated, "gold") if key in value), None)
     if isinstance(value, list):
         chosen = [value[i] if 0 <= i < len(value) else None for i in sorted(responses)]
         if len(chosen) == 1:

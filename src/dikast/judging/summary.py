@@ -75,12 +75,17 @@ class Tally:
         if record["marker"]:
             self.marker[record["marker"]] += 1
         criterion = record["question"]["criterion"]
-        self.labels.setdefault(criterion, Counter())[record["label"]] += 1
-        if record["score"] is not None:
-            sums = self.sums.setdefault(criterion, [0, 0.0, 0.0])
+        if criterion not in self.labels:
+            self.labels[criterion] = Counter()
+        self.labels[criterion][record["label"]] += 1
+        score = record["score"]
+        if score is not None:
+            if criterion not in self.sums:
+                self.sums[criterion] = [0, 0.0, 0.0]
+            sums = self.sums[criterion]
             sums[0] += 1
-            sums[1] += record["score"]
-            sums[2] += record["score"] ** 2
+            sums[1] += score
+            sums[2] += score * score
 
     def _add_usage(self, usage: Mapping[str, Any]) -> None:
         tokens = self.tokens

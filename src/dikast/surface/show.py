@@ -7,12 +7,18 @@ import typer
 _MOST_CRITERIA = 12  # told on a terminal
 
 
-def show_plan(summary: dict[str, Any], *, as_json: bool) -> None:
-    """What a run would ask."""
+def show_plans(plans: dict[str, dict[str, Any]], *, as_json: bool) -> None:
+    """What a run would ask; of a panel, what each judge would be asked, by its spec."""
     if as_json:
-        _json(summary)
+        _json({"plans": plans} if len(plans) > 1 else next(iter(plans.values())))
         return
-    plan = summary["plan"]
+    for spec, summary in plans.items():
+        if len(plans) > 1:
+            typer.echo(f"== {spec}")
+        _show_plan(summary["plan"])
+
+
+def _show_plan(plan: dict[str, Any]) -> None:
     typer.echo(f"{plan['items']:,} items, {plan['questions']:,} questions")
     typer.echo(f"{plan['answered']:,} answered, {plan['missing']:,} to ask")
     if plan["unaskable"]:
@@ -37,7 +43,8 @@ def show_summary(summary: dict[str, Any], *, as_json: bool) -> None:
         typer.echo(
             f"unanimous   {_rate(summary['unanimous'])} of the {summary['answered_by_all']:,} questions all answered"
         )
-        typer.echo(f"mean spread {_value(summary['mean_spread'])}")
+        if summary["mean_spread"]["n"]:
+            typer.echo(f"mean spread {_value(summary['mean_spread'])}")
         return
     _show_one(summary)
 

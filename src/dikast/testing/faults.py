@@ -6,6 +6,7 @@ order. No part of Dikast imports it.
 """
 
 import asyncio
+import contextlib
 import email.utils
 import hashlib
 import math
@@ -91,9 +92,9 @@ class FaultServer:
     second ahead. key: the bearer token it demands. tls: a PEM file with a certificate and its key. most_in_flight
     turns more away with 429.
 
-    Counted, all by fingerprint of the prompt (`prompt_of`), with the way it was asked (`ask`, `continue`, `constrain`) in front:
-    `tries` that came in, `billed` replies that were generated, `answered` ones that went out whole and right. `faulted`
-    counts faults by name, `seen_keys` the bearer tokens.
+    Counted by prompt, each as the way it was asked (`ask`, `continue`, `constrain`) and its fingerprint (`prompt_of`):
+    `tries` that came in, `billed` replies that were generated, `answered` ones that went out whole and right to a
+    client that was still there. `faulted` counts faults by name, `seen_keys` the bearer tokens.
     """
 
     def __init__(
@@ -233,34 +234,34 @@ class FaultServer:
         if fault == "truncated_json":
             raw = raw[: len(raw) // 2]
         if fault in ("cut", "drip", "oversized"):
-            return await self._slowly(request, raw, fault, key)
-        if fault in ("", "ignored", "empty"):
+            response = web.StreamResponse(headers={"Content-Type": "application/json"})
+            with contextlib.suppress(ConnectionError):  # the client has gone
+                await self._in_parts(request, response, raw, fault)
+                self.answered[key] += fault == "drip"
+            return response
+        gone = request.transport is None or request.transport.is_closing()
+        if fault in ("", "ignored", "empty") and not gone:
             self.answered[key] += 1
         return web.Response(body=raw, content_type="application/json")
 
-    async def _slowly(self, request: web.Request, raw: bytes, fault: str, key: str) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+    async def _in_parts(self, request: web.Request, response: web.StreamResponse, raw: bytes, fault: str) -> None:
         if fault == "cut":
             response.content_length = len(raw)
         await response.prepare(request)
-        if fault == "oversized":
-            block = b" " * 2**20
-            for _ in range(self.oversize // len(block) + 1):
-                await response.write(block)
-            await response.write_eof(raw)
-            return response
         if fault == "cut":
             await response.write(raw[: len(raw) // 2])
             if request.transport is not None:
                 request.transport.abort()
-            return response
+            return
+        if fault == "oversized":
+            block = b" " * 2**20
+            for _ in range(self.oversize // len(block) + 1):
+                await response.write(block)
         step = max(1, len(raw) // 8)
         for at in range(0, len(raw), step):
             await response.write(raw[at : at + step])
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01 if fault == "drip" else 0)
         await response.write_eof()
-        self.answered[key] += 1
-        return response
 
     def _within_rate(self) -> bool:
         if self.rate == math.inf:

@@ -4,5 +4,6 @@ from collections.abc import Mapping
 
 from dikast.worlds.scenes import Scenes
 from dikast.worlds.slots import Domain
+from dikast.worlds.texts import Texts
 
-DOMAINS: Mapping[str, Domain] = {"scenes": Scenes()}
+DOMAINS: Mapping[str, Domain] = {"scenes": Scenes(), "text": Texts()}

@@ -291,7 +291,7 @@ class Maker:
         )
 
     def _contradiction(self, rng: Stream, slot: Slot, k: int, voice: int) -> Sentence:
-        others = [s for s in slot.universe if s != slot.stated[k] and s != 1]
+        others = [s for s in slot.universe if s != slot.stated[k] and (slot.kind != "count" or s != 1)]
         claim = self.domain.claim(slot, rng.pick(others))
         return Sentence(self.domain.say(claim, voice), "contradiction", claim)
 

@@ -14,7 +14,7 @@ from dikast.worlds.rng import Stream, key_of
 from dikast.worlds.slots import Rules
 
 _OPENINGS = (
-    "Judge the {list}.", "Grade the {list}.", "Are the {list} right?", "Score the answer on its {list}.",
+    "Judge the {list}.", "Grade the {list}.", "Are the {list} right?", "Score the answer on: {list}.",
     "Look only at the {list}.", "What counts: {list}.", "Check the {list} against what is given.",
     "How well does the answer do on the {list}?", "Mark the answer for {list}.", "Rate nothing but the {list}.",
 )  # fmt: skip
@@ -50,7 +50,8 @@ _BANDS = (  # nothing lost; from 0 to n; exactly n; from m to n; more than n
 _SEEN_BANDS = 3
 _NAMES = 3
 _SEEN_NAMES = 2
-_OMITTED = " Each thing left out is a mistake, up to three."
+_OMITTED = "Each thing left out is a mistake, up to three."
+_COVERED = "A claim on a covered corner is a mistake."
 
 
 def held_together(a: str, b: str) -> bool:
@@ -125,7 +126,9 @@ def _criterion(weights: tuple[tuple[str, int], ...], graded: bool, wording: tupl
     if graded and far:
         text.append(_DOUBLE[costs].format(far=", ".join(far)))
     if "completeness" in phrases:
-        text.append(_OMITTED.strip())
+        text.append(_OMITTED)
+    if "certainty" in phrases:
+        text.append(_COVERED)
     return " ".join(text)
 
 

@@ -1,5 +1,6 @@
 """What a user can set, checked before anything is drawn."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from dikast.core.errors import UserError
@@ -7,6 +8,7 @@ from dikast.core.text import near_miss
 from dikast.worlds.aspects import ASPECTS
 from dikast.worlds.domains import DOMAINS
 from dikast.worlds.gold import SCALES
+from dikast.worlds.rubrics import held_together
 from dikast.worlds.slots import Domain, Rules
 from dikast.worlds.splits import HELD_OUT_DOMAIN, rules_of
 
@@ -79,6 +81,7 @@ class Settings:
                 else f"domain: the split 'domain' is about {HELD_OUT_DOMAIN!r}, not {self.domain!r}"
             )
         kinds = DOMAINS[self.domain].kinds
+        self._check_split(rules, kinds)
         for aspect in self.aspects:
             if aspect not in ASPECTS:
                 near = near_miss(aspect, ASPECTS)
@@ -102,6 +105,17 @@ class Settings:
                 raise UserError(f"scales: {scale!r} is not one of {', '.join(SCALES)}")
         if self.split in ("combinations", "attributes", "aspects", "operators") and self.aspects:
             raise UserError(f"aspects: the split {self.split!r} chooses its aspects itself; leave them out")
+
+    def _check_split(self, rules: Rules, kinds: Mapping[str, tuple[str, ...]]) -> None:
+        """A split that turns on certain aspects needs a domain that has them."""
+        wanted = set(rules.only_aspects) | set(rules.about)
+        if wanted and not wanted & set(kinds):
+            raise UserError(f"split: {self.split!r} is about {', '.join(sorted(wanted))}, and the domain {self.domain!r} has none of these")
+        open_ = [a for a in kinds if a not in rules.held_aspects and a not in rules.kinds_out]
+        if rules.held_together and not any(held_together(a, b) for a in open_ for b in open_ if a < b):
+            raise UserError(f"split: no two aspects of the domain {self.domain!r} are held apart in training; try 'scenes'")
+        if rules.must and self.responses > 1 and not set(rules.must) & set(kinds):
+            raise UserError(f"split: {self.split!r} has single items only in the domain {self.domain!r}; use responses=1")
 
     def _check_numbers(self) -> None:
         _check("responses", self.responses, 1, _LARGEST)

@@ -183,6 +183,7 @@ class Portal:
                 if job.flow.closed:
                     continue
                 self._workers[task] = job
+                began = self._loop.time()
                 try:
                     outcome = await self._work(job)
                 except Exception as error:  # a fault of ours must not leave the caller waiting
@@ -192,9 +193,12 @@ class Portal:
                 rejected = isinstance(outcome, Later) and outcome.rejected
                 good = isinstance(outcome, Completion) and outcome.error is None
                 busy = self._active >= self.limit.value and bool(self.queue)
-                self.limit.finished(good=good, rejected=rejected, busy=busy)
+                seconds = self._loop.time() - began
+                self.limit.finished(good=good, rejected=rejected, busy=busy, seconds=seconds)
                 if isinstance(outcome, Later):
                     self._put_off(job, outcome)
+                    if rejected:
+                        await asyncio.sleep(self.limit.pause)
                 else:
                     self._turned_away = 0
                     self._deliver(job.flow, outcome)

@@ -6,11 +6,12 @@ layout and the word limit it asks for). It imports nothing from the rest of the 
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from dikast.worlds.check.scenes import SceneReader
+from dikast.worlds.check.texts import TextReader
 
-READERS = {"scenes": SceneReader}
+READERS: Mapping[str, type["Reader"]] = {"scenes": SceneReader, "text": TextReader}
 
 _NEUTRAL = {
     "this is what can be seen", "that sums up the picture", "these are the main points", "here is the short answer",
@@ -37,6 +38,21 @@ class Unreadable(ValueError):
     """A sentence that says nothing this reader knows."""
 
 
+class Reader(Protocol):
+    """Reads claims of one domain and checks them against its scene graph."""
+
+    def __init__(self, graph: Mapping[str, Any]) -> None: ...
+
+    def read(self, sentence: str) -> tuple[str, tuple[str, ...], Any]:
+        """What a sentence claims: kind, subject, what is said of it."""
+
+    def off(self, kind: str, subject: tuple[str, ...], said: Any) -> tuple[str, int]:
+        """The aspect, and by how much the claim is off."""
+
+    def left_out(self, claims: list[tuple[str, tuple[str, ...], Any]]) -> int:
+        """How many things the claims leave out."""
+
+
 def regrade(record: Mapping[str, Any]) -> list[str]:
     """The label of every response of a record, worked out from its text. Unreadable for a sentence with no reading."""
     meta = record["meta"]
@@ -51,7 +67,7 @@ def _text(response: Any) -> str:
     return response if isinstance(response, str) else "\n".join(part["text"] for part in response)
 
 
-def _label(text: str, asked: str, meta: Mapping[str, Any], reader: SceneReader) -> str:
+def _label(text: str, asked: str, meta: Mapping[str, Any], reader: Reader) -> str:
     spec = meta["spec"]
     penalty = penalty_of(text, asked, spec, reader, bool(meta["language"]))
     level = len([cut for cut in spec["cuts"] if cut < penalty])
@@ -59,7 +75,7 @@ def _label(text: str, asked: str, meta: Mapping[str, Any], reader: SceneReader) 
     return labels[level] if spec["lower_is_better"] else labels[len(labels) - 1 - level]
 
 
-def penalty_of(text: str, asked: str, spec: Mapping[str, Any], reader: SceneReader, foreign: bool) -> int:
+def penalty_of(text: str, asked: str, spec: Mapping[str, Any], reader: Reader, foreign: bool) -> int:
     """Penalty points of a response text under a rubric's specification."""
     claims, counts = [], {"relevance": 0, "concision": 0, "consistency": 0}
     for sentence in sentences(text, foreign):
