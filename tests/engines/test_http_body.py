@@ -18,7 +18,7 @@ from dikast.engines.http.inert import ZERO_WIDTH_SPACE, inert
 
 def made(request: Request, form: Any = "plain", **settings: Any) -> dict[str, Any]:
     bodies = Bodies("m", settings.pop("top", 20), settings.pop("extra", {}))
-    bodies.refused |= set(settings.pop("refused", ()))
+    bodies.refused = frozenset(settings.pop("refused", ()))
     value: dict[str, Any] = orjson.loads(b"".join(bodies.make(request, form)))
     return value
 

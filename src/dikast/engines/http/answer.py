@@ -1,6 +1,7 @@
 """What a server's reply says, and whether it did what was asked: nothing is believed that did not come back."""
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from dikast.engines.http.reading import Place, Spellings, mass_of, places_of, re
 _log = logging.getLogger(__name__)
 _SURE = 0.5  # label probability at which a reply is taken to go on after the marker
 _GIVE_UP = 3  # requests that did not go on, before we stop asking a server that never did
+
+_PINNED = re.compile(r"|-latest|-v?\d[\d.-]*|[@:].+")  # what may stand behind a model's name: a date, a revision, a tag
 
 _TOLD = {
     "logprobs": "the server answers without the log-probabilities it was asked for: verdicts are parsed from its text",
@@ -130,9 +133,8 @@ class Answers:
         if answered in (self.model, self.served_as):
             return
         said, asked = answered.casefold(), (self.served_as or self.model).casefold()
-        if said.startswith((f"{asked}-", f"{asked}@", f"{asked}:")) or said == asked.rpartition("/")[2] or (
-            asked == said.rpartition("/")[2]
-        ):  # fmt: skip
+        said, asked = said.rpartition("/")[2], asked.rpartition("/")[2].removesuffix("-latest")
+        if said.startswith(asked) and _PINNED.fullmatch(said[len(asked) :]):
             return
         raise Failure(
             "wrong_model",

@@ -40,7 +40,7 @@ class Bodies:
     top_logprobs: int
     extra: Mapping[str, Any]
     images: Encoded = field(default_factory=Encoded)
-    refused: set[str] = field(default_factory=set)
+    refused: frozenset[str] = frozenset()  # replaced as a whole, as another thread may be reading it
 
     def make(self, request: Request, form: Form) -> list[bytes]:
         """The body in pieces (images are shared between bodies); EngineError when the request cannot be asked."""
