@@ -207,7 +207,8 @@ def test_what_was_ignored_is_counted_told_once_and_not_believed(caplog: pytest.L
     schema = {"type": "object", "required": ["verdict"]}
     with FaultServer(logprobs=False, structured=False) as server, opened(server) as engine:
         for i in range(3):
-            assert one(engine, ask(i, readout=READ, schema=schema)).label_logprobs is None
+            assert one(engine, ask(i, readout=READ)).label_logprobs is None
+            one(engine, ask(i, schema=schema))
             one(engine, ask(i, choices=("yes", "no")))
         assert isinstance(engine, HttpEngine)
         assert engine.noticed == {"logprobs": 3, "response_format": 3, "choices": 3}
