@@ -30,7 +30,8 @@ class Graded(NamedTuple):
 @dataclass(frozen=True)
 class Sample:
     """Everything about one item. `dataclasses.replace` with another graph, rubric or response gives its counterfactual,
-    and the gold that follows is derived anew. `shown` is what is drawn where that is not `graph`'s truth."""
+    and the gold that follows is derived anew. `shown` is what is drawn where that is not `graph`'s truth.
+    """
 
     settings: Settings
     index: int
@@ -127,9 +128,19 @@ class Sample:
         for claim, finding, points_lost in zip(response.claims, graded.findings, graded.costs, strict=True):
             aspect = ASPECTS[claim.aspect]
             verdict = "unsupported" if finding.gone and finding.metric else "wrong" if finding.metric else "right"
-            entry: dict[str, Any] = {"text": spoken[claim], "verdict": verdict, "aspect": claim.aspect, "cost": points_lost}
+            entry: dict[str, Any] = {
+                "text": spoken[claim],
+                "verdict": verdict,
+                "aspect": claim.aspect,
+                "cost": points_lost,
+            }
             if finding.metric:
-                entry |= {"correction": finding.truth, "operator": aspect.operator, "severity": finding.metric, "unit": aspect.unit}
+                entry |= {
+                    "correction": finding.truth,
+                    "operator": aspect.operator,
+                    "severity": finding.metric,
+                    "unit": aspect.unit,
+                }
             claims.append(entry)
             lines.append(f"{spoken[claim]} -> {verdict}" + (f": {finding.truth}" if finding.metric else ""))
         for name, _ in self.spec.weights:
@@ -137,21 +148,33 @@ class Sample:
                 lines.append(f"{ASPECTS[name].names[0]}: {graded.counts[name]}")
         score = self.spec.the_scale.value(label)
         return {
-            "score": score, "label": label, "penalty": graded.penalty, "claims": claims, "counts": graded.counts, "feedback": "\n".join(lines),
-        }  # fmt: skip
+            "score": score,
+            "label": label,
+            "penalty": graded.penalty,
+            "claims": claims,
+            "counts": graded.counts,
+            "feedback": "\n".join(lines),
+        }
 
     def meta(self) -> dict[str, Any]:
         """Everything that made the item."""
         s = self.settings
         return {
-            "version": VERSION, "domain": s.domain, "split": s.split, "seed": s.seed, "index": self.index, "task": self.task,
-            "needs": self.needs, "spec": self.spec.to_json(), "scene": self.domain.to_json(self.graph),
+            "version": VERSION,
+            "domain": s.domain,
+            "split": s.split,
+            "seed": s.seed,
+            "index": self.index,
+            "task": self.task,
+            "needs": self.needs,
+            "spec": self.spec.to_json(),
+            "scene": self.domain.to_json(self.graph),
             "voices": [response.voice for response in self.responses],
             "layouts": [response.layout for response in self.responses],
             "edits": [list(response.edits) for response in self.responses],
             "language": self.responses[0].language,
             **dict(self.notes),
-        }  # fmt: skip
+        }
 
     def but(self, *, name: str, **changes: Any) -> "Sample":
         """A counterfactual: this sample with some fields changed, under a name of its own."""
