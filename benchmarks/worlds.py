@@ -13,6 +13,7 @@ import orjson
 
 from dikast.core.item import item_to
 from dikast.worlds.check import regrade
+from dikast.worlds.domains import DOMAINS
 from dikast.worlds.leaks import Report, collect, first_slot, probe
 from dikast.worlds.make import Maker, make
 from dikast.worlds.raster import png
@@ -57,18 +58,19 @@ def _probes(title: str, report: Report) -> Iterator[str]:
 
 def _reread(n: int) -> Iterator[str]:
     same = 0
-    for domain in ("scenes", "text"):
-        for sample in make(Settings(domain=domain, split="all", seed=9), n // 2):
+    for domain in DOMAINS:
+        for sample in make(Settings(domain=domain, split="all", seed=9), n // len(DOMAINS)):
             record = orjson.loads(orjson.dumps(item_to(sample.item())))
             same += regrade(record) == [record["gold"]["label"]]
-    yield f"\nRe-reading: {same} of {2 * (n // 2)} items get the same label from the independent reader.\n"
+    read = len(DOMAINS) * (n // len(DOMAINS))
+    yield f"\nRe-reading: {same} of {read} items of all domains get the same label from the independent reader.\n"
 
 
 def _speed(n: int) -> Iterator[str]:
     yield "\n| what | per second, one core |"
     yield "|---|---|"
-    for domain in ("scenes", "text"):
-        maker = Maker(Settings(domain=domain))
+    for domain in DOMAINS:
+        maker = Maker(Settings(domain=domain, split="all"))
         started = time.perf_counter()
         for i in range(n):
             orjson.dumps(item_to(maker.sample(i).item()))

@@ -107,8 +107,8 @@ _ALL = (
     Aspect("number", "misread_number", "percent", 20, ("numbers read", "reading of numbers", "written numbers")),
     Aspect("cell", "wrong_cell", "percent", 20, ("table cells", "table entries", "cells of the table")),
     Aspect("value", "wrong_value", "percent", 20, ("values", "chart values", "values read off")),
-    Aspect("order", "wrong_order", "places", 2, ("ranking", "order of the values", "which is higher")),
-    Aspect("extreme", "wrong_extreme", "places", 2, ("extremes", "highest and lowest", "the top and the bottom")),
+    Aspect("order", "wrong_order", "claims", NEVER, ("ranking", "order of the values", "which is higher")),
+    Aspect("extreme", "wrong_extreme", "claims", NEVER, ("extremes", "highest and lowest", "the top and the bottom")),
     Aspect("motion", "wrong_motion", "quarter turns", 2, ("moves", "directions of moves", "which way things move")),
     Aspect(
         "change", "wrong_change", "steps on the colour wheel", 2, ("changes", "colour changes", "what things turn into")

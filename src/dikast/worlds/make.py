@@ -172,7 +172,7 @@ class Maker:
         slots: list[Slot] = []
         opposed: list[Slot] = []
         if oppose:
-            for aspect in rng.shuffled([a for a in off if a in _OPPOSABLE]):
+            for aspect in 2 * rng.shuffled([a for a in off if a in _OPPOSABLE]):
                 slot = self._slot(draft, aspect) if len(opposed) < 2 else None
                 if slot:
                     opposed.append(slot)

@@ -17,12 +17,15 @@ from dikast.worlds.sample import Sample
 from dikast.worlds.scene import Scene
 from dikast.worlds.settings import Settings
 from dikast.worlds.splits import SPLITS
+from dikast.worlds.texts import Notes
 from dikast.worlds.voices import INJECTIONS, NEUTRAL
 from dikast.worlds.write import Written, write_samples
 
 _LADDERS = {
     "scenes": ("colour", "size", "position", "relation", "count", "exists", "more", "larger"),
     "text": ("age", "plus", "place"),
+    "charts": ("value",),
+    "plates": ("reading", "number"),
 }
 
 
@@ -58,7 +61,7 @@ def _splits(seed: int, times: int) -> Part:
                 maker = Maker(Settings(domain=domain, split=split, seed=seed + 1))
             except UserError:  # a split that this domain cannot have
                 continue
-            for i in range(20 * times):
+            for i in range(15 * times):
                 yield replace(maker.sample(i), name=domain), f"split-{split}", f"{domain}{i}"
 
 
@@ -66,7 +69,7 @@ def _pairs(seed: int, times: int) -> Part:
     """Pairs, and the same pairs with the responses swapped."""
     for domain in DOMAINS:
         maker = Maker(Settings(domain=domain, split="all", seed=seed + 2, responses=2, edits=False))
-        for i in range(40 * times):
+        for i in range(18 * times):
             sample = maker.sample(i)
             yield sample, "swap", f"{domain}{i}"
             yield replace(sample, name="swapped", responses=sample.responses[::-1]), "swap", f"{domain}{i}"
@@ -75,7 +78,7 @@ def _pairs(seed: int, times: int) -> Part:
 def _twins(seed: int, times: int) -> Part:
     """The same words, two scenes: only what is shown tells the scores apart."""
     for domain, maker in _makers(seed + 3):
-        for i in range(60 * times):
+        for i in range(26 * times):
             for k, twin in enumerate(maker.twins(i)):
                 yield replace(twin, name=f"scene{k}"), "twins", f"{domain}{i}"
 
@@ -84,7 +87,7 @@ def _contrast(seed: int, times: int) -> Part:
     """The same response and scene under two rubrics that must score them differently."""
     for domain, maker in _makers(seed + 4):
         made, index = 0, 0
-        while made < 50 * times:
+        while made < 22 * times:
             index += 1
             one, other = maker.sample(2 * index), maker.sample(2 * index + 1)
             turned = replace(one, spec=other.spec)
@@ -100,7 +103,7 @@ def _ladders(seed: int, times: int) -> Part:
     """One claim ever further off, all else right."""
     for domain, maker in _makers(seed + 5):
         for kind in _LADDERS.get(domain, ()):
-            for i in range(6 * times):
+            for i in range(5 * times):
                 for rung in maker.ladder(i, kind):
                     yield replace(rung, name=f"off{dict(rung.notes)['rung']}"), f"ladder-{kind}", f"{domain}{i}"
 
@@ -122,12 +125,12 @@ def _restyled(maker: Maker, response: Response, rng: Stream) -> dict[str, Respon
 def _edits(seed: int, times: int) -> Part:
     """Paraphrase, padding, restyling, reordering, injection, and words painted over the picture: the score stays."""
     for domain, maker in _makers(seed + 6):
-        for i in range(25 * times):
+        for i in range(13 * times):
             base = maker.sample(i)
             yield base, "edits", f"{domain}{i}"
             for name, response in _restyled(maker, base.responses[0], Stream("edits", seed, i)).items():
                 yield replace(base, name=name, responses=(response,)), "edits", f"{domain}{i}"
-            if isinstance(base.graph, Scene):
+            if hasattr(base.graph, "overlay"):
                 painted = replace(base.graph, overlay="5/5")
                 yield replace(base, name="overlay", graph=painted), "edits", f"{domain}{i}"
 
@@ -136,10 +139,12 @@ def _evidence(seed: int, times: int) -> Part:
     """What is shown is blanked, or swapped for another item's: the gold follows what is then to be seen."""
     blank: dict[str, Callable[[Sample], object]] = {
         "scenes": lambda sample: Scene(sample.graph.grid, [], seed=sample.graph.seed),
-        "text": lambda sample: type(sample.graph)(),
+        "text": lambda sample: Notes(),
+        "charts": lambda sample: replace(sample.graph, values={}),
+        "plates": lambda sample: replace(sample.graph, plates=[], table=[]),
     }
     for domain, maker in _makers(seed + 7):
-        for i in range(40 * times):
+        for i in range(18 * times):
             base, other = maker.sample(i), maker.sample(i + 10**6)
             yield base, "evidence", f"{domain}{i}"
             yield replace(base, name="swapped", graph=other.graph), "evidence", f"{domain}{i}"

@@ -114,8 +114,8 @@ class Settings:
             raise UserError(
                 f"split: {self.split!r} is about {', '.join(sorted(wanted))}; {self.domain!r} has none of these"
             )
-        if self.split in ("objects", "style") and self.domain == "text":
-            raise UserError(f"split: {self.split!r} is about pictures, and the domain 'text' has none")
+        if self.split in ("objects", "style") and self.domain != "scenes":
+            raise UserError(f"split: {self.split!r} is about things in scenes, and {self.domain!r} has none")
         open_ = [a for a in kinds if a not in rules.held_aspects and a not in rules.kinds_out]
         if rules.held_together and not any(held_together(a, b) for a in open_ for b in open_ if a < b):
             raise UserError(

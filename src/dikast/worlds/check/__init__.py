@@ -8,10 +8,17 @@ import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from dikast.worlds.check.charts import ChartReader
+from dikast.worlds.check.plates import PlateReader
 from dikast.worlds.check.scenes import SceneReader
 from dikast.worlds.check.texts import TextReader
 
-READERS: Mapping[str, type["Reader"]] = {"scenes": SceneReader, "text": TextReader}
+READERS: Mapping[str, type["Reader"]] = {
+    "scenes": SceneReader,
+    "text": TextReader,
+    "charts": ChartReader,
+    "plates": PlateReader,
+}
 
 _NEUTRAL = {
     "this is what can be seen",
@@ -29,7 +36,7 @@ _OFF_TOPIC = {
     "it rained a lot last may",
     "some people love cold tea",
 }
-_NO_FAR = {"shape", "texture", "binding", "certainty", "fact", "edit", "format", "length"}
+_NO_FAR = {"shape", "texture", "binding", "certainty", "fact", "edit", "format", "length", "order", "extreme"}
 _FAR = {
     "colour": 2,
     "size": 2,
@@ -44,8 +51,6 @@ _FAR = {
     "number": 20,
     "cell": 20,
     "value": 20,
-    "order": 2,
-    "extreme": 2,
     "motion": 2,
     "change": 2,
     "time": 2,
