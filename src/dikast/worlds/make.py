@@ -49,10 +49,32 @@ class Maker:
         for attempt in range(_ATTEMPTS):
             rng = Stream("worlds", s.seed, s.split, s.domain, s.responses, index, attempt)
             text = self._text(rng)
-            found = text and (self._single(text, index) if s.responses == 1 else self._group(text, index))
+            found = text and self._found(text, index)
             if found:
                 return found
         raise RunError(f"item {index} of {s} could not be made in {_ATTEMPTS} attempts")
+
+    @property
+    def _texts(self) -> int:
+        """How many texts an item has: one request where pictures are the responses."""
+        return 1 if self.domain.name == "pictures" else self.settings.responses
+
+    def _found(self, text: _Text, index: int) -> Sample | None:
+        if self.settings.responses == 1:
+            return self._single(text, index)
+        return self._drawn(text, index) if self.domain.name == "pictures" else self._group(text, index)
+
+    def _drawn(self, text: _Text, index: int) -> Sample | None:
+        """Several pictures for one request, their scores drawn independently."""
+        first = self._single(text, index)
+        graphs = [first.graph] if first else []
+        for _ in range(60 * self.settings.responses):
+            other = self._single(text, index)
+            if first and other and other.spec == first.spec:
+                graphs.append(other.graph)
+                if len(graphs) == self.settings.responses:
+                    return replace(first, graph=tuple(graphs), responses=first.responses * len(graphs))
+        return None
 
     def twins(self, index: int, count: int = 2) -> list[Sample]:
         """The same words about `count` scenes that differ in what is true, so that every twin scores differently.
@@ -115,7 +137,7 @@ class Maker:
     # -- the text -------------------------------------------------------------------------------------------------
 
     def _text(self, rng: Stream) -> _Text | None:
-        draft = Draft(rng, self.rules, self.settings.responses)
+        draft = Draft(rng, self.rules, self._texts)
         self.domain.begin(draft)
         aspects, form = self._aspects(rng)
         slots, opposed = self._slots(draft, aspects, "consistency" in form)
@@ -139,9 +161,8 @@ class Maker:
         only = rules.only_aspects or rules.about
         open_ = [a for a in kinds if (not only or a in only) and self._open(a)]
         aspects = draw_aspects(rng, rules, open_)
-        forms = [
-            a for a in FORM_ASPECTS if (not rules.only_aspects or a in rules.only_aspects) and a not in rules.kinds_out
-        ]
+        forms = [a for a in FORM_ASPECTS if a not in rules.kinds_out and self.domain.name != "pictures"]
+        forms = [a for a in forms if not rules.only_aspects or a in rules.only_aspects]
         forced = [a for a in rules.must if a in open_ or a in forms]
         must = rng.pick(forced) if forced else ""
         if must in open_ and must not in aspects:
@@ -324,7 +345,7 @@ class Maker:
         rng, domain = text.draft.rng, self.domain
         task, instruction = domain.ask(text.draft, text.slots)
         responses: list[Response] = []
-        for k in range(self.settings.responses):
+        for k in range(self._texts):
             voice = rng.pick(self.rules.voices)
             said = [domain.claim(slot, slot.stated[k]) for slot in text.slots]
             claims = [Sentence(domain.say(claim, voice), "claim", claim) for claim in said]

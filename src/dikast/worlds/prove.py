@@ -61,7 +61,7 @@ def _splits(seed: int, times: int) -> Part:
                 maker = Maker(Settings(domain=domain, split=split, seed=seed + 1))
             except UserError:  # a split that this domain cannot have
                 continue
-            for i in range(15 * times):
+            for i in range(12 * times):
                 yield replace(maker.sample(i), name=domain), f"split-{split}", f"{domain}{i}"
 
 
@@ -72,13 +72,15 @@ def _pairs(seed: int, times: int) -> Part:
         for i in range(18 * times):
             sample = maker.sample(i)
             yield sample, "swap", f"{domain}{i}"
-            yield replace(sample, name="swapped", responses=sample.responses[::-1]), "swap", f"{domain}{i}"
+            graph = sample.graph[::-1] if isinstance(sample.graph, tuple) else sample.graph
+            turned = replace(sample, name="swapped", responses=sample.responses[::-1], graph=graph)
+            yield turned, "swap", f"{domain}{i}"
 
 
 def _twins(seed: int, times: int) -> Part:
     """The same words, two scenes: only what is shown tells the scores apart."""
     for domain, maker in _makers(seed + 3):
-        for i in range(26 * times):
+        for i in range(21 * times):
             for k, twin in enumerate(maker.twins(i)):
                 yield replace(twin, name=f"scene{k}"), "twins", f"{domain}{i}"
 
@@ -87,7 +89,7 @@ def _contrast(seed: int, times: int) -> Part:
     """The same response and scene under two rubrics that must score them differently."""
     for domain, maker in _makers(seed + 4):
         made, index = 0, 0
-        while made < 22 * times:
+        while made < 17 * times:
             index += 1
             one, other = maker.sample(2 * index), maker.sample(2 * index + 1)
             turned = replace(one, spec=other.spec)
@@ -128,7 +130,9 @@ def _edits(seed: int, times: int) -> Part:
         for i in range(13 * times):
             base = maker.sample(i)
             yield base, "edits", f"{domain}{i}"
-            for name, response in _restyled(maker, base.responses[0], Stream("edits", seed, i)).items():
+            drawn = domain == "pictures"  # there the words are the request, which is not judged
+            restyled = {} if drawn else _restyled(maker, base.responses[0], Stream("edits", seed, i))
+            for name, response in restyled.items():
                 yield replace(base, name=name, responses=(response,)), "edits", f"{domain}{i}"
             if hasattr(base.graph, "overlay"):
                 painted = replace(base.graph, overlay="5/5")
@@ -139,12 +143,13 @@ def _evidence(seed: int, times: int) -> Part:
     """What is shown is blanked, or swapped for another item's: the gold follows what is then to be seen."""
     blank: dict[str, Callable[[Sample], object]] = {
         "scenes": lambda sample: Scene(sample.graph.grid, [], seed=sample.graph.seed),
+        "pictures": lambda sample: Scene(sample.graph.grid, [], seed=sample.graph.seed),
         "text": lambda sample: Notes(),
         "charts": lambda sample: replace(sample.graph, values={}),
         "plates": lambda sample: replace(sample.graph, plates=[], table=[]),
     }
     for domain, maker in _makers(seed + 7):
-        for i in range(18 * times):
+        for i in range(15 * times):
             base, other = maker.sample(i), maker.sample(i + 10**6)
             yield base, "evidence", f"{domain}{i}"
             yield replace(base, name="swapped", graph=other.graph), "evidence", f"{domain}{i}"

@@ -73,8 +73,8 @@ class Settings:
             occlusion=self.occlusion,
             only_aspects=self.aspects or rules.only_aspects,
             scales=self.scales or rules.scales,
-            form=self.form if self.responses == 1 else 0,
-            edits=self.edits,
+            form=self.form if self.responses == 1 and self.domain != "pictures" else 0,
+            edits=self.edits and self.domain != "pictures",
         )
 
     def _check_names(self, rules: Rules) -> None:
@@ -94,7 +94,7 @@ class Settings:
     def _check_aspects(self, rules: Rules, kinds: Mapping[str, tuple[str, ...]]) -> None:
         for aspect in self.aspects:
             _known("aspects", aspect, ASPECTS)
-            if aspect not in kinds and aspect not in FORM_ASPECTS:
+            if aspect not in kinds and (aspect not in FORM_ASPECTS or self.domain == "pictures"):
                 raise UserError(
                     f"aspects: no operator makes errors of {aspect!r} in {self.domain!r}; it has {', '.join(kinds)}"
                 )
@@ -114,7 +114,7 @@ class Settings:
             raise UserError(
                 f"split: {self.split!r} is about {', '.join(sorted(wanted))}; {self.domain!r} has none of these"
             )
-        if self.split in ("objects", "style") and self.domain != "scenes":
+        if self.split in ("objects", "style") and self.domain not in ("scenes", "pictures"):
             raise UserError(f"split: {self.split!r} is about things in scenes, and {self.domain!r} has none")
         open_ = [a for a in kinds if a not in rules.held_aspects and a not in rules.kinds_out]
         if rules.held_together and not any(held_together(a, b) for a in open_ for b in open_ if a < b):

@@ -92,10 +92,14 @@ class Reader(Protocol):
 def regrade(record: Mapping[str, Any]) -> list[str]:
     """The label of every response of a record, worked out from its text. Unreadable for a sentence with no reading."""
     meta = record["meta"]
-    reader = READERS[meta["domain"]](meta["scene"])
     responses = record.get("responses", [record.get("response")])
     instruction = record["instruction"]
     asked = instruction if isinstance(instruction, str) else instruction[-1]["text"]
+    if meta["domain"] == "pictures":  # the request holds the claims, and each response is a scene
+        scenes = meta["scene"] if isinstance(meta["scene"], list) else [meta["scene"]]
+        request = asked.removeprefix("Draw a picture of this. ")
+        return [_label(request, "", meta, SceneReader(scene)) for scene in scenes]
+    reader = READERS[meta["domain"]](meta["scene"])
     return [_label(_text(response), asked, meta, reader) for response in responses]
 
 
