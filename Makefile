@@ -15,7 +15,7 @@ demo: .venv/ready
 	rm -rf runs/demo
 	$(BIN)/dikast world make -n 400 --seed 7 --scales 1-5 --out runs/demo/items
 	$(BIN)/dikast grade runs/demo/items/items-00000.jsonl --judge mock:oracle,r=.8 --out runs/demo/graded
-	$(BIN)/dikast audit runs/demo/graded --scale 1-5
+	$(BIN)/dikast audit runs/demo/graded
 	$(BIN)/dikast world make -n 200 --seed 8 --scales 1-5 --pairs --out runs/demo/pairs
 	$(BIN)/dikast compare runs/demo/pairs/items-00000.jsonl --judge mock:oracle,r=.8,nats=1 --out runs/demo/compared
 	$(BIN)/dikast audit runs/demo/compared

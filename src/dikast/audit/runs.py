@@ -101,7 +101,10 @@ def current(folder: Path, stale: list[int]) -> Iterator[tuple[dict[str, Any], in
 
 
 def scale_of(folder: Path) -> Scale | None:
-    """The one scale of all rubrics of a run, or None when they differ or are not told."""
+    """The one scale of all rubrics of a run, or None when they differ or are not told.
+
+    Whether low or high is better is no difference here: agreement with gold does not depend on it.
+    """
     path = folder / "rubrics.jsonl"
     if not path.exists():
         return None
@@ -110,7 +113,7 @@ def scale_of(folder: Path) -> Scale | None:
         rubric = load_rubric(record.value["rubric"])
         if not isinstance(rubric, Rubric):
             return None
-        scales.add(rubric.scale)
+        scales.add(Scale(rubric.scale.labels, rubric.scale.values))
     return scales.pop() if len(scales) == 1 else None
 
 
