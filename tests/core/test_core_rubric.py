@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from dikast.core.errors import DataError, UserError
-from dikast.core.rubric import Rubric, Sheet, builtin_rubrics, load_rubric
+from dikast.core.rubric import Rubric, Sheet, builtin_rubrics, load_rubric, with_scale
 from dikast.core.scale import Scale
 
 GOOD = """\
@@ -281,3 +281,26 @@ def test_files_that_are_no_rubric(tmp_path: Path) -> None:
 def test_documents_that_would_never_end(tmp_path: Path, text: str) -> None:
     with pytest.raises(DataError, match=r"nested too deeply|aliases written out"):
         load_rubric(write(tmp_path, text))
+
+
+def test_another_scale_keeps_the_meaning_of_the_levels() -> None:
+    rubric = load_rubric({"criterion": "Is it good?", "levels": {str(i): f"level {i}" for i in range(1, 6)}})
+    assert isinstance(rubric, Rubric)
+
+    def levels(scale: str) -> dict[str, str]:
+        moved = with_scale(rubric, scale)
+        assert isinstance(moved, Rubric)
+        return dict(moved.levels)
+
+    assert levels("1-10") == {"1": "level 1", "10": "level 5"}
+    # (v - 1) / 4 of the way from 0 to 100: 0, 25, 50, 75, 100; from 1 to 3 the labels stand at 0, 1/2 and 1
+    assert list(levels("0-100")) == ["0", "25", "50", "75", "100"]
+    assert levels("1-3") == {"1": "level 1", "2": "level 3", "3": "level 5"}
+    assert levels("pass/fail") == {"fail": "level 1", "pass": "level 5"}
+    assert (levels("A-E")["A"], levels("A-E")["E"]) == ("level 5", "level 1")
+    assert with_scale(rubric, "1-5") == rubric
+    sheet = with_scale(Sheet("both", (rubric,)), "0-1/0.25")
+    assert isinstance(sheet, Sheet)
+    assert dict(next(iter(sheet)).levels)["0.75"] == "level 4"
+    with pytest.raises(UserError, match="runs backwards"):
+        with_scale(rubric, "5-1")

@@ -107,7 +107,7 @@ def test_failures_above_the_limit_are_exit_3(items: Path, tmp_path: Path, allowe
     assert failed > 0
     most = {"0": 0, "3": 3, "30%": 3.6}[allowed]
     assert done.returncode == (3 if failed > most else 0)
-    assert "x refused: " in done.stdout
+    assert "x such as refused: " in done.stdout
 
 
 @pytest.mark.parametrize("text", ["many", "-1", "nan", "inf%", ""])

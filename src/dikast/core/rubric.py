@@ -4,7 +4,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
@@ -125,17 +125,25 @@ def _builtin(name: str) -> Rubric | Sheet:
 
 
 def with_scale(rubric: Rubric | Sheet, text: str) -> Rubric | Sheet:
-    """The rubric on another scale, such as `1-10`. DataError when it describes a level that is not on that scale."""
+    """The rubric on another scale, such as `1-10`.
+
+    A description stays as far between lowest and highest as it was: the best of 1-5 is the best of 1-10. One that would
+    stand between two labels of the new scale is left out. UserError when `text` is no scale.
+    """
     if isinstance(rubric, Sheet):
         return Sheet(rubric.name, tuple(_on(each, text) for each in rubric))
     return _on(rubric, text)
 
 
 def _on(rubric: Rubric, text: str) -> Rubric:
-    spelt = {**rubric.to_dict(), "scale": text}
-    loaded = _read(Located(spelt, f"rubric {rubric.name!r} on the scale {text}"))
-    assert isinstance(loaded, Rubric)
-    return loaded
+    scale = replace(Scale.parse(text), lower_is_better=rubric.scale.lower_is_better)
+    places = {round(_place(scale, label), 9): label for label in scale.labels}
+    moved = [(places.get(round(_place(rubric.scale, label), 9)), told) for label, told in rubric.levels]
+    return replace(rubric, scale=scale, levels=tuple((label, told) for label, told in moved if label is not None))
+
+
+def _place(scale: Scale, label: str) -> float:
+    return (scale.value(label) - scale.low) / (scale.high - scale.low)
 
 
 def builtin_rubrics() -> list[str]:

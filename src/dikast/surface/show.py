@@ -60,7 +60,7 @@ def _show_one(summary: dict[str, Any]) -> None:
         typer.echo(f"verdicts    {summary['verdicts']:,} ({summary['asked']:,} asked now)")
     typer.echo(f"without one {_rate(summary['failure_rate'])} {_counts(summary['status'], skip='ok')}")
     for reason, count in summary["failures"].items():
-        typer.echo(f"            {count:,} x {reason}")
+        typer.echo(f"            {count:,} x {reason}" if count == 1 else f"            {count:,} x such as {reason}")
     typer.echo(f"forced      {_rate(summary['forced_share'])} of the verdicts had their marker put there by us")
     for criterion, found in list(summary["criteria"].items())[:_MOST_CRITERIA]:
         mean = f"mean {_value(found['mean_score'])}; " if found["mean_score"] else ""
