@@ -58,7 +58,7 @@ TEXT_SHAPE: dict[str, Any] = {
     "num_hidden_layers": 2,
     "num_attention_heads": 2,
     "num_key_value_heads": 2,
-    "max_position_embeddings": 8192,
+    "max_position_embeddings": 2048,
     "initializer_range": 0.3,
 }
 

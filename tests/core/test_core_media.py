@@ -3,7 +3,10 @@ import hashlib
 import http.server
 import io
 import os
+import subprocess
+import sys
 import threading
+import time
 import tracemalloc
 import warnings
 import zlib
@@ -234,6 +237,22 @@ def test_media_are_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert decoded == 2
 
 
+def test_a_change_in_the_same_moment_is_seen(tmp_path: Path) -> None:
+    """Two files of one size, written within one tick of the file system's clock."""
+    for i in range(20):
+        image = put(tmp_path, b"x" * 100 + bytes([i]))
+        assert image_sha256(image) == hashlib.sha256(b"x" * 100 + bytes([i])).hexdigest()
+
+
+def test_an_old_file_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = put(tmp_path, encoded(noise(), "PNG"))
+    now = time.time_ns()
+    monkeypatch.setattr("dikast.core.media.time.time_ns", lambda: now + 10**10)
+    sha256 = check_image(image)
+    monkeypatch.setattr(media, "_read", None)
+    assert check_image(image) == image_sha256(image) == load_image(image).sha256 == sha256
+
+
 def test_a_good_image_stays_checked_when_its_picture_is_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,18 +284,20 @@ def test_caches_are_bounded() -> None:
     assert cache.get(0) is None
 
 
-def test_warnings_of_the_decoder_do_not_leak() -> None:
-    picture = PIL.Image.new("P", (32, 32))
-    raw = encoded(picture, "PNG", transparency=bytes([0] * 256))
-    before = list(warnings.filters)
+def test_warnings_of_the_decoder_do_not_leak(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = encoded(PIL.Image.new("L", (32, 32)), "PNG")
+    monkeypatch.setattr(PIL.Image, "MAX_IMAGE_PIXELS", 1000)  # Pillow warns from here on
+    with pytest.warns(PIL.Image.DecompressionBombWarning):
+        PIL.Image.open(io.BytesIO(raw))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        before = list(warnings.filters)
         images = [Image.of(raw + bytes(i)) for i in range(40)]
         with ThreadPoolExecutor(8) as pool:
             assert len(set(pool.map(check_image, images))) == 40
         with pytest.raises(UserWarning):
             warnings.warn("others are still heard", UserWarning, stacklevel=1)
-    assert list(warnings.filters) == before
+        assert list(warnings.filters) == before
 
 
 class _Server(http.server.BaseHTTPRequestHandler):
@@ -354,3 +375,12 @@ def test_a_server_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(media, "FETCH_TIMEOUT", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(DataError, match="timed out"):
         load_image(Image(f"http://127.0.0.1:{silent.getsockname()[1]}/x.png"))
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    code = "import sys, dikast.core.media, dikast.core.records; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": ":".join(sys.path)}
+    ).stdout.split()
+    assert "dikast.core.media" in loaded
+    assert not {"PIL", "numpy", "pyarrow", "http.client", "urllib.request"} & set(loaded)

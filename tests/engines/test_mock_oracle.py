@@ -76,10 +76,14 @@ def test_gold_is_read_in_all_its_spellings() -> None:
     assert score(mock, absolute(gold={"helpfulness": 2, "honesty": 5})) == 2
     assert score(mock, absolute(gold={"helpfulness": [2, 3]}, responses=[1])) == 3
     assert score(mock, absolute(gold="4")) == 4
+    assert score(mock, absolute(gold={"score": 5, "shapes": ["circle"]})) == 5
+    assert score(mock, absolute(gold={"score": 5, "helpfulness": 2})) == 2
+    assert score(mock, absolute(gold={"scores": [2, 3]}, responses=[1])) == 3
     sure = open_mock("oracle", accuracy=1)
     assert said(sure, pair(gold=(1, 2))) == "B"
     assert said(sure, pair(gold=(1, 2), turned=True)) == "A"
     assert said(sure, pair(gold=(1, 2), lower_is_better=True)) == "A"
+    assert said(sure, pair(gold={"scores": [1, 2]})) == said(sure, pair(gold={"score": 3, "preference": "b"})) == "B"
     assert said(sure, pair(gold="b")) == said(sure, pair(gold="a", turned=True)) == "B"
     assert said(sure, pair(gold="tie", ties=True)) == said(sure, pair(gold=(2, 2), ties=True)) == "T"
 
@@ -92,6 +96,14 @@ def test_missing_gold_is_an_error_that_names_the_item(gold: object) -> None:
         assert error.kind == "no_gold"
         assert "'item-7'" in str(error)
         assert open_mock("oracle", r=0).reply(request).error is None
+
+
+def test_gold_of_another_scale_is_refused_not_clipped() -> None:
+    error = open_mock("oracle").reply(absolute(7, 80)).error
+    assert error is not None
+    assert error.kind == "no_gold"
+    assert "item 'item-7': gold 80 lies off the scale 1 to 5" in str(error)
+    assert score(open_mock("oracle", r=1.0), absolute(7, 3.7)) == 4  # people's mean need not be a label
 
 
 def test_pairs_are_won_by_the_logistic_of_the_difference() -> None:
@@ -196,3 +208,11 @@ def test_the_values_of_a_scale_need_not_be_evenly_spaced() -> None:
     values = (0.0, 1.0, 5.0, 20.0)
     assert correlation(values, calibrated(values, 0.6).hold) == pytest.approx(0.6, abs=1e-6)
     assert calibrated(tuple(FIVE.values()), 1.0).noise == 0
+
+
+def test_gold_may_stand_among_details() -> None:
+    perfect = open_mock("oracle", r=1.0)
+    assert score(perfect, absolute(0, {"score": 4, "claims": []})) == 4
+    assert score(perfect, absolute(0, {"scores": [2, 5], "responses": []}, responses=[1])) == 5
+    assert said(perfect, pair(0, {"preference": "b", "responses": []})) == "B"
+    assert said(perfect, pair(0, {"scores": [1, 5], "preference": "a"})) == "B"  # scores say more, so they count

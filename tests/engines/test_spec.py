@@ -4,7 +4,7 @@ import pytest
 
 from dikast.core.errors import UserError
 from dikast.engines.mock import Constant, Oracle
-from dikast.engines.spec import Spec, open_engine, parse_spec
+from dikast.engines.spec import Spec, engine_schemes, open_engine, parse_spec
 
 
 def test_options_stand_last() -> None:
@@ -51,3 +51,25 @@ def test_an_engine_passes_through_without_options() -> None:
 def test_a_spec_that_cannot_be_meant(spec: str, told: str) -> None:
     with pytest.raises(UserError, match=told):
         open_engine(spec)
+
+
+def test_installed_packages_bring_schemes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A real installed distribution: metadata on the path and a module that makes engines.
+    info = tmp_path / "dikast_acme-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: dikast-acme\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[dikast.engines]\nacme = acme_engines:open_acme\n")
+    (tmp_path / "acme_engines.py").write_text(
+        "from dikast.engines.mock import Constant\n"
+        "def open_acme(target: str, *, level: int = 3, strict: bool = False):\n"
+        "    return Constant(name=f'acme:{target}', label=str(level))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    engine = open_engine("acme:judge,level=4,strict=yes")
+    assert isinstance(engine, Constant)
+    assert (engine.name, engine.label) == ("acme:judge", "4")
+    assert engine_schemes() == ["acme", "hf", "http", "https", "mock", "openai", "replay"]
+    with pytest.raises(UserError, match=r"level=four: expected a whole number; .*did you mean 'strict'"):
+        open_engine("acme:judge,level=four,strickt=1")
+    with pytest.raises(UserError, match="acme:TARGET"):
+        open_engine("acne:judge")

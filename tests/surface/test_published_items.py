@@ -14,7 +14,11 @@ from dikast.surface.cli import app
 
 @pytest.fixture(scope="module")
 def mistral(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.build("mistral", tmp_path_factory.mktemp("models") / "mistral")
+    """A tiny model of more positions: published prompts are long, rotary positions are free."""
+    folder = tiny_models.build("mistral", tmp_path_factory.mktemp("models") / "mistral")
+    config = orjson.loads((folder / "config.json").read_bytes())
+    (folder / "config.json").write_bytes(orjson.dumps(config | {"max_position_embeddings": 8192}))
+    return folder
 
 
 def published(recorded: Path, name: str) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, Literal, cast
 
 from dikast.core.errors import DataError, UserError
-from dikast.core.part import Content, Image, Part, Turn, content_from, content_to, images_of, type_names
+from dikast.core.part import Content, Image, Part, Text, Turn, content_from, content_to, images_of, type_names
 from dikast.core.rubric import Rubric, Sheet, load_rubric
 from dikast.core.text import near_miss
 
@@ -95,7 +95,7 @@ def item_to(item: Item) -> dict[str, Any]:
     value: dict[str, Any] = {"id": item.id}
     single = len(item.instruction) == 1 and item.instruction[0].role == "user"
     if single:
-        value["instruction"] = content_to(item.instruction[0].content)
+        value["instruction"] = _present(item.instruction[0].content)
     elif item.instruction:
         value["instruction"] = [{"role": t.role, "content": content_to(t.content)} for t in item.instruction]
     if len(item.responses) == 1:
@@ -105,7 +105,7 @@ def item_to(item: Item) -> dict[str, Any]:
     for key in ("reference", "context"):
         content = getattr(item, key)
         if content is not None:
-            value[key] = content_to(content)
+            value[key] = _present(content)
     if isinstance(item.rubric, Rubric):
         value["rubric"] = item.rubric.to_dict()
     elif isinstance(item.rubric, Sheet):
@@ -115,6 +115,11 @@ def item_to(item: Item) -> dict[str, Any]:
     if item.meta:
         value["meta"] = dict(item.meta)
     return value
+
+
+def _present(content: Content) -> object:
+    """As `content_to`, where a bare empty string would say that there is nothing."""
+    return content_to(content) or [{"type": "text", "text": each.text} for each in content if isinstance(each, Text)]
 
 
 def _type(value: object) -> str:
@@ -136,7 +141,8 @@ def _check_keys(value: dict[Any, Any]) -> None:
 @lru_cache(maxsize=256)  # the records of a file share a few sets of keys, and looking for near misses is slow
 def _slip(keys: frozenset[str]) -> tuple[str, str] | None:
     """An unknown key and the known one, not among `keys`, that it is most likely a slip of."""
-    free = [known for known in ITEM_KEYS if known not in keys]
+    given = {known.removesuffix("s") for known in keys & _KNOWN}  # 'response_time' beside 'response' is no 'responses'
+    free = [known for known in ITEM_KEYS if known.removesuffix("s") not in given]
     for key in sorted(keys - _KNOWN):
         near = near_miss(key, free)
         if near is not None:

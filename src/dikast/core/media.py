@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 import stat
+import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -53,7 +54,10 @@ def load_image(image: Image) -> LoadedImage:
     known = _known_hash(image)
     if known is not None and (loaded := _pictures.get(known)) is not None:
         return loaded
-    file = _read(image)
+    return _load(_read(image), image)
+
+
+def _load(file: "_File", image: Image) -> LoadedImage:
     if (loaded := _pictures.get(file.sha256)) is not None:
         return loaded
     loaded = LoadedImage(_decode(file.raw, _name(image)), file.sha256)
@@ -67,7 +71,8 @@ def check_image(image: Image) -> str:
     known = _known_hash(image)
     if known is not None and _checked.get(known):
         return known
-    return load_image(image).sha256
+    file = _read(image)
+    return file.sha256 if _checked.get(file.sha256) else _load(file, image).sha256
 
 
 def image_sha256(image: Image) -> str:
@@ -77,6 +82,11 @@ def image_sha256(image: Image) -> str:
     """
     known = _known_hash(image)
     return known if known is not None else _read(image).sha256
+
+
+def image_file(image: Image) -> bytes:
+    """The bytes of the image file as they are, not decoded; DataError if they cannot be had."""
+    return _read(image).raw
 
 
 def resolved(image: Image) -> str:
@@ -127,6 +137,12 @@ class _Stamp:
     path: str
     size: int
     mtime_ns: int
+    ctime_ns: int
+
+    @property
+    def settled(self) -> bool:
+        """Whether a later change would show: clocks of file systems stand still for up to two seconds."""
+        return time.time_ns() - max(self.mtime_ns, self.ctime_ns) > 2_000_000_000
 
 
 _hashes: _Bounded[_Stamp | str, str] = _Bounded(100_000, lambda _: 1)  # by file stamp or URL
@@ -185,7 +201,8 @@ def _read(image: Image) -> _File:
     if not raw:
         raise DataError(f"{_name(image)} is empty (0 bytes): put the image there, or mend the path")
     file = _File(raw, hashlib.sha256(raw).hexdigest())
-    _hashes.put(key, file.sha256)
+    if isinstance(key, str) or key.settled:
+        _hashes.put(key, file.sha256)
     return file
 
 
@@ -202,7 +219,7 @@ def _stamp(image: Image) -> _Stamp:
         raise DataError(f"{_name(image)} is a folder: name one image file in it")
     if not stat.S_ISREG(found.st_mode):  # opening a pipe would wait for ever
         raise DataError(f"{_name(image)} is not a regular file: name an image file")
-    return _Stamp(path, found.st_size, found.st_mtime_ns)
+    return _Stamp(os.path.abspath(path), found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 def _missing(image: Image, path: str) -> str:

@@ -1,8 +1,10 @@
 """Rubrics: what a score means, as data with a fingerprint."""
 
 import os
+import re
+import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
@@ -14,6 +16,8 @@ from dikast.core.scale import HOW_TO_WRITE, Scale
 from dikast.core.text import Located, near_miss, parse_located, read_located
 
 RUBRIC_KEYS = ("name", "criterion", "scale", "levels", "weight", "lower_is_better")
+_WHOLE = re.compile(r"-?\d{1,18}")  # keys of a JSON object are text, also where they are numbers
+_SETTLED = 2_000_000_000  # nanoseconds; clocks of file systems stand still for so long, and hide a second change
 _MOST_GAPS = 1000  # levels looked at in search of missing ones
 SHEET_KEYS = ("name", "criteria", "scale")
 
@@ -97,11 +101,14 @@ def load_rubric(source: "str | Path | Mapping[str, Any] | Rubric | Sheet", *, ro
             f"{path}: there is no such rubric file, and no built-in rubric of that name"
             f" (built in: {', '.join(_builtin_names())})" + (f"; did you mean {near!r}?" if near else "")
         ) from None
-    return _from_file(path, found.st_size, found.st_mtime_ns)
+    changed = max(found.st_mtime_ns, found.st_ctime_ns)
+    if time.time_ns() - changed < _SETTLED:
+        return _read(read_located(path))
+    return _from_file(os.path.abspath(path), path, found.st_size, changed)
 
 
 @lru_cache(maxsize=256)  # by time of change: every record of a file may name the same rubric
-def _from_file(path: str, size: int, mtime_ns: int) -> Rubric | Sheet:
+def _from_file(absolute: str, path: str, size: int, changed_ns: int) -> Rubric | Sheet:
     return _read(read_located(path))
 
 
@@ -118,17 +125,25 @@ def _builtin(name: str) -> Rubric | Sheet:
 
 
 def with_scale(rubric: Rubric | Sheet, text: str) -> Rubric | Sheet:
-    """The rubric on another scale, such as `1-10`. DataError when it describes a level that is not on that scale."""
+    """The rubric on another scale, such as `1-10`.
+
+    A description stays as far between lowest and highest as it was: the best of 1-5 is the best of 1-10. One that would
+    stand between two labels of the new scale is left out. UserError when `text` is no scale.
+    """
     if isinstance(rubric, Sheet):
         return Sheet(rubric.name, tuple(_on(each, text) for each in rubric))
     return _on(rubric, text)
 
 
 def _on(rubric: Rubric, text: str) -> Rubric:
-    spelt = {**rubric.to_dict(), "scale": text}
-    loaded = _read(Located(spelt, f"rubric {rubric.name!r} on the scale {text}"))
-    assert isinstance(loaded, Rubric)
-    return loaded
+    scale = replace(Scale.parse(text), lower_is_better=rubric.scale.lower_is_better)
+    places = {round(_place(scale, label), 9): label for label in scale.labels}
+    moved = [(places.get(round(_place(rubric.scale, label), 9)), told) for label, told in rubric.levels]
+    return replace(rubric, scale=scale, levels=tuple((label, told) for label, told in moved if label is not None))
+
+
+def _place(scale: Scale, label: str) -> float:
+    return (scale.value(label) - scale.low) / (scale.high - scale.low)
 
 
 def builtin_rubrics() -> list[str]:
@@ -194,8 +209,8 @@ def _scale(document: Located, value: dict[Any, Any], at: tuple[object, ...], sha
             scale = stated if isinstance(stated, Scale) else Scale.parse(str(stated))
         elif shared is not None:
             scale = shared
-        elif isinstance(levels, dict) and levels and all(type(key) is int for key in levels):
-            scale = _spanned(document, list(levels), at)
+        elif isinstance(levels, dict) and levels and all(_WHOLE.fullmatch(str(key)) for key in levels):
+            scale = _spanned(document, [int(key) for key in levels], at)
         elif levels:
             raise document.error(f"levels with these labels need a 'scale': {HOW_TO_WRITE}", *at, "levels")
         else:
@@ -240,6 +255,7 @@ def _spanned(document: Located, keys: list[int], at: tuple[object, ...]) -> Scal
 def _levels(
     document: Located, value: dict[Any, Any], at: tuple[object, ...], scale: Scale
 ) -> tuple[tuple[str, str], ...]:
+    """The levels from low to high. In a file, numbers that run backwards are a mistake; a dict's order says nothing."""
     levels = value.get("levels") or {}
     if not isinstance(levels, dict):
         raise document.error("levels are a mapping from label to description", *at, "levels")
@@ -254,11 +270,12 @@ def _levels(
             raise document.error(f"the level {key!r} needs a description, or leave the line out", *at, "levels", key)
         if any(label == other for other, _ in found):
             raise document.error(f"the level {label!r} is described twice: keep one", *at, "levels", key)
-        if found and scale.value(label) < scale.value(found[-1][0]):
+        numbered = label[-1].isdigit()  # letters and words are as naturally listed from the best down
+        if document.lines and numbered and found and scale.value(label) < scale.value(found[-1][0]):
             raise document.error(
                 f"level {label!r} stands after {found[-1][0]!r}: list the levels from the lowest value to the highest"
                 " (a scale where low is good says 'lower_is_better: true')",
                 *at, "levels", key,
             )  # fmt: skip
         found.append((label, description.strip()))
-    return tuple(found)
+    return tuple(sorted(found, key=lambda level: scale.value(level[0])))

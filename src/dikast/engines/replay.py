@@ -1,9 +1,11 @@
 """Recorded replies instead of a model: the same judge again, on paper."""
 
 import gzip
+import shutil
 import tempfile
 import threading
 import weakref
+import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,18 +18,31 @@ import orjson
 
 from dikast.core.canonical import canonical_json
 from dikast.core.errors import DataError, EngineError, UserError
+from dikast.core.verdict import Marker
 from dikast.engines.base import Completion, Request
 
 VERDICTS = "verdicts.jsonl"
 _LONGEST = 64 * 2**20  # bytes; a longer line is no record
+_FOLLOW_UPS = ("continue", "constrain")  # a judge's follow-ups have the key of the question and `/` and this
 _NOT_ASKED = ("engine_error", "bad_item")  # statuses of verdicts that no reply stands behind
+
+
+class Reply(NamedTuple):
+    """What came back once: a completion without its key."""
+
+    text: str
+    finish: Literal["stop", "length"] = "stop"
+    refusal: str = ""
+    label_logprobs: Mapping[str, float] | None = None
+    marker: Marker | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One recorded reply: the key or the question it answers, or both, and what was said.
+    """What was recorded for one question: its key, or what it concerns, or both, and the reply to each way of asking.
 
-    `how` is the way it was asked (`about["how"]` of a request, `ask` unless told). `criterion` None fits any.
+    The plain question is `ask`; follow-ups of a judge are `continue` and `constrain`. `criterion` None fits any.
+    `failed` says why there are no replies.
     """
 
     key: str | None
@@ -35,8 +50,7 @@ class Record:
     responses: tuple[int, ...]
     criterion: str | None
     sample: int
-    replies: Mapping[str, tuple[str, str]]  # how -> (text, finish)
-    refusal: str = ""
+    replies: Mapping[str, Reply]
     failed: str = ""
 
     def names(self) -> list[tuple[str, str]]:
@@ -87,8 +101,10 @@ class ReplayEngine:
         return {}
 
     def _reply(self, request: Request) -> Completion:
+        key, slash, how = request.key.rpartition("/")
+        asked = how if slash and how in _FOLLOW_UPS else "ask"
         about = request.about
-        names: list[tuple[str, str]] = [("key", request.key)]
+        names = [("key", request.key if asked == "ask" else key)]
         if "item" in about:
             responses, sample = tuple(about.get("responses", (0,))), int(about.get("sample", 0))
             for criterion in (about.get("criterion"), None):
@@ -97,26 +113,22 @@ class ReplayEngine:
             found = [(place, record) for place, record in self._find(name) if name in record.names()]
             if len(found) > 1:
                 lines = " and ".join(str(self._line(place.offset)) for place, _ in found[:2])
-                raise EngineError(
-                    f"{self._path}: lines {lines} both answer {_told(request)}: keep one, or ask by key",
-                    kind="ambiguous",
-                )
+                told = f"{self._path}: lines {lines} both answer {_told(request)}: keep one, or ask by key"
+                raise EngineError(told, kind="ambiguous")
             if found:
-                return self._spoken(request, found[0][1])
+                return self._spoken(request, found[0][1], asked)
         raise EngineError(f"{self._path} holds no reply for {_told(request)}", kind="not_recorded")
 
-    def _spoken(self, request: Request, record: Record) -> Completion:
-        how = str(request.about.get("how", "ask"))
-        if record.failed or how not in record.replies:
-            why = record.failed or f"not asked in the way {how!r}"
+    def _spoken(self, request: Request, record: Record, how: str) -> Completion:
+        if how not in record.replies:
+            why = record.failed or f"it was not asked in the way {how!r}"
             raise EngineError(f"{self._path} holds no reply for {_told(request)}: {why}", kind="not_recorded")
-        text, finish = record.replies[how]
-        return Completion(
-            request.key,
-            text,
-            "length" if finish == "length" else "stop",
-            refusal=record.refusal if how == "ask" else "",
-        )
+        reply = record.replies[how]
+        read = reply.label_logprobs
+        if read is None or request.readout is None or not read.keys() >= set(request.readout.labels):
+            return Completion(request.key, reply.text, reply.finish, refusal=reply.refusal)
+        read = {label: read[label] for label in request.readout.labels}
+        return Completion(request.key, reply.text, reply.finish, read, reply.marker, reply.refusal)
 
     def _index(self) -> None:
         hashes, offsets, lengths = array("Q"), array("Q"), array("I")
@@ -221,40 +233,49 @@ def record_from(value: object, *, path: str, line: int | None) -> Record:
     if not isinstance(value.get(spoken), str):
         raise wrong("a record needs the reply as text, in 'reply' or 'raw'", spoken)
     status = value.get("status")
-    return Record(
-        key=key,
-        item=item,
-        responses=tuple(responses),
-        criterion=criterion,
-        sample=sample,
-        replies=_replies(value, value[spoken]),
-        refusal=value["refusal"] if isinstance(value.get("refusal"), str) else "",
-        failed=f"it is recorded as {status}: {value.get('reason', '')}" if status in _NOT_ASKED else "",
-    )
+    unasked = f"it is recorded as {status}: {value.get('reason', '')}" if status in _NOT_ASKED else ""
+    return Record(key, item, tuple(responses), criterion, sample, _replies(value, value[spoken], unasked), unasked)
 
 
-def _replies(value: Mapping[str, Any], text: str) -> dict[str, tuple[str, str]]:
-    """The first attempt of each way of asking; a record without attempts answers the plain question."""
-    found: dict[str, tuple[str, str]] = {}
+def _replies(value: Mapping[str, Any], text: str, unasked: str) -> dict[str, Reply]:
+    """The first reply to each way of asking; a record without attempts answers the plain question."""
+    found: dict[str, Reply] = {}
     attempts = value.get("attempts")
-    for attempt in attempts if isinstance(attempts, list | tuple) else ():
-        found.setdefault(str(attempt.get("how", "ask")), (str(attempt.get("raw", "")), str(attempt.get("finish", ""))))
-    return found or {"ask": (text, str(value.get("finish", "")))}
+    for attempt in attempts if isinstance(attempts, list) else ():
+        if isinstance(attempt, dict) and attempt.get("status") not in _NOT_ASKED:
+            found.setdefault(str(attempt.get("how", "ask")), _said(attempt, str(attempt.get("raw", ""))))
+    return found or ({} if unasked else {"ask": _said(value, text)})
+
+
+def _said(value: Mapping[str, Any], text: str) -> Reply:
+    read = value.get("label_logprobs")
+    return Reply(
+        text,
+        "length" if value.get("finish") == "length" else "stop",
+        str(value.get("refusal") or ""),
+        {str(label): float(logprob) for label, logprob in read.items()} if isinstance(read, dict) else None,
+        cast(Marker, value["marker"]) if value.get("marker") in ("own", "forced") else None,
+    )
 
 
 def _opened(path: Path) -> IO[bytes]:
     try:
-        if path.suffix != ".gz":
-            return path.open("rb")
-        spool = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the engine
-        with gzip.open(path, "rb") as packed:
-            while chunk := packed.read(2**20):
-                spool.write(chunk)
-        spool.seek(0)
-        return cast(IO[bytes], spool)
-    except (OSError, EOFError) as error:
+        return path.open("rb") if path.suffix != ".gz" else _unpacked(path)
+    except (OSError, EOFError, zlib.error) as error:
         hint = f": a run folder holds {VERDICTS}" if path.name == VERDICTS else ""
         raise UserError(f"replay:{path}: {getattr(error, 'strerror', None) or error}{hint}") from error
+
+
+def _unpacked(path: Path) -> IO[bytes]:
+    spool = tempfile.TemporaryFile()  # noqa: SIM115  it lives as long as the engine
+    try:
+        with gzip.open(path, "rb") as packed:
+            shutil.copyfileobj(packed, spool)
+    except BaseException:
+        spool.close()
+        raise
+    spool.seek(0)
+    return cast(IO[bytes], spool)
 
 
 def _lines(file: IO[bytes], path: Path) -> Iterator[tuple[int, bytes]]:

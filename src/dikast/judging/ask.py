@@ -6,6 +6,7 @@ a verdict is followed up in other ways than the first, at most once each: the mo
 names a label off the scale stands as what it is. Every reply is kept.
 """
 
+import itertools
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -54,7 +55,7 @@ class _Open:
 
 def answer(tasks: Iterator[Task], engine: Engine, format: Format, settings: Settings) -> Iterator[Verdict]:
     """A verdict for every task, in order of arrival; pulls tasks only as the engine asks for requests."""
-    waiting: dict[str, _Open] = {}
+    waiting: dict[str, list[_Open]] = {}  # two items that are the same in all have one key
     again: deque[_Open] = deque()
     ready: deque[Verdict] = deque()
     left = True
@@ -64,7 +65,7 @@ def answer(tasks: Iterator[Task], engine: Engine, format: Format, settings: Sett
         while len(ready) < _READY:
             if again:
                 follow = again.popleft()
-                waiting[follow.request.key] = follow
+                waiting.setdefault(follow.request.key, []).append(follow)
                 yield follow.request
                 continue
             task = next(tasks, None)
@@ -76,12 +77,12 @@ def answer(tasks: Iterator[Task], engine: Engine, format: Format, settings: Sett
             except DataError as error:
                 ready.append(_none(task, Status.BAD_ITEM, str(error)))
                 continue
-            waiting[request.key] = _Open(task, request)
+            waiting.setdefault(request.key, []).append(_Open(task, request))
             yield request
 
     while left or again or ready:
         for completion in engine.stream(feed()):
-            opened = waiting.pop(completion.key, None)
+            opened = _taken(waiting, completion.key)
             if opened is not None:  # a key that was never asked for is dropped
                 verdict = _settle(opened, completion, format, settings)
                 if verdict is None:
@@ -92,9 +93,19 @@ def answer(tasks: Iterator[Task], engine: Engine, format: Format, settings: Sett
                 yield ready.popleft()
         while ready:
             yield ready.popleft()
-        for opened in waiting.values():  # the engine ended its stream without a word on these
+        for opened in itertools.chain(*waiting.values()):  # the engine ended its stream without a word on these
             yield _none(opened.task, Status.ENGINE_ERROR, "unanswered: the engine ended without a completion", opened)
         waiting.clear()
+
+
+def _taken(waiting: dict[str, list[_Open]], key: str) -> _Open | None:
+    """The oldest question that waits under the key."""
+    opened = waiting.get(key)
+    if opened is None:
+        return None
+    if len(opened) == 1:
+        del waiting[key]
+    return opened.pop(0)
 
 
 def first_request(task: Task, format: Format, settings: Settings) -> Request:
@@ -109,7 +120,7 @@ def first_request(task: Task, format: Format, settings: Settings) -> Request:
     readout = None
     if settings.read != "never" and format.marker:
         generate = format.feedback and settings.read == "auto"
-        readout = Readout(tuple(labels.values()), format.marker, generate)
+        readout = Readout(tuple(labels.values()), format.marker, generate, format.lead)
     return Request(
         key=task.key,
         messages=messages,
@@ -213,21 +224,25 @@ class _Found:
 
 
 def _read(opened: _Open, completion: Completion, format: Format, settings: Settings) -> _Found | None:
-    """The verdict in the label probabilities; None when the engine gave none, so that the text must be parsed."""
-    if completion.label_logprobs is None or completion.finish == "length" or completion.refusal:
+    """The verdict in the label probabilities; None when there are none, so that the text must be parsed.
+
+    There are none either when what was read are the labels of another format, as in a replay with a new one.
+    """
+    read = completion.label_logprobs
+    if read is None or completion.finish == "length" or completion.refusal:
         return None
     spelt = format.labels(opened.task.rubric)
-    distribution = Distribution.of(
-        {label: completion.label_logprobs[text] for label, text in spelt.items() if text in completion.label_logprobs}
-    )
+    if read and not read.keys() & set(spelt.values()):
+        return None
+    distribution = Distribution.of({label: read[text] for label, text in spelt.items() if text in read})
     if distribution is None or distribution.mass < settings.min_mass:
         mass = distribution.mass if distribution else 0.0
         why = f"only {mass:.3f} of the probability fell on the labels (at least {settings.min_mass:g} is asked for)"
         return _Found(Status.OFF_SCALE, None, completion.text, why, (), completion.marker, distribution)
     mode = distribution.mode
     reply = (opened.request.prefill + completion.text).rstrip()
-    if completion.marker == "forced":
-        reply = f"{reply}\n{format.marker}".lstrip()
+    if completion.marker == "forced" and not reply.endswith(format.marker):
+        reply = f"{reply}{format.lead}{format.marker}".lstrip()
     if reply.endswith(format.marker):  # the engine stopped where the label stands
         reply += spelt[mode]
     parsed = format.parse(reply, opened.task.rubric)
@@ -242,7 +257,7 @@ def _follow_up(opened: _Open, completion: Completion, format: Format) -> Request
         return None
     first, labels = opened.request, format.labels(opened.task.rubric)
     so_far = (first.prefill + completion.text) if opened.how == "ask" else first.prefill
-    prefill = so_far if opened.how != "ask" else f"{so_far.rstrip()}\n{format.marker}".lstrip("\n")
+    prefill = so_far if opened.how != "ask" else f"{so_far.rstrip()}{format.lead}{format.marker}".lstrip()
     opened.how = how
     return replace(
         first,

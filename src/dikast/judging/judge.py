@@ -13,8 +13,8 @@ from dikast.core.verdict import Preference, Verdict
 from dikast.engines.base import Engine, Sampling
 from dikast.engines.spec import open_engine
 from dikast.judging.ask import Read, Settings, answer
-from dikast.judging.preference import EqualRule, from_orders, from_scores
-from dikast.judging.readout import combine_samples
+from dikast.judging.joining import join_orders, join_samples
+from dikast.judging.preference import RESAMPLES, EqualRule, from_scores
 from dikast.judging.task import Shape, Task, tasks_of
 from dikast.prompts.format import Format, load_format
 
@@ -77,34 +77,26 @@ class Judge:
     def grade_sheet(self, item: Item | Mapping[str, Any] | None = None, **fields: Any) -> SheetVerdict:
         """Judge the one response of an item by every criterion of a sheet, and sum up by weight."""
         one = _item(item, fields)
+        _ = one.response if one.responses else None
         rubric = self._rubric(one)
         sheet = rubric if isinstance(rubric, Sheet) else Sheet(rubric.name, (rubric,))
         verdicts = tuple(self.grade_many([one]))
         return SheetVerdict(one.id, verdicts, sheet.total({v.question.criterion: v.score for v in verdicts}))
 
     def grade_many(self, items: Iterable[Item | Mapping[str, Any]]) -> Iterator[Verdict]:
-        """Judge every response of every item by every criterion; verdicts come in order of arrival."""
-        tasks = self.tasks(map(_item, items), "each")
-        gathered: dict[tuple[str, str, tuple[int, ...]], list[Verdict]] = {}
-        scales: dict[str, Rubric] = {}
+        """Judge every response of every item by every criterion; verdicts come in order of arrival.
+
+        Ids tell the items apart; an item given as a dict without one is called by its place (`0`, `1`, ...).
+        """
+        rubrics: dict[str, Rubric] = {}
 
         def noting(tasks: Iterator[Task]) -> Iterator[Task]:
             for task in tasks:
-                scales[task.hashes.rubric] = task.rubric
+                rubrics[task.hashes.rubric] = task.rubric
                 yield task
 
-        for verdict in self.answer(noting(tasks), self.format):
-            if self.samples == 1:
-                yield verdict
-                continue
-            question = verdict.question
-            group = gathered.setdefault((question.item, question.criterion, question.responses), [])
-            group.append(verdict)
-            if len(group) == self.samples:
-                assert verdict.hashes is not None
-                scale = scales[verdict.hashes.rubric].scale
-                yield combine_samples(sorted(group, key=lambda v: v.question.sample), scale)
-                del gathered[(question.item, question.criterion, question.responses)]
+        tasks = noting(self.tasks(_items(items), "each"))
+        yield from join_samples(self.answer(tasks, self.format), self.samples, rubrics)
 
     def compare(
         self, item: Item | Mapping[str, Any] | None = None, *, both_orders: bool = True, **fields: Any
@@ -113,15 +105,15 @@ class Judge:
         one = _item(item, fields)
         if len(one.responses) != 2:
             raise UserError(
-                f"item {one.id!r} has {len(one.responses)} responses: compare takes two, compare_many any number"
+                f"item {one.id!r} has {len(one.responses)} responses where compare takes 2; compare_many takes any"
             )
         return next(iter(self.compare_many([one], both_orders=both_orders)))
 
     def compare_many(
         self, items: Iterable[Item | Mapping[str, Any]], *, both_orders: bool = True
     ) -> Iterator[Preference]:
-        """Compare every pair of responses of every item by every criterion, in order of arrival."""
-        tasks = self.tasks(map(_item, items), "both-orders" if both_orders else "pairs")
+        """Compare every pair of responses of every item by every criterion, in order of arrival; ids are distinct."""
+        tasks = self.tasks(_items(items), "both-orders" if both_orders else "pairs")
         yield from join_orders(self.answer(tasks, self.compare_format), self.samples, both_orders=both_orders)
 
     def compare_by_scores(self, item: Item | Mapping[str, Any], *, equal: EqualRule = "tie") -> Preference:
@@ -142,18 +134,23 @@ class Judge:
 
     def tasks(self, items: Iterable[Item], shape: Shape, *, samples: range | None = None) -> Iterator[Task]:
         """Every question about the items, with its key."""
-        format = self.format if shape == "each" else self.compare_format
-        reads_gold = bool(self.identity["engine"].get("reads_gold"))
         for item in items:
-            yield from tasks_of(
-                item,
-                self._rubric(item),
-                judge=self.hash,
-                format=format.hash,
-                shape=shape,
-                samples=samples or range(self.samples),
-                reads_gold=reads_gold,
-            )
+            yield from self.tasks_of(item, shape, samples=samples)
+
+    def tasks_of(self, item: Item, shape: Shape, *, samples: range | None = None) -> Iterator[Task]:
+        """Every question about one item, with its key."""
+        format = self.format if shape == "each" else self.compare_format
+        if self.settings.read == "only" and not format.marker:
+            raise UserError(f"format {format.name!r} has no marker to read a label after: use read='auto'")
+        return tasks_of(
+            item,
+            self._rubric(item),
+            judge=self.hash,
+            format=format.hash,
+            shape=shape,
+            samples=samples or range(self.samples),
+            reads_gold=bool(self.identity["engine"].get("reads_gold")),
+        )
 
     def answer(self, tasks: Iterator[Task], format: Format) -> Iterator[Verdict]:
         """Ask the engine every question; a verdict for each, in order of arrival."""
@@ -168,27 +165,8 @@ class Judge:
         return rubric
 
 
-def join_orders(verdicts: Iterable[Verdict], samples: int, *, both_orders: bool) -> Iterator[Preference]:
-    """Preferences from pairwise verdicts in any order, each as soon as its last verdict is there."""
-    due = samples * (2 if both_orders else 1)
-    waiting: dict[tuple[str, str, tuple[int, ...]], list[Verdict]] = {}
-    for verdict in verdicts:
-        question = verdict.question
-        pair = (question.item, question.criterion, tuple(sorted(question.responses)))
-        group = waiting.setdefault(pair, [])
-        group.append(verdict)
-        if len(group) == due:
-            del waiting[pair]
-            orders: dict[tuple[int, ...], list[Verdict]] = {}
-            for each in sorted(group, key=lambda v: v.question.sample):
-                orders.setdefault(each.question.responses, []).append(each)
-            yield from_orders([combine_samples(order, None) for order in orders.values()])
-
-
 def resample_rounds(equal: EqualRule, sampling: Sampling) -> range:
     """The samples that a rule for equal scores may ask for; UserError when it would draw the same thing again."""
-    from dikast.judging.preference import RESAMPLES
-
     if equal != "resample":
         return range(1)
     if sampling.temperature <= 0:
@@ -202,9 +180,20 @@ def _of_kind(format: Format, kind: str, where: str) -> Format:
     return format
 
 
-def _item(item: Item | Mapping[str, Any] | None, fields: Mapping[str, Any] | None = None) -> Item:
+def _items(items: Iterable[Item | Mapping[str, Any]]) -> Iterator[Item]:
+    for place, item in enumerate(items):
+        yield item if isinstance(item, Item) else item_from({"id": str(place), **item})
+
+
+def _item(item: Item | Mapping[str, Any] | None, fields: Mapping[str, Any]) -> Item:
+    if item is None:
+        return Item.of(**fields)
+    if fields:
+        raise UserError(f"an item is given whole or by keywords, not both: put {', '.join(fields)} into the item")
     if isinstance(item, Item):
         return item
     if isinstance(item, Mapping):
         return item_from({"id": "item", **item})
-    return Item.of(**dict(fields or {}))
+    raise UserError(
+        f"an item is an Item, a dict, or keywords (instruction=..., response=...), not {type(item).__name__}"
+    )

@@ -7,7 +7,9 @@ its answer had never been written whole. One process at a time writes, held by a
 
 import errno
 import fcntl
+import itertools
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -25,7 +27,6 @@ VERDICTS = "verdicts.jsonl"
 KEYS = "keys.txt"
 _KEY_AT = slice(8, 40)  # a line starts with {"key":" and 32 hexadecimal digits
 _RETRY = (Status.ENGINE_ERROR,)  # no answer was given, so running again asks again
-_CHUNK = 1 << 16
 
 
 class Ledger:
@@ -39,13 +40,18 @@ class Ledger:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise RunError(f"{folder}: cannot write here ({error.strerror}); choose another --out") from error
+        if not stat.S_ISREG(os.fstat(self._file).st_mode):  # a pipe or a device would be read for ever
+            os.close(self._file)
+            raise RunError(f"{self.path} is not a regular file; choose another --out")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._file)
-            raise RunError(
-                f"{folder}: another process is writing to this run; wait for it or choose another --out"
-            ) from error
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                why = "another process is writing to this run; wait for it or choose another --out"
+            else:
+                why = f"the file system cannot lock files ({error.strerror}); choose an --out on another"
+            raise RunError(f"{folder}: {why}") from error
         self._end = self._repair()
 
     def __enter__(self) -> "Ledger":
@@ -97,20 +103,18 @@ class Ledger:
             os.ftruncate(self._file, end)
         return end
 
-    def answered(self) -> "np.ndarray[Any, Any]":
-        """The keys that need not be asked again, sorted, as an array of 32-byte strings (32 MB a million)."""
-        import numpy as np
 
-        done: list[bytes] = []
-        blocks: list[np.ndarray[Any, Any]] = []
-        for number, line in _lines(self.path):
-            if _record(line, self.path, number)["status"] not in _RETRY:
-                done.append(line[_KEY_AT])
-            if len(done) == _CHUNK:
-                blocks.append(np.array(done, dtype="S32"))
-                done.clear()
-        blocks.append(np.array(done, dtype="S32"))
-        return np.unique(np.concatenate(blocks))
+def answered(folder: Path) -> "np.ndarray[Any, Any]":
+    """The keys that need not be asked again, sorted, as an array of 32-byte strings (32 MB a million)."""
+    import numpy as np
+
+    path, done = folder / VERDICTS, bytearray()
+    for number, line in _lines(path):
+        if _record(line, path, number)["status"] not in _RETRY:
+            done += line[_KEY_AT]
+    keys = np.frombuffer(done, dtype="S32")
+    keys.sort()
+    return keys
 
 
 def is_in(keys: list[bytes], known: "np.ndarray[Any, Any] | None") -> list[bool]:
@@ -132,11 +136,10 @@ def load_keys(folder: Path) -> "np.ndarray[Any, Any] | None":
     path = folder / KEYS
     if not path.exists():
         return None
-    blocks: list[np.ndarray[Any, Any]] = []
-    with path.open("rb") as file:
-        while lines := file.readlines(_CHUNK * 33):
-            blocks.append(np.array([line.rstrip(b"\n") for line in lines], dtype="S32"))
-    return np.unique(np.concatenate(blocks)) if blocks else np.array([], dtype="S32")
+    lines = np.fromfile(path, dtype="S33")  # 32 hexadecimal digits and a line break
+    keys = lines.astype("S32")
+    keys.sort()
+    return keys
 
 
 def current_records(folder: Path) -> Iterator[dict[str, Any]]:
@@ -145,11 +148,11 @@ def current_records(folder: Path) -> Iterator[dict[str, Any]]:
     if not path.exists():
         raise DataError(f"this is not a run: it has no {VERDICTS}", path=str(folder))
     failed: dict[str, dict[str, Any]] = {}
-    block: list[dict[str, Any]] = []
-
-    def settle() -> Iterator[dict[str, Any]]:
-        counts = is_in([record["key"].encode() for record in block], keys) if keys is not None else [True] * len(block)
-        for record, counted in zip(block, counts, strict=True):
+    lines = _lines(path)
+    while block := list(itertools.islice(lines, 1024)):  # lines, not records: what lives long is dear to collect
+        counts = is_in([line[_KEY_AT] for _, line in block], keys) if keys is not None else [True] * len(block)
+        for (number, line), counted in zip(block, counts, strict=True):
+            record = _record(line, path, number)
             if not counted:
                 continue
             if record["status"] in _RETRY:
@@ -157,13 +160,6 @@ def current_records(folder: Path) -> Iterator[dict[str, Any]]:
             else:
                 failed.pop(record["key"], None)
                 yield record
-        block.clear()
-
-    for number, line in _lines(path):
-        block.append(_record(line, path, number))
-        if len(block) == 1024:
-            yield from settle()
-    yield from settle()
     yield from failed.values()
 
 

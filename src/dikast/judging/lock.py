@@ -2,6 +2,7 @@
 
 import platform
 import sys
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from dikast.prompts.format import Format
 LOCK = "judge.lock.json"
 
 
-def write_lock(out: Path, judge: Judge, format: Format, items: str) -> None:
+def write_lock(out: Path, judge: Judge, format: Format, items: str, way: Mapping[str, Any]) -> None:
     """Write the lock; one of another judge in the same folder is kept beside it under its hash."""
     rubric = judge.rubric
     spelt = None
@@ -31,6 +32,7 @@ def write_lock(out: Path, judge: Judge, format: Format, items: str) -> None:
         "format": format.to_dict(),
         "rubric": spelt,
         "samples": judge.samples,
+        "way": way,
         "items": items,
         "versions": {
             "dikast": version("dikast"),

@@ -8,16 +8,18 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from dikast.core.canonical import canonical_json
 from dikast.core.errors import DataError, RunError
 from dikast.core.item import Item
 from dikast.core.records import scan_items
+from dikast.core.rubric import Rubric, load_rubric
 from dikast.judging.ask import first_request
 from dikast.judging.judge import Judge
 from dikast.judging.ledger import KEYS, is_in
 from dikast.judging.task import Task
 from dikast.prompts.format import Format
 
+RUBRICS = "rubrics.jsonl"
+GOLD = "gold.jsonl"
 _CHUNK = 1024
 _TOKEN = 4  # characters, the usual rule of thumb for English
 
@@ -75,24 +77,28 @@ class Count:
     def __init__(self, judge: Judge, format: Format, known: Any, *, estimate: bool) -> None:
         self.judge, self.format, self.known, self.estimate = judge, format, known, estimate
         self.questions = self.answered = self.unaskable = self.characters = self.tokens_out = 0
-        self._block: list[Task] = []
+        self._keys: list[bytes] = []
+        self._tasks: list[Task] = []  # only to estimate
 
     def add(self, task: Task) -> None:
         """Count one question."""
-        self._block.append(task)
-        if len(self._block) == _CHUNK:
+        self._keys.append(task.key.encode())
+        if self.estimate:
+            self._tasks.append(task)
+        if len(self._keys) == _CHUNK:
             self.flush()
 
     def flush(self) -> None:
         """Count what is waiting."""
-        known = is_in([task.key.encode() for task in self._block], self.known)
+        known = is_in(self._keys, self.known)
         self.questions += len(known)
         self.answered += sum(known)
         if self.estimate:
-            for task, answered in zip(self._block, known, strict=True):
+            for task, answered in zip(self._tasks, known, strict=True):
                 if not answered:
                     self._estimate(task)
-        self._block.clear()
+        self._keys.clear()
+        self._tasks.clear()
 
     def _estimate(self, task: Task) -> None:
         try:
@@ -110,6 +116,21 @@ class Count:
         return Plan(items, self.questions, self.answered, self.unaskable, tokens_in, self.tokens_out)
 
 
+def load_rubrics(folder: Path) -> dict[str, Rubric]:
+    """The rubrics that the verdicts of a run folder were judged by, by their hashes."""
+    path, found = folder / RUBRICS, {}
+    try:
+        with path.open("rb") as file:
+            for line in file:
+                record = orjson.loads(line)
+                rubric = load_rubric(record["rubric"])
+                assert isinstance(rubric, Rubric)
+                found[record["hash"]] = rubric
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"cannot read the rubrics of the run: {error}; run it again", path=str(path)) from error
+    return found
+
+
 class PlanFiles:
     """The files of a plan, written beside the old ones and put in their place together at the end."""
 
@@ -120,7 +141,7 @@ class PlanFiles:
 
     def __enter__(self) -> "PlanFiles":
         try:
-            for name in (KEYS, "rubrics.jsonl", "gold.jsonl"):
+            for name in (KEYS, RUBRICS, GOLD):
                 part = self.out / f"{name}.part"
                 old = (self.out / name).read_bytes() if self.add and (self.out / name).exists() else b""
                 self._files[name] = part.open("wb")
@@ -132,7 +153,7 @@ class PlanFiles:
     def item(self, item: Item) -> None:
         """Note an item's gold, for audits."""
         if item.gold is not None and not self.add:
-            self._files["gold.jsonl"].write(orjson.dumps({"item": item.id, "gold": item.gold}) + b"\n")
+            self._files[GOLD].write(orjson.dumps({"item": item.id, "gold": item.gold}) + b"\n")
 
     def task(self, task: Task) -> None:
         """Note a question's key, and its rubric the first time it comes."""
@@ -140,17 +161,27 @@ class PlanFiles:
         if task.hashes.rubric not in self.rubrics:
             self.rubrics.add(task.hashes.rubric)
             if not self.add:
-                line = canonical_json({"hash": task.hashes.rubric, "rubric": task.rubric.to_dict()})
-                self._files["rubrics.jsonl"].write(line + b"\n")
+                line = orjson.dumps({"hash": task.hashes.rubric, "rubric": task.rubric.to_dict()})
+                self._files[RUBRICS].write(line + b"\n")
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        try:
-            for name, file in self._files.items():
+        problem = error if isinstance(error, OSError) else None
+        for file in self._files.values():
+            try:
                 file.close()
-                part = self.out / f"{name}.part"
-                if kind is not None:
-                    part.unlink(missing_ok=True)
-                else:
+            except OSError as full:  # what was still in the buffer
+                problem = problem or full
+        for name in self._files:
+            part = self.out / f"{name}.part"
+            try:
+                if kind is None and problem is None:
                     part.replace(self.out / name)
-        except OSError as problem:
-            raise RunError(f"{self.out}: cannot write the plan ({problem.strerror})") from problem
+                else:
+                    part.unlink(missing_ok=True)
+            except OSError as refused:
+                problem = problem or refused
+        if problem is not None:
+            raise RunError(
+                f"{self.out}: cannot write the plan ({problem.strerror}); what was written before is kept:"
+                " make room and run the same command again"
+            ) from problem

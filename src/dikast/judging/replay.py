@@ -1,21 +1,22 @@
 """Derive every number of a run again from what was recorded, without a model, perhaps with another parser."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from dikast.core.errors import DataError, UserError
-from dikast.core.rubric import Rubric, load_rubric
+from dikast.core.rubric import Sheet, load_rubric
 from dikast.core.verdict import Verdict
 from dikast.engines.base import Sampling
 from dikast.judging.ask import Settings, settle_again
-from dikast.judging.judge import join_orders
+from dikast.judging.derived import derive, way_of
 from dikast.judging.ledger import KEYS, VERDICTS, Ledger, current_verdicts, write_whole
 from dikast.judging.lock import LOCK, read_lock
-from dikast.judging.run import write_preferences
+from dikast.judging.plan import GOLD, RUBRICS, load_rubrics
 from dikast.judging.summary import Tally
 from dikast.prompts.format import Format, format_from, load_format
 
@@ -28,14 +29,13 @@ class Changes:
 
     verdicts: int = 0
     changed: int = 0
-    fields: dict[str, int] | None = None
+    fields: dict[str, int] = field(default_factory=dict)
 
     def note(self, old: Verdict, new: Verdict) -> None:
         """Compare one verdict with its replay."""
         self.verdicts += 1
         different = [name for name in _COMPARED if getattr(old, name) != getattr(new, name)]
         self.changed += bool(different)
-        self.fields = self.fields or {}
         for name in different:
             self.fields[name] = self.fields.get(name, 0) + 1
 
@@ -50,31 +50,35 @@ def replay(run: Path, *, format: str | Path | Format | None = None, out: Path | 
     if lock is None:
         raise UserError(f"{run}: not a run that can be replayed: it has no readable {LOCK}")
     parser = load_format(format) if format is not None else _own_format(lock, run)
-    settings = _settings(lock)
-    rubrics = _rubrics(run)
+    if parser.kind != lock["format"]["kind"]:
+        raise UserError(f"{run} is {lock['format']['kind']}, and the format {parser.name!r} is {parser.kind}")
+    settings, rubrics = _settings(lock), load_rubrics(run)
     changes, tally = Changes(), Tally()
 
-    def replayed() -> Iterator[Verdict]:
+    def replayed(ledger: Ledger | None) -> Iterator[Verdict]:
         for old in current_verdicts(run):
             if old.hashes is None or old.hashes.rubric not in rubrics:
-                raise DataError(f"the rubric of verdict {old.key} is not in rubrics.jsonl", path=str(run))
+                raise DataError(f"the rubric of verdict {old.key} is not in {RUBRICS}", path=str(run))
             new = settle_again(old, rubrics[old.hashes.rubric], parser, settings)
             if format is not None and new.hashes is not None:
                 new = replace(new, hashes=replace(new.hashes, format=parser.hash))
             changes.note(old, new)
             tally.add(orjson.loads(orjson.dumps(new)))
+            if ledger is not None:
+                ledger.append(new)
             yield new
 
-    if out is None:
-        for _ in replayed():
-            pass
-    else:
-        _write(run, out, replayed(), lock)
+    with ExitStack() as stack:
+        ledger = stack.enter_context(_new_folder(run, out, lock, parser)) if out is not None else None
+        shared = load_rubric(lock["rubric"]) if lock["rubric"] is not None else None
+        sheet = shared if isinstance(shared, Sheet) else None
+        derived = derive(replayed(ledger), way_of(lock["way"], int(lock["samples"]), rubrics, sheet, {}), out)
     summary = {
         "kind": "replay",
         "of": str(run),
         "format": parser.name,
-        "replay": {"verdicts": changes.verdicts, "changed": changes.changed, "fields": changes.fields or {}},
+        "replay": {"verdicts": changes.verdicts, "changed": changes.changed, "fields": changes.fields},
+        **derived,
         **tally.summary(),
     }
     if out is not None:
@@ -82,19 +86,17 @@ def replay(run: Path, *, format: str | Path | Format | None = None, out: Path | 
     return summary
 
 
-def _write(run: Path, out: Path, verdicts: Iterator[Verdict], lock: dict[str, Any]) -> None:
+def _new_folder(run: Path, out: Path, lock: dict[str, Any], parser: Format) -> Ledger:
+    """A folder for the replayed verdicts, with everything that a run's folder has beside them."""
     if (out / VERDICTS).exists():
         raise UserError(f"{out}: already holds verdicts; a replay goes to a folder of its own")
-    with Ledger(out) as ledger:
-        for verdict in verdicts:
-            ledger.append(verdict)
-    for name in (LOCK, KEYS, "rubrics.jsonl", "gold.jsonl"):
+    ledger = Ledger(out)
+    for name in (KEYS, RUBRICS, GOLD):
         if (run / name).exists():
             write_whole(out / name, (run / name).read_bytes())
-    if (run / "preferences.jsonl").exists() and len(next(current_verdicts(out)).question.responses) == 2:
-        orders = {verdict.question.responses for verdict in current_verdicts(out)}
-        both = any(responses[0] > responses[1] for responses in orders)
-        write_preferences(out, join_orders(current_verdicts(out), int(lock.get("samples", 1)), both_orders=both))
+    replayed = {**lock, "format": parser.to_dict(), "replay_of": str(run)}
+    write_whole(out / LOCK, orjson.dumps(replayed, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")
+    return ledger
 
 
 def _own_format(lock: dict[str, Any], run: Path) -> Format:
@@ -113,17 +115,3 @@ def _settings(lock: dict[str, Any]) -> Settings:
     known = {field.name for field in fields(Settings)}
     spelt["sampling"] = Sampling(**spelt["sampling"])
     return Settings(**{name: value for name, value in spelt.items() if name in known})
-
-
-def _rubrics(run: Path) -> dict[str, Rubric]:
-    found: dict[str, Rubric] = {}
-    try:
-        with (run / "rubrics.jsonl").open("rb") as file:
-            for line in file:
-                record = orjson.loads(line)
-                rubric = load_rubric(record["rubric"])
-                assert isinstance(rubric, Rubric)
-                found[record["hash"]] = rubric
-    except (OSError, ValueError, KeyError) as error:
-        raise DataError(f"cannot read the rubrics of the run: {error}", path=str(run / "rubrics.jsonl")) from error
-    return found

@@ -12,22 +12,23 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from dikast.core.errors import DataError, RunError, UserError
+from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.rubric import Sheet
-from dikast.core.verdict import Preference, Status, Verdict
-from dikast.judging.judge import Judge, join_orders, resample_rounds
-from dikast.judging.ledger import VERDICTS, Ledger, current_records, current_verdicts, is_in, write_whole
+from dikast.core.verdict import Status
+from dikast.judging.derived import DERIVED, Way, by_scores, derive, told_way, way_of
+from dikast.judging.judge import Judge, resample_rounds
+from dikast.judging.ledger import VERDICTS, Ledger, answered, current_records, current_verdicts, is_in, write_whole
 from dikast.judging.lock import write_lock
-from dikast.judging.plan import Count, Plan, PlanFiles, Source
-from dikast.judging.preference import EqualRule, from_scores
-from dikast.judging.summary import Tally, preference_summary
+from dikast.judging.plan import Count, Plan, PlanFiles, Source, load_rubrics
+from dikast.judging.preference import EqualRule
+from dikast.judging.summary import Tally
 from dikast.judging.task import Shape, Task
 
 _CHUNK = 1024
@@ -60,7 +61,7 @@ def grade_file(
         if dry_run:
             return plan.summary()
         run.ask(range(judge.samples), plan)
-        return run.finish(plan, {"kind": "absolute"})
+        return run.finish(plan)
 
 
 def compare_file(
@@ -82,9 +83,7 @@ def compare_file(
         if dry_run:
             return plan.summary()
         run.ask(range(judge.samples), plan)
-        joined = join_orders(current_verdicts(run.out), judge.samples, both_orders=both_orders)
-        preferences = write_preferences(run.out, joined)
-        return run.finish(plan, {"kind": "pairwise", "both_orders": both_orders, "preferences": preferences})
+        return run.finish(plan)
 
 
 def compare_file_by_scores(
@@ -101,19 +100,19 @@ def compare_file_by_scores(
     With the rule `resample` only pairs that are still equal are asked again. Returns and raises as `grade_file`.
     """
     rounds = resample_rounds(equal, judge.settings.sampling)
-    with _Run(judge, source, out, "each", watch, pairs=True, dry_run=dry_run) as run:
+    with _Run(judge, source, out, "each", watch, equal=equal, dry_run=dry_run) as run:
         plan = run.plan(range(1))
         if dry_run:
             return plan.summary()
         run.ask(range(1), plan)
         for sample in rounds[1:]:
-            equals = {preference.item for preference in _by_scores(run, equal) if preference.choice == "tie"}
+            so_far = by_scores(current_verdicts(run.out), run.way())
+            equals = {preference.item for preference in so_far if preference.choice == "tie"}
             if not equals:
                 break
             extra = run.plan(range(sample, sample + 1), only=equals)
             run.ask(range(sample, sample + 1), extra, only=equals)
-        preferences = write_preferences(run.out, _by_scores(run, equal))
-        return run.finish(plan, {"kind": "from-absolute", "equal": equal, "preferences": preferences})
+        return run.finish(plan)
 
 
 class _Run:
@@ -127,13 +126,15 @@ class _Run:
         shape: Shape,
         watch: Watcher | None,
         *,
-        pairs: bool = False,
+        equal: EqualRule | None = None,
         dry_run: bool = False,
     ) -> None:
-        self.judge, self.source, self.shape, self.watch, self.pairs = judge, source, shape, watch, pairs
+        self.judge, self.source, self.shape, self.watch, self.pairs = judge, source, shape, watch, equal is not None
+        self.told = told_way(shape, equal)
+        self.sheets: dict[str, Sheet] = {}  # of the items that bring their own
         if out is None and not dry_run:
             raise UserError("a run needs a folder for its verdicts")
-        self.out = out or Path()
+        self.has_folder, self.out = out is not None, out or Path()
         self.format = judge.format if shape == "each" else judge.compare_format
         self.dry_run, self.began, self.asked = dry_run, time.monotonic(), 0
         self.ledger: Ledger | None = None
@@ -141,15 +142,33 @@ class _Run:
         self._stack = ExitStack()
 
     def __enter__(self) -> "_Run":
-        if not self.dry_run or (self.out / VERDICTS).exists():
-            self.ledger = self._stack.enter_context(Ledger(self.out))
-            self.known = self.ledger.answered()
-        if self.source.path == "-":
-            path = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="dikast-"))) / "stdin.jsonl"
-            with path.open("wb") as file:
-                shutil.copyfileobj(sys.stdin.buffer, file)
-            self.source = Source(str(path), self.source.columns, self.source.limit)
+        with self._stack:  # closes what was opened when a later step fails
+            if self.source.path != "-":
+                if Path(self.source.path).exists() and not Path(self.source.path).is_file():
+                    raise UserError(f"{self.source.path} is no file, and items are read twice: pipe them in, and say -")
+                next(self.source.items(lambda _: None), None)  # a file that is not there leaves no folder behind
+            if not self.dry_run:
+                self.ledger = self._stack.enter_context(Ledger(self.out))
+            if self.has_folder and (self.out / VERDICTS).exists():
+                self.known = answered(self.out)
+            if self.source.path == "-":
+                self._keep_stdin()
+            self._stack = self._stack.pop_all()
         return self
+
+    def _keep_stdin(self) -> None:
+        """Put what standard input holds in its own place, so that it can be read from the top again."""
+        kept = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - closed by the stack
+        shutil.copyfileobj(sys.stdin.buffer, kept)
+        kept.flush()
+        self._stack.callback(setattr, sys, "stdin", sys.stdin)
+        sys.stdin = self._stack.enter_context(open(kept.fileno(), closefd=False))  # noqa: SIM115
+
+    def items(self, on_error: Callable[[DataError], None] | None = None) -> Iterator[Item]:
+        """The items from the top."""
+        if self.source.path == "-":
+            sys.stdin.buffer.seek(0)
+        return self.source.items(on_error)
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()
@@ -161,16 +180,18 @@ class _Run:
         with PlanFiles(self.out, add=only is not None) as plans:
             plan = _plan(self, samples, only, plans)
         if only is None:
-            write_lock(self.out, self.judge, self.format, self.source.path)
+            write_lock(self.out, self.judge, self.format, self.source.path, self.told)
         return plan
 
     def tasks(self, items: Iterator[Item], samples: range, only: set[str] | None) -> Iterator[Task]:
         """The questions about the items, or about those whose id is in `only`."""
         for item in items:
             if only is None or item.id in only:
+                if isinstance(item.rubric, Sheet):
+                    self.sheets[item.id] = item.rubric
                 if self.pairs:
                     _check_pair(item, self.judge)
-                yield from self.judge.tasks(iter((item,)), self.shape, samples=samples)
+                yield from self.judge.tasks_of(item, self.shape, samples=samples)
 
     def ask(self, samples: range, plan: Plan, *, only: set[str] | None = None) -> None:
         """Ask what has no answer yet, and append each verdict as it comes."""
@@ -178,7 +199,7 @@ class _Run:
             return
         assert self.ledger is not None
         failed, done, began = 0, plan.answered, time.monotonic()
-        tasks = _unanswered(self.tasks(self.source.items(), samples, only), self.known)
+        tasks = _unanswered(self.tasks(self.items(), samples, only), self.known)
         for verdict in self.judge.answer(tasks, self.format):
             self.ledger.append(verdict)
             done += 1
@@ -187,13 +208,25 @@ class _Run:
             if self.watch is not None:
                 self.watch(Progress(done, plan.questions, failed, time.monotonic() - began))
 
-    def finish(self, plan: Plan, extra: dict[str, Any]) -> dict[str, Any]:
-        """Count what the folder holds now, and write `summary.json`."""
-        tally = Tally()
+    def way(self) -> Way:
+        """How this run judges, once it is planned."""
+        shared = self.judge.rubric if isinstance(self.judge.rubric, Sheet) else None
+        return way_of(self.told, self.judge.samples, load_rubrics(self.out), shared, self.sheets)
+
+    def finish(self, plan: Plan) -> dict[str, Any]:
+        """Count what the folder holds now, join samples and pairs, and write `summary.json`."""
+        tally, samples = Tally(), self.judge.samples
         for record in current_records(self.out):
             tally.add(record)
+        derived = {}
+        if samples > 1 or self.told["kind"] != "absolute" or self.sheets or isinstance(self.judge.rubric, Sheet):
+            derived = derive(current_verdicts(self.out), self.way(), self.out)
+        for key, name in DERIVED.items():
+            if key not in derived:  # of an earlier run in this folder, of another kind
+                (self.out / name).unlink(missing_ok=True)
         summary = {
-            **extra,
+            **self.told,
+            **derived,
             "judge": self.judge.engine.name,
             "format": self.format.name,
             "items": plan.items,
@@ -217,7 +250,7 @@ def _plan(run: _Run, samples: range, only: set[str] | None, plans: PlanFiles | N
             raise _all_told(errors, more=True)
 
     count, items = Count(run.judge, run.format, run.known, estimate=run.dry_run), 0
-    for item in run.source.items(note):
+    for item in run.items(note):
         items += 1
         if plans is not None:
             plans.item(item)
@@ -244,48 +277,15 @@ def _all_told(errors: list[DataError], *, more: bool) -> UserError:
 
 def _unanswered(tasks: Iterator[Task], known: Any) -> Iterator[Task]:
     while block := list(itertools.islice(tasks, _CHUNK)):
-        for task, answered in zip(block, is_in([task.key.encode() for task in block], known), strict=True):
-            if not answered:
+        for task, there in zip(block, is_in([task.key.encode() for task in block], known), strict=True):
+            if not there:
                 yield task
 
 
 def _check_pair(item: Item, judge: Judge) -> None:
-    if len(item.responses) != 2 or isinstance(item.rubric or judge.rubric, Sheet):
-        raise DataError(
-            f"comparing by scores takes two responses and one criterion; item {item.id!r} has"
-            f" {len(item.responses)} responses",
-            path=item.origin,
-            field="responses",
-        )
-
-
-def _by_scores(run: _Run, equal: EqualRule) -> Iterator[Preference]:
-    """Preferences from the graded verdicts in the folder, in the order of the items."""
-    graded: dict[str, list[Verdict]] = {}
-    for verdict in current_verdicts(run.out):
-        graded.setdefault(verdict.question.item, []).append(verdict)
-    for item in run.source.items():
-        verdicts = sorted(graded.get(item.id, ()), key=lambda v: (v.question.sample, v.question.responses))
-        rubric = item.rubric or run.judge.rubric
-        if not verdicts or rubric is None or isinstance(rubric, Sheet):
-            continue
-        yield from_scores(verdicts[::2], verdicts[1::2], rubric.scale, equal=equal)
-
-
-def write_preferences(out: Path, preferences: Iterator[Preference]) -> dict[str, Any]:
-    """Write `preferences.jsonl` (orders by key, the verdicts themselves are in `verdicts.jsonl`) and sum it up."""
-    part = out / "preferences.jsonl.part"
-
-    def written() -> Iterator[Preference]:
-        with part.open("wb") as file:
-            for preference in preferences:
-                value = {**asdict(preference), "orders": [order.key for order in preference.orders]}
-                file.write(orjson.dumps(value) + b"\n")
-                yield preference
-
-    try:
-        summary = preference_summary(written())
-        part.replace(out / "preferences.jsonl")
-    except OSError as error:
-        raise RunError(f"{part}: cannot write ({error.strerror}); the verdicts are kept") from error
-    return summary
+    if len(item.responses) != 2:
+        told = f"comparing by scores takes two responses, item {item.id!r} has {len(item.responses)}"
+        raise DataError(told, path=item.origin, field="responses")
+    if isinstance(item.rubric or judge.rubric, Sheet):
+        told = f"comparing by scores takes one criterion, and item {item.id!r} is graded by a sheet of several"
+        raise DataError(told, path=item.origin, field="rubric")

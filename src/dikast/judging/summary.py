@@ -12,6 +12,8 @@ from dikast.core.verdict import Preference, Status, Usage
 
 LEVEL = 0.95
 _DIGITS = re.compile(r"\d+")  # reasons that differ only in numbers are one kind
+_KINDS = 1000  # of reasons; rarer ones that come after as many are not counted by kind
+_LONGEST_REASON = 240  # characters
 _Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 
 
@@ -33,7 +35,8 @@ class Rate:
         p, z2 = count / n, _Z * _Z
         middle = (p + z2 / (2 * n)) / (1 + z2 / n)
         half = _Z * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n)
-        return cls(p, max(0.0, middle - half), min(1.0, middle + half), n)
+        low, high = max(0.0, middle - half), min(1.0, middle + half)
+        return cls(p, low if count else 0.0, high if count < n else 1.0, n)  # both ends are exact, rounding is not
 
     @classmethod
     def mean(cls, n: int, total: float, squares: float) -> "Rate":
@@ -53,33 +56,55 @@ class Tally:
 
     status: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)  # of each kind of reason, the first
     marker: Counter[str] = field(default_factory=Counter)
     labels: dict[str, Counter[str]] = field(default_factory=dict)
     sums: dict[str, list[float]] = field(default_factory=dict)
-    usage: Usage = field(default_factory=Usage)
+    tokens: list[int] = field(default_factory=lambda: [0, 0, 0])  # in, cached, out
+    seconds: float = 0.0
+    cost: float | None = None
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Count one record of `verdicts.jsonl`."""
         status = record["status"]
         self.status[status] += 1
-        usage = record["usage"]
-        self.usage = self.usage + Usage(**usage)
+        self._add_usage(record["usage"])
         if status != Status.OK:
-            if len(self.reasons) < 1000:  # reasons may quote the reply; a bounded number of kinds is enough
-                self.reasons[f"{status}: {_DIGITS.sub('#', record['reason'])[:160]}"] += 1
+            reason = f"{status}: {record['reason']}"[:_LONGEST_REASON]
+            kind = _DIGITS.sub("#", reason)
+            if kind in self.reasons or len(self.reasons) < _KINDS:  # reasons may quote the reply
+                self.reasons[kind] += 1
+                self.examples.setdefault(kind, reason)
             return
         if record["marker"]:
             self.marker[record["marker"]] += 1
         criterion = record["question"]["criterion"]
-        self.labels.setdefault(criterion, Counter())[record["label"]] += 1
-        if record["score"] is not None:
-            sums = self.sums.setdefault(criterion, [0, 0.0, 0.0])
+        if criterion not in self.labels:
+            self.labels[criterion] = Counter()
+        self.labels[criterion][record["label"]] += 1
+        score = record["score"]
+        if score is not None:
+            if criterion not in self.sums:
+                self.sums[criterion] = [0, 0.0, 0.0]
+            sums = self.sums[criterion]
             sums[0] += 1
-            sums[1] += record["score"]
-            sums[2] += record["score"] ** 2
+            sums[1] += score
+            sums[2] += score * score
+
+    def _add_usage(self, usage: Mapping[str, Any]) -> None:
+        tokens = self.tokens
+        tokens[0] += usage["tokens_in"]
+        tokens[1] += usage["tokens_cached"]
+        tokens[2] += usage["tokens_out"]
+        self.seconds += usage["seconds"]
+        if usage["cost"] is not None:
+            self.cost = (self.cost or 0.0) + usage["cost"]
 
     def summary(self) -> dict[str, Any]:
-        """Counts by status, the failure rate and forced share, labels and mean score by criterion, usage."""
+        """Counts by status, the failure rate and forced share, labels and mean score by criterion, usage.
+
+        `failures` counts the commonest kinds of reason, each under the first reason of its kind.
+        """
         n = sum(self.status.values())
         ok = self.status[Status.OK]
         return {
@@ -87,7 +112,7 @@ class Tally:
             "status": {status.value: self.status[status] for status in Status if self.status[status]},
             "failure_rate": asdict(Rate.share(n - ok, n)),
             "forced_share": asdict(Rate.share(self.marker["forced"], ok)),
-            "failures": dict(self.reasons.most_common(5)),
+            "failures": {self.examples[kind]: count for kind, count in self.reasons.most_common(5)},
             "criteria": {
                 criterion: {
                     "labels": dict(sorted(labels.items())),
@@ -95,7 +120,7 @@ class Tally:
                 }
                 for criterion, labels in sorted(self.labels.items())
             },
-            "usage": asdict(self.usage),
+            "usage": asdict(Usage(self.tokens[0], self.tokens[1], self.tokens[2], self.seconds, self.cost)),
         }
 
 

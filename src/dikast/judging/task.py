@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from typing import Any, Literal
 
@@ -46,7 +47,7 @@ def tasks_of(
     """
     rubric = item.rubric or rubric
     for one in rubric if isinstance(rubric, Sheet) else (rubric,):
-        rubric_hash = one.hash
+        rubric_hash = _hash_of(one)
         for responses in _shown(item, shape):
             content, images = _content(item, responses, reads_gold)
             item_hash = hashlib.blake2b(canonical_json(content), digest_size=16).hexdigest()
@@ -56,6 +57,11 @@ def tasks_of(
                 spelt = f"{judge}{format}{rubric_hash}{item_hash}{responses}{sample}\0{one.name}\0{item.id}"
                 key = hashlib.blake2b(spelt.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
                 yield Task(key, item, one, question, hashes, images)
+
+
+@lru_cache(maxsize=1024)
+def _hash_of(rubric: Rubric) -> str:
+    return rubric.hash
 
 
 def _shown(item: Item, shape: Shape) -> Iterator[tuple[int, ...]]:
@@ -76,20 +82,22 @@ def _shown(item: Item, shape: Shape) -> Iterator[tuple[int, ...]]:
 
 
 def _content(item: Item, responses: tuple[int, ...], reads_gold: bool) -> tuple[Any, tuple[Image, ...]]:
-    shown = [item.responses[i] for i in responses if i < len(item.responses)]
-    contents: list[Content] = [turn.content for turn in item.instruction]
-    contents += [item.context or (), item.reference or (), *shown]
+    """What of the item is shown, spelt for its fingerprint, and every image in it."""
+    images: list[Image] = []
     spelt = [
-        [[turn.role, _spell(turn.content)] for turn in item.instruction],
-        None if item.context is None else _spell(item.context),
-        None if item.reference is None else _spell(item.reference),
-        [_spell(response) for response in shown],
+        [[turn.role, _spell(turn.content, images)] for turn in item.instruction],
+        None if item.context is None else _spell(item.context, images),
+        None if item.reference is None else _spell(item.reference, images),
+        [_spell(item.responses[i], images) for i in responses if i < len(item.responses)],
         item.gold if reads_gold else None,
     ]
-    return spelt, tuple(image for content in contents for image in images_of(content))
+    return spelt, tuple(images)
 
 
-def _spell(content: Content) -> list[Any]:
+def _spell(content: Content, images: list[Image]) -> list[Any]:
+    if len(content) == 1 and isinstance(content[0], Text):
+        return [content[0].text]
+    images.extend(images_of(content))
     return [_spell_part(part) for part in content]
 
 

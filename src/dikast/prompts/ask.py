@@ -7,7 +7,7 @@ from dikast.core.item import Item
 from dikast.core.message import Message, Span
 from dikast.core.part import Content, Text
 from dikast.core.rubric import Rubric
-from dikast.prompts.render import Level, Piece, Slots, content_pieces
+from dikast.prompts.render import Level, Piece, Slots, plain_pieces
 
 ROLES = {"absolute": ("response",), "pairwise": ("first", "second")}
 NAMES = (
@@ -59,9 +59,9 @@ def as_given(item: Item, responses: tuple[int, ...]) -> tuple[Message, ...]:
     """The item's own turns; the response, if there is one, closes the last user turn."""
     messages: list[Message] = []
     for turn in item.instruction:
-        messages.append(Message(turn.role, content_pieces(turn.content, ())))
+        messages.append(Message(turn.role, plain_pieces(turn.content)))
     if item.responses:
-        shown: tuple[Piece, ...] = content_pieces(response_of(item, responses[0] if responses else 0), ())
+        shown: tuple[Piece, ...] = plain_pieces(response_of(item, responses[0] if responses else 0))
         if messages and messages[-1].role == "user":
             shown = (*messages.pop().parts, Span("\n\n", trusted=True), *shown)
         messages.append(Message("user", shown))

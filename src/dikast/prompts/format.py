@@ -14,16 +14,18 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.message import Message
 from dikast.core.rubric import Rubric
+from dikast.core.scale import Scale
 from dikast.core.text import Located, near_miss, parse_located, read_located
 from dikast.prompts.ask import NAMES, ROLES, as_given, names_for
 from dikast.prompts.dialects import Dialect
 from dikast.prompts.parse import get_dialect, parse_for
 from dikast.prompts.parsed import PAIR_WORDS, SLOTS, Parsed, Target
-from dikast.prompts.render import Slots, names_in, render
+from dikast.prompts.render import Slots, headed, names_in, render
 
 RENDERING = 1  # rises when the same YAML would give another prompt (escaping, separators, how a scale is spelt)
 _KEYS = ("name", "about", "kind", "dialect", "marker", "feedback", "heading", "words", "verbatim", "system", "user")
 _FOLDER = resources.files("dikast.prompts").joinpath("formats")
+_BLOCK_HEADING = re.compile(r"^==\[ (.+) \]==$", re.M)
 _BLOCK = re.compile(r"\{%\s*include\s*[\"']([\w-]+)[\"']\s*%\}\n?")
 
 
@@ -57,6 +59,11 @@ class Format:
         if not self.heading:
             return ()
         return tuple(guard for guard in (self.heading.split("{}")[0].strip(), self.marker) if guard)
+
+    @property
+    def lead(self) -> str:
+        """What joins the prose to a marker that is put there for the model; bracketed results go on in their line."""
+        return " " if self.dialect == "bracketed" else "\n"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form that `format_from` reads back: everything that makes the prompt, blocks put in."""
@@ -150,7 +157,7 @@ def _read(document: Located) -> Format:
     heading = _text(document, value, "heading")
     if heading and (heading.count("{}") != 1 or not heading.split("{}")[0].strip()):
         raise document.error("a heading begins with a sign and holds '{}' once, such as '==[ {} ]=='", "heading")
-    templates = {key: _template(document, value, key) for key in ("system", "user")}
+    templates = {key: _template(document, value, key, heading) for key in ("system", "user")}
     _check_slots(document, templates, kind, verbatim)
     words = _words(document, value) if kind == "pairwise" else ()
     spec: dict[str, Any] = {
@@ -164,7 +171,22 @@ def _read(document: Located) -> Format:
         **templates,
     }
     digest = fingerprint({**spec, "dialect_version": dialect.version, "rendering": RENDERING})
-    return Format(name=name, hash=digest, about=_text(document, value, "about"), **spec)
+    form = Format(name=name, hash=digest, about=_text(document, value, "about"), **spec)
+    _try_out(document, form)
+    return form
+
+
+def _try_out(document: Located, form: Format) -> None:
+    """Render once with everything there and once with as little as can be, so that mistakes show when it is loaded."""
+    full = Item.of("q", responses=["one", "two"], reference="r", context="c")
+    bare = Item.of((), responses=["one", "two"])
+    shown = (0, 1) if form.kind == "pairwise" else (0,)
+    scale = Scale.parse("1-5")
+    try:
+        form.ask(full, Rubric("try", "q", scale, (("1", "bad"), ("5", "good"))), shown)
+        form.ask(bare, Rubric("try", "q", scale), shown)
+    except UserError as error:
+        raise document.error(str(error), "user") from None
 
 
 def _dialect(document: Located, value: dict[str, Any]) -> Dialect:
@@ -190,15 +212,16 @@ def _flag(document: Located, value: dict[str, Any], key: str, *, default: bool) 
     return given
 
 
-def _template(document: Located, value: dict[str, Any], key: str) -> str:
-    """The template with its blocks put in, checked for syntax and for names it cannot know."""
+def _template(document: Located, value: dict[str, Any], key: str, heading: str) -> str:
+    """The template with its blocks put in under its own headings, checked for syntax and for unknown names."""
     source = _text(document, value, key)
     for match in reversed(list(_BLOCK.finditer(source))):
         block = _FOLDER.joinpath("blocks", f"{match[1]}.j2")
         if not block.is_file():
             known = sorted(each.name.removesuffix(".j2") for each in _FOLDER.joinpath("blocks").iterdir())
             raise document.error(f"there is no block {match[1]!r}: known: {', '.join(known)}", key)
-        source = source[: match.start()] + block.read_text("utf-8") + source[match.end() :]
+        text = _BLOCK_HEADING.sub(lambda found: headed(found[1], heading), block.read_text("utf-8"))
+        source = source[: match.start()] + text + source[match.end() :]
     if "\x00" in source:
         raise document.error("a template cannot hold the character NUL", key)
     try:

@@ -5,22 +5,25 @@ import re
 from dikast.core.errors import UserError
 from dikast.core.scale import Scale
 from dikast.core.text import near_miss
-from dikast.core.verdict import Status
+from dikast.core.verdict import Claim, Status
 from dikast.prompts.dialects import DIALECTS, Dialect
 from dikast.prompts.dialects.label import END_TOKEN
 from dikast.prompts.parsed import PAIR_WORDS, Parsed, Stated, Target
 
 _THINK_OPEN = re.compile(r"\s{0,40}+<(think|thinking|reasoning)>", re.I)
 _THINK_CLOSE = re.compile(r"</(?:think|thinking|reasoning)>", re.I)
+# At the head of the reply only: a judge may well quote a response that refuses.
 _REFUSAL = re.compile(
-    r"\bi(?:['’]m| am)(?: \w{1,12})? (?:sorry|unable|not able)"
-    r"|\bi (?:can(?:['’]t|not)|won['’]t|will not|must decline|(?:have to |must )?(?:decline|refuse))\b"
-    r"|\bas an ai\b|\bcannot (?:assist|help|comply|fulfill)\b|\bagainst my (?:guidelines|policy)\b",
+    r"[\s*_#>-]{0,20}+(?:(?:sorry|unfortunately|(?:my\s)?apologies|as an ai\b[^.,\n]{0,60})[,.!]?\s{1,3}+(?:but\s)?)?"
+    r"(?:i(?:['’]m|\sam)(?:\s\w{1,12})?\s(?:sorry|unable|not able)|i\sapologi[sz]e"
+    r"|i\s(?:can(?:['’]t|not|\snot)|won['’]t|will\snot|must|have\sto)(?:\s\w{1,12})?\s(?:assist|help|comply|fulfil|provide"
+    r"|continue|engage|evaluate|judge|grade|rate|score|answer|discuss|participate|create|generate|process|view|decline|refuse)"
+    r"|i\s(?:decline|refuse)\b|as an ai\b)",
     re.I,
 )
 _FEEDBACK_HEAD = re.compile(r"\s{0,40}+[#*_ ]{0,8}+feedback[*_ ]{0,4}+:[*_ ]{0,4}+", re.I)
-_ORPHANS = re.compile(rf"(?:\s|{END_TOKEN}|[*_`#>~]{{1,6}}(?=\s*$))+$", re.I)
-_OPENING = 400
+_STUB = re.compile(r"(?:^|(?<=\s))[*_`#>~(\"'-]{1,6}$")  # markdown that opened just before the verdict
+_AFTER = re.compile(rf"(?:[\s*_`~\"'”’)\]}}>.,;!:。/-]|{END_TOKEN}){{0,40}}+", re.I)
 
 
 def get_dialect(name: str) -> Dialect:
@@ -73,15 +76,17 @@ def parse_for(dialect: Dialect, reply: str, target: Target, *, finish: str = "st
     return Parsed(Status.OK, stated.label, feedback, claims=reading.claims)
 
 
-def _nothing(text: str, thought: str, reason: str, claims: tuple, finish: str) -> Parsed:  # type: ignore[type-arg]
+def _nothing(text: str, thought: str, reason: str, claims: tuple[Claim, ...], finish: str) -> Parsed:
     prose = text.strip() or thought
     if finish == "length":
         return Parsed(Status.TRUNCATED, feedback=prose, reason="the token limit came before the verdict", claims=claims)
     if not text.strip():
         return Parsed(Status.UNPARSED, feedback=prose, reason="the reply is empty")
-    refused = _REFUSAL.search(text[:_OPENING])
+    refused = _REFUSAL.match(text)
     if refused:
-        return Parsed(Status.REFUSED, feedback=prose, reason=f"no verdict, and the reply says {refused[0]!r}")
+        return Parsed(
+            Status.REFUSED, feedback=prose, reason=f"no verdict, and the reply opens with {refused[0].strip()!r}"
+        )
     return Parsed(Status.UNPARSED, feedback=prose, reason=reason or "no verdict in the reply", claims=claims)
 
 
@@ -103,14 +108,16 @@ def _around(text: str, stated: Stated) -> str:
     """The text before and after the verdict, without the stubs of markdown and the end tokens that stood beside it."""
     before = text[: stated.start]
     head = _FEEDBACK_HEAD.match(before)
-    before = _ORPHANS.sub("", before[head.end() :] if head else before)
-    after = re.sub(rf"^(?:[\s*_`~\"'”’)\]}}>.,;!:。/-]|{END_TOKEN}){{0,40}}", "", text[stated.end :], flags=re.I)
-    return "\n".join(part for part in (before.strip(), after.strip()) if part)
+    before = (before[head.end() :] if head else before).rstrip()
+    before = before[: -len(stub[0])] if (stub := _STUB.search(before[-8:])) else before
+    after = _AFTER.match(text, stated.end)
+    rest = text[after.end() :] if after else ""
+    return "\n".join(part for part in (before.strip(), rest.strip()) if part)
 
 
 def _could_go_on(text: str, stated: Stated, target: Target) -> bool:
     """Whether a reply cut off right after its label could have been meant to go on into another label."""
-    if text[stated.end :].strip() or target.scale is None:
-        return False
     said = stated.said.strip().casefold()
+    if target.scale is None or not text.rstrip().casefold().endswith(said) or text[stated.end :].strip():
+        return False
     return any(label.casefold().startswith(said) and label.casefold() != said for label in target.scale.labels)

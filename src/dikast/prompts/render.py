@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, meta
+from jinja2 import StrictUndefined, Template, meta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from dikast.core.errors import UserError
@@ -45,13 +45,15 @@ def names_in(source: str) -> set[str]:
 
 
 class Slot:
-    """A place for user text or media in a template."""
+    """A place for user text or media in a template, which sees its number and nothing else."""
 
-    def __init__(self, number: int, pieces: tuple[Piece, ...]) -> None:
-        self._number, self.pieces = number, pieces
+    def __init__(self, number: int) -> None:
+        self._number = number
 
     def __str__(self) -> str:
         return f"\x00{self._number}\x00"
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +69,16 @@ class Slots:
 
     def __init__(self, guards: tuple[str, ...], heading: str) -> None:
         self._guards, self._heading = guards, heading
-        self._made: list[Slot] = []
+        self._made: list[tuple[Piece, ...]] = []
 
     def pieces(self, number: int) -> tuple[Piece, ...]:
         """What stands in the slot of that number."""
-        return self._made[number].pieces
+        return self._made[number]
 
     def of(self, pieces: tuple[Piece, ...]) -> Slot:
         """A slot of ready parts."""
-        self._made.append(Slot(len(self._made), pieces))
-        return self._made[-1]
+        self._made.append(pieces)
+        return Slot(len(self._made) - 1)
 
     def text(self, text: str) -> Slot:
         """A slot of user text."""
@@ -91,8 +93,8 @@ class Slots:
         pieces: list[Piece] = []
         for number, turn in enumerate(turns, 1):
             title = f"Turn {number}: {turn.role}"
-            head = self._heading.replace("{}", title) if self._heading else f"{title}:"
-            pieces.append(Span(("\n\n" if number > 1 else "") + head + "\n", trusted=True))
+            head = ("\n\n" if number > 1 else "") + headed(title, self._heading) + "\n"
+            pieces.append(Span(head, trusted=True))
             pieces.extend(content_pieces(turn.content, self._guards))
         return self.of(tuple(pieces))
 
@@ -112,6 +114,11 @@ class Slots:
         return self.of(tuple(pieces))
 
 
+def headed(title: str, heading: str) -> str:
+    """A heading line in the format's own pattern; `title:` where it has none."""
+    return heading.replace("{}", title) if heading else f"{title}:"
+
+
 def content_pieces(content: Content, guards: tuple[str, ...]) -> tuple[Piece, ...]:
     """Text and media in their order, each on its own line, so that no two pieces join into a heading."""
     pieces: list[Piece] = []
@@ -124,14 +131,17 @@ def content_pieces(content: Content, guards: tuple[str, ...]) -> tuple[Piece, ..
     return tuple(pieces)
 
 
+def plain_pieces(content: Content) -> tuple[Piece, ...]:
+    """Text and media exactly as they follow each other."""
+    return tuple(Span(part.text) if isinstance(part, Text) else part for part in content if part != Text(""))
+
+
 def render(source: str, slots: Slots, names: dict[str, Any], where: str) -> tuple[Piece, ...]:
     """The parts of one message: template text as trusted spans, everything from slots as it stands there."""
     try:
         text = compiled(source).render(names)
-    except TemplateSyntaxError as error:
-        raise UserError(f"{where}, template line {error.lineno}: {error.message}") from None
-    except TemplateError as error:
-        raise UserError(f"{where}: the template does not render: {error.message}") from None
+    except Exception as error:  # a template is code: whatever it raises is its author's to mend
+        raise UserError(f"{where}: the template does not render: {error}") from None
     found: list[Piece] = []
     for i, token in enumerate(_SLOT.split(text.strip("\n"))):
         pieces = slots.pieces(int(token)) if i % 2 else ((Span(token, trusted=True),) if token else ())

@@ -2,19 +2,23 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from dikast.core.errors import UserError
 from dikast.surface.config import load_config
-from dikast.surface.show import show_plan, show_summary
+from dikast.surface.show import show_plans, show_summary
 
 if TYPE_CHECKING:
+    from dikast.core.rubric import Rubric, Sheet
     from dikast.judging.judge import Judge
     from dikast.judging.plan import Source
     from dikast.judging.run import Watcher
+
+T = TypeVar("T")
 
 Items = Annotated[str, typer.Argument(help="JSONL(.gz), CSV, TSV or Parquet; - reads JSONL from standard input.")]
 JudgeSpecs = Annotated[
@@ -115,7 +119,7 @@ def grade(
         items, judge, out, rubric, scale, map, limit, samples, temperature, top_p, max_tokens, seed, read, min_mass,
         dry_run, max_failures, json, quiet,
     )  # fmt: skip
-    _run(ask, {"format": format or "absolute"}, grade_file)
+    _run(ask, {"format": format or "absolute"}, grade_file, _Mistakes())
 
 
 def compare(
@@ -156,11 +160,14 @@ def compare(
     from dikast.judging.preference import EQUAL_RULES
     from dikast.judging.run import compare_file, compare_file_by_scores
 
+    wrong = _Mistakes()
     if equal not in EQUAL_RULES:
         rules = "; ".join(f"{name}: {what}" for name, what in EQUAL_RULES.items())
-        raise UserError(f"--equal {equal!r} is not a rule; {rules}")
+        wrong.append(f"--equal {equal!r} is not a rule; {rules}")
+    elif equal != "tie" and not from_absolute:
+        wrong.append("--equal is a rule for equal scores: it goes with --from-absolute")
     if from_absolute and (one_order or samples > 1):
-        raise UserError("--from-absolute grades each response alone: --one-order and --samples mean nothing with it")
+        wrong.append("--from-absolute grades each response alone: --one-order and --samples mean nothing with it")
     ask = _Ask(
         items, judge, out, rubric, scale, map, limit, samples, temperature, top_p, max_tokens, seed, read, min_mass,
         dry_run, max_failures, json, quiet,
@@ -171,7 +178,8 @@ def compare(
             return compare_file_by_scores(judge, source, out, equal=equal, dry_run=dry_run, watch=watch)  # type: ignore[arg-type]
         return compare_file(judge, source, out, both_orders=not one_order, dry_run=dry_run, watch=watch)
 
-    _run(ask, {"format": format or "absolute"} if from_absolute else {"compare_format": format or "pairwise"}, one)
+    formats = {"format": format or "absolute"} if from_absolute else {"compare_format": format or "pairwise"}
+    _run(ask, formats, one, wrong)
 
 
 def replay(
@@ -183,28 +191,75 @@ def replay(
 ) -> None:
     """Derive every verdict of a run again from its recorded replies, without a model, perhaps with another parser.
 
-    Example: dikast replay runs/first --format absolute-json
+    Example: dikast replay runs/first --format claims
     """
     from dikast.judging.replay import replay as replay_run
 
     show_summary(replay_run(run, format=format, out=out), as_json=json)
 
 
-def _judges(ask: _Ask, formats: dict[str, str]) -> "list[Judge]":
-    from dikast.core.rubric import load_rubric, with_scale
-    from dikast.engines.base import Sampling
-    from dikast.judging.judge import Judge
+class _Mistakes(list[str]):
+    """Mistakes in flags, gathered so that all are told at once."""
 
+    def of(self, step: Callable[[], T]) -> T | None:
+        """What `step` gives, or None when its flags are wrong."""
+        try:
+            return step()
+        except UserError as error:
+            self.append(str(error))
+            return None
+
+    def raise_all(self) -> None:
+        """One UserError for all of them, if there are any."""
+        if self:
+            raise UserError("\n  ".join([f"{len(self)} mistakes in the flags:", *self]) if len(self) > 1 else self[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """What the flags stand for."""
+
+    judges: "list[Judge]"
+    source: "Source"
+    allowed: Callable[[int], float]
+
+
+def _prepared(ask: _Ask, formats: dict[str, str], wrong: _Mistakes) -> _Ready:
+    from dikast.engines.base import Sampling
+    from dikast.engines.spec import open_engine
+    from dikast.judging.judge import Judge
+    from dikast.prompts.format import load_format
+
+    if ask.out is None and not ask.dry_run:
+        wrong.append("say where to keep the verdicts: --out FOLDER (or --dry-run to ask nothing)")
+    if len(ask.specs) > 1 and ask.items == "-":
+        wrong.append("a panel reads the items once for each judge: give it a file, not standard input")
     if ask.read not in ("auto", "only", "never"):
-        raise UserError(f"--read {ask.read!r}: say auto, only or never")
-    rubric = load_rubric(ask.rubric) if ask.rubric is not None else None
-    if ask.scale is not None:
-        if rubric is None:
-            raise UserError("--scale replaces the scale of --rubric; give a rubric")
-        rubric = with_scale(rubric, ask.scale)
+        wrong.append(f"--read {ask.read!r}: say auto, only or never")
+    if ask.samples > 1 and ask.temperature <= 0:
+        wrong.append("several samples at temperature 0 are all the same: set --temperature, such as 1.0")
+    allowed, source = wrong.of(lambda: _allowed(ask.max_failures)), wrong.of(lambda: _source(ask))
+    rubric = wrong.of(lambda: _rubric(ask))
+    loaded = {name: wrong.of(partial(load_format, format)) for name, format in formats.items()}
+    engines = [wrong.of(partial(open_engine, spec)) for spec in ask.specs]
+    wrong.raise_all()
+    assert allowed is not None
+    assert source is not None
+    settings: dict[str, Any] = {"samples": ask.samples, "read": ask.read, "min_mass": ask.min_mass, **loaded}
     sampling = Sampling(ask.temperature, ask.top_p, ask.max_tokens, ask.seed)
-    settings: dict[str, Any] = {"samples": ask.samples, "read": ask.read, "min_mass": ask.min_mass, **formats}
-    return [Judge(spec, rubric, sampling=sampling, **settings) for spec in ask.specs]
+    judges = [Judge(engine, rubric, sampling=sampling, **settings) for engine in engines if engine is not None]
+    return _Ready(judges, source, allowed)
+
+
+def _rubric(ask: _Ask) -> "Rubric | Sheet | None":
+    from dikast.core.rubric import load_rubric, with_scale
+
+    rubric = load_rubric(ask.rubric) if ask.rubric is not None else None
+    if ask.scale is None:
+        return rubric
+    if rubric is None:
+        raise UserError("--scale replaces the scale of --rubric; give a rubric")
+    return with_scale(rubric, ask.scale)
 
 
 def _source(ask: _Ask) -> "Source":
@@ -219,26 +274,19 @@ def _source(ask: _Ask) -> "Source":
     return Source(ask.items, columns, ask.limit)
 
 
-def _run(ask: _Ask, formats: dict[str, str], one: Callable[..., dict[str, Any]]) -> None:
+def _run(ask: _Ask, formats: dict[str, str], one: Callable[..., dict[str, Any]], wrong: _Mistakes) -> None:
     """Run one judge into the folder, or each of a panel into a folder under it; print; exit 3 above what is allowed."""
     from dikast.judging.panel import write_panel
     from dikast.surface.progress import ProgressLine
 
-    allowed = _allowed(ask.max_failures)
-    if ask.out is None and not ask.dry_run:
-        raise UserError("say where to keep the verdicts: --out FOLDER (or --dry-run to ask nothing)")
-    panel = len(ask.specs) > 1
-    if panel and ask.items == "-":
-        raise UserError("a panel reads the items once for each judge: give it a file, not standard input")
-    judges, source = _judges(ask, formats), _source(ask)
+    ready, panel = _prepared(ask, formats, wrong), len(ask.specs) > 1
     folders = [ask.out / f"{i}-{_slug(spec)}" if panel and ask.out else ask.out for i, spec in enumerate(ask.specs, 1)]
     summaries: list[dict[str, Any]] = []
-    for judge, folder in zip(judges, folders, strict=True):
+    for judge, folder in zip(ready.judges, folders, strict=True):
         with ProgressLine(quiet=ask.quiet) as progress:
-            summaries.append(one(judge, source, folder, dry_run=ask.dry_run, watch=progress))
+            summaries.append(one(judge, ready.source, folder, dry_run=ask.dry_run, watch=progress))
     if ask.dry_run:
-        for summary in summaries:
-            show_plan(summary, as_json=ask.json)
+        show_plans(dict(zip(ask.specs, summaries, strict=True)), as_json=ask.json)
         return
     summary = summaries[0]
     if panel and ask.out:
@@ -246,7 +294,7 @@ def _run(ask: _Ask, formats: dict[str, str], one: Callable[..., dict[str, Any]])
         summary = {**write_panel(ask.out, ask.specs, [folder for folder in folders if folder]), "runs": runs}
     show_summary(summary, as_json=ask.json)
     failed = sum(each["verdicts"] - each["status"].get("ok", 0) for each in summaries)
-    if failed > allowed(sum(each["verdicts"] for each in summaries)):
+    if failed > ready.allowed(sum(each["verdicts"] for each in summaries)):
         raise typer.Exit(3)
 
 
@@ -255,7 +303,9 @@ def _allowed(text: str) -> Callable[[int], float]:
     try:
         value = float(text.removesuffix("%"))
     except ValueError:
-        raise UserError(f"--max-failures {text!r}: write a count (10) or a share (5%)") from None
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise UserError(f"--max-failures {text!r}: write a count (10) or a share (5%)")
     return (lambda n: n * value / 100) if text.endswith("%") else (lambda n: value)
 
 

@@ -20,7 +20,7 @@ _ROWS = 256  # a batch; rows with images inside can be megabytes each
 
 
 def rows_of(path: str) -> Iterator[dict[str, Any]]:
-    """Each row as JSON values: NaN is null, bytes are data URLs, times ISO 8601, keys without a value left out."""
+    """Each row as JSON values: NaN is null, bytes are data URLs, times ISO 8601; structs leave out their nulls."""
     pq = require("pyarrow.parquet", "parquet")
     arrow = require("pyarrow", "parquet")
     if not os.path.exists(path):

@@ -86,29 +86,30 @@ def _replacing(path: str) -> Iterator[str]:
     target = os.path.realpath(path)
     if os.path.isdir(target):
         raise UserError(f"{path} is a folder: name a file in it")
-    if os.path.exists(target) and not os.path.isfile(target):  # a pipe or a device is written to as it stands
-        yield target
-        return
     if not os.path.isdir(os.path.dirname(target)):
         raise UserError(f"{path}: the folder {os.path.dirname(target)} does not exist: make it first")
-    temporary = f"{target}.{os.getpid()}.part"
+    special = os.path.exists(target) and not os.path.isfile(target)  # a pipe or a device is written to as it stands
+    temporary = target if special else f"{target}.{os.getpid()}.part"
     try:
         yield temporary
-        with open(temporary, "rb") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
+        if not special:
+            with open(temporary, "rb") as file:
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
     except OSError as error:
         raise RunError(
             f"{path} cannot be written: {error.strerror or error}; what was there before is intact"
         ) from error
     finally:
-        with suppress(OSError):
-            os.unlink(temporary)
+        if not special:
+            with suppress(OSError):
+                os.unlink(temporary)
 
 
 def _write_table(stream: Stream, values: Iterable[Mapping[str, Any]], path: str, delimiter: str) -> int:
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    quoting = csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL)
     header: list[str] = []
     n = 0
     try:
@@ -119,7 +120,8 @@ def _write_table(stream: Stream, values: Iterable[Mapping[str, Any]], path: str,
             if value.keys() - set(header):
                 extra = ", ".join(sorted(map(str, value.keys() - set(header))))
                 raise DataError(f"record {n} has keys that the first has not ({extra}): write JSONL", path=path)
-            writer.writerow([_cell(value.get(key), path, n) for key in header])
+            row = [_cell(value.get(key), path, n) for key in header]
+            (quoting if any("\r" in cell for cell in row) else writer).writerow(row)  # a bare "\r" would go unquoted
     finally:
         text.detach()
     return n
@@ -141,7 +143,7 @@ def _row(item: Item, path: str) -> dict[str, Any]:
     cells = {key: _cell(each, path, 0) for key, each in row.items()}
     read = {key: cell_value(key, cell) for key, cell in cells.items() if cell or key != "response"}
     try:
-        same = item_from(read) == item
+        same = item_from(read) == item and not any("\0" in cell for cell in cells.values())
     except DataError:
         same = False
     if not same:

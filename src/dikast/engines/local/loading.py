@@ -49,9 +49,11 @@ def load(source: Source, *, device: str, dtype: str) -> Loaded:
     try:
         with _quiet():
             return _load(source, device=device, dtype=dtype)
-    except (OSError, ValueError, ImportError, RuntimeError) as error:
-        if isinstance(error, torch.OutOfMemoryError):
-            raise UserError(f"{source.folder}: the model does not fit into the memory of {device}: {error}") from error
+    except UserError:
+        raise
+    except torch.OutOfMemoryError as error:
+        raise UserError(f"{source.folder}: the model does not fit into the memory of {device}: {error}") from error
+    except Exception as error:  # transformers, tokenizers and safetensors each raise their own kinds
         _blame_torchvision(error)
         raise UserError(f"{source.folder}: this model cannot be loaded: {error}") from error
 
@@ -72,7 +74,7 @@ def _blame_torchvision(error: Exception) -> None:
         importlib.import_module("torchvision")
     except Exception as broken:
         why = f"torchvision is installed but does not load ({broken}), and transformers uses it wherever it is there"
-        raise UserError(f"{why}: {TORCHVISION_CURE}") from error
+        raise UserError(f"{why}: {TORCHVISION_CURE}; `dikast doctor` tells more") from error
 
 
 def assemble(model: Any, tokenizer: Any, vision: Vision | str) -> Loaded:
@@ -119,7 +121,14 @@ def fixed_settings(loaded: Loaded) -> dict[str, Any]:
 def _load_weights(source: Source, config: Any, *, sees: bool, device: str, dtype: str) -> Any:
     place = _device(device)
     kind: Any = transformers.AutoModelForImageTextToText if sees else transformers.AutoModelForCausalLM
-    model: Any = kind.from_pretrained(source.folder, config=config, dtype=_dtype(dtype, place), local_files_only=True)
+    model, about = kind.from_pretrained(
+        source.folder, config=config, dtype=_dtype(dtype, place), local_files_only=True, output_loading_info=True
+    )
+    if missing := sorted(about["missing_keys"]):
+        raise UserError(
+            f"{source.folder}: the weight files lack {len(missing)} of the model's tensors ({', '.join(missing[:3])}); "
+            "they would be random: fetch the model again, or give the folder of a model with a language head"
+        )
     # The checkpoint's habits of sampling (temperature, top-k, repetition penalty) are dropped: the request decides.
     habits = model.generation_config
     ids = {name: getattr(habits, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}

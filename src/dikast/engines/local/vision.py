@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 TORCHVISION_CURE = (
     "install the torchvision that matches your torch (https://pytorch.org/get-started/locally pairs them), "
-    "or remove torchvision; `dikast doctor` says which"
+    "or remove it: pip uninstall torchvision"
 )
 
 _PARTS = ("image_processor", "tokenizer")
@@ -78,7 +78,7 @@ def load_vision(folder: Path, config: Any, tokenizer: Any) -> Vision | str:
         return Vision(AutoProcessor.from_pretrained(folder, local_files_only=True))
     except Exception as error:
         said = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        return f"its image processor cannot be made ({first}; {said}): {TORCHVISION_CURE}"
+        return f"its image processor cannot be made ({first}; {said}): {TORCHVISION_CURE}; `dikast doctor` tells more"
 
 
 def _without_video(base: type[Any]) -> type[Any]:

@@ -31,8 +31,9 @@ class Failures:
 
     `refused`: half by the server's refusal field, half in words. `truncated`: the token limit came before the verdict.
     `unparsed`: prose without a verdict. `off_scale`: a number that no scale has. `errors` and `retryable`: no reply.
-    A request that continues at the marker or is constrained (schema, choices) cannot be truncated or unparsed, a
-    constrained one cannot be off the scale either.
+    As with real engines not every request can fail in every way: one that continues at the marker can be neither
+    truncated nor unparsed, one constrained by a schema can only be truncated, one constrained to choices neither; one
+    that is only read, without text, can only be off the scale. Refusals and errors befall all.
     """
 
     refused: float = 0.0
@@ -101,6 +102,11 @@ class Mock:
         """
         raise NotImplementedError(f"{type(self).__name__} must say how it decides")
 
+    @property
+    def reads_gold(self) -> bool:
+        """Whether its answers depend on the gold of items, so that new gold makes a new question of an old one."""
+        return True
+
     def draw(self, request: Request, *about: object) -> float:
         """A uniform draw in (0, 1) for this mock, the request's sampling seed, and `about` (the key if empty)."""
         return uniform(self.seed, request.sampling.seed, *(about or (request.key,)))
@@ -149,7 +155,14 @@ class Mock:
             if each.name not in ("name", "latency", "log", "failures")
         }
         failures = {each.name: getattr(self.failures, each.name) for each in fields(Failures)}
-        return {"engine": "mock", "kind": type(self).__name__, "version": 1, **own, "failures": failures}
+        return {
+            "engine": "mock",
+            "kind": type(self).__name__,
+            "version": 1,
+            "reads_gold": self.reads_gold,
+            **own,
+            "failures": failures,
+        }
 
     def versions(self) -> Mapping[str, str]:
         """Nothing beside the package itself."""
@@ -168,14 +181,18 @@ class Mock:
         prefill = request.prefill.rstrip()
         continued = bool(prefill and marker and prefill.endswith(marker.rstrip()))
         forced = continued
-        if request.choices or request.schema is not None:
-            text, failure = self._constrained(request, string), None
-        elif readout is not None and not readout.generate:
+        text = self._prose.rstrip()
+        if readout is not None and not readout.generate:
             text, forced = "", True
+        elif request.choices or request.schema is not None:
+            text = self._constrained(request, string)
+            if failure == "truncated" and not request.choices:
+                return _cut(request, text[: len(text) // 2])
+            failure = None
         elif failure == "truncated" and not continued:
-            return Completion(request.key, self._prose.rstrip(), "length", usage=_usage(request, self._prose))
+            return _cut(request, text)
         elif failure == "unparsed" and not continued:
-            text, forced = self._prose.rstrip() or "No verdict.", True
+            text, forced = text or "No verdict.", True
         else:
             said = _off(labels) if failure == "off_scale" else string
             text = said if continued else f"{self._prose}{marker}{said}"
@@ -206,6 +223,10 @@ def labels_of(request: Request) -> Mapping[str, str]:
 
 def _failed(request: Request, error: EngineError) -> Completion:
     return Completion(request.key, finish="error", error=error)
+
+
+def _cut(request: Request, text: str) -> Completion:
+    return Completion(request.key, text, "length", usage=_usage(request, text))
 
 
 def _of(request: Request) -> str:

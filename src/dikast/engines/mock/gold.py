@@ -10,11 +10,12 @@ from dikast.engines.base import Request
 def gold_score(request: Request, *, by_rubric: bool = True) -> float:
     """The gold value of the response shown, in the units of the rubric's scale.
 
-    Gold is a number, a label of the scale, a list with one of them per response of the item, or a dict from criterion
-    to any of these (averaged over the criteria without `by_rubric`). EngineError `no_gold` where there is none.
+    Gold is a number, a label of the scale, a list with one of them per response of the item, or a dict that holds any
+    of these by criterion (averaged over the criteria without `by_rubric`) or under `scores` or `score`. EngineError
+    `no_gold` where there is none.
     """
     about = request.about
-    found = [_one(each, about["responses"][0], about) for each in _of_criterion(about, by_rubric)]
+    found = [_one(each, about["responses"][0], about) for each in _found(about, by_rubric, ("scores", "score"))]
     if not found or any(each is None for each in found):
         raise _no_gold(request, "a number, one number per response, or a number per criterion")
     return sum(each for each in found if each is not None) / len(found)
@@ -24,21 +25,27 @@ def gold_edge(request: Request, *, by_rubric: bool = True) -> float:
     """How many levels of gold the response shown first is better than the second; 1 where only the winner is known.
 
     Gold is a list with one number per response of the item, "a" / "b" / "tie" (the item's first or second response
-    wins), or a dict from criterion to these. On a scale where lower is better the smaller number wins, except without
-    `by_rubric`. EngineError `no_gold` where there is none.
+    wins), or a dict that holds these by criterion or under `scores` or `preference`. On a scale where lower is better
+    the smaller number wins, except without `by_rubric`. EngineError `no_gold` where there is none.
     """
     about = request.about
-    edges = [_edge(each, about, by_rubric) for each in _of_criterion(about, by_rubric)]
+    edges = [_edge(each, about, by_rubric) for each in _found(about, by_rubric, ("scores", "preference"))]
     if not edges or any(each is None for each in edges):
         raise _no_gold(request, "one number per response, or 'a', 'b' or 'tie'")
     return sum(each for each in edges if each is not None) / len(edges)
 
 
-def _of_criterion(about: Mapping[str, Any], by_rubric: bool) -> list[Any]:
+def _found(about: Mapping[str, Any], by_rubric: bool, stated: tuple[str, ...]) -> list[Any]:
+    """Gold of the criterion asked about, else what stands under one of `stated`, else of all criteria if blind."""
     gold = about.get("gold")
     if not isinstance(gold, Mapping):
         return [gold]
-    return [gold.get(about.get("criterion"))] if by_rubric else list(gold.values())
+    if by_rubric and about.get("criterion") in gold:
+        return [gold[about["criterion"]]]
+    for key in stated:
+        if gold.get(key) is not None:
+            return [gold[key]]
+    return [] if by_rubric else list(gold.values())
 
 
 def _one(gold: Any, response: int, about: Mapping[str, Any]) -> float | None:

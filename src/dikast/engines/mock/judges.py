@@ -26,6 +26,7 @@ class Constant(Mock):
     """Says `label` whatever it is asked; without one the middle of the scale, and of a pair a tie if that may be."""
 
     label: str = ""
+    reads_gold = False
 
     def decide(self, request: Request) -> str:
         """The one label; an EngineError `off_label` follows where the scale lacks it."""
@@ -40,6 +41,8 @@ class Constant(Mock):
 @dataclass(kw_only=True, eq=False)
 class Random(Mock):
     """Every label equally likely, anew for every key and seed."""
+
+    reads_gold = False
 
     def decide(self, request: Request) -> str:
         """A uniform draw from the labels."""
@@ -90,6 +93,11 @@ class Oracle(Mock):
         self._sees_images = self.ignores not in ("images", "both")
         self._sees_rubric = self.ignores not in ("rubric", "both")
 
+    @property
+    def reads_gold(self) -> bool:
+        """Not with r = 0."""
+        return self.r > 0
+
     def decide(self, request: Request) -> str | Mapping[str, float]:
         """The label nearest to its opinion; with a read-out also how near the others are."""
         about = request.about
@@ -102,6 +110,9 @@ class Oracle(Mock):
         grid = tuple(values.values())
         latent = calibrated(grid, self.r)
         gold = gold_score(request, by_rubric=self._sees_rubric) if latent.hold else latent.middle
+        if not grid[0] <= gold <= grid[-1]:
+            told = f"item {about.get('item')!r}: gold {gold:g} lies off the scale {grid[0]:g} to {grid[-1]:g}"
+            raise EngineError(f"{told}: give gold in the values of the rubric's scale", kind="no_gold")
         opinion = latent.middle + latent.hold * (gold - latent.middle)
         if latent.noise:
             opinion += latent.noise * _normal(self._noise(request, about, 0))

@@ -8,7 +8,8 @@ from dikast.prompts.parsed import Reading, Stated, Target
 _OPEN = re.compile(r"\\(?:boxed|fbox)\s{0,4}+\{|<answer>", re.I)
 _TAG_END = re.compile(r"</answer>", re.I)
 _TEXT = re.compile(r"\\(?:text|textbf|mathrm|mathbf|textit)\s?\{([^{}]{0,200})\}")
-_LONGEST = 400
+_BRACE = re.compile(r"[{}]")
+_LONGEST = 200
 
 
 def read_boxed(text: str, target: Target) -> Reading:
@@ -38,8 +39,8 @@ def _close(text: str, opened: re.Match[str]) -> int | None:
         tag = _TAG_END.search(text, begin, begin + _LONGEST)
         return tag.start() if tag else None
     depth = 1
-    for at in range(begin, min(len(text), begin + _LONGEST)):
-        depth += {"{": 1, "}": -1}.get(text[at], 0)
+    for brace in _BRACE.finditer(text, begin, begin + _LONGEST):
+        depth += 1 if brace[0] == "{" else -1
         if depth == 0:
-            return at
+            return brace.start()
     return None

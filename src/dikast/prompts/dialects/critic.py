@@ -9,7 +9,8 @@ from dikast.prompts.dialects.marked import alone
 from dikast.prompts.parsed import Reading, Slot, Stated, Target
 
 _TWO = re.compile(
-    r"(?:^|(?<=\n))[ \t*_`]{0,8}+(\d{1,3}(?:\.\d{1,3})?)(?:[ \t]{1,8}+|[ \t]?,[ \t]{0,4}+)(\d{1,3}(?:\.\d{1,3})?)[ \t*_`.]{0,8}+(?=\r?\n|$)"
+    r"(?:^|(?<=\n))[ \t*_`]{0,8}+(\d{1,3}(?:\.\d{1,3})?)(?:[ \t]{1,8}+|[ \t]?,[ \t]{0,4}+)(\d{1,3}(?:\.\d{1,3})?)"
+    r"[ \t*_`.]{0,8}+(?=\r?\n|$)"
 )
 _BRACKETS = re.compile(r"(?<!\w)better\s{1,3}+\w{1,12}(?:\s(?:is|would be))?\s{0,2}+:?[\s*_`]{0,6}+\[", re.I)
 _SCORE = re.compile(

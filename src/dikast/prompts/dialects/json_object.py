@@ -31,7 +31,7 @@ def read_json(text: str, target: Target) -> Reading:
         feedback = _first(value, _FEEDBACK)
         return _stated(said, start, end, target, feedback if isinstance(feedback, str) else "")
     broken = max(_BROKEN.finditer(text), key=re.Match.start, default=None)
-    if broken is not None:
+    if broken is not None and not seen:
         return _stated(broken["said"], broken.start(), broken.end(), target, text[: broken.start()].strip(" \n{,"))
     return Reading(None, "the JSON object has no key 'verdict'" if seen else "no JSON object in the reply")
 

@@ -28,16 +28,17 @@ _END = re.compile(
 )
 # A stop before another sentence, a dash or bracket before words: the label was the verdict, and the rest explains it.
 _STOP = re.compile(
-    rf"{_CLOSE}[ \t]{{0,4}}+(?:[.;!?。]{{1,3}}+{_CLOSE}(?=\s)|[,:;](?=\s)|[-–—](?=\s{{0,4}}+[^\W\d])|\((?=[^\W\d]))"
+    rf"{_CLOSE}[ \t]{{0,4}}+(?:[.;!?。]{{1,3}}+{_CLOSE}(?=\s)|[,:;](?=\s)|[-–—]{{1,2}}+(?=[ \t]{{0,4}}+[^\W\d])"
+    r"|\((?=[^\W\d]))"
 )
 _MORE = re.compile(
-    rf"{_CLOSE}[ \t]{{1,4}}+(?:because|since|as|for|due|given|based|is|was|wins|would|does|has|with|on|overall|points?"
-    r"|stars?|marks?)\b",
+    rf"{_CLOSE}[ \t]{{1,4}}+(?:because|since|as|for|due|given|based|wins|with|on|overall|points?|stars?|marks?"
+    r"|is(?!\s{1,3}(?:\w{1,20}\s)?(?:not|no|worse|inferior|weaker|wrong|bad)\b))\b",
     re.I,
 )
 _SENTENCE = re.compile(rf"{_CLOSE}[ \t]{{1,4}}+(?=[A-Z][\w'’]{{0,20}}+[ \t,])")
 _NEXT_OF_LIST = re.compile(
-    rf"{_CLOSE}\s{{0,4}}+(?:-|–|—|~|/|\||,|;|to\b|or\b|and\b|through\b|\.\.+)[ \t]{{0,4}}+(?:or\s{{1,4}}+)?"
+    rf"{_CLOSE}[ \t]{{0,4}}+(?:-|–|—|~|/|\||,|;|to\b|or\b|and\b|through\b|\.\.+)[ \t]{{0,4}}+(?:or\s{{1,4}}+)?"
     rf"{_OPEN.pattern}",
     re.I,
 )
@@ -71,12 +72,12 @@ def read_label(text: str, at: int, target: Target, *, next_line: bool = True) ->
     begin = below.end() if below else at
     opened = _OPEN.match(text, begin)
     begin = opened.end() if opened else begin
-    found = _number(text, begin, target) or _word(text, begin, target)
+    found = _label(text, begin, target)
     if found is None:
         return Found("unreadable", None, _excerpt(text, at), begin)
     if found.kind in ("label", "off_scale"):
         listed = _NEXT_OF_LIST.match(text, found.end)
-        other = (_number(text, listed.end(), target) or _word(text, listed.end(), target)) if listed else None
+        other = _label(text, listed.end(), target) if listed else None
         if other is not None:
             return _list_or_range(text, begin, found, other, target)
     tail = _tail(text, found, alone=below is not None)
@@ -98,6 +99,18 @@ def rest_after(text: str, at: int) -> str:
     """What follows a label once punctuation, markdown and end tokens are taken off."""
     match = _TRAILING.match(text, at)
     return text[match.end() :] if match else text[at:]
+
+
+def ends_line(text: str, at: int) -> bool:
+    """Whether the line holds nothing but punctuation, markdown and end tokens from `at` on."""
+    return _END.match(text, at) is not None
+
+
+def _label(text: str, at: int, target: Target) -> Found | None:
+    """A number or a word; where labels are words that may begin with a number ("1 star"), the word comes first."""
+    if target.scale is None or not all(_NUMBER.fullmatch(label) for label in target.scale.labels):
+        return _word(text, at, target) or _number(text, at, target)
+    return _number(text, at, target)
 
 
 def _number(text: str, at: int, target: Target) -> Found | None:
@@ -149,7 +162,7 @@ def _list_or_range(text: str, begin: int, found: Found, other: Found, target: Ta
     first, last = found, other
     for _ in range(1100):
         again = _NEXT_OF_LIST.match(text, last.end)
-        more = (_number(text, again.end(), target) or _word(text, again.end(), target)) if again else None
+        more = _label(text, again.end(), target) if again else None
         if more is None:
             break
         last = more

@@ -2,14 +2,28 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 
-from dikast.prompts.dialects.label import read_label, rest_after
+from dikast.prompts.dialects.label import ends_line, read_label, rest_after
 from dikast.prompts.parsed import Reading, Stated, Target
 
-_BEFORE = re.compile(r"(?:^|[\n\r])[\s*_`~#>|+•(\"'-]{0,24}+(?:(?:my|final|overall|the)\s{1,3}+){0,2}$", re.I)
+# What may stand before a marker that opens its line. A quoting `>` is not among it: the quoted text is not the judge's.
+_BEFORE = re.compile(r"[\n\r][\s*_`~#|+•(\"'“-]{0,24}+(?:(?:my|final|overall|the)\s{1,3}+){0,2}$", re.I)
+_QUOTED_LINE = re.compile(r"\n[ \t]{0,8}+>[^\n]{0,80}+$")
+_QUOTES = "\"'“‘«`("
 _LOOK_BACK = 80
-_WHOLE = re.compile(r"[\s*_`~\"'(\[#>]{0,40}+")
+_LEADING = re.compile(r"[\s*_`~\"'(\[#>]{0,40}+")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A marker, `text[start:end]`. `opens`: it opens its line. `last`: only the reply's end may follow its label."""
+
+    start: int
+    end: int
+    opens: bool
+    last: bool = False
 
 
 def read_verdict(text: str, target: Target) -> Reading:
@@ -20,27 +34,24 @@ def read_verdict(text: str, target: Target) -> Reading:
 
 def read_bracketed(text: str, target: Target) -> Reading:
     """The last `[RESULT] LABEL`; failing any, a closing `Result: LABEL`, `Score: LABEL` or `score of LABEL`."""
-    strong = [match for match in _BRACKETED.finditer(text)]
-    if strong:
-        places = [(m.start(), m.end(), _at_line_start(text, m.start())) for m in strong]
-        return _last(text, places, target, "[RESULT]")
-    reading = _last(text, _closing(text), target, "[RESULT]", closing=True)
-    return reading if reading.stated else _last(text, [], target, "[RESULT]")
+    strong = [Place(m.start(), m.end(), _opens_line(text, m.start())) for m in _BRACKETED.finditer(text)]
+    return _last(text, strong or list(_closing(text, target)), target, "[RESULT]")
 
 
 _BRACKETED = re.compile(
-    r"\[\s{0,2}+(?:RESULT|SCORE)\s{0,2}+(?:\][*_`\s]{0,6}+:?|:)|\[\s?(?:RESULT|RESPONSE)\s?\]\(", re.I
+    r"\[\s{0,2}+(?:RESULT|SCORE)\s{0,2}+(?:\][*_` \t]{0,6}+:?|:)|\[\s?(?:RESULT|RESPONSE)\s?\]\(", re.I
 )
 _CLOSING = re.compile(
     r"(?:^|\n)[ \t*_`#>-]{0,12}+(?:(?:final|overall|the)\s{1,3}+){0,2}(?:result|score|rating)[*_`]{0,4}+:"
-    r"|(?<!\w)score\s{1,3}of(?!\w)|(?:^|\n)[ \t*_`]{0,6}+\[(?:response|score)(?=\s)",
+    r"|(?<!\w)score\s{1,3}of(?!\w)|(?:^|\n)[ \t*_`]{0,6}+\[response(?=\s)|\[score(?=\s)",
     re.I,
 )
 
 
-def _closing(text: str) -> Iterator[tuple[int, int, bool]]:
+def _closing(text: str, target: Target) -> Iterator[Place]:
     for match in _CLOSING.finditer(text, max(0, len(text) - 400)):
-        yield match.start(), match.end(), False
+        if target.scale is None or not match[0].casefold().endswith("[response"):
+            yield Place(match.start(), match.end(), opens=False, last=True)
 
 
 _BRIDGE = re.compile(r"(?<!\w)overall\s{1,3}+score\s{1,3}+is(?!\w)", re.I)
@@ -51,7 +62,9 @@ def read_bridge(text: str, target: Target) -> Reading:
     reading = read_bracketed(text, target)
     if reading.stated is not None:
         return reading
-    bridge = _last(text, [(m.start(), m.end(), False) for m in _BRIDGE.finditer(text)], target, "the bridge sentence")
+    bridge = _last(
+        text, [Place(m.start(), m.end(), opens=False) for m in _BRIDGE.finditer(text)], target, "the bridge sentence"
+    )
     return bridge if bridge.stated is not None else reading
 
 
@@ -60,50 +73,58 @@ def _marker(marker: str) -> re.Pattern[str]:
     """The marker's words, with markdown allowed between its last word and its colon."""
     core = marker.rstrip(": ")
     words = r"\s{1,3}+".join(map(re.escape, core.split()))
-    edge = r"(?<!\w)" if core[:1].isalnum() else ""
+    edge = r"(?<![\w\\])" if core[:1].isalnum() else ""
     colon = r"[ \t*_`]{0,8}+[:：]" if marker.rstrip().endswith(":") else ""
     return re.compile(f"{edge}{words}{colon}", re.I)
 
 
-def _places(text: str, marker: str) -> list[tuple[int, int, bool]]:
-    """Where the marker stands: begin, end, and whether it opens its line. Inside a line it must be spelt exactly."""
+def _places(text: str, marker: str) -> list[Place]:
+    """Where the marker opens a line, in any case, or stands inside one as it is spelt and only the end follows."""
     found = []
     for match in _marker(marker).finditer(text):
-        opens = _at_line_start(text, match.start())
-        if opens or match[0] == marker:
-            found.append((match.start(), match.end(), opens))
+        if _QUOTED_LINE.search(_before(text, match.start())):
+            continue
+        if _opens_line(text, match.start()):
+            found.append(Place(match.start(), match.end(), opens=True))
+        elif match[0] == marker and text[match.start() - 1] not in _QUOTES:
+            found.append(Place(match.start(), match.end(), opens=False, last=True))
     return found
 
 
-def _at_line_start(text: str, at: int) -> bool:
-    return _BEFORE.search(text[max(0, at - _LOOK_BACK) : at] if at >= _LOOK_BACK else "\n" + text[:at]) is not None
+def _opens_line(text: str, at: int) -> bool:
+    return _BEFORE.search(_before(text, at)) is not None
 
 
-def _last(
-    text: str,
-    places: "list[tuple[int, int, bool]] | Iterator[tuple[int, int, bool]]",
-    target: Target,
-    marker: str,
-    *,
-    closing: bool = False,
-) -> Reading:
-    """The last place that states something. Echoes of the choices are passed over, and so are mentions in a line."""
-    for start, end, opens in reversed(list(places)):
-        found = read_label(text, end, target)
-        if closing and rest_after(text, found.end).strip():
-            continue
+def _before(text: str, at: int) -> str:
+    """The last stretch before a place; the text begins with a line break for this purpose."""
+    return text[at - _LOOK_BACK : at] if at >= _LOOK_BACK else "\n" + text[:at]
+
+
+def _last(text: str, places: list[Place], target: Target, marker: str) -> Reading:
+    """The last place that states something. Echoes of the choices and mentions inside a line are passed over."""
+    there = marker.casefold() in text.casefold()
+    reason = f"{marker} stands in the reply, but not with its verdict" if there else f"no {marker} in the reply"
+    for place in reversed(places):
+        found = read_label(text, place.end, target)
+        quoted = place.start > 0 and text[place.start - 1] in _QUOTES
         if found.kind in ("label", "off_scale"):
-            return Reading(Stated(found.label, found.said, start, found.end))
-        if found.kind == "unreadable" and opens and not found.said.startswith(("(", "<", "{", "[")):
+            if place.last and rest_after(text, found.end).strip():
+                continue
+            if quoted and not ends_line(text, found.end):
+                continue
+            return Reading(Stated(found.label, found.said, place.start, found.end))
+        if found.kind == "echo" or found.said.startswith(("(", "<", "{", "[")):
+            reason = f"{marker} only repeats the choices: {found.said!r}"
+        elif place.opens and not quoted:
             what = f"{found.said!r}" if found.said else "nothing"
             return Reading(None, f"{marker} is followed by {what}, which is not one of {target}")
     whole = alone(text, target)
-    return Reading(whole) if whole else Reading(None, f"no {marker} in the reply")
+    return Reading(whole) if whole else Reading(None, reason)
 
 
 def alone(text: str, target: Target) -> Stated | None:
     """A reply that is nothing but a label: the verdict, though its marker is missing."""
-    begin = _WHOLE.match(text)
+    begin = _LEADING.match(text)
     if len(text) > 400 or begin is None:
         return None
     found = read_label(text, begin.end(), target, next_line=False)

@@ -7,10 +7,10 @@ a reply that opens with its verdict as a sentence of its own has given it, unles
 follows a conclusion and then a heading of the prompt (`# Output (b):`) is a reply that ran on.
 """
 
-import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from dikast.prompts.dialects.label import NOUN
 from dikast.prompts.dialects.marked import alone
@@ -28,15 +28,21 @@ _OPTION = (
 )
 _BETTER = r"better|best|superior|preferable|preferred|stronger|winner"
 _WORSE = r"worse|inferior|weaker"
+_IS = r"(?:is|was|would\s(?:be|have\sbeen)|seems|appears|becomes|remains|should\sbe)(?:\sto\sbe)?"
+_CHOOSE = r"(?:prefer|choose|chose|pick|select|favou?r|vote\sfor|go\swith)"
+_NAMED = rf"(?:(?:{_BETTER})(?:\s(?:one|choice|{NOUN}))?|verdict|answer|decision|choice|judge?ment|preference)"
+_TIE = (
+    r"equally\s(?:good|strong|well|helpful|valid|effective|matched|correct|accurate|bad|poor|suitable)"
+    r"|neither(?:\s\w{1,20}){0,4}\s(?:is|was)\s(?:\w{1,12}\s)?better|(?:is|are|in|call\sit|it)\s(?:a\s)?(?:tied?|draw)"
+)
 _STATEMENT = re.compile(
-    rf"(?:{_OPTION.replace('{n}', '1')}\s{{1,3}}+(?:(?:is|was|would\s(?:be|have\sbeen)|seems|appears|becomes|remains|should\sbe)"
-    rf"(?:\sto\sbe)?{_SKIP}{{0,4}}\s{{1,3}}+{_LEAD}(?:(?P<better>{_BETTER})|(?P<worse>{_WORSE}))(?!\w)|(?P<wins>wins)(?!\w)))"
-    rf"|(?:(?<!\w)(?:I|we)(?:['’]d|\swould|\swill|\shave)?{_SKIP}{{0,2}}\s(?:prefer|choose|chose|pick|select|favou?r|vote\sfor|go\swith)"
-    rf"\s{{1,3}}+(?:the\s)?{_LEAD}{_OPTION.replace('{n}', '2')})"
-    rf"|(?:(?<!\w)(?:(?:{_BETTER})(?:\s(?:one|choice|{NOUN}))?|verdict|answer|decision|choice|judge?ment|preference){_SHUT}"
-    rf"(?:\s(?:is|would\sbe))?\s{{0,2}}+:?\s{{0,3}}+{_SHUT}\s{{0,2}}+(?:the\s)?{_LEAD}{_OPTION.replace('{n}', '3')})"
-    r"|(?P<tie>(?<!\w)(?:equally\s(?:good|strong|well|helpful|valid|effective|matched|correct|accurate|bad|poor|suitable)"
-    rf"|neither(?:\s\w{{1,20}}){{0,4}}\s(?:is|was)\s(?:\w{{1,12}}\s)?better|(?:is|are|in|call\sit|it)\s(?:a\s)?(?:tied?|draw))(?!\w))",
+    rf"{_OPTION.replace('{n}', '1')}\s{{1,3}}+(?:{_IS}{_SKIP}{{0,4}}\s{{1,3}}+{_LEAD}"
+    rf"(?:(?P<better>{_BETTER})|(?P<worse>{_WORSE}))(?!\w)|wins(?!\w))"
+    rf"|(?<!\w)(?:I|we)(?:['’]d|\swould|\swill|\shave)?{_SKIP}{{0,2}}\s{_CHOOSE}"
+    rf"\s{{1,3}}+(?:the\s)?{_LEAD}{_OPTION.replace('{n}', '2')}"
+    rf"|(?<!\w){_NAMED}{_SHUT}(?:\s(?:is|would\sbe))?\s{{0,2}}+:?\s{{0,3}}+{_SHUT}\s{{0,2}}+"
+    rf"(?:the\s)?{_LEAD}{_OPTION.replace('{n}', '3')}"
+    rf"|(?P<tie>(?<!\w)(?:{_TIE})(?!\w))",
     re.I,
 )
 _CONCLUDES = re.compile(
@@ -79,9 +85,7 @@ def read_prose(text: str, target: Target) -> Reading:
     whole = alone(text, target)
     if whole is not None:
         return Reading(whole)
-    found = [
-        each for each in sentences(text) if each.slot != "tie" or each.concludes or not text[each.end :].strip(" .\n")
-    ]
+    found = [each for each in sentences(text) if not _on_the_way(text, each)]
     chosen = _headline(text, found) or _last(text, found)
     if chosen is None:
         return Reading(None, "no sentence says which one is better")
@@ -90,11 +94,16 @@ def read_prose(text: str, target: Target) -> Reading:
     return Reading(Stated(label, said, chosen.start, chosen.end), feedback=text.strip())
 
 
+def _on_the_way(text: str, each: Sentence) -> bool:
+    """Equally good in one respect, said before the comparison is over."""
+    return each.slot == "tie" and not each.concludes and bool(text[each.end :].strip(" .\n"))
+
+
 def sentences(text: str) -> list[Sentence]:
     """Every verdict in words, in order; what only repeats the choices (`A is better or B is better`) is left out."""
     found = list(_found(text))
     echoes = set()
-    for i, (one, two) in enumerate(itertools.pairwise(found)):
+    for i, (one, two) in enumerate(pairwise(found)):
         gap = text[one.end : two.start]
         if one.slot != two.slot and len(gap) < 40 and _OR.fullmatch(gap):
             echoes |= {i, i + 1}

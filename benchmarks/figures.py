@@ -1,0 +1,31 @@
+"""A measured number beside its goal."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """`value` in `unit`; it should lie below `goal`, where there is one."""
+
+    name: str
+    value: float
+    unit: str = ""
+    goal: float | None = None
+    note: str = ""
+
+    @property
+    def met(self) -> bool:
+        """Whether the goal is met, or there is none."""
+        return self.goal is None or self.value < self.goal
+
+
+def table(figures: list[Figure]) -> str:
+    """The figures as aligned lines, a miss marked."""
+    rows = [("figure", "measured", "goal", "", "")]
+    for each in figures:
+        goal = "" if each.goal is None else f"< {each.goal:g} {each.unit}".rstrip()
+        value = f"{each.value:,.3g}" if each.value < 1000 else f"{each.value:,.0f}"
+        rows.append((each.name, f"{value} {each.unit}".rstrip(), goal, "" if each.met else "MISSED", each.note))
+    widths = [max(len(row[i]) for row in rows) for i in range(5)]
+    aligned = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    return "\n".join(line.rstrip() for line in aligned)

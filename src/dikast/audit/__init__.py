@@ -1,0 +1,1 @@
+"""How far verdicts can be trusted: agreement, failures, intervals, calibration, ranking. Knows no model."""

@@ -1,0 +1,225 @@
+"""The audit of scores: headlines with bounds, what stands beside them, slices, systems, and a second judge."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dikast.audit import agreement
+from dikast.audit.bounds import bounds
+from dikast.audit.columns import Words
+from dikast.audit.contingency import Cells, discrimination
+from dikast.audit.estimate import Estimate
+from dikast.audit.intervals import Resampling, clusters_of, fisher
+from dikast.audit.load import Data
+from dikast.audit.measures import FEW, MEASURES, difference, mean_over_pairs, measure, measures_for
+from dikast.audit.report import Cell, Table, table
+from dikast.audit.scored import Scored
+from dikast.audit.significance import labels_for_pearson, labels_for_width, mcnemar
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+_BESIDE = ("pearson", "spearman", "kendall_tau_b", "exact", "within_1", "mae", "quadratic_kappa")
+_ORDER = ("pearson", "spearman", "kendall_tau_b")
+WANTED = 0.03
+
+
+def agreement_table(given: Scored, how: Resampling) -> Table:
+    """The headlines: complete cases, bounds over the unscored, labels needed for +/- .03."""
+    chosen = given.paired
+    score, gold = given.score[chosen], given.gold[chosen]
+    names = measures_for(given.scale is not None)
+    dropped = len(chosen) - len(score)
+    found = measure(score, gold, names, how, given.clusters(chosen), dropped=dropped)
+    rows: list[list[Cell]] = []
+    for name, value in found.items():
+        row: list[Cell] = [name, value, None, None, labels_for_width(value.half_width, value.n, WANTED), value.method]
+        if given.scale is not None and len(given.unscored_gold):
+            labels = np.asarray(given.scale.values)
+            row[2:4] = bounds(score, gold, given.unscored_gold, labels, MEASURES[name].table, MEASURES[name].better)
+        rows.append(row)
+        if name == "pearson" and given.cluster is None and not math.isnan(value.value):
+            r = Estimate(value.value, value.n, *fisher(value.value, value.n, how.level), how.level, "Fisher", dropped)
+            rows.append(["pearson (Fisher)", r, None, None, labels_for_pearson(r.value, WANTED, how.level), r.method])
+    unscored = len(given.unscored_gold)
+    return table(
+        "agreement",
+        f"Agreement of {len(score):,} scores with gold",
+        ("statistic", "value", "worst", "best", f"labels for ±{WANTED:g}", "interval"),
+        rows,
+        f"only {len(score)} pairs: too few to conclude anything" if len(score) < FEW else "",
+        f"worst and best: if the {unscored:,} unscored had been anything on the scale"
+        if unscored and given.scale
+        else "",
+        "without --scale only correlations and order are told" if given.scale is None else "",
+    )
+
+
+def confusion_table(given: Scored) -> Table:
+    """Counts, gold down and scores across."""
+    chosen = given.paired
+    labels = np.asarray(given.scale.values if given.scale is not None else [])
+    gold = given.gold[chosen]
+    rows_of = np.unique(gold)
+    counts = [[int(((gold == g) & (given.score[chosen] == s)).sum()) for s in labels] for g in rows_of]
+    rows: list[list[Cell]] = [[f"{g:g}", *row, sum(row)] for g, row in zip(rows_of, counts, strict=True)]
+    return table("confusion", "Gold (down) and score (across)", ("gold", *(f"{s:g}" for s in labels), "all"), rows)
+
+
+def class_table(given: Scored) -> Table:
+    """Accuracy and macro precision, recall, F1 where gold lies on the scale's labels."""
+    chosen = given.paired
+    values = np.union1d(given.score[chosen], given.gold[chosen])
+    found = agreement.class_scores(agreement.confusion(given.score[chosen], given.gold[chosen], values))
+    rows: list[list[Cell]] = [[name, value] for name, value in found._asdict().items()]
+    return table("classes", "As classes", ("statistic", "value"), rows)
+
+
+def beside_table(data: Data, given: Scored, how: Resampling) -> Table:
+    """The judge between its floors (constant, random, length) and its ceilings (raters, the judge again)."""
+    chosen = given.paired
+    score, gold, cluster = given.score[chosen], given.gold[chosen], given.clusters(chosen)
+    names = [name for name in _BESIDE if name in measures_for(given.scale is not None)]
+    rows = [_row("judge", measure(score, gold, names, how, cluster), names, score, given)]
+    if len(given.raters) > 1:
+        rows.extend(_rater_rows(given, names, how))
+    for role, label in (("retest", "the judge asked again (test-retest)"),):
+        if role in data.numbers:
+            again = _kept(data.numbers[role], given)
+            both = np.asarray(~np.isnan(given.score) & ~np.isnan(again))
+            found = measure(given.score[both], again[both], names, how, given.clusters(both))
+            rows.append(_row(label, found, names, again[both], given))
+    if len(score):
+        rows.extend(_floors(data, given, names, how))
+    return table(
+        "beside",
+        "The judge between floor and ceiling",
+        ("who", "n", *names, "discrimination"),
+        rows,
+        "discrimination: 0 if one label takes all, 1 if all labels are used alike (Ferguson's delta)"
+        if given.scale is not None
+        else "",
+        "no human ceiling: give more than one --gold" if len(given.raters) < 2 else "",
+    )
+
+
+def _rater_rows(given: Scored, names: Sequence[str], how: Resampling) -> Iterator[list[Cell]]:
+    complete = np.asarray(~np.isnan(given.raters).any(0))
+    raters = given.raters[:, complete]
+    if not complete.any():
+        return
+    count = len(raters)
+    cluster = given.clusters(complete)
+    pairs = [(i, j) for i in range(count) for j in range(i)]
+    found = mean_over_pairs(raters, pairs, names, how, cluster)
+    yield _row("one rater against another (ceiling)", found, names, raters.ravel(), given)
+    both = complete & ~np.isnan(given.score)
+    columns = np.vstack([given.score[both], given.raters[:, both]])
+    if both.any():
+        found = mean_over_pairs(columns, [(0, i + 1) for i in range(count)], names, how, given.clusters(both))
+        yield _row("judge against one rater", found, names, given.score[both], given)
+    if count > 2:
+        rest = [(raters.sum(0) - raters[i]) / (count - 1) for i in range(count)]
+        columns = np.vstack([raters, *rest])
+        found = mean_over_pairs(columns, [(i, count + i) for i in range(count)], names, how, cluster)
+        yield _row("one rater against the mean of the others", found, names, raters.ravel(), given)
+
+
+def _floors(data: Data, given: Scored, names: Sequence[str], how: Resampling) -> Iterator[list[Cell]]:
+    chosen = given.paired
+    score, gold, cluster = given.score[chosen], given.gold[chosen], given.clusters(chosen)
+    labels = np.asarray(given.scale.values) if given.scale is not None else np.array([np.median(gold)])
+    constant = labels[np.argmin([np.abs(gold - label).sum() for label in labels])]
+    found = measure(np.full(len(gold), constant), gold, names, how, cluster)
+    yield _row(f"a judge that always says {constant:g}", found, names, np.full(len(gold), constant), given)
+    yield _row("a judge that draws its labels at random", _at_random(score, gold, names, how), names, score, given)
+    if "length" in data.numbers:
+        length = data.numbers["length"]
+        known = chosen & ~np.isnan(length)
+        alone = [name for name in names if not MEASURES[name].shared_scale]
+        found = measure(length[known], given.gold[known], alone, how, given.clusters(known))
+        yield _row("length alone", found, names, np.array([]), given)
+
+
+def _at_random(score: Floats, gold: Floats, names: Sequence[str], how: Resampling) -> dict[str, Estimate]:
+    """What a judge with the same shares of labels and no eye for the items can expect."""
+    cells = Cells.of(score, gold)
+    method = "expected under independence"
+    if cells.size > 1_000_000:
+        return {name: Estimate(0.0, len(gold), level=how.level, method=method) for name in names if name in _ORDER}
+    table_ = np.outer(cells.table.sum(1), cells.table.sum(0)) / len(gold)
+    found = {name: float(MEASURES[name].table(table_, cells.x, cells.y)) for name in names}
+    return {name: Estimate(value, len(gold), level=how.level, method=method) for name, value in found.items()}
+
+
+def _row(label: str, found: dict[str, Estimate], names: Sequence[str], scores: Floats, given: Scored) -> list[Cell]:
+    n = next(iter(found.values())).n
+    return [label, n, *(found.get(name) for name in names), spread_of(scores, given)]
+
+
+def spread_of(scores: Floats, given: Scored) -> float:
+    """The discrimination index of scores on the scale; NaN without a scale or scores."""
+    if given.scale is None or len(scores) == 0 or not np.isin(scores, np.asarray(given.scale.values)).all():
+        return math.nan
+    labels = np.asarray(given.scale.values)
+    counts = np.array([(scores == label).sum() for label in labels], np.float64)
+    return float(discrimination(counts, len(labels)))
+
+
+def _kept(values: Floats, given: Scored) -> Floats:
+    scale = given.scale
+    return values if scale is None else np.where(np.isin(values, np.asarray(scale.values)), values, np.nan)
+
+
+def systems_table(system: Words, given: Scored, how: Resampling) -> Table:
+    """Does the judge rank systems as gold does? Correlations of their mean scores, systems drawn anew for intervals."""
+    chosen = given.paired & (system.codes >= 0)
+    codes = np.unique(system.codes[chosen], return_inverse=True)[1].ravel()
+    sizes = np.bincount(codes)
+    scores = np.bincount(codes, given.score[chosen]) / sizes
+    gold = np.bincount(codes, given.gold[chosen]) / sizes
+    found = measure(scores, gold, measures_for(False), how)
+    rows: list[list[Cell]] = [[name, value] for name, value in found.items()]
+    title = f"Ranking of {len(scores)} systems by mean score"
+    return table("systems", title, ("statistic", "value"), rows, "intervals draw systems anew")
+
+
+def rival_table(name: str, rival: Floats, given: Scored, how: Resampling) -> Table:
+    """A second judge on the same items: each statistic, the paired difference, and McNemar on exact agreement."""
+    rival = _kept(rival, given)
+    both = given.paired & ~np.isnan(rival)
+    score, other, gold = given.score[both], rival[both], given.gold[both]
+    names, cluster = measures_for(given.scale is not None), given.clusters(both)
+    dropped = len(both) - len(gold)
+    first, second = (measure(each, gold, names, how, cluster, dropped=dropped) for each in (score, other))
+    less = difference(score, other, gold, names, how, cluster)
+    rows: list[list[Cell]] = [[each, first[each], second[each], less[each]] for each in names]
+    note = ""
+    if given.scale is not None:
+        test = mcnemar(score == gold, other == gold)
+        note = f"McNemar: only the judge exact {test.only_first:,}, only {name} {test.only_second:,}, p = {test.p:.4g}"
+    return table(
+        "rival",
+        f"Beside {name}, on the same {len(gold):,} items",
+        ("statistic", "judge", name, "difference"),
+        rows,
+        note,
+    )
+
+
+def group_codes(words: Sequence[Words]) -> tuple[Codes, list[str]]:
+    """One code a row for the combination of several columns, -1 where one is missing, and the names of the groups."""
+    known = np.all([each.codes >= 0 for each in words], axis=0)
+    stacked = np.column_stack([each.codes for each in words])
+    distinct, codes = np.unique(stacked[known], axis=0, return_inverse=True)
+    out = np.full(len(known), -1, np.int64)
+    out[known] = codes.ravel()
+    names = [" | ".join(each.names[code] for each, code in zip(words, row, strict=True)) for row in distinct]
+    return out, names
+
+
+__all__ = [
+    "agreement_table", "beside_table", "class_table", "clusters_of", "confusion_table", "group_codes", "rival_table",
+    "spread_of", "systems_table",
+]  # fmt: skip

@@ -1,0 +1,277 @@
+"""The audit of a file: load what the plan names, measure what can be measured, say what was left out."""
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dikast.audit import pairwise
+from dikast.audit.absolute import (
+    agreement_table,
+    beside_table,
+    class_table,
+    confusion_table,
+    group_codes,
+    rival_table,
+    systems_table,
+)
+from dikast.audit.extras import alt_test_table, drift_table, feedback_table, few_labels_table, rankings_tables
+from dikast.audit.failures import failure_table
+from dikast.audit.human import rater_pairs_table, raters_table
+from dikast.audit.intervals import mean_estimate
+from dikast.audit.load import Data, Ref, load
+from dikast.audit.paired import paired
+from dikast.audit.plan import AuditPlan
+from dikast.audit.ranked import ranking_tables
+from dikast.audit.readout import (
+    Centres,
+    Distributions,
+    abstain_table,
+    calibration_table,
+    conformal_table,
+    from_logprobs,
+    from_objects,
+    readout_table,
+    reliability_table,
+)
+from dikast.audit.report import Audit, Cell, Table, counted, table
+from dikast.audit.runs import open_rows, scale_of
+from dikast.audit.scored import Scored, scored
+from dikast.audit.slices import slice_table
+from dikast.core.errors import UserError
+
+Slices = list[tuple[tuple[NDArray[np.int64], list[str]], str]]
+_MOST_LABELS = 20  # a larger confusion matrix is no table to read
+_MOST_CRITERIA = 30  # with more, slices by criterion are made only when --by asks for them
+
+
+def audit_file(plan: AuditPlan) -> Audit:
+    """Everything the columns of `plan` allow to say about the verdicts in its file.
+
+    Scores, pairs (`plan.pairwise`) or rankings (`plan.ranked`); a run folder says by itself which it holds. Raises
+    UserError or DataError for input that cannot be used.
+    """
+    plan = _completed(plan)
+    _check(plan)
+    data = load(plan)
+    tables = rankings_tables(data) if plan.ranked else _pairs(data) if plan.pairwise else _scores(data)
+    if plan.means:
+        tables.append(_means_table(data))
+    if not tables:
+        raise UserError(f"{plan.file}: name a column of verdicts with --score, of gold with --gold, or both")
+    return Audit(str(plan.file), len(data), tuple(tables), tuple(data.notes), plan.to_dict())
+
+
+def _check(plan: AuditPlan) -> None:
+    """Columns that this kind of audit would silently pass over are a mistake to be told."""
+    alone = {"system", "logprobs", "claims", "gold_claims"}
+    idle = alone if plan.pairwise else {"first", "second", "swapped"}
+    idle = idle | {"rival", "retest", "earlier", "length", "by"} | alone if plan.ranked else idle
+    given = sorted(name for name in idle if getattr(plan, name))
+    if given:
+        kind = "rankings" if plan.ranked else "pairs" if plan.pairwise else "scores"
+        options = ", ".join("--" + name.replace("_", "-") for name in given)
+        raise UserError(f"{options}: has no meaning for {kind}; leave it out")
+
+
+def _completed(plan: AuditPlan) -> AuditPlan:
+    """Fill in what a run folder says by itself."""
+    if not plan.file.is_dir():
+        return plan
+    first, _ = next(iter(open_rows(plan.file)), ({}, 0))
+    if not first:
+        raise UserError(f"{plan.file}: the run holds no verdict of its current configuration")
+    changes: dict[str, Any] = {}
+    if "first" in first:
+        changes = {"pairwise": True, "score": plan.score or "choice", "swapped": plan.swapped or "swapped"}
+    elif not plan.score:
+        changes = {"score": "score"}
+    elif plan.score == "expected":
+        changes = {"between": True}
+    if not plan.gold and (plan.gold_file is not None or (plan.file / "gold.jsonl").exists()):
+        changes["gold"] = ("gold",)
+    if plan.scale is None:
+        changes["scale"] = scale_of(plan.file)
+    return dataclasses.replace(plan, **changes)
+
+
+def _scores(data: Data) -> list[Table]:
+    plan, how = data.plan, data.plan.resampling
+    data = _first_samples(data)
+    read = _distributions(data)
+    between, absent = plan.between, "missing"
+    if "score" in data.numbers:
+        values = data.numbers["score"]
+    elif read is not None:
+        values, absent = (read.expected if plan.readout == "expected" else read.mode), "off_scale"
+        between = between or plan.readout == "expected"
+        if lost := int((~read.known).sum()):
+            data.notes.append(
+                f"{counted(lost, 'row')} without probability on any label: a failure, not the middle of the scale"
+            )
+    else:
+        return _raters(data, scored(data, np.full(len(data), np.nan))) if plan.gold else []
+    given = scored(data, values, between=between, absent=absent)
+    tables = [failure_table(given.statuses, how.level, data.words.get("marker"))]
+    slices = _slices(data)
+    if plan.gold:
+        tables += [agreement_table(given, how), beside_table(data, given, how)]
+        tables.extend(_labelled(data, given))
+        for (codes, names), name in slices:
+            tables.append(slice_table(codes, names, given, how, name))
+        if "system" in data.words:
+            tables.append(systems_table(data.words["system"], given, how))
+        if (few := few_labels_table(given, how.level)) is not None:
+            tables.append(few)
+        tables.extend(_readouts(data, given, read, slices))
+    if "earlier" in data.numbers:
+        tables.append(drift_table(data, given, how))
+    if "claims" in data.objects:
+        tables.append(feedback_table(data, given, how))
+    tables.extend(_raters(data, given))
+    if len(given.raters) > 2:
+        tables.append(alt_test_table(given.score, given.raters, plan.gold, plan.epsilon, how, nominal=False))
+    return tables
+
+
+def _first_samples(data: Data) -> Data:
+    """Of questions that a run asked several times, the first answers; the second ones are the test-retest."""
+    sample = data.numbers.get("sample")
+    if sample is None or not (sample > 0).any():
+        return data
+    codes, _ = group_codes([data.words[name] for name in ("item", "criterion", "response")])
+    first, second = sample == 0, sample == 1
+    place = {int(code): i for i, code in zip(np.flatnonzero(second), codes[second], strict=True)}
+    again = np.array([place.get(int(code), -1) for code in codes[first]], np.int64)
+    data.notes.append(
+        f"each question was asked {int(sample.max()) + 1} times: the first answers count, the second are the retest"
+    )
+    kept = data.rows(first)
+    if "retest" not in kept.numbers:
+        kept.numbers["retest"] = np.where(again < 0, np.nan, data.numbers["score"][again])
+    return kept
+
+
+def _on_labels(given: Scored) -> bool:
+    scores = given.score[given.paired]
+    return given.scale is not None and bool(np.isin(scores, np.asarray(given.scale.values)).all())
+
+
+def _labelled(data: Data, given: Scored) -> Iterator[Table]:
+    """What needs scores on labels: confusion and classes, and a second judge."""
+    plan, chosen = data.plan, given.paired
+    if given.scale is not None and chosen.any() and _on_labels(given):
+        if len(given.scale.labels) <= _MOST_LABELS:
+            yield confusion_table(given)
+        if np.isin(given.gold[chosen], np.asarray(given.scale.values)).all():
+            yield class_table(given)
+    if "rival" in data.numbers:
+        yield rival_table(Ref.of(plan.rival).name, data.numbers["rival"], given, plan.resampling)
+
+
+def _distributions(data: Data) -> Distributions | None:
+    """Probabilities of the labels: from log-probability columns, or from the verdicts of a run."""
+    plan = data.plan
+    if plan.logprobs:
+        if plan.scale is None or len(plan.scale.labels) != len(plan.logprobs):
+            count = len(plan.logprobs)
+            raise UserError(
+                f"--logprobs names {count} columns: give a --scale with {count} labels, columns in its order"
+            )
+        columns = [data.numbers[f"logprob {i}"] for i in range(len(plan.logprobs))]
+        return from_logprobs(columns, plan.scale, plan.logprob_floor)
+    if plan.scale is not None and any(value is not None for value in data.objects.get("distribution", [])):
+        return from_objects(data.objects["distribution"], plan.scale)
+    return None
+
+
+def _readouts(data: Data, given: Scored, read: Distributions | None, slices: Slices) -> Iterator[Table]:
+    """Expected against mode, calibration, conformal width, abstaining."""
+    how, cluster = data.plan.resampling, given.cluster
+    parts = slices[0][0] if slices else None
+    if read is not None:
+        usable = read.known & ~np.isnan(given.score)  # a failed verdict stays failed, whatever its probabilities
+        read = dataclasses.replace(read, probabilities=np.where(usable[:, None], read.probabilities, np.nan))
+        family = parts[0] if parts else None
+        yield readout_table(read, given.gold, how, cluster, family)
+        if (found := calibration_table(read, given.gold, how, cluster, family)) is not None:
+            yield found
+        yield reliability_table(read, given.gold, how.level)
+        known = read.known & ~np.isnan(given.gold)
+        confidence = read.probabilities[known].max(1)
+        yield abstain_table(confidence, read.mode[known] == given.gold[known], how.level)
+    if given.scale is not None:
+        centre = read.expected if read is not None else given.score
+        found = conformal_table(Centres(centre, read, given.scale), given.gold, how, cluster, parts)
+        if found is not None:
+            yield found
+
+
+def _slices(data: Data) -> Slices:
+    criteria = len(data.words["criterion"].names) if "criterion" in data.words else 0
+    if not data.plan.by and 1 < criteria <= _MOST_CRITERIA:
+        return [(group_codes([data.words["criterion"]]), "criterion")]
+    words = [data.words[f"by {i}"] for i in range(len(data.plan.by))]
+    return [(group_codes(words), " x ".join(Ref.of(name).name for name in data.plan.by))] if words else []
+
+
+def _raters(data: Data, given: Scored) -> list[Table]:
+    if len(given.raters) < 2:
+        return []
+    plan, how = data.plan, data.plan.resampling
+    return [
+        raters_table(given.raters, how, nominal=False, cluster=given.cluster),
+        rater_pairs_table(given.raters, plan.gold, how, nominal=False, shared=True),
+    ]
+
+
+def _pairs(data: Data) -> list[Table]:
+    plan, given = data.plan, paired(data)
+    level, tables = plan.resampling.level, []
+    if given.choice is not None:
+        tables.append(failure_table(given.statuses, level))
+    if given.swapped is not None:
+        second = failure_table(given.statuses_swapped, level)
+        tables.append(
+            dataclasses.replace(second, name="failures swapped", title=second.title + " in the swapped order")
+        )
+    if plan.gold and given.choice is not None:
+        tables += [pairwise.accuracy_table(given, plan.unscored), pairwise.class_table(given)]
+        tables += [pairwise.beside_table(data, given), pairwise.confusion_table(given)]
+    if given.choice is not None:
+        tables.append(pairwise.preference_table(given))
+    if given.choice is not None and given.swapped is not None:
+        tables.append(pairwise.orders_table(given))
+    if plan.rival and plan.gold and given.choice is not None:
+        tables.append(pairwise.rival_table(data, given))
+    if given.choice is not None and plan.gold:
+        for (codes, names), name in _slices(data):
+            tables.append(pairwise.slice_table(codes, names, given, name))
+    if plan.first and plan.second and given.choice is not None:
+        tables.extend(ranking_tables(data, given))
+    if len(given.raters) > 1:
+        how = plan.resampling
+        tables.append(raters_table(given.raters, how, nominal=True, cluster=given.cluster))
+        tables.append(rater_pairs_table(given.raters, plan.gold, how, nominal=True, shared=True))
+    if len(given.raters) > 2 and given.final is not None:
+        said = given.final.astype(np.float64)
+        said[given.final < 0] = np.nan
+        tables.append(alt_test_table(said, given.raters, plan.gold, plan.epsilon, plan.resampling, nominal=True))
+    return tables
+
+
+def _means_table(data: Data) -> Table:
+    """Means of any numeric columns, per slice where there are slices."""
+    how = data.plan.resampling
+    groups = _slices(data)
+    codes, names = groups[0][0] if groups else (np.zeros(len(data), np.int64), ["all"])
+    rows: list[list[Cell]] = []
+    for (i, column), (code, name) in itertools.product(enumerate(data.plan.means), enumerate(names)):
+        values = data.numbers[f"mean {i}"][codes == code]
+        known = values[~np.isnan(values)]
+        found = mean_estimate(known, how.level, dropped=len(values) - len(known))
+        rows.append([f"{name}: {column}" if groups else column, len(known), found])
+    return table("means", "Means", ("column", "n", "mean"), rows)

@@ -1,0 +1,69 @@
+"""A number that never travels alone: with its interval, the level of that interval, and what it was computed from."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+class Interval(NamedTuple):
+    """Both ends of an interval; NaN where it is undefined."""
+
+    low: float
+    high: float
+
+
+UNDEFINED = Interval(math.nan, math.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """`value` from `n` observations, with the interval `low`..`high` at `level` made by `method`.
+
+    NaN stands for undefined (a correlation with a constant column) or unknown (too few observations). `dropped` counts
+    the observations that could not be used; `note` says why a value is undefined or what to mind.
+    """
+
+    value: float
+    n: int
+    low: float = math.nan
+    high: float = math.nan
+    level: float = 0.95
+    method: str = ""
+    dropped: int = 0
+    note: str = ""
+
+    @property
+    def half_width(self) -> float:
+        """Half the length of the interval."""
+        return (self.high - self.low) / 2
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values; undefined numbers are null."""
+        return {
+            "value": _finite(self.value),
+            "low": _finite(self.low),
+            "high": _finite(self.high),
+            "level": self.level,
+            "n": self.n,
+            "dropped": self.dropped,
+            "method": self.method,
+            **({"note": self.note} if self.note else {}),
+        }
+
+    def __format__(self, spec: str) -> str:
+        """`f"{estimate:.3f}"` gives `0.402 [0.380, 0.424]`, or `undefined`."""
+        if math.isnan(self.value):
+            return "undefined"
+        text = format(self.value, spec)
+        if math.isnan(self.low) or math.isnan(self.high):
+            return text
+        return f"{text} [{format(self.low, spec)}, {format(self.high, spec)}]"
+
+
+def undefined(n: int, note: str, *, level: float = 0.95, dropped: int = 0) -> Estimate:
+    """An estimate that could not be made, and why."""
+    return Estimate(math.nan, n, level=level, dropped=dropped, note=note)
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

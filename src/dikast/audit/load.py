@@ -1,0 +1,274 @@
+"""From a plan to arrays: every column found, joined, checked against the scale, and what was lost counted."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dikast.audit.columns import Frame, Wanted, Words, duplicates, keys_of, match, read_frame
+from dikast.audit.plan import AuditPlan
+from dikast.audit.report import counted
+from dikast.audit.rows import Rows
+from dikast.audit.runs import RunRows, gold_by_item, open_rows
+from dikast.core.errors import UserError
+from dikast.core.scale import Scale
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+class Ref(NamedTuple):
+    """A column and the file it stands in ("" for the audited one)."""
+
+    name: str
+    file: str
+
+    @classmethod
+    def of(cls, text: str) -> "Ref":
+        """Read `COLUMN` or `COLUMN@FILE`."""
+        name, _, file = text.partition("@")
+        if not name:
+            raise UserError(f"{text!r} names no column: write COLUMN, or COLUMN@FILE")
+        return cls(name, file)
+
+
+@dataclass(slots=True)
+class Data:
+    """Columns of all files side by side, row i of each about the same thing; `notes` say what did not match."""
+
+    frame: Frame
+    plan: AuditPlan
+    keys: list[str]
+    numbers: dict[str, Floats] = field(default_factory=dict)
+    words: dict[str, Words] = field(default_factory=dict)
+    objects: dict[str, list[Any]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def rows(self, chosen: NDArray[np.bool_]) -> "Data":
+        """The chosen rows only."""
+        at = np.flatnonzero(chosen)
+        return Data(
+            Frame(self.frame.path, self.frame.lines[at]),
+            self.plan,
+            [self.keys[i] for i in at] if self.keys else [],
+            {name: values[at] for name, values in self.numbers.items()},
+            {name: Words(each.codes[at], each.names) for name, each in self.words.items()},
+            {name: [values[i] for i in at] for name, values in self.objects.items()},
+            self.notes,
+        )
+
+
+def load(plan: AuditPlan) -> Data:
+    """Read what the plan names. UserError or DataError says what, where and how to mend it."""
+    gold_names = [Ref.of(each).name for each in plan.gold]
+    run = plan.file.is_dir()
+    gold = _run_gold(plan, gold_names) if run else {}
+    rows = open_rows(plan.file, gold)
+    refs = _refs(plan, run)
+    keys = _key_columns(plan, rows, refs)
+    data = _read_all(plan, rows, refs, keys)
+    _say_duplicates(data, keys)
+    if isinstance(rows, RunRows):
+        if rows.stale:
+            data.notes.append(f"{counted(rows.stale, 'verdict')} of an earlier configuration left out")
+        _say_unmatched_items(data, gold)
+    return _filtered(data, plan)
+
+
+@dataclass(slots=True)
+class _Refs:
+    numbers: dict[str, Ref] = field(default_factory=dict)
+    words: dict[str, Ref] = field(default_factory=dict)
+    objects: dict[str, Ref] = field(default_factory=dict)
+
+    def all(self) -> list[Ref]:
+        return [*self.numbers.values(), *self.words.values(), *self.objects.values()]
+
+
+def _refs(plan: AuditPlan, run: bool) -> _Refs:
+    """Each role of the plan and the column that plays it."""
+    refs = _Refs()
+    values = refs.words if plan.pairwise else refs.objects if plan.ranked else refs.numbers
+    for role in ("score", "rival", "retest", "earlier"):
+        if name := getattr(plan, role):
+            values[role] = Ref.of(name)
+    for i, name in enumerate(plan.gold):
+        ref = Ref.of(name)
+        if plan.gold_file is not None and not ref.file and not run:
+            ref = Ref(ref.name, str(plan.gold_file))
+        values[f"gold {i}"] = ref
+    if plan.swapped:
+        refs.words["swapped"] = Ref.of(plan.swapped)
+    for role in ("cluster", "system", "status", "first", "second"):
+        if (name := getattr(plan, role)) and not name.startswith("="):
+            refs.words[role] = Ref.of(name)
+    refs.words |= {f"by {i}": Ref.of(name) for i, name in enumerate(plan.by)}
+    refs.words |= {f"where {i}": Ref.of(name.partition("=")[0]) for i, name in enumerate(plan.where)}
+    refs.numbers |= {f"logprob {i}": Ref.of(name) for i, name in enumerate(plan.logprobs)}
+    refs.numbers |= {f"mean {i}": Ref.of(name) for i, name in enumerate(plan.means)}
+    refs.numbers |= {f"covariate {i}": Ref.of(name) for i, name in enumerate(plan.covariates)}
+    if plan.length:
+        refs.numbers["length"] = Ref.of(plan.length)
+    for role in ("claims", "gold_claims"):
+        if name := getattr(plan, role):
+            refs.objects[role] = Ref.of(name)
+    if run and not plan.pairwise:
+        refs.objects["distribution"] = Ref("distribution", "")
+        refs.numbers["expected"], refs.numbers["sample"] = Ref("expected", ""), Ref("sample", "")
+        refs.words |= {name: Ref(name, "") for name in ("marker", "item", "criterion", "response", "status")}
+    return refs
+
+
+def _key_columns(plan: AuditPlan, rows: Rows, refs: _Refs) -> tuple[str, ...]:
+    """Which columns name a row; needed where files are joined, useful to find duplicates."""
+    record, _ = next(iter(rows))
+    joined = any(ref.file for ref in refs.all())
+    if plan.key:
+        return plan.key
+    if isinstance(rows, RunRows):
+        return ("item",) if joined else ()
+    if "id" in record:
+        return ("id",)
+    if joined:
+        raise UserError(f"{plan.file}: name the columns that identify a row with --id (or 'line' for its position)")
+    return ()
+
+
+def _read_all(plan: AuditPlan, rows: Rows, refs: _Refs, keys: tuple[str, ...]) -> Data:
+    frame = read_frame(rows, _wanted(refs, "", plan, keys))
+    data = Data(frame, plan, keys_of(frame, keys) if keys else [])
+    _take(data, refs, frame, "", None)
+    for file in dict.fromkeys(ref.file for ref in refs.all() if ref.file):
+        path = _beside(file, plan.file)
+        other_rows = open_rows(path)
+        other_keys = _keys_there(other_rows, keys)
+        other = read_frame(other_rows, _wanted(refs, file, plan, other_keys))
+        found = match(frame, data.keys, other, keys_of(other, other_keys))
+        missing = int((found.partner < 0).sum())
+        if missing == len(frame):
+            raise UserError(
+                f"{path}: no row of it belongs to a row of {plan.file}: are the --id columns the right ones?"
+            )
+        if missing:
+            data.notes.append(
+                f"{counted(missing, 'row')} without a partner in {Path(path).name} (by {', '.join(keys)})"
+            )
+        if found.unused:
+            data.notes.append(
+                f"{counted(found.unused, 'row')} of {Path(path).name} that belong to no row of {plan.file.name}"
+            )
+        _take(data, refs, other, file, found.partner)
+    return data
+
+
+def _wanted(refs: _Refs, file: str, plan: AuditPlan, keys: tuple[str, ...]) -> Wanted:
+    def names(chosen: dict[str, Ref]) -> list[str]:
+        return [ref.name for ref in chosen.values() if ref.file == file]
+
+    failed = frozenset(plan.failed)
+    return Wanted(names(refs.numbers), [*names(refs.words), *keys], names(refs.objects), plan.scale, failed)
+
+
+def _take(data: Data, refs: _Refs, frame: Frame, file: str, index: Codes | None) -> None:
+    """Put the columns of one file under their roles, in the order of the audited file."""
+    absent = np.zeros(0, bool) if index is None else index < 0
+    for role, ref in refs.numbers.items():
+        if ref.file == file:
+            values = frame.numbers[ref.name]
+            data.numbers[role] = values if index is None else np.where(absent, np.nan, values[index])
+    for role, ref in refs.words.items():
+        if ref.file == file:
+            words = frame.words[ref.name]
+            data.words[role] = words if index is None else Words(np.where(absent, -1, words.codes[index]), words.names)
+    for role, ref in refs.objects.items():
+        if ref.file == file:
+            found = frame.objects[ref.name]
+            data.objects[role] = found if index is None else [found[i] if i >= 0 else None for i in index]
+
+
+def _keys_there(rows: Rows, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The key columns of a joined file: the same names, or `id` or `item` for a single one."""
+    record, _ = next(iter(rows))
+    if len(keys) == 1 and keys[0] not in record and keys[0] != "line":
+        for name in ("id", "item"):
+            if name in record:
+                return (name,)
+    return keys
+
+
+def _beside(file: str, main: Path) -> str:
+    """A joined file as named, or beside the audited one."""
+    if Path(file).exists():
+        return file
+    near = (main if main.is_dir() else main.parent) / file
+    return str(near) if near.exists() else file
+
+
+def _run_gold(plan: AuditPlan, names: list[str]) -> dict[str, dict[str, Any]]:
+    """Gold of a run folder: from --gold-file, or from the gold that the run wrote beside its verdicts."""
+    key = plan.key[0] if len(plan.key) == 1 else ""
+    if plan.gold_file is not None:
+        return gold_by_item(plan.gold_file, names or ["gold"], key)
+    own = plan.file / "gold.jsonl"
+    if not own.exists() or (names and names != ["gold"]):
+        return {}
+    return gold_by_item(own, ["gold"])
+
+
+def _say_duplicates(data: Data, keys: tuple[str, ...]) -> None:
+    if not keys or data.plan.file.is_dir():
+        return
+    count, first = duplicates(data.keys)
+    if count:
+        data.notes.append(
+            f"{count:,} ids occur more than once (the first is {first!r}): every row counts by itself, nothing is "
+            f"averaged; --cluster {keys[0]} draws them together"
+        )
+
+
+def _say_unmatched_items(data: Data, gold: dict[str, dict[str, Any]]) -> None:
+    if not gold or "item" not in data.words:
+        return
+    judged = set(data.words["item"].names)
+    known = set().union(*gold.values())
+    if without := len(judged - known):
+        data.notes.append(f"{counted(without, 'judged item')} without gold")
+    if unused := len(known - judged):
+        data.notes.append(f"{counted(unused, 'item')} with gold that were not judged")
+
+
+def _filtered(data: Data, plan: AuditPlan) -> Data:
+    """Keep the rows that every --where names."""
+    chosen = np.ones(len(data), bool)
+    for i, text in enumerate(plan.where):
+        words, wanted = data.words[f"where {i}"], text.partition("=")[2]
+        if wanted not in words.names:
+            raise UserError(f"--where {text}: no row has that value; there are {', '.join(words.names[:20])}")
+        chosen &= words.codes == words.names.index(wanted)
+    if chosen.all():
+        return data
+    data.notes.append(f"{int((~chosen).sum()):,} of {len(data):,} rows were left out by --where {' '.join(plan.where)}")
+    if not chosen.any():
+        raise UserError("no row is left: the --where conditions exclude each other")
+    return data.rows(chosen)
+
+
+def on_scale(values: Floats, scale: Scale | None) -> NDArray[np.bool_]:
+    """Which values are scores; without a scale every finite number is."""
+    known = ~np.isnan(values)
+    if scale is None:
+        return known
+    return known & np.isin(values, np.asarray(scale.values))
+
+
+def gold_on_scale(values: Floats, scale: Scale | None) -> NDArray[np.bool_]:
+    """Which gold values can be used: a mean of raters may lie between labels, never beyond the ends."""
+    known = ~np.isnan(values)
+    if scale is None:
+        return known
+    return known & (values >= scale.low) & (values <= scale.high)

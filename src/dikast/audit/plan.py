@@ -1,0 +1,102 @@
+"""What an audit is asked to do: which columns mean what, and the named rules for ties, failures and several raters."""
+
+import dataclasses
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from dikast.audit.intervals import Resampling
+from dikast.core.errors import UserError
+from dikast.core.scale import Scale
+
+GoldRule = Literal["mean", "median", "majority", "first"]
+Unscored = Literal["drop", "tie", "wrong"]
+FLOOR = math.log(1e-5)
+
+
+@dataclass(frozen=True, slots=True)
+class PairLabels:
+    """How a column of pairwise verdicts spells "the first is better", "the second is better" and "a tie"."""
+
+    first: str
+    second: str
+    tie: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> "PairLabels":
+        """Read `FIRST,SECOND` or `FIRST,SECOND,TIE`, such as `1,2,0`."""
+        words = [word.strip() for word in text.split(",")]
+        if len(words) not in (2, 3) or not all(words) or len(set(words)) < len(words):
+            raise UserError(f"--pair-labels {text!r}: write the words for first, second and tie, such as 1,2,0")
+        return cls(*words)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPlan:
+    """The columns of `file` and the rules of an audit.
+
+    A column is a name, a path into nested records (`human_scores.0`), or either with `@FILE` when it stands in another
+    file, which is matched on `key`. `key` names the columns that identify a row; the word `line` stands for its
+    position. Columns in `gold` are raters; `gold_rule` makes one label of several ("" means: mean for scores, majority
+    for labels).
+    """
+
+    file: Path
+    score: str = ""
+    gold: tuple[str, ...] = ()
+    gold_file: Path | None = None
+    key: tuple[str, ...] = ()
+    scale: Scale | None = None
+    by: tuple[str, ...] = ()
+    cluster: str = ""
+    system: str = ""
+    where: tuple[str, ...] = ()
+    status: str = ""
+    failed: tuple[str, ...] = ()
+    gold_rule: GoldRule | Literal[""] = ""
+    # a second column of scores, and what it is: another judge, the same judge again, the same judge at an earlier time
+    rival: str = ""
+    retest: str = ""
+    earlier: str = ""
+    length: str = ""
+    between: bool = False  # scores may lie between the labels of the scale, as expected scores do
+    means: tuple[str, ...] = ()
+    # probabilities of the labels
+    logprobs: tuple[str, ...] = ()
+    logprob_floor: float = FLOOR
+    readout: Literal["mode", "expected"] = "mode"
+    # pairs
+    pairwise: bool = False
+    pair_labels: PairLabels | None = None
+    swapped: str = ""
+    swapped_as: Literal["responses", "slots"] = "responses"
+    first: str = ""
+    second: str = ""
+    unscored: Unscored = "drop"
+    strong: float = 1.0
+    strong_as: Literal["weight", "copies"] = "weight"
+    anchor: str = ""
+    covariates: tuple[str, ...] = ()
+    epsilon: float = 0.2
+    claims: str = ""
+    gold_claims: str = ""
+    ranked: bool = False
+    resampling: Resampling = field(default_factory=Resampling)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The choices that differ from the defaults, as JSON values."""
+        found: dict[str, Any] = {}
+        for each in dataclasses.fields(self):
+            value = getattr(self, each.name)
+            if each.name in ("file", "resampling") or value not in ("", (), None, False, each.default):
+                found[each.name] = _plain(value)
+        return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Path | Scale):
+        return str(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    return list(value) if isinstance(value, tuple) else value

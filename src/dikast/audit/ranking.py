@@ -1,0 +1,176 @@
+"""From many comparisons to an order: strengths, ranks and win rates with intervals; cycles."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dikast.audit.bradley_terry import Games, Meetings, Model, Strengths, bradley_terry
+from dikast.audit.estimate import Estimate
+from dikast.audit.intervals import Resampling, cluster_profile, row_kinds, z_of
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+WinRule = Literal["half", "wins", "decided"]
+WIN_RULES: Mapping[WinRule, str] = {
+    "half": "wins and half the ties, of all games",
+    "wins": "wins, of all games: a tie is no win",
+    "decided": "wins, of the games that are no ties",
+}
+_MOST_DRAWS = 500  # fits; ranks and strengths need fewer draws than a tail probability
+
+
+class WinRate(NamedTuple):
+    """A win rate and its standard error."""
+
+    rate: Estimate
+    error: float
+
+
+def win_rate(wins: float, ties: float, losses: float, rule: WinRule, level: float = 0.95) -> WinRate:
+    """Win rate under a named tie rule (WIN_RULES), with the standard error of a mean of independent games.
+
+    The interval is normal: rate +/- z times the error, kept within [0, 1].
+    """
+    n = wins + losses + (0 if rule == "decided" else ties)
+    if n == 0:
+        return WinRate(Estimate(math.nan, 0, level=level, note="no games"), math.nan)
+    worth = wins + (ties / 2 if rule == "half" else 0)
+    squares = wins + (ties / 4 if rule == "half" else 0)
+    mean = worth / n
+    error = math.sqrt(max(squares / n - mean**2, 0) / (n - 1)) if n > 1 else math.nan
+    half = z_of(level) * error
+    return WinRate(Estimate(mean, round(n), max(0.0, mean - half), min(1.0, mean + half), level, "normal"), error)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bouts:
+    """Games one by one: player codes (n,), outcome (0 first, 1 second, 2 tie), weight, covariates (n, k).
+
+    `unit` (n,) says which games are drawn together: both orders of a pair, or all games on one prompt. `copies` draws
+    each unit of weight by itself, as some boards do: their intervals come out too narrow.
+    """
+
+    names: Sequence[str]
+    first: Codes
+    second: Codes
+    outcome: Codes
+    weight: Floats
+    covariates: Floats
+    unit: Codes | None = None
+    copies: bool = False
+
+    def games(self) -> Games:
+        """The aggregate."""
+        return Games.of(
+            self.first,
+            self.second,
+            self.outcome,
+            players=len(self.names),
+            weights=self.weight,
+            covariates=self.covariates,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranking:
+    """Strengths (nats, mean 0), ranks (1 is best) and chances to beat the anchor, each with draws (B, players)."""
+
+    fit: Strengths
+    names: Sequence[str]
+    draws: Floats
+    anchor: int | None
+    prior: float
+    how: Resampling
+    n: int
+
+    def strength(self, player: int) -> Estimate:
+        """Log-odds against the anchor, or against the average player."""
+        shift = 0.0 if self.anchor is None else self.fit.strength[self.anchor]
+        moved = 0.0 if self.anchor is None else self.draws[:, self.anchor]
+        return self._told(self.fit.strength[player] - shift, self.draws[:, player] - moved)
+
+    def chance(self, player: int) -> Estimate:
+        """The chance to beat the anchor (or the average player), ties aside and covariates equal."""
+        found = self.strength(player)
+        value, low, high = (
+            1 / (1 + math.exp(-each)) if not math.isnan(each) else math.nan
+            for each in (found.value, found.low, found.high)
+        )
+        return Estimate(value, self.n, low, high, self.how.level, found.method)
+
+    def rank(self, player: int) -> Estimate:
+        """The rank, from 1, with its bootstrap interval."""
+        value = 1 + float((self.fit.strength > self.fit.strength[player]).sum())
+        drawn = 1.0 + (self.draws > self.draws[:, [player]]).sum(1)
+        drawn[np.isnan(self.draws[:, player])] = math.nan
+        found = self._told(value if not math.isnan(self.fit.strength[player]) else math.nan, drawn)
+        if math.isnan(found.low):
+            return found
+        return replace(found, low=float(math.floor(found.low)), high=float(math.ceil(found.high)))
+
+    def _told(self, value: float, drawn: Floats) -> Estimate:
+        interval = self.how.interval(drawn) if len(drawn) else (math.nan, math.nan)
+        return Estimate(float(value), self.n, *interval, self.how.level, f"bootstrap, {len(drawn)} draws")
+
+
+def rank_players(bouts: Bouts, how: Resampling, *, model: Model = "bradley-terry", anchor: str = "") -> Ranking:
+    """Fit strengths and draw games (or units) anew for intervals.
+
+    If somebody never lost or two groups never met, no finite order exists; then everyone gets a tenth of a game
+    against an average player (`prior`), which the table must say. KeyError for an unknown anchor.
+    """
+    games = bouts.games()
+    prior = 0.0 if games.connected else 0.1
+    fit = bradley_terry(games, model=model, prior=prior)
+    place = list(bouts.names).index(anchor) if anchor else None
+    few = Resampling(min(how.draws, _MOST_DRAWS), how.level, how.seed)
+    draws = np.array(
+        [bradley_terry(each, model=model, prior=prior, start=fit).strength for each in _redrawn(bouts, few)]
+    )
+    return Ranking(fit, bouts.names, draws.reshape(-1, len(bouts.names)), place, prior, few, len(bouts.first))
+
+
+def _redrawn(bouts: Bouts, how: Resampling) -> Iterator[Games]:
+    """Bootstrap samples of the aggregate: kinds of games are counted once, and only counts are drawn."""
+    kinds = row_kinds(bouts.first, bouts.second, bouts.outcome, bouts.weight, *bouts.covariates.T)
+    at = kinds.sample
+    meetings = Meetings.of(
+        bouts.first[at], bouts.second[at], bouts.outcome[at], players=len(bouts.names), covariates=bouts.covariates[at]
+    )
+    weight, rng = bouts.weight[at], how.rng()
+    shares = None if bouts.unit is None else cluster_profile(bouts.unit, kinds)
+    sizes = kinds.sizes * weight if bouts.copies else kinds.sizes.astype(np.float64)
+    for _ in range(how.draws):
+        if shares is not None:
+            units = shares.shape[0]
+            drawn = np.bincount(rng.integers(0, units, units), minlength=units) @ shares
+        else:
+            drawn = rng.multinomial(round(sizes.sum()), sizes / sizes.sum()).astype(np.float64)
+        yield meetings.games(drawn if bouts.copies and shares is None else drawn * weight)
+
+
+def cyclic_triples(wins: ArrayLike) -> Estimate:
+    """Share of triples of players that beat each other in a circle, among triples where each pair has a majority.
+
+    wins: (players, players), wins[i, j] how often i beat j (half for ties). Triples share pairs, so no interval is
+    given. A random tournament has one quarter.
+    """
+    given = np.asarray(wins, np.float64)
+    ahead = (given > given.T).astype(np.float64)
+    decided = ahead + ahead.T
+    triples = float(np.trace(decided @ decided @ decided)) / 6
+    cycles = float(np.trace(ahead @ ahead @ ahead)) / 3
+    return Estimate(cycles / triples if triples else math.nan, round(triples), note="triples with three decided pairs")
+
+
+def win_matrix(games: Games) -> Floats:
+    """How often each player (row) beat each other (column), ties half, (players, players)."""
+    matrix = np.zeros((games.players, games.players))
+    np.add.at(matrix, (games.i, games.j), games.wins + games.ties / 2)
+    np.add.at(matrix, (games.j, games.i), games.losses + games.ties / 2)
+    return matrix

@@ -1,0 +1,130 @@
+"""May the judge replace an annotator? The alternative annotator test."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dikast.audit.estimate import Estimate
+from dikast.audit.intervals import Resampling, bootstrap
+from dikast.audit.significance import benjamini_yekutieli
+
+Floats = NDArray[np.float64]
+Alignment = Literal["exact", "rmse"]
+LEAST = 30  # items per annotator; below, Student's test is not to be trusted and the row says so
+
+
+@dataclass(frozen=True, slots=True)
+class AgainstAnnotator:
+    """The judge in place of one annotator: how often it is as close to the others, and how often the annotator is."""
+
+    items: int
+    judge: float
+    annotator: float
+    p: float
+    adjusted: float
+    judge_wins: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AltTest:
+    """`winning_rate` is the share of annotators the judge may replace; it passes from one half upwards.
+
+    `advantage` is the mean chance that the judge is at least as close to the other annotators as the left-out one.
+    """
+
+    winning_rate: float
+    advantage: Estimate
+    epsilon: float
+    annotators: tuple[AgainstAnnotator | None, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether the judge may replace annotators; False when nothing could be tested."""
+        return self.winning_rate >= 0.5
+
+
+def alt_test(
+    judge: ArrayLike,
+    annotators: ArrayLike,
+    *,
+    epsilon: float = 0.2,
+    alignment: Alignment = "exact",
+    how: Resampling | None = None,
+    false_discovery: float = 0.05,
+) -> AltTest:
+    """Leave one annotator out and ask who is closer to the rest, the judge or the one left out.
+
+    judge (n,), annotators (R, n) with R >= 3; NaN where missing. `exact`: share of the others with the same label;
+    `rmse`: minus the root mean squared distance to them. For annotator j the test is that the judge's advantage is
+    below the annotator's by less than `epsilon` (what an annotator costs more): one-sided Student test of the paired
+    difference, adjusted by Benjamini and Yekutieli. Items count where the judge, the annotator and at least one other
+    have an answer. Source: Calderon, Reichart & Dror 2025, "The alternative annotator test" (2501.10970).
+    """
+    f, h = np.asarray(judge, np.float64), np.asarray(annotators, np.float64)
+    if h.ndim != 2 or len(h) < 3:
+        raise ValueError("the alternative annotator test needs at least three annotators")
+    wins = [_wins(f, h, j, alignment) for j in range(len(h))]
+    p_values = [_one_sided(annotator - judge_, epsilon) for judge_, annotator in wins]
+    adjusted = benjamini_yekutieli(p_values)
+    found: list[AgainstAnnotator | None] = []
+    for (mine, theirs), p, q in zip(wins, p_values, adjusted, strict=True):
+        passed = q < false_discovery
+        found.append(
+            AgainstAnnotator(len(mine), float(mine.mean()), float(theirs.mean()), p, q, passed) if len(mine) else None
+        )
+    tested = [each for each in found if each is not None and not math.isnan(each.p)]
+    rate = sum(each.judge_wins for each in tested) / len(tested) if tested else math.nan
+    return AltTest(rate, _advantage(f, h, alignment, how or Resampling()), epsilon, tuple(found))
+
+
+def _wins(f: Floats, h: Floats, j: int, alignment: Alignment) -> tuple[Floats, Floats]:
+    """Per usable item: whether the judge is at least as close to the others as annotator j, and the reverse."""
+    others = np.delete(h, j, axis=0)
+    usable = ~np.isnan(f) & ~np.isnan(h[j]) & ~np.isnan(others).all(0)
+    mine, theirs = (_closeness(each[usable], others[:, usable], alignment) for each in (f, h[j]))
+    return (mine >= theirs).astype(np.float64), (theirs >= mine).astype(np.float64)
+
+
+def _closeness(answer: Floats, others: Floats, alignment: Alignment) -> Floats:
+    present = ~np.isnan(others)
+    if alignment == "exact":
+        return np.asarray(((others == answer) & present).sum(0) / present.sum(0))
+    squares = np.where(present, (others - answer) ** 2, 0).sum(0) / present.sum(0)
+    return np.asarray(-np.sqrt(squares))
+
+
+def _one_sided(difference: Floats, epsilon: float) -> float:
+    """p-value that the mean of annotator less judge is not below epsilon."""
+    n = len(difference)
+    if n < 2:
+        return math.nan
+    from scipy.special import stdtr
+
+    spread = float(difference.std(ddof=1))
+    gap = float(difference.mean()) - epsilon
+    if spread == 0:
+        return 0.0 if gap < 0 else 1.0
+    return float(stdtr(n - 1, gap / (spread / math.sqrt(n))))
+
+
+def _advantage(f: Floats, h: Floats, alignment: Alignment, how: Resampling) -> Estimate:
+    """The mean over annotators of the judge's advantage, items drawn anew."""
+    worth, counts = np.zeros((len(h), len(f))), np.zeros((len(h), len(f)))
+    for j in range(len(h)):
+        usable = ~np.isnan(f) & ~np.isnan(h[j]) & ~np.isnan(np.delete(h, j, axis=0)).all(0)
+        worth[j, usable], counts[j, usable] = _wins(f, h, j, alignment)[0], 1
+    rated = counts.sum(1) > 0
+    if not rated.any():
+        return Estimate(math.nan, 0, level=how.level)
+    worth, counts = worth[rated], counts[rated]
+
+    def mean(weights: Floats) -> Floats:
+        with np.errstate(invalid="ignore"):
+            return np.asarray(((weights @ worth.T) / (weights @ counts.T)).mean(1))
+
+    value = float((worth.sum(1) / counts.sum(1)).mean())
+    interval = how.interval(bootstrap(mean, len(f), how))
+    return Estimate(value, int(counts.any(0).sum()), *interval, how.level, "bootstrap over items")

@@ -1,0 +1,40 @@
+"""Records to audit, one flat object a row, of any file."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dikast.core.errors import UserError
+from dikast.core.records import read_records
+
+
+@dataclass(slots=True)
+class Rows:
+    """The records of a file with the line each starts on; iterable any number of times.
+
+    A JSON file that is one object of objects (`{"id": {...}, ...}`) is read as one record for each, its key as `id`.
+    """
+
+    path: str
+    _spooled: list[tuple[dict[str, Any], int]] | None = field(default=None, repr=False)
+
+    def __iter__(self) -> Iterator[tuple[dict[str, Any], int]]:
+        if self.path == "-":  # standard input passes only once
+            if self._spooled is None:
+                self._spooled = [(record.value, record.line) for record in read_records("-")]
+            yield from self._spooled
+            return
+        if not Path(self.path).exists():
+            raise UserError(f"{self.path}: there is no such file or folder")
+        for record in read_records(self.path):
+            if _holds_records(self.path, record.value):
+                for key, value in record.value.items():
+                    yield {"id": key, **value}, record.line
+            else:
+                yield record.value, record.line
+
+
+def _holds_records(path: str, value: dict[str, Any]) -> bool:
+    name = path[:-3] if path.endswith(".gz") else path
+    return name.endswith(".json") and len(value) > 1 and all(isinstance(each, dict) for each in value.values())

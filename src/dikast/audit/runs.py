@@ -1,0 +1,176 @@
+"""The rows of a run folder: current verdicts only, both orders of a pair side by side, gold beside them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from dikast.audit.rows import Rows
+from dikast.core.errors import DataError, UserError
+from dikast.core.records import read_records
+from dikast.core.rubric import Rubric, load_rubric
+from dikast.core.scale import Scale
+
+VERDICTS = "verdicts.jsonl"
+_KEPT = ("label", "score", "expected", "mass", "marker", "distribution", "feedback", "claims")
+
+
+@dataclass(slots=True)
+class RunRows(Rows):
+    """The verdicts of a run folder, one row for each response or, in a pairwise run, for each pair with both orders.
+
+    Rows hold `item`, `criterion`, `sample`, `status`, `label`, `score`, `expected`, `mass`, `marker`, `distribution`,
+    `feedback` and `claims`; `response` for a response, and for a pair `first` < `second` (indices), `choice` and
+    `swapped` ("a", "b" or "tie" as responses, None without a verdict). Verdicts that are not of the current
+    configuration (`keys.txt`) are left out and counted in `stale`. `gold` maps a column to item -> value, where a value
+    may be an object by criterion or a list by response.
+    """
+
+    gold: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    stale: int = 0
+
+    def __iter__(self) -> Iterator[tuple[dict[str, Any], int]]:
+        folder, stale = Path(self.path), list[int]()
+        pairs: dict[tuple[Any, ...], tuple[dict[str, Any], int]] = {}
+        for verdict, line in current(folder, stale):
+            try:
+                row = self._row(verdict)
+            except (KeyError, TypeError, AttributeError) as error:
+                raise DataError(f"not a verdict ({error!r})", path=str(folder / VERDICTS), line=line) from None
+            if "first" not in row:
+                yield row, line
+                continue
+            key = (row["item"], row["criterion"], row["sample"], row["first"], row["second"])
+            if key in pairs:
+                pairs[key][0].update({name: value for name, value in row.items() if value is not None})
+            else:
+                pairs[key] = (row, line)
+        self.stale = len(stale)
+        yield from pairs.values()
+
+    def _row(self, verdict: dict[str, Any]) -> dict[str, Any]:
+        question, responses = verdict["question"], verdict["question"].get("responses") or [0]
+        row = {name: verdict.get(name) for name in _KEPT}
+        row |= {name: question.get(name) for name in ("item", "criterion", "sample")}
+        row["status"] = verdict["status"]
+        if len(responses) == 1:
+            row["response"] = responses[0]
+        else:
+            row["first"], row["second"] = sorted(responses[:2])
+            swapped = responses[0] > responses[1]
+            row["swapped" if swapped else "choice"] = verdict.get("label")
+            row["status_swapped" if swapped else "status"] = verdict["status"]
+            if swapped:
+                row["status"] = None
+        for column, values in self.gold.items():
+            if (value := values.get(str(row["item"]))) is not None:
+                row[column] = _gold_of(value, str(row["criterion"]), responses)
+        return row
+
+
+def current(folder: Path, stale: list[int]) -> Iterator[tuple[dict[str, Any], int]]:
+    """Verdicts that count, with their lines: of the current configuration, and an answer rather than the failed call
+    before it. A torn last line (a run that is still going) is not there. Appends to `stale` what was left out.
+    """
+    keys = None
+    if (listed := folder / "keys.txt").exists():
+        keys = set(listed.read_bytes().split())
+    failed: dict[str, tuple[dict[str, Any], int]] = {}
+    path = folder / VERDICTS
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.endswith(b"\n"):
+                break
+            try:
+                verdict = orjson.loads(line)
+                key, status = verdict["key"], verdict["status"]
+            except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+                raise DataError(
+                    f"not a verdict ({error}): restore the file or remove the line", path=str(path), line=number
+                ) from None
+            if keys is not None and key.encode() not in keys:
+                stale.append(number)
+            elif status == "engine_error":
+                failed[key] = (verdict, number)
+            else:
+                failed.pop(key, None)
+                yield verdict, number
+    yield from failed.values()
+
+
+def scale_of(folder: Path) -> Scale | None:
+    """The one scale of all rubrics of a run, or None when they differ or are not told.
+
+    Whether low or high is better is no difference here: agreement with gold does not depend on it.
+    """
+    path = folder / "rubrics.jsonl"
+    if not path.exists():
+        return None
+    scales = set()
+    for record in read_records(path):
+        rubric = load_rubric(record.value["rubric"])
+        if not isinstance(rubric, Rubric):
+            return None
+        scales.add(Scale(rubric.scale.labels, rubric.scale.values))
+    return scales.pop() if len(scales) == 1 else None
+
+
+def open_rows(path: str | Path, gold: Mapping[str, Mapping[str, Any]] | None = None) -> Rows:
+    """The rows of a file, or of a folder that a run wrote."""
+    if Path(path).is_dir():
+        if not (Path(path) / VERDICTS).exists():
+            inner = sorted(each.parent.name for each in Path(path).glob(f"*/{VERDICTS}"))
+            hint = f"; runs lie in {', '.join(inner[:10])}: audit one of them" if inner else ""
+            raise UserError(f"{path}: not a run folder: it holds no {VERDICTS}{hint}")
+        return RunRows(str(path), gold=gold or {})
+    return Rows(str(path))
+
+
+def gold_by_item(path: str | Path, columns: Sequence[str], key: str = "") -> dict[str, dict[str, Any]]:
+    """Column -> item -> value of a file of gold; items are named in `key`, or else in `item` or `id`."""
+    found: dict[str, dict[str, Any]] = {column: {} for column in columns}
+    place: dict[str, int] = {}
+    for record, line in Rows(str(path)):
+        name = next((each for each in (key, "item", "id") if each and each in record), None)
+        if name is None:
+            raise DataError(
+                "no column names the item: call it 'id' or 'item', or name it with --id", path=str(path), line=line
+            )
+        item = str(record[name])
+        if item in place:
+            message = f"the item {item!r} stands here again (first on line {place[item]}): keep one"
+            raise DataError(message, path=str(path), line=line, field=name)
+        place[item] = line
+        for column in columns:
+            value: Any = record
+            for step in [column] if column in record else column.split("."):
+                value = value.get(step) if isinstance(value, dict) else None
+            if value is not None:
+                found[column][item] = value
+    for column, values in found.items():
+        if not values:
+            raise UserError(f"{path}: no record has a value for {column!r}")
+    return found
+
+
+def _gold_of(value: Any, criterion: str, responses: Sequence[int]) -> Any:
+    """Gold of one question: an object is by criterion, or states it among details; a list is by response.
+
+    Of a pair, the better one.
+    """
+    if isinstance(value, dict):
+        stated = ("scores", "preference") if len(responses) > 1 else ("scores", "score")
+        value = next((value[key] for key in (criterion, *stated, "gold") if key in value), None)
+    if isinstance(value, list):
+        chosen = [value[i] if 0 <= i < len(value) else None for i in sorted(responses)]
+        if len(chosen) == 1:
+            return chosen[0]
+        first, second = chosen[:2]
+        if first is None or second is None:
+            return None
+        return "tie" if first == second else "a" if first > second else "b"
+    if len(responses) > 1 and isinstance(value, int):  # the index of the better response
+        return {min(responses): "a", max(responses): "b"}.get(value)
+    return value

@@ -1,0 +1,111 @@
+"""Scores beside gold, after failures have been told from scores."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dikast.audit.columns import Words
+from dikast.audit.intervals import clusters_of
+from dikast.audit.load import Data, gold_on_scale, on_scale
+from dikast.audit.report import counted
+from dikast.core.errors import UserError
+from dikast.core.scale import Scale
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+OK = "ok"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """Absolute verdicts as arrays (n,). `score` is NaN where there is none, and `statuses` counts why.
+
+    `gold` is one label made of the raters (R, n) by the plan's rule, NaN where there is none.
+    """
+
+    score: Floats
+    statuses: Mapping[str, int]
+    gold: Floats
+    raters: Floats
+    cluster: Codes | None
+    scale: Scale | None
+
+    @property
+    def paired(self) -> NDArray[np.bool_]:
+        """Rows with a score and gold."""
+        return ~np.isnan(self.score) & ~np.isnan(self.gold)
+
+    @property
+    def unscored_gold(self) -> Floats:
+        """Gold of the rows that have no score."""
+        return self.gold[np.isnan(self.score) & ~np.isnan(self.gold)]
+
+    def clusters(self, chosen: NDArray[np.bool_]) -> Codes | None:
+        """Cluster codes of the chosen rows, from 0 without gaps."""
+        return None if self.cluster is None else clusters_of(self.cluster[chosen])
+
+
+def scored(data: Data, score: Floats, *, between: bool = False, absent: str = "missing") -> Scored:
+    """Tell scores from failures: a status that is not ok, no value, or a value that is not on the scale.
+
+    `between` allows values between labels, as expected scores have; `absent` names rows without a value.
+    """
+    plan = data.plan
+    status = data.words.get("status")
+    failed_before = np.zeros(len(data), bool)
+    statuses: dict[str, int] = {}
+    if status is not None:
+        failed_before = _failures(status)
+        for code, count in zip(*np.unique(status.codes[failed_before], return_counts=True), strict=True):
+            statuses[status.names[code]] = int(count)
+    valid = gold_on_scale(score, plan.scale) if between else on_scale(score, plan.scale)
+    valid &= ~failed_before
+    missing = np.isnan(score) & ~failed_before
+    if missing.any():
+        statuses[absent] = statuses.get(absent, 0) + int(missing.sum())
+    off = ~valid & ~failed_before & ~missing
+    if off.any():
+        statuses["off_scale"] = statuses.get("off_scale", 0) + int(off.sum())
+    raters = np.array([data.numbers[f"gold {i}"] for i in range(len(plan.gold))]).reshape(len(plan.gold), len(data))
+    for i, name in enumerate(plan.gold):
+        usable = gold_on_scale(raters[i], plan.scale)
+        if lost := int((~usable & ~np.isnan(raters[i])).sum()):
+            data.notes.append(f"{counted(lost, 'value')} of {name!r} beyond the scale {plan.scale}, not used")
+        if empty := int(np.isnan(raters[i]).sum()):
+            data.notes.append(f"{counted(empty, 'row')} without {name!r}")
+        raters[i, ~usable] = np.nan
+    gold = consensus(raters, plan.gold_rule or "mean") if len(raters) else np.full(len(data), np.nan)
+    cluster = data.words["cluster"].codes if "cluster" in data.words else None
+    return Scored(np.where(valid, score, np.nan), {OK: int(valid.sum()), **statuses}, gold, raters, cluster, plan.scale)
+
+
+def consensus(raters: Floats, rule: str) -> Floats:
+    """One label (n,) of several raters (R, n): the mean or median of those present, the majority, or the first.
+
+    Without a strict majority (more than half of those present) there is none: NaN.
+    """
+    if rule == "first":
+        return np.asarray(raters[0])
+    present = ~np.isnan(raters)
+    count = present.sum(0)
+    if rule == "mean":
+        total = np.where(present, raters, 0).sum(0)
+        return np.asarray(np.divide(total, count, out=np.full(raters.shape[1], np.nan), where=count > 0))
+    if rule == "median":
+        out = np.full(raters.shape[1], np.nan)
+        out[count > 0] = np.nanmedian(raters[:, count > 0], axis=0)
+        return out
+    if rule != "majority":
+        raise UserError(f"--gold-rule {rule!r}: choose mean, median, majority or first")
+    out = np.full(raters.shape[1], np.nan)
+    for value in np.unique(raters[present]):
+        out[2 * (raters == value).sum(0) > count] = value
+    return out
+
+
+def _failures(status: Words) -> NDArray[np.bool_]:
+    """Rows whose status names a failure; a missing status says nothing."""
+    bad = np.array([name.casefold() not in ("ok", "stop", "success") for name in status.names] or [False])
+    return np.asarray((status.codes >= 0) & bad[status.codes])

@@ -1,0 +1,130 @@
+"""Tests and the sizes they need: McNemar, Holm, Benjamini-Yekutieli, labels needed for a given interval."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dikast.audit.intervals import z_of
+
+Floats = NDArray[np.float64]
+
+
+class McNemar(NamedTuple):
+    """Items that only one of two judges got right, and the two-sided p-value that both are equally good."""
+
+    only_first: int
+    only_second: int
+    p: float
+
+
+def mcnemar(first_right: ArrayLike, second_right: ArrayLike) -> McNemar:
+    """Two judges on the same items: are they right equally often? Booleans (n,).
+
+    Exact binomial test of the discordant items (McNemar 1947); p is 1 without any.
+    """
+    from scipy.stats import binomtest
+
+    first, second = np.asarray(first_right, bool), np.asarray(second_right, bool)
+    only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
+    discordant = only_first + only_second
+    p = float(binomtest(only_first, discordant).pvalue) if discordant else 1.0
+    return McNemar(only_first, only_second, p)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values adjusted so that the chance of any false alarm is kept (Holm 1979); NaN stay NaN and do not count."""
+    return _step(p_values, lambda p, rank, m: p * (m - rank), np.maximum.accumulate)
+
+
+def benjamini_yekutieli(p_values: Sequence[float]) -> list[float]:
+    """p-values adjusted to bound the share of false alarms under any dependence (Benjamini & Yekutieli 2001)."""
+
+    def scaled(p: Floats, rank: NDArray[np.int64], m: int) -> Floats:
+        return np.asarray(p * m * (1 / np.arange(1, m + 1)).sum() / (rank + 1))
+
+    return _step(p_values, scaled, lambda each: np.minimum.accumulate(each[::-1])[::-1])
+
+
+def _step(
+    p_values: Sequence[float],
+    scaled: Callable[[Floats, NDArray[np.int64], int], Floats],
+    smooth: Callable[[Floats], Floats],
+) -> list[float]:
+    given = np.asarray(p_values, np.float64)
+    known = np.flatnonzero(~np.isnan(given))
+    out = np.full(len(given), np.nan)
+    order = known[np.argsort(given[known], kind="stable")]
+    if len(order):
+        raw = scaled(given[order], np.arange(len(order)), len(order))
+        out[order] = np.minimum(1.0, smooth(raw))
+    return out.tolist()
+
+
+def two_rates(hits_1: float, n_1: int, hits_2: float, n_2: int) -> float:
+    """Two-sided p-value that two independent rates are equal (pooled normal test); NaN when a sample is empty."""
+    if n_1 == 0 or n_2 == 0:
+        return math.nan
+    pooled = (hits_1 + hits_2) / (n_1 + n_2)
+    if pooled in (0, 1):
+        return 1.0
+    z = (hits_1 / n_1 - hits_2 / n_2) / math.sqrt(pooled * (1 - pooled) * (1 / n_1 + 1 / n_2))
+    return two_sided(z)
+
+
+def two_correlations(r_1: float, n_1: int, r_2: float, n_2: int) -> float:
+    """Two-sided p-value that two independent correlations are equal (Fisher's z); NaN when either is undefined."""
+    if n_1 <= 3 or n_2 <= 3 or not (abs(r_1) < 1 and abs(r_2) < 1):
+        return math.nan
+    z = (math.atanh(r_1) - math.atanh(r_2)) / math.sqrt(1 / (n_1 - 3) + 1 / (n_2 - 3))
+    return two_sided(z)
+
+
+def two_sided(z: float) -> float:
+    """The chance of a normal deviate at least this far from 0."""
+    return math.erfc(abs(z) / math.sqrt(2))
+
+
+def labels_for_width(half_width: float, n: int, wanted: float = 0.03) -> float:
+    """Labels needed so that an interval of `half_width` from `n` labels shrinks to +/- `wanted`."""
+    return math.ceil(n * (half_width / wanted) ** 2 - 1e-9) if math.isfinite(half_width) else math.nan
+
+
+def labels_for_pearson(r: float, wanted: float = 0.03, level: float = 0.95) -> float:
+    """Labels needed to know a correlation near `r` to +/- `wanted` (half the length of Fisher's interval)."""
+    if not abs(r) < 1:
+        return math.nan
+    z, centre = z_of(level), math.atanh(r)
+    low, high = 4, 100_000_000
+    while low < high:
+        n = (low + high) // 2
+        half = z / math.sqrt(n - 3)
+        width = (math.tanh(centre + half) - math.tanh(centre - half)) / 2
+        low, high = (low, n) if width <= wanted else (n + 1, high)
+    return low
+
+
+def pairs_for_mcnemar(gain: float, discordant: float, *, level: float = 0.05, power: float = 0.8) -> float:
+    """Items needed to see a gain in accuracy when a share `discordant` is right under one judge only.
+
+    Normal approximation (Connor 1987); NaN unless 0 < gain <= discordant <= 1.
+    """
+    if not 0 < gain <= discordant <= 1:
+        return math.nan
+    from scipy.special import ndtri
+
+    a, b = float(ndtri(1 - level / 2)), float(ndtri(power))
+    return math.ceil((a * math.sqrt(discordant) + b * math.sqrt(discordant - gain**2)) ** 2 / gain**2)
+
+
+def labels_for_rate(rate: float, null: float = 0.5, *, level: float = 0.05, power: float = 0.8) -> float:
+    """Independent observations needed to tell a rate from `null` (normal approximation)."""
+    if rate == null:
+        return math.inf
+    from scipy.special import ndtri
+
+    a, b = float(ndtri(1 - level / 2)), float(ndtri(power))
+    top = a * math.sqrt(null * (1 - null)) + b * math.sqrt(rate * (1 - rate))
+    return math.ceil((top / (rate - null)) ** 2)

@@ -1,0 +1,203 @@
+"""What a server's reply says, and whether it did what was asked: nothing is believed that did not come back."""
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import orjson
+
+from dikast.core.verdict import Marker, Usage
+from dikast.engines.base import Completion, Readout, Request
+from dikast.engines.http.body import Form, reads_labels, written
+from dikast.engines.http.failure import Failure
+from dikast.engines.http.prices import Price
+from dikast.engines.http.reading import Place, Spellings, mass_of, places_of, read_after_marker, read_at_start
+
+_log = logging.getLogger(__name__)
+_SURE = 0.5  # label probability at which a reply is taken to go on after the marker
+_GIVE_UP = 3  # requests that did not go on, before we stop asking a server that never did
+
+_PINNED = re.compile(r"|-latest|-v?\d[\d.-]*|[@:].+")  # what may stand behind a model's name: a date, a revision, a tag
+
+_TOLD = {
+    "logprobs": "the server answers without the log-probabilities it was asked for: verdicts are parsed from its text",
+    "unreadable": "the server's log-probabilities do not fit its text: verdicts are parsed from the text",
+    "response_format": "the server ignores the JSON schema it was asked to keep: replies may not parse",
+    "choices": "the server ignores the choices it was given: replies may be anything",
+    "continuation": "the server does not go on after a text that was begun for it: it begins anew",
+    "usage": "the server does not count tokens: usage and cost are unknown, budgets of tokens and money cannot hold",
+    "model_unnamed": "the server does not say which model answered",
+}
+
+
+@dataclass(slots=True)
+class Answers:
+    """Reads the replies of one server. `noticed` counts what it was asked for and did not do."""
+
+    model: str
+    served_as: str
+    price: Price | None
+    name: str
+    noticed: Counter[str] = field(default_factory=Counter)
+    continues: bool | None = None  # None until something came back that tells
+    seen: Spellings = field(default_factory=Spellings)
+
+    def notice(self, what: str) -> None:
+        """Count something missing, and tell it the first time."""
+        self.noticed[what] += 1
+        if self.noticed[what] == 1:
+            _log.warning("%s: %s", self.name, _TOLD.get(what) or f"the server refuses {what!r}: asked without it")
+
+    def read(self, request: Request, form: Form, raw: bytes, seconds: float) -> Completion | None:
+        """The completion in a 200 reply; None to ask once more in the plain form. Failure if it holds no answer."""
+        try:
+            value = orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            raise Failure("bad_response", f"{self.name} answers 200 with {_shape(raw)}", retryable=True) from None
+        choice, message = _first(value, self.name)
+        self._check_model(value.get("model"))
+        text = _text(message.get("content"))
+        refusal = message.get("refusal")
+        finish = choice.get("finish_reason")
+        if finish in ("abort", "error"):
+            raise Failure("bad_response", f"{self.name} broke the reply off ({finish})", retryable=True)
+        if finish == "content_filter" and not refusal:
+            refusal = "the server's content filter stopped the reply"
+        usage = self._usage(value.get("usage"), seconds)
+        if refusal:
+            return Completion(request.key, text, refusal=str(refusal), usage=usage)
+        begun = written(request, form)
+        if begun and form == "continue" and text.startswith(begun):
+            text = text[len(begun) :]
+            self.continues = True
+        self._check_asked(request, text, finish)
+        ended: Literal["stop", "length"] = "length" if finish == "length" else "stop"
+        if request.readout is None or not reads_labels(request):
+            return Completion(request.key, text, ended, usage=usage)
+        return self._with_readout(request, request.readout, form, text, ended, choice.get("logprobs"), usage)
+
+    def _with_readout(
+        self,
+        request: Request,
+        readout: Readout,
+        form: Form,
+        text: str,
+        finish: Literal["stop", "length"],
+        logprobs: Any,
+        usage: Usage,
+    ) -> Completion | None:
+        places = places_of(logprobs)
+        if not places:
+            self.notice("logprobs")
+        if form == "plain" or readout.generate:
+            if finish == "length" or not places:
+                return Completion(request.key, text, finish, usage=usage)
+            read = read_after_marker(text, places, readout.marker, readout.labels, self.seen)
+            if read is None and readout.marker.rstrip() in text:
+                self.notice("unreadable")
+            marker: Marker | None = None if read is None else "own"
+            return Completion(request.key, text, finish, read, marker, usage=usage)
+        return self._continued(request, readout, text, places, usage)
+
+    def _continued(
+        self, request: Request, readout: Readout, text: str, places: list[Place], usage: Usage
+    ) -> Completion | None:
+        """A reply that should go on after the marker with a label."""
+        read = read_at_start(places, readout.labels, self.seen) if places else None
+        if read is not None and (self.continues or mass_of(read) >= _SURE):
+            return Completion(request.key, "", "stop", read, "forced", usage=usage)
+        if not self.continues and not _states(text, readout.labels):
+            self.notice("continuation")
+            if self.continues is None and self.noticed["continuation"] >= _GIVE_UP:
+                self.continues = False
+            if not request.prefill:  # a first question: asked again in a way that this server can answer
+                return None
+        return Completion(request.key, text, "stop", usage=usage)  # cut off, if at all, by a limit of ours
+
+    def _check_model(self, answered: object) -> None:
+        """Failure `wrong_model` unless the reply comes from the model asked for (a dated or pinned name will do)."""
+        if not isinstance(answered, str) or not answered:
+            self.notice("model_unnamed")
+            return
+        if answered in (self.model, self.served_as):
+            return
+        said, asked = answered.casefold(), (self.served_as or self.model).casefold()
+        said, asked = said.rpartition("/")[2], asked.rpartition("/")[2].removesuffix("-latest")
+        if said.startswith(asked) and _PINNED.fullmatch(said[len(asked) :]):
+            return
+        raise Failure(
+            "wrong_model",
+            f"{self.name} was answered by {answered[:100]!r}; if that is the model you mean, say served_as=NAME",
+            retryable=True,
+        )
+
+    def _check_asked(self, request: Request, text: str, finish: object) -> None:
+        if request.schema is not None and finish != "length" and not _fits(text, request.schema):
+            self.notice("response_format")
+        if request.choices and text.strip() not in {choice.strip() for choice in request.choices}:
+            self.notice("choices")
+
+    def _usage(self, value: object, seconds: float) -> Usage:
+        if not isinstance(value, dict):
+            self.notice("usage")
+            return Usage(seconds=seconds)
+        details = value.get("prompt_tokens_details")
+        cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else 0
+        tokens_in, tokens_out = _count(value.get("prompt_tokens")), _count(value.get("completion_tokens"))
+        cost = self.price.cost(tokens_in, cached, tokens_out) if self.price else None
+        return Usage(tokens_in, cached, tokens_out, seconds, cost)
+
+
+def _first(value: object, name: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    if isinstance(value, dict):
+        if "error" in value and not value.get("choices"):
+            told = str(value["error"])[:300]
+            raise Failure("bad_response", f"{name} answers 200 with an error: {told}", retryable=True)
+        choices = value.get("choices")
+        if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+            message = choices[0].get("message")
+            if isinstance(message, dict):
+                return choices[0], message
+    raise Failure("bad_response", f"{name} answers 200 without choices[0].message", retryable=True)
+
+
+def _text(content: object) -> str:
+    """The reply's text; half a surrogate pair in it is replaced, as it could not be written down."""
+    if isinstance(content, list):
+        content = "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""
+
+
+def _fits(text: str, schema: Mapping[str, Any]) -> bool:
+    """Whether the reply is JSON with what the schema requires at its top; a whole validation is the parser's work."""
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    if schema.get("type") == "object":
+        return isinstance(value, dict) and set(schema.get("required", ())) <= set(value)
+    return True
+
+
+def _states(text: str, labels: tuple[str, ...]) -> bool:
+    """Whether the text begins with a label."""
+    begin = text.lstrip(" \t\n*_`~\"'([")
+    return any(
+        begin.startswith(spelt) and not begin[len(spelt) : len(spelt) + 1].isalnum()
+        for spelt in (label.strip() for label in labels)
+    )
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and value >= 0 else 0
+
+
+def _shape(raw: bytes) -> str:
+    if not raw:
+        return "nothing"
+    if raw.lstrip()[:1] == b"<":
+        return "a web page"
+    return f"{len(raw):,} bytes that are not JSON, or not all of it"

@@ -1,0 +1,155 @@
+"""A request as the bytes of a chat completion's body."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import orjson
+
+from dikast.core.errors import EngineError
+from dikast.core.message import Message, Span
+from dikast.core.part import Image
+from dikast.engines.base import Request
+from dikast.engines.http.images import Encoded
+from dikast.engines.http.inert import inert
+
+Form = Literal["plain", "continue"]
+READ_TOKENS = 8  # after a marker that we wrote: room for markdown, a space and a label of several tokens
+
+_CONTINUE = {"add_generation_prompt": False, "continue_final_message": True, "echo": True}
+OPTIONAL: Mapping[str, tuple[str, ...]] = {
+    "logprobs": ("logprobs", "top_logprobs"),
+    "continuation": tuple(_CONTINUE),
+    "response_format": ("response_format",),
+    "choices": ("structured_outputs",),
+    "seed": ("seed",),
+    "max_tokens": ("max_tokens",),
+}
+"""What may be left out when a server refuses it, with the fields that ask for it.
+
+Without `max_tokens` the field `max_completion_tokens` takes its place.
+"""
+
+
+@dataclass(slots=True)
+class Bodies:
+    """Makes bodies for one model. `refused` are the names in `OPTIONAL` that the server would not take."""
+
+    model: str
+    top_logprobs: int
+    extra: Mapping[str, Any]
+    images: Encoded = field(default_factory=Encoded)
+    refused: frozenset[str] = frozenset()  # replaced as a whole, as another thread may be reading it
+
+    def make(self, request: Request, form: Form) -> list[bytes]:
+        """The body in pieces (images are shared between bodies); EngineError when the request cannot be asked."""
+        if not request.messages:
+            raise EngineError("the request has no messages: nothing was asked", kind="bad_request")
+        fields = self.fields(request, form)
+        try:
+            head = orjson.dumps(fields)[:-1]
+            pieces = [head + b',"messages":[' if len(head) > 1 else b'{"messages":[']
+            for i, message in enumerate(request.messages):
+                self._message(message, b"," if i else b"", pieces)
+            if text := written(request, form):
+                pieces.append(b"," + orjson.dumps({"role": "assistant", "content": text}))
+        except (TypeError, UnicodeEncodeError) as error:
+            raise EngineError(f"the text cannot be sent as JSON: {error}", kind="bad_request") from None
+        pieces.append(b"]}")
+        return _joined(pieces)
+
+    def fields(self, request: Request, form: Form) -> dict[str, Any]:
+        """Everything of the body but the messages."""
+        sampling, readout = request.sampling, request.readout
+        limit = "max_completion_tokens" if "max_tokens" in self.refused else "max_tokens"
+        only_read = reads_labels(request) and not (readout and readout.generate) and form == "continue"
+        fields: dict[str, Any] = {
+            "model": self.model,
+            limit: min(READ_TOKENS, sampling.max_tokens) if only_read else sampling.max_tokens,
+            "temperature": sampling.temperature,
+        }
+        if sampling.temperature > 0:
+            fields["seed"] = seed_of(request)
+            if sampling.top_p < 1:
+                fields["top_p"] = sampling.top_p
+        if reads_labels(request) and self.top_logprobs:
+            fields["logprobs"] = True
+            fields["top_logprobs"] = self.top_logprobs
+        if request.schema is not None:
+            schema = {"name": "reply", "schema": dict(request.schema), "strict": True}
+            fields["response_format"] = {"type": "json_schema", "json_schema": schema}
+        if request.choices:
+            fields["structured_outputs"] = {"choice": list(request.choices)}
+        if form == "continue":
+            fields.update(_CONTINUE)
+        for name in self.refused:
+            for key in OPTIONAL[name]:
+                fields.pop(key, None)
+        for key, value in self.extra.items():
+            if value is None:
+                fields.pop(key, None)
+            else:
+                fields[key] = value
+        return fields
+
+    def _message(self, message: Message, lead: bytes, pieces: list[bytes]) -> None:
+        role = b'{"role":"' + message.role.encode() + b'","content":'
+        if all(isinstance(part, Span) for part in message.parts):
+            text = inert([part for part in message.parts if isinstance(part, Span)])
+            pieces.append(lead + role + orjson.dumps(text) + b"}")
+            return
+        pieces.append(lead + role + b"[")
+        comma, spans = b"", list[Span]()
+
+        def flush() -> None:
+            nonlocal comma
+            if spans:
+                pieces.append(comma + b'{"type":"text","text":' + orjson.dumps(inert(spans)) + b"}")
+                spans.clear()
+                comma = b","
+
+        for part in message.parts:
+            if isinstance(part, Span):
+                spans.append(part)
+                continue
+            flush()
+            for image in (part,) if isinstance(part, Image) else part.frames:
+                url = self.images.url(image)
+                pieces += [comma + b'{"type":"image_url","image_url":{"url":"', url, b'"}}']
+                comma = b","
+        flush()
+        pieces.append(b"]}")
+
+
+def reads_labels(request: Request) -> bool:
+    """Whether label probabilities are to be read. Under a constraint a server tells those of what it left over."""
+    return request.readout is not None and not request.choices and request.schema is None
+
+
+def written(request: Request, form: Form) -> str:
+    """What the reply is made to start with: the prefill, and the marker where labels are read with no text before."""
+    readout = request.readout
+    if form == "plain" or readout is None or readout.generate or request.prefill.endswith(readout.marker):
+        return request.prefill
+    return request.prefill + readout.marker
+
+
+def seed_of(request: Request) -> int:
+    """The seed of one request's draws: it depends on the sampling's seed and the request's key alone."""
+    spelt = f"{request.sampling.seed}\0{request.key}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(spelt, digest_size=4).digest()) >> 1
+
+
+def _joined(pieces: list[bytes]) -> list[bytes]:
+    """Small neighbours as one piece; an image's data URL stays the shared object it is."""
+    found: list[bytes] = []
+    small: list[bytes] = []
+    for piece in pieces:
+        if len(piece) < 32768:
+            small.append(piece)
+            continue
+        found += [b"".join(small), piece]
+        small = []
+    found.append(b"".join(small))
+    return found

@@ -1,0 +1,291 @@
+"""The engine of models behind an OpenAI-compatible server."""
+
+import importlib.metadata
+import os
+import random
+import time
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from dikast.core.errors import EngineError, UserError
+from dikast.engines.base import Completion, Engine, Request
+from dikast.engines.budget import Budget
+from dikast.engines.http.answer import Answers
+from dikast.engines.http.body import OPTIONAL, Bodies, Form
+from dikast.engines.http.exchange import Wire
+from dikast.engines.http.failure import Failure, failure_of, refused_parameter
+from dikast.engines.http.inert import VERSION
+from dikast.engines.http.limit import Limit
+from dikast.engines.http.portal import Flow, Job, Later, Portal
+from dikast.engines.http.prices import default_table, price_of
+from dikast.engines.http.settings import Address, Settings, address_of, extra_fields, key_from
+from dikast.engines.options import read_options
+
+_LONGEST_BACKOFF = 30.0
+_REJECTIONS = 5  # times `retries` is how often one request may be turned away before it fails
+_ROW = 64  # requests in a row that may fail for good before the rest of a stream is not sent; fewer at the start
+_BROAD = ("timeout", "connection", "server_error", "rate_limited", "overloaded", "wrong_model", "bad_response")
+_UNUSABLE = 4  # further tries after replies that were paid for and cannot be used; 1 before any could be
+
+
+class HttpEngine:
+    """A model behind `POST {url}/chat/completions`.
+
+    Errors have these kinds: `timeout`, `connection`, `rate_limited`, `overloaded`, `server_error`, `bad_response`,
+    `wrong_model`, `too_large`, `redirect`, `certificate`, `tls`, `auth`, `quota`, `not_found`, `context_length`,
+    `bad_request`, `bad_media`, and `unreachable` for what was not sent since all that was sent before it had failed.
+    What a wrong key or address would fail for every request is sent no more either, and keeps its kind.
+    `noticed` counts what the server was asked for and did not do.
+    """
+
+    def __init__(self, address: Address, settings: Settings, *, key: str = "", name: str = "") -> None:
+        self.name = name or str(address)
+        self.address, self.settings = address, settings
+        extra = extra_fields(settings.extra)
+        self.price = price_of(address.model, settings.prices)
+        wire = Wire(
+            address.chat,
+            key=key,
+            timeout=settings.timeout,
+            connect_timeout=settings.connect_timeout,
+            most_mb=settings.max_reply_mb,
+            ca=settings.ca,
+        )
+        answers = Answers(address.model, settings.served_as, self.price, self.name)
+        answers.continues = {"yes": True, "no": False, "auto": None}[settings.continues]
+        bodies = Bodies(address.model, settings.top_logprobs, extra)
+        self._extra = extra
+        self._desk = _Desk(wire, bodies, answers, settings)
+        self._portal = Portal(self._desk.work, Limit(settings.concurrency), opening=wire.open, closing=wire.close)
+        self._finalizer = weakref.finalize(self, self._portal.close)
+
+    def __repr__(self) -> str:
+        return f"HttpEngine({self.name!r})"
+
+    @property
+    def noticed(self) -> Mapping[str, int]:
+        """How often the server did not do what it was asked for, by what that was."""
+        return dict(self._desk.answers.noticed)
+
+    @property
+    def in_flight(self) -> int:
+        """The most requests that may be in flight just now."""
+        return self._portal.limit.value
+
+    def close(self) -> None:
+        """Close all connections and end the engine's thread; done by itself when the engine is no longer used."""
+        self._finalizer()
+
+    def identity(self) -> Mapping[str, Any]:
+        """The server's address (or the name given to it), the model, and what is added to requests. Never a key."""
+        return {
+            "engine": "http",
+            "server": self.settings.server or self.address.url,
+            "model": self.address.model,
+            "extra": self._extra,
+            "continues": self.settings.continues,
+            "top_logprobs": self.settings.top_logprobs,
+            "inert": VERSION,
+        }
+
+    def versions(self) -> Mapping[str, str]:
+        """The version of aiohttp."""
+        return {"aiohttp": importlib.metadata.version("aiohttp")}
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        """Answers in order of arrival. Requests are pulled here, in the caller's thread, a little ahead of the limit.
+
+        If `requests` raises, what was sent is still answered first, as it is paid for.
+        """
+        if not self._finalizer.alive:
+            raise UserError(f"{self.name}: this engine is closed; open it again")
+        self._portal.start()
+        flow, source = Flow(), iter(requests)
+        pending: list[Completion] = []
+        torn: Exception | None = None
+        ended = False
+        try:
+            while True:
+                if not ended and self._wants(flow, len(pending)):
+                    jobs: list[Job] = []
+                    ahead = flow.low * 2 - flow.waiting
+                    while len(jobs) < ahead:
+                        try:
+                            request = next(source)
+                        except StopIteration:
+                            ended = True
+                            break
+                        except Exception as error:
+                            torn, ended = error, True
+                            break
+                        job = self._desk.job(request, flow)
+                        if isinstance(job, Job):
+                            jobs.append(job)
+                        else:
+                            pending.insert(0, job)
+                            break
+                    if ended:
+                        flow.low = 0
+                    if jobs:
+                        flow.submitted += len(jobs)
+                        self._portal.submit(jobs)
+                if pending:
+                    yield pending.pop()
+                    continue
+                if flow.delivered < flow.submitted:
+                    pending = self._portal.take(flow)
+                elif ended:
+                    break
+            if torn is not None:
+                raise torn
+        finally:
+            if flow.delivered < flow.submitted:
+                self._portal.abandon(flow)
+
+    def _wants(self, flow: Flow, pending: int) -> bool:
+        """Whether more requests should be pulled; sets how few may wait before the loop asks for more."""
+        limit = self._portal.limit.value
+        flow.low = limit // 2 + 4
+        return flow.waiting < flow.low and flow.submitted - flow.delivered + pending < 3 * limit + 32
+
+
+class _Desk:
+    """Works one job at a time: sends it, reads the reply, decides whether to try again."""
+
+    def __init__(self, wire: Wire, bodies: Bodies, answers: Answers, settings: Settings) -> None:
+        self.wire, self.bodies, self.answers, self.settings = wire, bodies, answers, settings
+        self.answered = 0  # requests that this server has answered
+        self._jitter = random.Random()  # spreads retries over time; no result depends on it
+
+    def job(self, request: Request, flow: Flow) -> Job | Completion:
+        """The request made ready to send, or the completion that says why it cannot be."""
+        form = self._form(request)
+        try:
+            return Job(request, form, self.bodies.make(request, form), flow)
+        except EngineError as error:
+            return Completion(request.key, finish="error", error=error)
+        except Exception as error:  # a request that surprises us must not end the stream of all others
+            told = EngineError(f"{type(error).__name__} while the request was made: {error}", kind="internal")
+            return Completion(request.key, finish="error", error=told)
+
+    async def work(self, job: Job) -> Completion | Later:
+        """One try; never raises but for cancellation."""
+        if job.flow.verdict_on_all is not None:
+            told = f"not sent, as what was sent before failed: {job.flow.verdict_on_all}"
+            return self._failed(job, Failure(job.flow.verdict_on_all.kind, told, retryable=True), count=False)
+        now = time.monotonic()
+        job.began = job.began or now
+        try:
+            reply = await self.wire.post(job.body)
+            if reply.status == 200:
+                found = self.answers.read(job.request, job.form, reply.raw, time.monotonic() - job.began)
+                if found is None:
+                    return self._plainly(job)
+                self.answered += 1
+                job.flow.consecutive = 0
+                return found
+            failure = failure_of(reply.status, reply.headers, reply.raw, self.wire.where)
+            if self._concedes(job, failure, reply.status):
+                return Later(0.0)
+        except Failure as caught:
+            failure = caught
+        except Exception as error:  # a fault of ours must not take other requests down
+            failure = Failure("internal", self.wire.scrub(f"{type(error).__name__}: {error}"))
+        if failure.refusal:
+            job.flow.consecutive = 0
+            return Completion(job.request.key, refusal=failure.refusal)
+        return self._retried(job, failure)
+
+    def _retried(self, job: Job, failure: Failure) -> Completion | Later:
+        job.tries += 1
+        if failure.rejected:
+            job.rejections += 1
+        faults = job.tries - job.rejections
+        unusable = failure.kind in ("bad_response", "wrong_model") and faults > (_UNUSABLE if self.answered else 1)
+        spent = faults > self.settings.retries or job.rejections > _REJECTIONS * self.settings.retries
+        if not failure.retryable or spent or unusable:
+            return self._failed(job, failure)
+        nth = job.rejections if failure.rejected else faults
+        spread = min(_LONGEST_BACKOFF, self.settings.backoff * 2 ** min(nth - 1, 16))
+        if failure.wait is None:
+            return Later(spread * self._jitter.uniform(0.5, 1.5), failure.rejected)
+        if failure.wait > self.settings.max_wait:
+            told = f"{failure.message}; it asks to wait {failure.wait:,.0f} s (max_wait raises what is obeyed)"
+            return self._failed(job, Failure(failure.kind, told, retryable=True))
+        return Later(failure.wait + self._jitter.uniform(0, 0.1 * failure.wait + 0.1 * spread), failure.rejected)
+
+    def _failed(self, job: Job, failure: Failure, *, count: bool = True) -> Completion:
+        flow = job.flow
+        if count:
+            flow.consecutive = flow.consecutive + 1 if failure.hopeless or failure.kind in _BROAD else 0
+            most = (
+                _ROW if self.answered and not failure.hopeless else 1 if not self.answered and failure.hopeless else 8
+            )
+            if flow.consecutive >= most and flow.verdict_on_all is None:
+                kind = failure.kind if failure.hopeless else "unreachable"
+                flow.verdict_on_all = EngineError(failure.message, kind=kind)
+        return Completion(job.request.key, finish="error", error=failure.error(job.tries))
+
+    def _form(self, request: Request) -> Form:
+        asks = bool(request.prefill) or (request.readout is not None and not request.readout.generate)
+        return "continue" if asks and self.answers.continues is not False else "plain"
+
+    def _plainly(self, job: Job) -> Completion | Later:
+        """Ask a question again whose reply did not go on after the marker."""
+        try:
+            job.form, job.body = "plain", self.bodies.make(job.request, "plain")
+        except EngineError as error:
+            return Completion(job.request.key, finish="error", error=error)
+        return Later(0.0)
+
+    def _concedes(self, job: Job, failure: Failure, status: int) -> bool:
+        """Leave out an optional part that the server complains of; True if the job is ready to be sent again."""
+        fields = self.bodies.fields(job.request, job.form)
+        sent = {
+            name: keys for name, keys in OPTIONAL.items() if any(f'"{key}":'.encode() in job.body[0] for key in keys)
+        }
+        name = refused_parameter(failure, status, sent) if failure.kind == "bad_request" else None
+        if name is None or job.conceded >= len(OPTIONAL):
+            return False
+        job.conceded += 1
+        if name not in self.bodies.refused:
+            self.bodies.refused |= {name}
+            self.answers.notice(name)
+        if name == "continuation":
+            self.answers.continues = False
+        job.form = self._form(job.request)
+        if self.bodies.fields(job.request, job.form) == fields and job.conceded > 1:
+            return False
+        job.body = self.bodies.make(job.request, job.form)
+        return True
+
+
+def open_http(target: str, **options: Any) -> Engine:
+    """`http://HOST[:PORT]/v1#MODEL`, from the spec's part after `http:`."""
+    return _open(f"http:{target}", options)
+
+
+def open_https(target: str, **options: Any) -> Engine:
+    """`https://HOST/v1#MODEL`, from the spec's part after `https:`."""
+    return _open(f"https:{target}", options)
+
+
+def open_openai(target: str, **options: Any) -> Engine:
+    """`openai:MODEL`: the server that OPENAI_BASE_URL names, or OpenAI's own, with the key in OPENAI_API_KEY."""
+    base = os.environ.get("OPENAI_BASE_URL", "").strip().rstrip("/") or "https://api.openai.com/v1"
+    return _open(f"{base}#{target}", {"key_env": "OPENAI_API_KEY", **options}, name=f"openai:{target}")
+
+
+def _open(text: str, options: Mapping[str, Any], *, name: str = "") -> Engine:
+    address = address_of(text)  # first, as it refuses addresses that must not be repeated in messages
+    settings = Settings(**read_options(options, Settings.known(), where=name or str(address)))
+    engine = HttpEngine(address, settings, key=key_from(settings.key_env), name=name)
+    if (settings.calls, settings.tokens, settings.money) == (None, None, None):
+        return engine
+    if settings.money is not None and engine.price is None:
+        raise UserError(
+            f"{engine.name}: a budget in money needs the price of {address.model!r}: write it into {default_table()},"
+            " or name another table with prices=FILE"
+        )
+    return Budget(engine, calls=settings.calls, tokens=settings.tokens, money=settings.money)

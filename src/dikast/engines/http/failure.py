@@ -1,0 +1,129 @@
+"""Why a try failed, and what to do about it: give up, or wait and try again."""
+
+import email.utils
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any
+
+import orjson
+
+from dikast.core.errors import EngineError
+
+_TOLD = 300  # characters of the server's own words
+_OVERLOADED = (429, 503, 529)
+_RETRIED = (408, 409, 425, 500, 502, 504, 520, 521, 522, 523, 524)
+_CONTEXT = (
+    "context_length",
+    "context length",
+    "context window",
+    "maximum context",
+    "too many tokens",
+    "prompt is too long",
+)
+_QUOTA = ("insufficient_quota", "billing_hard_limit", "exceeded your current quota")
+_FILTER = ("content_filter", "content_policy", "responsibleai")
+
+
+@dataclass(eq=False)
+class Failure(Exception):
+    """One failed try. `wait` is what the server asked for, in seconds; `rejected` says it had too much to do.
+
+    `hopeless` marks what would fail for every request in the same way. `refusal` is set where the server would not
+    answer this question, which is an answer.
+    """
+
+    kind: str
+    message: str
+    retryable: bool = False
+    wait: float | None = None
+    rejected: bool = False
+    hopeless: bool = False
+    refusal: str = ""
+
+    def error(self, tries: int) -> EngineError:
+        """As the completion's error."""
+        after = f" (after {tries} tries)" if tries > 1 else ""
+        return EngineError(self.message + after, kind=self.kind, retryable=self.retryable)
+
+
+def failure_of(status: int, headers: Mapping[str, str], raw: bytes, where: str) -> Failure:
+    """What an answer with a status other than 200 means."""
+    said = _said(raw)
+    told = f"{where} answers {status}" + (f": {said}" if said else "")
+    words = said.casefold()
+    if 300 <= status < 400:
+        target = headers.get("Location", "elsewhere")[:200]
+        return Failure(
+            "redirect",
+            f"{where} redirects to {target}; redirects are not followed, so that no key goes to another host:"
+            " write the final address in the spec",
+            hopeless=True,
+        )
+    if status in _OVERLOADED:
+        if any(word in words for word in _QUOTA):
+            return Failure("quota", told, hopeless=True)
+        kind = "rate_limited" if status == 429 else "overloaded"
+        return Failure(kind, told, retryable=True, wait=retry_after(headers), rejected=True)
+    if status in _RETRIED or status >= 500:
+        return Failure("server_error", told, retryable=True, wait=retry_after(headers))
+    if any(word in words for word in _CONTEXT):
+        return Failure("context_length", told)
+    if any(word in words for word in _FILTER):
+        return Failure("content_filter", told, refusal=said or "the server's content filter")
+    if status in (401, 403):
+        return Failure("auth", f"{told}; name the variable that holds the key with key_env=NAME", hopeless=True)
+    if status == 404:
+        return Failure("not_found", f"{told}; check the address (it usually ends in /v1) and the model", hopeless=True)
+    if status == 413:
+        return Failure("too_large", told)
+    return Failure("bad_request", told)
+
+
+def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
+    """Seconds to wait that a server asked for: `retry-after-ms`, or `Retry-After` in seconds or as an HTTP date."""
+    for name, unit in (("retry-after-ms", 1000), ("Retry-After", 1)):
+        text = headers.get(name)
+        if text is None:
+            continue
+        try:
+            seconds = float(text) / unit
+        except ValueError:
+            try:
+                date = email.utils.parsedate_to_datetime(text)
+            except ValueError:
+                continue
+            date = date.replace(tzinfo=UTC) if date.tzinfo is None else date
+            seconds = date.timestamp() - (time.time() if now is None else now)
+        if seconds == seconds and seconds != float("inf"):
+            return max(0.0, seconds)
+    return None
+
+
+def refused_parameter(failure: Failure, status: int, sent: Mapping[str, tuple[str, ...]]) -> str | None:
+    """Which optional part of the request the server's complaint names, if any.
+
+    `sent` maps names of optional parts to their fields in the request.
+    """
+    if status not in (400, 422):
+        return None
+    words = failure.message.casefold()
+    hits = [(len(key), name) for name, keys in sent.items() for key in (*keys, name) if key.casefold() in words]
+    return max(hits)[1] if hits else None
+
+
+def _said(raw: bytes) -> str:
+    """The server's own words, from the usual places in an error's body."""
+    try:
+        value: Any = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        text = raw[: 4 * _TOLD].decode("utf-8", "replace")
+        return " ".join(text.split())[:_TOLD] if not text.lstrip().startswith("<") else "a web page"
+    if isinstance(value, dict):
+        error = value.get("error", value)
+        if isinstance(error, dict):
+            parts = [error.get(key) for key in ("message", "detail", "code", "type", "param")]
+            return " ".join(" ".join(str(part).split()) for part in parts if part)[:_TOLD]
+        return " ".join(str(error).split())[:_TOLD]
+    return " ".join(str(value).split())[:_TOLD]

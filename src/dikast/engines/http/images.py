@@ -1,0 +1,72 @@
+"""Images as data URLs, each file encoded once while it is in use."""
+
+import base64
+import io
+import threading
+from collections import OrderedDict
+
+from dikast.core.errors import DataError, EngineError
+from dikast.core.media import image_file, image_sha256, load_image
+from dikast.core.part import Image
+
+MOST_BYTES = 128 * 2**20
+_MIMES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp", "GIF": "image/gif"}
+_ORIENTATION = 0x0112
+
+
+class Encoded:
+    """Data URLs by image, as bytes ready to stand inside a JSON string; what was used longest ago is forgotten.
+
+    PNG, JPEG, WebP and GIF files go out as they are if every decoder sees the same in them: 8 bits, upright, opaque,
+    one frame. Any other is sent as a PNG of what `core.media` makes of it.
+    """
+
+    def __init__(self, most: int = MOST_BYTES) -> None:
+        self._most, self._total = most, 0
+        self._urls: OrderedDict[str, bytes] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def url(self, image: Image) -> bytes:
+        """The data URL of an image; EngineError `bad_media` says why there is none."""
+        try:
+            key = image.source if image.source.startswith("data:") else image_sha256(image)
+            with self._lock:
+                found = self._urls.get(key)
+                if found is not None:
+                    self._urls.move_to_end(key)
+                    return found
+            made = _encoded(image)
+        except DataError as error:
+            raise EngineError(str(error), kind="bad_media") from error
+        with self._lock:
+            if key not in self._urls:
+                self._urls[key] = made
+                self._total += len(made)
+            while self._total > self._most and len(self._urls) > 1:
+                self._total -= len(self._urls.popitem(last=False)[1])
+        return made
+
+
+def _encoded(image: Image) -> bytes:
+    picture = load_image(image).picture  # checks it, too
+    raw = image_file(image)
+    mime = _plain_mime(raw)
+    if mime is None:
+        buffer = io.BytesIO()
+        picture.save(buffer, "PNG")
+        raw, mime = buffer.getvalue(), "image/png"
+    return b"data:" + mime.encode() + b";base64," + base64.b64encode(raw)
+
+
+def _plain_mime(raw: bytes) -> str | None:
+    """The MIME type of a file that may go out as it is, else None."""
+    import PIL.Image
+
+    with PIL.Image.open(io.BytesIO(raw)) as opened:
+        plain = opened.mode in ("RGB", "L") and not opened.has_transparency_data
+        one = getattr(opened, "n_frames", 1) == 1
+        try:
+            upright = opened.getexif().get(_ORIENTATION, 1) in (0, 1)
+        except Exception:  # damaged EXIF of any kind: `core.media` leaves the picture as it stands
+            upright = True
+        return _MIMES.get(opened.format or "") if plain and one and upright else None

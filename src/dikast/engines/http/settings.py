@@ -1,0 +1,144 @@
+"""What a user may set about a server, and how its address is written."""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+import orjson
+
+from dikast.core.errors import UserError
+
+_SECRET = re.compile(r"key|token|secret|sig|password|auth|credential", re.I)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Options of an HTTP engine; times in seconds.
+
+    key_env: the environment variable that holds the key; without it no key is sent (`openai:` takes OPENAI_API_KEY).
+    concurrency: the most requests in flight; the engine finds what the server can take below it.
+    timeout: for one try, from sending to the last byte. retries: further tries after a fault, with `backoff` seconds
+    before the first (doubled each time, with jitter); five times as many after rejections. max_wait: the longest
+    `Retry-After` that is obeyed.
+    max_reply_mb: a larger reply is refused unread. top_logprobs: alternatives asked for at each token.
+    served_as: the name under which the server answers, where that is not the model's. continues: whether the server
+    goes on with an assistant's last message (`continue_final_message`); `auto` finds out.
+    extra: a JSON object, or a file with one, whose fields are added to every request (null takes a field out).
+    ca: a PEM file with the certificate authority to trust. prices: a table of prices (see `docs/engines.md`).
+    server: the name that stands for the server's address in keys of verdicts, for servers that move.
+    calls, tokens, money: the budget of this process; see `engines.budget`.
+    """
+
+    key_env: str = ""
+    concurrency: int = 1024
+    timeout: float = 600.0
+    connect_timeout: float = 10.0
+    retries: int = 6
+    backoff: float = 0.5
+    max_wait: float = 300.0
+    max_reply_mb: float = 16.0
+    top_logprobs: int = 20
+    served_as: str = ""
+    continues: Literal["auto", "yes", "no"] = "auto"
+    extra: str = ""
+    ca: str = ""
+    prices: str = ""
+    server: str = ""
+    calls: int | None = None
+    tokens: int | None = None
+    money: float | None = None
+
+    def __post_init__(self) -> None:
+        wrong = []
+        for name in ("concurrency", "timeout", "connect_timeout", "max_reply_mb"):
+            if not getattr(self, name) > 0:
+                wrong.append(f"{name} must be above 0, got {getattr(self, name)}")
+        for name in ("retries", "backoff", "max_wait", "top_logprobs", "calls", "tokens", "money"):
+            value = getattr(self, name)
+            if value is not None and not value >= 0:
+                wrong.append(f"{name} must not be negative, got {value}")
+        if wrong:
+            raise UserError("HTTP engine: " + "; ".join(wrong))
+
+    @classmethod
+    def known(cls) -> Mapping[str, Any]:
+        """Every option with its type."""
+        return {each.name: each.type for each in fields(cls)}
+
+
+class Address(NamedTuple):
+    """Where a model is: the base URL (ends without a slash) and the model's name there."""
+
+    url: str
+    query: str
+    model: str
+
+    @property
+    def chat(self) -> str:
+        """The URL of chat completions."""
+        return f"{self.url}/chat/completions" + (f"?{self.query}" if self.query else "")
+
+    def __str__(self) -> str:
+        return f"{self.url}{'?' + self.query if self.query else ''}#{self.model}"
+
+
+def address_of(text: str) -> Address:
+    """Take `http://HOST[:PORT]/v1#MODEL` apart; UserError says what is missing or must not be there."""
+    url, _, model = text.partition("#")
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise UserError(f"engine {url!r}: not a URL ({error})") from None
+    if parts.username is not None or parts.password is not None:
+        raise UserError(
+            f"engine http(s)://...@{host}: a name or password in the address would be written down with every run;"
+            " put the key in an environment variable and name it with key_env=NAME"
+        )
+    for name, _ in parse_qsl(parts.query, keep_blank_values=True):
+        if _SECRET.search(name):
+            raise UserError(
+                f"engine {parts.scheme}://{host}: {name!r} in the address looks like a secret, and addresses are"
+                " written down; put the key in an environment variable and name it with key_env=NAME"
+            )
+    if parts.scheme not in ("http", "https") or not host:
+        raise UserError(f"engine {text!r}: write http://HOST:PORT/v1#MODEL or https://HOST/v1#MODEL")
+    if not model:
+        raise UserError(f"engine {text!r} does not say which model: write {url.rstrip('/')}#MODEL")
+    base = f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/").removesuffix("/chat/completions")
+    return Address(base, parts.query, model)
+
+
+def extra_fields(text: str) -> dict[str, Any]:
+    """The object that `extra` spells, or the file it names holds."""
+    if not text:
+        return {}
+    raw = text
+    if not text.lstrip().startswith("{"):
+        try:
+            raw = Path(text).read_text("utf-8")
+        except OSError as error:
+            raise UserError(f"extra={text}: neither a JSON object nor a file ({error.strerror})") from None
+    try:
+        value = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise UserError(f"extra={text[:80]}: not valid JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise UserError(f"extra={text[:80]}: a JSON object is needed")
+    return value
+
+
+def key_from(variable: str) -> str:
+    """The key in an environment variable, or "" where none is named; UserError for one that is not set."""
+    if not variable:
+        return ""
+    key = os.environ.get(variable, "").strip()
+    if not key:
+        raise UserError(f"the environment variable {variable} is not set: export {variable}=... with the server's key")
+    if not key.isascii() or not key.isprintable():
+        raise UserError(f"the environment variable {variable} holds characters that no key has: set it again")
+    return key

@@ -1,0 +1,42 @@
+"""From single answers to what was asked: samples of one question joined, orders of one pair joined."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from dikast.core.rubric import Rubric
+from dikast.core.verdict import Preference, Verdict
+from dikast.judging.preference import from_orders
+from dikast.judging.readout import combine_samples
+
+
+def join_samples(verdicts: Iterable[Verdict], samples: int, rubrics: Mapping[str, Rubric]) -> Iterator[Verdict]:
+    """One verdict for each response and criterion, as soon as its last sample is there; `rubrics` by their hash."""
+    waiting: dict[tuple[str, str, tuple[int, ...]], list[Verdict]] = {}
+    for verdict in verdicts:
+        if samples == 1:
+            yield verdict
+            continue
+        question, hashes = verdict.question, verdict.hashes
+        assert hashes is not None
+        what = (question.item, question.criterion, question.responses)
+        group = waiting.setdefault(what, [])
+        group.append(verdict)
+        if len(group) == samples:
+            del waiting[what]
+            yield combine_samples(sorted(group, key=lambda v: v.question.sample), rubrics[hashes.rubric].scale)
+
+
+def join_orders(verdicts: Iterable[Verdict], samples: int, *, both_orders: bool) -> Iterator[Preference]:
+    """Preferences from pairwise verdicts in any order, each as soon as its last verdict is there."""
+    due = samples * (2 if both_orders else 1)
+    waiting: dict[tuple[str, str, tuple[int, ...]], list[Verdict]] = {}
+    for verdict in verdicts:
+        question = verdict.question
+        pair = (question.item, question.criterion, tuple(sorted(question.responses)))
+        group = waiting.setdefault(pair, [])
+        group.append(verdict)
+        if len(group) == due:
+            del waiting[pair]
+            orders: dict[tuple[int, ...], list[Verdict]] = {}
+            for each in sorted(group, key=lambda v: v.question.sample):
+                orders.setdefault(each.question.responses, []).append(each)
+            yield from_orders([combine_samples(order, None) for order in orders.values()])

@@ -1,0 +1,38 @@
+import re
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "core.md"
+FILE = re.compile(r"^`([\w.-]+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyarrow")
+    monkeypatch.chdir(tmp_path)
+    page = PAGE.read_text("utf-8")
+    files = FILE.findall(page)
+    assert [name for name, _ in files] == ["kind.yaml", "answer.yaml", "items.jsonl", "pairs.csv"]
+    for name, text in files:
+        Path(name).write_text(text, encoding="utf-8")
+    blocks = CODE.findall(page)
+    assert len(blocks) == 5
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, str(PAGE), "exec"), names)
+
+
+def test_the_page_lists_the_built_in_rubrics_and_the_limits() -> None:
+    from dikast import builtin_rubrics
+    from dikast.core import media
+    from dikast.core.records.files import MOST_LINE_BYTES
+
+    page = PAGE.read_text("utf-8")
+    assert ", ".join(f"`{name}`" for name in builtin_rubrics()) in page
+    assert f"{media.MOST_PIXELS:,} pixels" in page
+    assert f"a side under {media.LEAST_SIDE} pixels" in page
+    assert f"{media.MOST_FILE_BYTES // 2**20} MiB" in page
+    assert f"at most {media.MOST_FETCHED_BYTES // 2**20} MiB" in page
+    assert f"{media.FETCH_TIMEOUT:.0f} seconds" in page
+    assert f"more than {MOST_LINE_BYTES // 2**20} MiB" in page

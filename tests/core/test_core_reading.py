@@ -1,0 +1,269 @@
+import gzip
+import io
+import json
+import re
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dikast.core.errors import DataError, MissingExtra, UserError
+from dikast.core.records import Record, read_records
+from dikast.core.records.files import lines_of
+
+
+def put(folder: Path, name: str, raw: bytes | str) -> str:
+    raw = raw.encode() if isinstance(raw, str) else raw
+    path = folder / name
+    path.write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
+    return str(path)
+
+
+def refused(path: str, message: str, line: int | None = None) -> None:
+    with pytest.raises(DataError, match=message) as caught:
+        list(read_records(path))
+    assert (caught.value.path, caught.value.line) == (path, line)
+
+
+ROWS: list[dict[str, Any]] = [{"id": "a", "text": 'é\n"x", y'}, {"id": "b", "text": "\U0001f600"}]
+JSONL = "\n".join(json.dumps(row) for row in ROWS)
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "lines"),
+    [
+        ("a.jsonl", JSONL, [1, 2]),
+        ("a.jsonl", JSONL + "\n", [1, 2]),
+        ("a.ndjson", "\n \n" + JSONL.replace("\n", "\r\n\r\n") + "\r\n\t\n", [3, 5]),  # blank lines, Windows endings
+        ("a.jsonl", "\ufeff" + JSONL, [1, 2]),
+        ("a.jsonl.gz", JSONL, [1, 2]),
+        ("A.JSONL", JSONL, [1, 2]),
+        ("pipe", JSONL, [1, 2]),
+        ("a.json", JSONL, [1, 2]),
+        ("a.json", json.dumps(ROWS), [1, 1]),
+        ("a.json", "\ufeff" + json.dumps(ROWS, ensure_ascii=False), [1, 1]),
+        ("a.json", "\n" + json.dumps(ROWS, indent=2), [3, 7]),
+        ("a.json.gz", json.dumps(ROWS, indent=2), [2, 6]),
+        ("a.csv", 'id,text\na,"é\n""x"", y"\nb,\U0001f600\n', [2, 4]),
+        ("a.csv", '\ufeffid,text\r\n\r\na,"é\n""x"", y"\r\nb,\U0001f600', [3, 5]),
+        ("a.csv.gz", 'id,text\na,"é\n""x"", y"\nb,\U0001f600\n', [2, 4]),
+        ("a.tsv", 'id\ttext\na\t"é\n""x"", y"\nb\t\U0001f600\n', [2, 4]),
+    ],
+)
+def test_one_set_of_records_in_every_format(tmp_path: Path, name: str, raw: str, lines: list[int]) -> None:
+    assert list(read_records(put(tmp_path, name, raw))) == [Record(*each) for each in zip(ROWS, lines, strict=True)]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_standard_input(monkeypatch: pytest.MonkeyPatch, packed: bool) -> None:
+    raw = gzip.compress(JSONL.encode()) if packed else JSONL.encode()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(raw))))
+    assert [value for value, _ in read_records("-")] == ROWS
+
+
+@pytest.mark.parametrize(
+    ("raw", "line", "message"),
+    [
+        (b"", None, "holds no records"),
+        (b"\n\n", None, "holds no records"),
+        (b'{"a": 1}\n{"a": }', 2, "not valid JSON at column 7, near '}'"),
+        (b'{"a": 1}\n{"a": 1', 2, "does not end on its line: write one object a line"),
+        (b'{"a": 1} {"a": 2}', 1, "not valid JSON at column 10"),
+        (b'{"a": NaN}', 1, "NaN at column 7 is not a JSON number: write null"),
+        (b'{"a": -Infinity}', 1, "Infinity at column .* is not a JSON number: write null"),
+        (b'{"a": 1e999}', 1, "is not a JSON number"),
+        (b'[{"a": 1}]', 1, "one JSON object.*one JSON array is named .json"),
+        (b'[{"a": 1},\n{"a": 2}]', 1, "starts an array: a file that is one JSON array is named .json"),
+        (b'"text"', 1, 'each line holds one JSON object, this one "text"'),
+        (b'{"a": 1}\n{"a": "\xff\xfe"}', 2, r"broken UTF-8 \(ff\) at byte 7 of the line \(byte 16 of the file\): save"),
+        (b'\xef\xbb\xbf{"a": "\xe9"}', 1, r"broken UTF-8 \(e9\) at byte 7 of the line \(byte 10 of the file\)"),
+        (b'{"a": 1}\n{"a": "\x00"}', 2, r"NUL byte at byte 7 of the line \(byte 16 of the file\)"),
+        ('{"a": 1}'.encode("utf-16"), 1, "UTF-16: save it as UTF-8"),
+        (b'{"a": "\\ud800"}', 1, "not valid JSON at column 8"),
+        (b'{"a":' * 2000, 1, "not valid JSON at column"),
+    ],
+)
+def test_broken_jsonl(tmp_path: Path, raw: bytes, line: int | None, message: str) -> None:
+    refused(put(tmp_path, "a.jsonl", raw), message, line)
+    refused(put(tmp_path, "a.jsonl.gz", raw), message, line)
+
+
+@pytest.mark.parametrize(
+    ("raw", "line", "message"),
+    [
+        (b"", None, "holds no records"),
+        (b"[]", None, "holds no records"),
+        (b'[{"a": 1}\n{"a": 2}]', 2, "expected ',' or ']'"),
+        (b'[{"a": 1},\n{"a": 2}', 2, "the file is cut short"),
+        (b'[{"a": 1},\n', 2, "the array does not end"),
+        (b'[{"a": 1},\n{"a": 2', 2, "Expecting ',' delimiter"),
+        (b'[{"a": 1},\n{"a":\n\n"b', 4, "Unterminated string"),
+        (b'[{"a": 1}]\nx', 2, "after the end of the array"),
+        (b'{"a": 1}\n]', 2, "without its '\\['"),
+        (b"[1, 2]", 1, "expected a JSON object, found '1'"),
+        (b'[{"a": 1},\n\n{"a": NaN}]', 3, "NaN .* write null"),
+        (b'[{"a": 1},\n{"a" 1}]', 2, "Expecting ':' delimiter, near '1"),
+        (b'[{"a": 1},\n{"a": "\xff"}]', 2, "broken UTF-8 at byte 18 of the file"),
+        (b'[{"a": 1},\n{"a": "\xe9', 2, "broken UTF-8 at byte 18 of the file"),
+        (b'[{"a": "\x00"}]', 1, "NUL byte at byte 8"),
+        ('[{"a": 1}]'.encode("utf-16"), 1, "UTF-16"),
+        (b'[{"a":' + b"[" * 5000, 1, "nested too deeply"),
+    ],
+)
+def test_broken_json(tmp_path: Path, raw: bytes, line: int | None, message: str) -> None:
+    refused(put(tmp_path, "a.json", raw), message, line)
+
+
+def test_json_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"id": i, "text": 'é😀\\"}]{[' * (i % 7), "deep": [{"a": [i]}]} for i in range(300)]
+    path = put(tmp_path, "a.json", json.dumps(rows, ensure_ascii=False, indent=1))
+    whole = list(read_records(path))
+    assert [value for value, _ in whole] == rows
+    for chunk in (1, 2, 3, 7, 64, 1000):  # pieces that end inside characters, strings and escapes
+        monkeypatch.setattr("dikast.core.records.reading._CHUNK", chunk)
+        assert list(read_records(path)) == whole
+
+
+@pytest.mark.parametrize(
+    ("raw", "line", "message"),
+    [
+        (b"", None, "holds no records"),
+        (b"id,text\n", None, "holds no records"),
+        (b"id,text\na,b\n\nc,d,e\n", 4, "has 3 cells where the header has 2: quote"),
+        (b"id,text\na\n", 2, "has 1 cells where the header has 2"),
+        (b"id,id\na,b\n", 1, "columns 1 and 2 are both called 'id': rename one"),
+        (b"id,\na,b\n", 1, "column 2 of the header has no name"),
+        (b'id,text\na,b\nc,"d\ne,f\n', 3, r"broken row \(unexpected end of data\): put cells"),
+        (b'id,text\na,"b"c\n', 2, "broken row .*put cells"),
+        (b"id,text\na,b\nc,\xff\n", 3, r"broken UTF-8 \(ff\) at byte 2 of the line \(byte 14 of the file\)"),
+        (b"id,text\na,b\0\n", 2, "NUL byte"),
+        ("id,text\na,b".encode("utf-16"), 1, "UTF-16"),
+    ],
+)
+def test_broken_tables(tmp_path: Path, raw: bytes, line: int | None, message: str) -> None:
+    refused(put(tmp_path, "a.csv", raw), message, line)
+    refused(put(tmp_path, "a.tsv", raw.replace(b",", b"\t")), message, line)
+
+
+def test_long_cells(tmp_path: Path) -> None:
+    text = "x" * 1_000_000  # the csv module stops at 131,072 characters unless told
+    assert [value["text"] for value, _ in read_records(put(tmp_path, "a.csv", f"id,text\na,{text}\n"))] == [text]
+
+
+def test_damaged_gzip(tmp_path: Path) -> None:
+    whole = gzip.compress((JSONL + "\n").encode() * 5000)
+    path = put(tmp_path, "cut.jsonl", whole[:-30])
+    cut = str(Path(path).rename(tmp_path / "cut.jsonl.gz"))
+    refused(cut, "cut short: copy or download it again")
+    (tmp_path / "cut.jsonl.gz").write_bytes(whole[:-8] + bytes(4) + whole[-4:])
+    refused(cut, "not a sound gzip file")
+    (tmp_path / "cut.jsonl.gz").write_bytes(JSONL.encode())
+    refused(cut, "not a sound gzip file .*drop '.gz'")
+
+
+def test_paths_that_cannot_be_read(tmp_path: Path) -> None:
+    for name in ("no.jsonl", "no.csv", "no.json", "no.jsonl.gz"):
+        refused(str(tmp_path / name), "cannot be opened: No such file or directory; mend the path")
+    refused(str(tmp_path), "cannot be opened: Is a directory")
+    with pytest.raises(UserError, match=r"suffix '\.txt' is not a known format: use one of \.jsonl"):
+        list(read_records("a.txt"))
+    with pytest.raises(UserError, match="Parquet is compressed already"):
+        list(read_records("a.parquet.gz"))
+
+
+def test_nothing_is_read_before_it_is_asked_for(tmp_path: Path) -> None:
+    records = read_records(put(tmp_path, "a.jsonl", JSONL + "\nbroken"))
+    assert [next(records).value for _ in ROWS] == ROWS
+    with pytest.raises(DataError, match=r"a\.jsonl:3: "):
+        next(records)
+
+
+def test_line_limit(tmp_path: Path) -> None:
+    path = put(tmp_path, "a.jsonl", b"1234\n12345\n123456")
+    assert [line.raw for line in lines_of(path, most=6)] == [b"1234\n", b"12345\n", b"123456"]
+    with pytest.raises(DataError, match=r"a\.jsonl:2: the line is longer than 5 bytes: one record a line"):
+        list(lines_of(path, most=5))
+
+
+_READ_WITH_LITTLE_MEMORY = """
+import sys
+from dikast.core.errors import DataError
+from dikast.core.records import read_records
+try:
+    list(read_records(sys.argv[1]))
+except DataError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "message"),
+    [
+        ("a.jsonl", b'{"id": 1}\n{"id": "', r":2: the line is longer than 67,108,864 bytes"),
+        ("a.csv", b'id,text\n1,"', r":2: the line is longer"),
+        ("a.json", b'[{"id": 1},\n{"id": "', r":2: not valid JSON: one object is longer than 67,108,864 characters"),
+        ("rows.csv", b'id,text\n1,"', r":2: the row that begins here has more than 67,108,864 bytes: is a quotation"),
+    ],
+)
+def test_a_gigabyte_line_never_gets_into_memory(tmp_path: Path, name: str, head: bytes, message: str) -> None:
+    path = tmp_path / name
+    filling = (b"x" * 999 + (b"\n" if name == "rows.csv" else b"x")) * 1000
+    with path.open("wb") as file:
+        file.write(head)
+        # Letters as far as anybody may read, then a hole: a gigabyte that takes 160 MB of disk.
+        for _ in range(160):
+            file.write(filling)
+        file.truncate(2**30)
+    result = subprocess.run(
+        [sys.executable, "-c", _READ_WITH_LITTLE_MEMORY, str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": ":".join(sys.path)},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (900 * 2**20, 900 * 2**20)),
+    )
+    assert re.search(re.escape(str(path)) + message, result.stdout), result
+
+
+def test_parquet(tmp_path: Path) -> None:
+    arrow, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    import datetime
+
+    path = str(tmp_path / "a.parquet")
+    table = arrow.table(
+        {
+            "id": [1, 2],
+            "text": ["a", None],
+            "score": [1.5, float("nan")],
+            "image": [{"bytes": b"\x89PNG", "path": None}, {"bytes": None, "path": "b.png"}],
+            "turns": [[{"role": "user", "content": "x"}], []],
+            "day": [datetime.date(2024, 1, 2)] * 2,
+        }
+    )
+    pq.write_table(table, path)
+    assert list(read_records(path)) == [
+        Record(
+            {
+                "id": 1, "text": "a", "score": 1.5, "turns": [{"role": "user", "content": "x"}], "day": "2024-01-02",
+                "image": {"bytes": "data:application/octet-stream;base64,iVBORw=="},
+            },
+            1,
+        ),
+        Record(
+            {"id": 2, "text": None, "score": None, "image": {"path": "b.png"}, "turns": [], "day": "2024-01-02"}, 2
+        ),
+    ]  # fmt: skip
+    pq.write_table(table.slice(0, 0), path)
+    refused(path, "holds no records")
+    refused(put(tmp_path, "b.parquet", b"PAR1 and no more"), "not a sound Parquet file")
+    refused(str(tmp_path / "no.parquet"), "cannot be opened: No such file")
+
+
+def test_parquet_without_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'dikast\[parquet\]'"):
+        list(read_records(tmp_path / "a.parquet"))

@@ -1,0 +1,57 @@
+"""What tests of the HTTP engine share: items, requests, runs through the command line."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+from typer.testing import CliRunner
+
+from dikast.core.message import Message, Span
+from dikast.engines.base import Engine, Readout, Request, Sampling
+from dikast.engines.budget import Budget
+from dikast.engines.http.engine import HttpEngine
+from dikast.engines.spec import open_engine
+from dikast.surface.cli import app
+from dikast.testing.faults import FaultServer
+
+CERTIFICATE = Path(__file__).parent / "loopback.pem"
+LABELS = tuple(f" {level}" for level in range(1, 6))
+READ = Readout(LABELS, "Verdict:")
+FAST = "backoff=0.01,timeout=2"
+
+
+def ask(i: object = 0, text: str = "Grade this.", **fields: Any) -> Request:
+    return Request(f"key-{i}", (Message("user", (Span(f"{text} {i}"),)),), **{"sampling": Sampling(), **fields})
+
+
+@contextmanager
+def opened(server: FaultServer, options: str = FAST) -> Iterator[Engine]:
+    """The engine of a running server, closed at the end."""
+    engine = open_engine(f"{server.spec},{options}")
+    try:
+        yield engine
+    finally:
+        inner = engine.engine if isinstance(engine, Budget) else engine
+        assert isinstance(inner, HttpEngine)
+        inner.close()
+
+
+def write_items(path: Path, n: int) -> Path:
+    rows = [{"id": str(i), "instruction": f"Question {i}?", "response": f"Answer {i}."} for i in range(n)]
+    path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    return path
+
+
+def grade(items: Path, spec: str, out: Path, *more: object) -> tuple[int, dict[str, Any]]:
+    """`dikast grade` in this process: its exit code and its summary."""
+    arguments = ["grade", items, "--judge", spec, "--rubric", "helpfulness", "--out", out, "--json", "--quiet", *more]
+    result = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
+    assert result.exit_code in (0, 3), result.output
+    summary: dict[str, Any] = orjson.loads(result.stdout)
+    return result.exit_code, summary
+
+
+def verdicts(out: Path) -> list[dict[str, Any]]:
+    return [orjson.loads(line) for line in (out / "verdicts.jsonl").read_bytes().splitlines()]

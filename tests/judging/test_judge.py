@@ -1,0 +1,146 @@
+"""The judge from Python: few lines, dicts, notebooks, and mistakes that are told before anything is asked."""
+
+import asyncio
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dikast
+from dikast.core.errors import UserError
+from dikast.engines.base import Request, Sampling
+from runs import lines, pairs, rows, write_jsonl
+from scripted import Scripted
+
+ITEM: dict[str, Any] = {"instruction": "Name a prime.", "response": "7 is a prime.", "gold": 4}
+
+
+def test_the_whole_path_in_under_ten_lines(tmp_path: Path) -> None:
+    items = str(write_jsonl(tmp_path / "items.jsonl", rows(20)))
+    # --- from here
+    judge = dikast.Judge("mock:oracle", "helpfulness")
+    verdict = judge.grade(instruction="Name a prime.", response="7 is a prime.", gold=4)
+    preference = judge.compare({"instruction": "Name a prime.", "responses": ["9", "7"], "gold": [1, 5]})
+    summary = dikast.grade_file(judge, dikast.Source(items), tmp_path / "run")
+    again = dikast.replay(tmp_path / "run")
+    # --- to here
+    assert verdict.score in (1.0, 2.0, 3.0, 4.0, 5.0)
+    assert verdict.expected is not None
+    assert preference.choice in ("a", "b", "tie")
+    assert summary["verdicts"] == 20
+    assert again["replay"]["changed"] == 0
+
+
+def test_inside_a_running_event_loop() -> None:
+    async def notebook() -> tuple[float | None, str | None, int]:
+        judge = dikast.Judge("mock:oracle,r=1", "helpfulness")
+        many = list(judge.grade_many({**ITEM, "id": str(i)} for i in range(5)))
+        compared = judge.compare({"instruction": "?", "responses": ["9", "7"], "gold": [1, 5]})
+        return judge.grade(ITEM).score, compared.choice, len(many)
+
+    assert asyncio.run(notebook()) == (4.0, "b", 5)
+
+
+def test_an_item_given_as_a_dict_as_keywords_or_as_an_item() -> None:
+    judge = dikast.Judge("mock:oracle,r=1", "helpfulness")
+    assert judge.grade(ITEM).score == 4.0
+    assert judge.grade(**ITEM).score == 4.0
+    assert judge.grade(dikast.Item.of(**ITEM)).score == 4.0
+    several = list(judge.grade_many([{**ITEM, "id": "x"}, ITEM, dikast.Item.of(**ITEM)]))
+    assert [verdict.question.item for verdict in several] == ["x", "1", "item"]
+
+
+def test_an_item_may_bring_the_rubric() -> None:
+    judge = dikast.Judge("mock:constant")
+    own = {"criterion": "Is it prime?", "scale": "pass/fail", "name": "prime"}
+    verdict = judge.grade({**ITEM, "rubric": own})
+    assert (verdict.question.criterion, verdict.label) == ("prime", "fail")
+    with pytest.raises(UserError, match="no rubric: give the judge one"):
+        judge.grade(ITEM)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"samples": 0}, "samples must be at least 1"),
+        ({"samples": 3}, "all the same: set a temperature"),
+        ({"min_mass": 1.5}, "a probability from 0 to 1"),
+        ({"format": "pairwise"}, "format 'pairwise' is pairwise; a format that is absolute is needed"),
+        ({"compare_format": "absolute"}, "compare_format 'absolute' is absolute"),
+        ({"format": "absolut"}, "did you mean 'absolute'"),
+        ({"rubric": "helpfullness"}, "no built-in rubric of that name"),
+    ],
+    ids=lambda value: "+".join(value) if isinstance(value, dict) else "",
+)
+def test_settings_that_cannot_be_meant(settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        dikast.Judge("mock:constant", **{"rubric": "helpfulness", **settings})
+
+
+def test_questions_that_cannot_be_meant() -> None:
+    judge = dikast.Judge(
+        "mock:constant", {"criteria": [{"name": "a", "criterion": "A?"}, {"name": "b", "criterion": "B?"}]}
+    )
+    with pytest.raises(UserError, match="use grade_sheet"):
+        judge.grade(ITEM)
+    one = dikast.Judge("mock:constant", "helpfulness")
+    with pytest.raises(UserError, match="has 2 responses where one is due"):
+        one.grade({"responses": ["a", "b"]})
+    with pytest.raises(UserError, match="has 2 responses where one is due"):
+        one.grade_sheet({"responses": ["a", "b"]})
+    with pytest.raises(UserError, match="has 1 responses where compare takes 2"):
+        one.compare(ITEM)
+    assert one.grade_sheet(ITEM).total == 0.5
+
+
+def test_an_item_is_never_half_used() -> None:
+    judge = dikast.Judge("mock:constant", "helpfulness")
+    with pytest.raises(UserError, match="whole or by keywords, not both: put gold into the item"):
+        judge.grade({"instruction": "x", "response": "y"}, gold=3)
+    with pytest.raises(UserError, match="an item is an Item, a dict, or keywords"):
+        judge.grade("What is it?")  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="not list"):
+        judge.compare_by_scores([])  # type: ignore[arg-type]
+
+
+def test_an_item_without_a_response_is_bad_and_costs_nothing() -> None:
+    engine = Scripted(lambda _: "Verdict: 5")
+    judge = dikast.Judge(engine, "helpfulness")
+    for item in ({"instruction": "?"}, {"instruction": "?", "response": "  \n"}):
+        verdict = judge.grade(item)
+        assert (verdict.status, verdict.score) == (dikast.Status.BAD_ITEM, None)
+        assert "response" in verdict.reason
+    assert engine.requests == []
+
+
+def test_what_is_in_memory_is_what_is_on_disk(tmp_path: Path) -> None:
+    """The same question has the same key and answer from Python and in a run."""
+    items = write_jsonl(tmp_path / "items.jsonl", pairs(6))
+    source, judge = dikast.Source(str(items)), dikast.Judge("mock:oracle", "helpfulness")
+    dikast.compare_file(judge, source, tmp_path / "run")
+    written = {
+        each["item"]: (each["choice"], each["logit_a"]) for each in lines(tmp_path / "run" / "preferences.jsonl")
+    }
+    in_memory = {each.item: (each.choice, each.logit_a) for each in judge.compare_many(source.items())}
+    assert in_memory == written
+
+
+def test_draws_hang_on_the_seed_alone() -> None:
+    def labels(seed: int, engine: str = "mock:random") -> list[str | None]:
+        judge = dikast.Judge(engine, "helpfulness", sampling=Sampling(temperature=1.0, seed=seed))
+        return [verdict.label for verdict in judge.grade_many(rows(30))]
+
+    assert labels(1) == labels(1)
+    assert labels(1) != labels(2)
+
+
+def test_items_are_pulled_as_the_engine_asks() -> None:
+    """A judge over endless items gives its first verdict."""
+
+    def say(request: Request) -> str:
+        return "Verdict: 3"
+
+    endless = ({"id": str(i), "instruction": "?", "response": "!"} for i in count())
+    verdicts = dikast.Judge(Scripted(say), "helpfulness").grade_many(endless)
+    assert [next(verdicts).question.item for _ in range(3)] == ["0", "1", "2"]

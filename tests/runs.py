@@ -1,0 +1,198 @@
+"""Runs for tests: files of items, the command line in a process of its own, and processes that are killed."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+_NURSERY = """
+import json, os, sys
+import numpy, dikast.engines.mock, dikast.judging.panel, dikast.judging.run, dikast.surface.progress
+from dikast.surface.cli import main
+for line in sys.stdin:
+    pid = os.fork()
+    if pid == 0:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.argv = ["dikast", *json.loads(line)]
+        code = 70
+        try:
+            main()
+        except SystemExit as leaving:
+            code = leaving.code
+        finally:
+            os._exit(code)
+    print(pid, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+"""
+
+
+def write_jsonl(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
+    """The rows as a JSONL file."""
+    path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    return path
+
+
+def rows(n: int, **more: Any) -> list[dict[str, Any]]:
+    """n items with one response and gold."""
+    return [
+        {"id": f"i{k}", "instruction": f"Is {k} even?", "response": f"{k} ends in {k % 10}.", "gold": k % 5 + 1, **more}
+        for k in range(n)
+    ]
+
+
+def pairs(n: int) -> list[dict[str, Any]]:
+    """n items with two responses and gold."""
+    return [
+        {"id": f"p{k}", "instruction": f"Is {k} even?", "responses": [f"It is {k}.", f"Look at {k % 10}."],
+         "gold": [k % 5 + 1, k % 3 + 2]}
+        for k in range(n)
+    ]  # fmt: skip
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """The records of a JSONL file that is whole."""
+    raw = path.read_bytes()
+    assert not raw or raw.endswith(b"\n")
+    return [orjson.loads(line) for line in raw.splitlines()]
+
+
+def summary(run: Path) -> dict[str, Any]:
+    """What `summary.json` holds."""
+    value: dict[str, Any] = orjson.loads((run / "summary.json").read_bytes())
+    return value
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The environment of a child process that imports this tree."""
+    import dikast
+
+    source = str(Path(dikast.__file__).parents[1])
+    return {**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **more}
+
+
+def dikast(
+    *arguments: object, given: str | bytes = "", cwd: Path | None = None, **more: str
+) -> "subprocess.CompletedProcess[str]":
+    """Run the command line in a process of its own, `given` on its standard input, `more` in its environment."""
+    done = subprocess.run(
+        [sys.executable, "-m", "dikast", *map(str, arguments)],
+        input=given.encode() if isinstance(given, str) else given,
+        capture_output=True,
+        cwd=cwd,
+        env=environment(COLUMNS="200", **more),
+        timeout=120,
+        check=False,
+    )
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def dikast_here(
+    *arguments: object, given: str | bytes = "", cwd: Path | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """As `dikast`, in this process: forty times as fast, and as true for all that is not about processes."""
+    from dikast.surface.cli import main
+
+    code: Any = 0
+    out, err = (io.TextIOWrapper(io.BytesIO(), write_through=True) for _ in range(2))
+    before = Path.cwd(), sys.argv, sys.stdin, os.environ.get("COLUMNS")
+    raw = given.encode() if isinstance(given, str) else given
+    try:
+        os.chdir(cwd or before[0])
+        os.environ["COLUMNS"] = "200"
+        sys.argv, sys.stdin = ["dikast", *map(str, arguments)], io.TextIOWrapper(io.BufferedReader(io.BytesIO(raw)))
+        with redirect_stdout(out), redirect_stderr(err):
+            main()
+    except SystemExit as leaving:
+        code = leaving.code
+    finally:
+        os.chdir(before[0])
+        sys.argv, sys.stdin = before[1:3]
+        os.environ.pop("COLUMNS")
+        if before[3] is not None:
+            os.environ["COLUMNS"] = before[3]
+    told = [stream.buffer.getvalue().decode() for stream in (out, err)]
+    return subprocess.CompletedProcess([], code, *told)
+
+
+class Nursery:
+    """Forks processes that have everything imported and run the command line at once, so that kills hit the work."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+
+    def run(self, arguments: Sequence[object]) -> int:
+        """Run to the end; the exit code."""
+        self._start(arguments)
+        return self._code()
+
+    def kill_after(self, arguments: Sequence[object], seconds: float) -> int:
+        """SIGKILL a run that many seconds after its start; its exit code, -9 when the kill came in time."""
+        pid = self._start(arguments)
+        time.sleep(seconds)
+        return self._killed(pid)
+
+    def kill_when(self, arguments: Sequence[object], log: Path, asks: int, seconds: float) -> int:
+        """SIGKILL a run that many seconds after it has asked `asks` more questions than `log` held; as above."""
+        due = _count(log) + asks
+        pid = self._start(arguments)
+        while _count(log) < due and _lives(pid):
+            time.sleep(0.0005)
+        time.sleep(seconds)
+        return self._killed(pid)
+
+    def _start(self, arguments: Sequence[object]) -> int:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps([str(each) for each in arguments]) + "\n")
+        self._process.stdin.flush()
+        return self._code()
+
+    def _code(self) -> int:
+        assert self._process.stdout is not None
+        return int(self._process.stdout.readline())
+
+    def _killed(self, pid: int) -> int:
+        with suppress(ProcessLookupError):  # it may have ended already
+            os.kill(pid, signal.SIGKILL)
+        return self._code()
+
+
+def _count(log: Path) -> int:
+    return log.read_bytes().count(b"\n") if log.exists() else 0
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@contextmanager
+def nursery() -> Iterator[Nursery]:
+    """A `Nursery` that ends with the block."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _NURSERY],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment(),
+        text=True,
+    )
+    try:
+        yield Nursery(process)
+    finally:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.close()
+        process.wait(30)
+        process.stdout.close()
