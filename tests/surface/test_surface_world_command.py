@@ -1,7 +1,6 @@
 from pathlib import Path
 
 import orjson
-import pytest
 from typer.testing import CliRunner
 
 from dikast.core.errors import UserError
@@ -26,5 +25,3 @@ def test_bad_settings_stop_before_anything_is_written(tmp_path: Path) -> None:
         result = CliRunner().invoke(app, ["make", "--out", str(tmp_path / "w"), *options])
         assert isinstance(result.exception, UserError)
         assert not (tmp_path / "w").exists()
-    with pytest.raises(UserError):
-        raise result.exception
