@@ -232,5 +232,6 @@ def first_slot(settings: Settings, n: int) -> Slots:
     sign = np.array(signs, dtype=float)
     won = int((sign > 0).sum()), int((sign < 0).sum())
     decided = sum(won)
-    r = float(np.corrcoef(sign, np.array(lengths, dtype=float))[0, 1])
+    longer = np.array(lengths, dtype=float)
+    r = float(np.corrcoef(sign, longer)[0, 1]) if longer.std() else math.nan
     return Slots(n, won[0] / decided, 0.5 / math.sqrt(decided), 1 - decided / n, r)

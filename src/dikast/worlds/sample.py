@@ -54,9 +54,8 @@ class Sample:
     def graded(self) -> list[Graded]:
         """Every response measured against the scene."""
         found = []
-        for response, graph in zip(
-            self.responses, self._graphs * (len(self.responses) // len(self._graphs)), strict=True
-        ):
+        graphs = self._graphs * (len(self.responses) // len(self._graphs))
+        for response, graph in zip(self.responses, graphs, strict=True):
             claims = response.claims
             findings = tuple(self.domain.measure(claim, graph) for claim in claims)
             costs = tuple(cost(claim, f.metric, self.spec) for claim, f in zip(claims, findings, strict=True))
@@ -107,10 +106,8 @@ class Sample:
         frames = tuple(Image(path, root) for path in self.paths())
         if self.domain.name == "pictures":
             asked: Content = (Text(f"{self.instruction} {self.responses[0].text}"),)
-            return Item(
-                self.id, (Turn("user", asked),), tuple((frame,) for frame in frames), rubric=self.rubric, gold=self.gold(),
-                meta=self.meta(),
-            )  # fmt: skip
+            turn, drawn = Turn("user", asked), tuple((frame,) for frame in frames)
+            return Item(self.id, (turn,), drawn, rubric=self.rubric, gold=self.gold(), meta=self.meta())
         shown: Content = frames if len(frames) < 2 else (Video(frames, tuple(float(i) for i in range(len(frames)))),)
         words = "\n".join(filter(None, (self.domain.prompt(self.graph), self.instruction)))
         return Item(

@@ -1,0 +1,27 @@
+from pathlib import Path
+
+import orjson
+from typer.testing import CliRunner
+
+from dikast.core.errors import UserError
+from dikast.surface.world_command import app
+
+
+def test_make_and_peek(tmp_path: Path) -> None:
+    runner = CliRunner()
+    made = runner.invoke(app, ["make", "-n", "4", "--pairs", "--size", "48", "--out", str(tmp_path / "w"), "--json"])
+    assert made.exit_code == 0, made.output
+    told = orjson.loads(made.stdout)
+    assert told["items"] == 4
+    assert len(Path(told["files"][0]).read_text("utf-8").splitlines()) == 4
+    shown = runner.invoke(app, ["peek", str(tmp_path / "w"), "--out", str(tmp_path / "sheet"), "-n", "2"])
+    assert shown.exit_code == 0, shown.output
+    assert (tmp_path / "sheet.html").exists()
+    assert (tmp_path / "sheet.png").exists()
+
+
+def test_bad_settings_stop_before_anything_is_written(tmp_path: Path) -> None:
+    for options in (["--split", "trian"], ["--objects", "2-40"], ["--pairs", "--groups", "3"], ["--suite", "proof"]):
+        result = CliRunner().invoke(app, ["make", "--out", str(tmp_path / "w"), *options])
+        assert isinstance(result.exception, UserError)
+        assert not (tmp_path / "w").exists()
