@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: check test slow gpu bench clean
+.PHONY: demo check test slow gpu bench clean
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -10,6 +10,15 @@ BIN := .venv/bin
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[hf,parquet,dev]'
 	touch $@
+
+demo: .venv/ready
+	rm -rf runs/demo
+	$(BIN)/dikast world make -n 400 --seed 7 --scales 1-5 --out runs/demo/items
+	$(BIN)/dikast grade runs/demo/items/items-00000.jsonl --judge mock:oracle,r=.8 --out runs/demo/graded
+	$(BIN)/dikast audit runs/demo/graded
+	$(BIN)/dikast world make -n 200 --seed 8 --scales 1-5 --pairs --out runs/demo/pairs
+	$(BIN)/dikast compare runs/demo/pairs/items-00000.jsonl --judge mock:oracle,r=.8,nats=1 --out runs/demo/compared
+	$(BIN)/dikast audit runs/demo/compared
 
 check: .venv/ready
 	$(BIN)/ruff format --check .

@@ -98,7 +98,7 @@ def test_tau_interval() -> None:
 def test_bootstrap_on_a_discrete_scale(name: str) -> None:
     rng = np.random.default_rng(1)
     gold = rng.integers(1, 6, 2_000_000).astype(float)
-    score = np.clip(gold + rng.integers(-2, 3, len(gold)), 1, 5)
+    score = np.clip(gold + rng.integers(-2, 3, len(gold)), 1.0, 5.0).astype(float)
     truth = measure(score, gold, [name], Resampling(1))[name].value
 
     def simulate(rng: np.random.Generator) -> tuple[Estimate, float]:

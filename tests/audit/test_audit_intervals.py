@@ -75,7 +75,7 @@ def test_bootstrap_spreads_as_the_theory_says() -> None:
 def test_tables_rows_and_counts_draw_alike() -> None:
     rng = np.random.default_rng(4)
     x = rng.integers(1, 6, 500).astype(float)
-    y = np.clip(x + rng.integers(-1, 2, 500), 1, 5)
+    y = np.clip(x + rng.integers(-1, 2, 500), 1.0, 5.0).astype(float)
     how = Resampling(3000, seed=5)
     tables = bootstrap_tables(Cells.of(x, y), {"pearson": MEASURES["pearson"].table}, how)["pearson"]
     rows = bootstrap(weighted_pearson(x, y), 500, how)
@@ -156,8 +156,8 @@ def test_many_continuous_rows_are_drawn_from_bins() -> None:
 def test_a_paired_difference_is_narrower_than_two_intervals() -> None:
     rng = np.random.default_rng(9)
     gold = rng.integers(1, 6, 400).astype(float)
-    first = np.clip(gold + rng.integers(-1, 2, 400), 1, 5)
-    second = np.where(rng.random(400) < 0.9, first, rng.integers(1, 6, 400))
+    first = np.clip(gold + rng.integers(-1, 2, 400), 1.0, 5.0).astype(float)
+    second = np.where(rng.random(400) < 0.9, first, rng.integers(1, 6, 400)).astype(float)
     less = difference(first, second, gold, ["pearson", "exact"], HOW)
     alone = measure(first, gold, ["pearson", "exact"], HOW)
     assert less["exact"].half_width < alone["exact"].half_width
@@ -172,6 +172,19 @@ def test_the_mean_over_rater_pairs() -> None:
     found = mean_over_pairs(raters, pairs, ["pearson"], HOW)["pearson"]
     assert math.isclose(found.value, np.mean([agreement.pearson(raters[i], raters[j]) for i, j in pairs]))
     assert found.low <= found.value <= found.high
+
+
+def test_clusters_of_few_kinds_draw_as_rows_do() -> None:
+    rng = np.random.default_rng(10)
+    cluster = np.repeat(np.arange(120), 5)
+    gold = np.clip(np.round(3 + rng.normal(size=120))[cluster] + rng.integers(-1, 2, 600), 1, 5).astype(float)
+    first = np.clip(gold + rng.integers(-1, 2, 600), 1, 5).astype(float)
+    second = np.clip(gold + rng.integers(-2, 3, 600), 1, 5).astype(float)
+    found = difference(first, second, gold, ["pearson"], Resampling(2000), cluster)["pearson"]
+    how = Resampling(2000, seed=9)
+    one = bootstrap(weighted_pearson(first, gold), 600, how, cluster=cluster)
+    two = bootstrap(weighted_pearson(second, gold), 600, how, cluster=cluster)
+    assert math.isclose(found.half_width, 1.96 * (one - two).std(), rel_tol=0.1)
 
 
 def test_few_pairs_are_called_few() -> None:

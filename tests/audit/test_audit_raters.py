@@ -73,11 +73,11 @@ def test_against_independent_implementations(seed: int) -> None:
     first, second = ratings[:2]
     assert math.isclose(cohen_kappa(first, second), cohen_kappa_score(first, second))
     for weights in ("linear", "quadratic"):
-        ours = cohen_kappa(first, second, weights=weights)  # type: ignore[arg-type]
+        ours = cohen_kappa(first, second, weights=weights)
         assert math.isclose(ours, cohen_kappa_score(first, second, weights=weights))
     counts, _ = aggregate_raters(ratings.T.astype(int))
     assert math.isclose(fleiss_kappa(ratings), statsmodels_fleiss(counts))
     ratings[rng.random(ratings.shape) < 0.2] = NAN
     for level in ("nominal", "ordinal", "interval"):
         theirs = krippendorff.alpha(ratings, level_of_measurement=level)
-        assert math.isclose(krippendorff_alpha(ratings, level), theirs, abs_tol=1e-12)  # type: ignore[arg-type]
+        assert math.isclose(krippendorff_alpha(ratings, level), theirs, abs_tol=1e-12)

@@ -189,7 +189,8 @@ def test_a_judge_against_itself(file: str, pearson: tuple[float, ...], equal: fl
 
 def test_both_orders(audited: Run) -> None:
     found = audited(
-        "prometheus/autoj_outputs.jsonl.gz", "--id", "line", "--score", "output", "--gold", "label@autoj_pairwise.jsonl.gz",
+        "prometheus/autoj_outputs.jsonl.gz", "--id", "line", "--score", "output",
+        "--gold", "label@autoj_pairwise.jsonl.gz",
         "--swapped", "output@autoj_outputs_swapped.jsonl.gz", "--swapped-as", "slots", "--pair-labels", "0,1,2",
     )  # fmt: skip
     three_way = cells(found, "accuracy", "statistic")["accuracy (all)"]

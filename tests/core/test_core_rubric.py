@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from dikast.core.errors import DataError, UserError
-from dikast.core.rubric import Rubric, Sheet, builtin_rubrics, load_rubric
+from dikast.core.rubric import Rubric, Sheet, builtin_rubrics, load_rubric, with_scale
 from dikast.core.scale import Scale
 
 GOOD = """\
@@ -142,8 +142,19 @@ def test_levels_span_the_scale() -> None:
     assert only({"criterion": "c?", "levels": {0: "a", 1: "b", 2: "c"}}).scale == Scale.parse("0-2")
     assert only({"criterion": "c?", "levels": {"1": "a", "2": "b"}}).scale == Scale.parse("1-2")  # as in JSON
     assert only({"criterion": "c?"}).scale == Scale.parse("1-5")
-    with pytest.raises(DataError, match="from the lowest value to the highest"):
-        load_rubric({"criterion": "c?", "levels": {2: "a", 1: "b", 0: "c"}})
+    sorted_as_text = {"1": "a", "10": "j", "2": "b"}  # what tools make of a dict's order must not matter
+    assert [label for label, _ in only({"criterion": "c?", "scale": "1-10", "levels": sorted_as_text}).levels] == [
+        "1", "2", "10",
+    ]  # fmt: skip
+
+
+def test_levels_in_a_file_run_upwards(tmp_path: Path) -> None:
+    path = tmp_path / "r.yaml"
+    path.write_text("criterion: c?\nlevels:\n  2: a\n  1: b\n")
+    with pytest.raises(DataError, match=r"r\.yaml:4: field 'levels\.1'.*from the lowest value to the highest"):
+        load_rubric(path)
+    path.write_text("criterion: c?\nscale: A-C\nlevels:\n  A: best\n  B: middling\n  C: worst\n")
+    assert [label for label, _ in only(path).levels] == ["C", "B", "A"]
 
 
 @pytest.mark.parametrize(
@@ -270,3 +281,26 @@ def test_files_that_are_no_rubric(tmp_path: Path) -> None:
 def test_documents_that_would_never_end(tmp_path: Path, text: str) -> None:
     with pytest.raises(DataError, match=r"nested too deeply|aliases written out"):
         load_rubric(write(tmp_path, text))
+
+
+def test_another_scale_keeps_the_meaning_of_the_levels() -> None:
+    rubric = load_rubric({"criterion": "Is it good?", "levels": {str(i): f"level {i}" for i in range(1, 6)}})
+    assert isinstance(rubric, Rubric)
+
+    def levels(scale: str) -> dict[str, str]:
+        moved = with_scale(rubric, scale)
+        assert isinstance(moved, Rubric)
+        return dict(moved.levels)
+
+    assert levels("1-10") == {"1": "level 1", "10": "level 5"}
+    # (v - 1) / 4 of the way from 0 to 100: 0, 25, 50, 75, 100; from 1 to 3 the labels stand at 0, 1/2 and 1
+    assert list(levels("0-100")) == ["0", "25", "50", "75", "100"]
+    assert levels("1-3") == {"1": "level 1", "2": "level 3", "3": "level 5"}
+    assert levels("pass/fail") == {"fail": "level 1", "pass": "level 5"}
+    assert (levels("A-E")["A"], levels("A-E")["E"]) == ("level 5", "level 1")
+    assert with_scale(rubric, "1-5") == rubric
+    sheet = with_scale(Sheet("both", (rubric,)), "0-1/0.25")
+    assert isinstance(sheet, Sheet)
+    assert dict(next(iter(sheet)).levels)["0.75"] == "level 4"
+    with pytest.raises(UserError, match="runs backwards"):
+        with_scale(rubric, "5-1")

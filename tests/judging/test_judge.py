@@ -89,9 +89,19 @@ def test_questions_that_cannot_be_meant() -> None:
         one.grade({"responses": ["a", "b"]})
     with pytest.raises(UserError, match="has 2 responses where one is due"):
         one.grade_sheet({"responses": ["a", "b"]})
-    with pytest.raises(UserError, match="has 1 responses: compare takes two"):
+    with pytest.raises(UserError, match="has 1 responses where compare takes 2"):
         one.compare(ITEM)
     assert one.grade_sheet(ITEM).total == 0.5
+
+
+def test_an_item_is_never_half_used() -> None:
+    judge = dikast.Judge("mock:constant", "helpfulness")
+    with pytest.raises(UserError, match="whole or by keywords, not both: put gold into the item"):
+        judge.grade({"instruction": "x", "response": "y"}, gold=3)
+    with pytest.raises(UserError, match="an item is an Item, a dict, or keywords"):
+        judge.grade("What is it?")  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="not list"):
+        judge.compare_by_scores([])  # type: ignore[arg-type]
 
 
 def test_an_item_without_a_response_is_bad_and_costs_nothing() -> None:

@@ -195,7 +195,7 @@ def test_three_responses_make_three_pairs() -> None:
     judge = Judge("mock:oracle,r=1,accuracy=1", "helpfulness")
     found = {each.pair: each.choice for each in judge.compare_many([item])}
     assert found == {(0, 1): "b", (0, 2): "b", (1, 2): "b"}
-    with pytest.raises(UserError, match="has 3 responses: compare takes two"):
+    with pytest.raises(UserError, match="has 3 responses where compare takes 2"):
         judge.compare(item)
     with pytest.raises(UserError, match="one criterion and two responses"):
         judge.compare_by_scores(item)

@@ -90,7 +90,7 @@ def test_reasons_that_differ_in_numbers_are_one_kind() -> None:
     tally = Tally()
     for i in range(5):
         tally.add({"status": "off_scale", "reason": f"only 0.0{i} fell on the labels", "usage": asdict(Usage())})
-    assert tally.summary()["failures"] == {"off_scale: only #.# fell on the labels": 5}
+    assert tally.summary()["failures"] == {"off_scale: only 0.00 fell on the labels": 5}
 
 
 def test_samples_are_joined_for_every_response(tmp_path: Path) -> None:

@@ -470,3 +470,8 @@ def check(dialect: str, reply: str, scale: Scale | None, said: str | Status) -> 
     parsed = parse_reply(dialect, reply, scale)
     assert (parsed.label or parsed.status) == said, parsed
     assert (parsed.reason == "") == (parsed.status is Status.OK)
+
+
+def test_the_reason_tells_a_missing_marker_from_one_that_states_nothing() -> None:
+    assert parse_reply("bracketed", "All is fine.", ONE_FIVE).reason == "no [RESULT] in the reply"
+    assert "stands in the reply" in parse_reply("bracketed", "Score 3 was near. [RESULT] ", ONE_FIVE).reason

@@ -1,6 +1,7 @@
 """The command line as people type it: exit codes, what goes where, flags together and wrong."""
 
 import gzip
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -106,7 +107,7 @@ def test_failures_above_the_limit_are_exit_3(items: Path, tmp_path: Path, allowe
     assert failed > 0
     most = {"0": 0, "3": 3, "30%": 3.6}[allowed]
     assert done.returncode == (3 if failed > most else 0)
-    assert "x refused: " in done.stdout
+    assert "x such as refused: " in done.stdout
 
 
 @pytest.mark.parametrize("text", ["many", "-1", "nan", "inf%", ""])
@@ -170,6 +171,14 @@ def test_usage_is_exit_2(items: Path, tmp_path: Path) -> None:
         assert done.stderr.strip(), wrong
         assert "Traceback" not in done.stderr, done.stderr
         assert done.stdout == "", wrong
+
+
+def test_a_pipe_that_can_be_read_only_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path, "/dev/null"):
+        done = dikast("grade", path, *GRADE, "--out", tmp_path / "run")
+        assert done.returncode == 2
+        assert "is no file, and items are read twice: pipe them in, and say -" in done.stderr
 
 
 def test_a_file_that_is_not_there_leaves_no_folder(tmp_path: Path) -> None:
@@ -258,10 +267,39 @@ def test_a_panel_has_a_folder_for_each_judge(items: Path, tmp_path: Path) -> Non
     again = dikast(*command, "--judge", "mock:constant")
     assert "panel of 2" in again.stdout
     assert again.stdout.count("(0 asked now)") == 2
+    plans = only_json(dikast(*command, "--judge", "mock:random", "--dry-run", "--json").stdout)["plans"]
+    assert {spec: each["plan"]["missing"] for spec, each in plans.items()} == {"mock:oracle,r=1": 0, "mock:random": 12}
+    assert "== mock:random" in dikast(*command, "--judge", "mock:random", "--dry-run").stdout
     wrong = dikast("grade", "-", "--rubric", "helpfulness", "--judge", "mock:constant", "--judge", "mock:random",
                    "--out", run)  # fmt: skip
     assert wrong.returncode == 2
     assert "give it a file, not standard input" in wrong.stderr
+
+
+def test_a_panel_that_compares_is_joined_by_its_preferences(two: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    done = dikast("compare", two, "--judge", "mock:oracle,r=1,accuracy=1", "--judge", "mock:first-slot", "--rubric",
+                  "helpfulness", "--out", run)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "of the 10 questions all answered" in done.stdout
+    assert "mean spread" not in done.stdout
+    ours = {each["item"]: each["choice"] for each in lines(run / "1-mock-oracle-r-1-accuracy-1" / "preferences.jsonl")}
+    assert {each["item"]: tuple(each["labels"]) for each in lines(run / "panel.jsonl")} == {
+        item: (choice, "tie") for item, choice in ours.items()
+    }
+    assert set(ours.values()) == {"a", "b", "tie"}
+    assert summary(run)["unanimous"]["value"] == pytest.approx(sum(each == "tie" for each in ours.values()) / 10)
+
+
+def test_another_kind_of_run_in_the_folder_leaves_nothing_stale(two: Path, items: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert dikast("compare", two, *GRADE, "--out", run).returncode == 0
+    assert (run / "preferences.jsonl").exists()
+    assert dikast("grade", items, *GRADE, "--out", run).returncode == 0
+    assert not (run / "preferences.jsonl").exists()
+    assert summary(run)["verdicts"] == 12
+    assert "10: " in dikast("compare", two, *GRADE, "--out", run).stdout
+    assert summary(run)["asked"] == 0
 
 
 def test_compare_in_both_orders(two: Path, tmp_path: Path) -> None:
@@ -299,6 +337,10 @@ def test_compare_from_absolute(two: Path, tmp_path: Path, rule: str) -> None:
     wrong = dikast("compare", three, *command[2:], "--out", tmp_path / "run")
     assert wrong.returncode == 2
     assert "three.jsonl:1: field 'responses': comparing by scores takes two responses" in wrong.stderr
+    sheet = tmp_path / "sheet.yaml"
+    sheet.write_text("criteria: [{criterion: Good}, {criterion: Brief}]\n")
+    wrong = dikast("compare", two, "--judge", "mock:random", "--rubric", sheet, "--from-absolute", "--dry-run")
+    assert "pairs.jsonl:1: field 'rubric': comparing by scores takes one criterion" in wrong.stderr
 
 
 def test_replay_with_another_format(items: Path, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from dikast.audit.failures import failure_table
 from dikast.audit.human import rater_pairs_table, raters_table
 from dikast.audit.intervals import mean_estimate
 from dikast.audit.load import Data, Ref, load
-from dikast.audit.pairwise import paired
+from dikast.audit.paired import paired
 from dikast.audit.plan import AuditPlan
 from dikast.audit.ranked import ranking_tables
 from dikast.audit.readout import (
@@ -45,6 +45,7 @@ from dikast.core.errors import UserError
 
 Slices = list[tuple[tuple[NDArray[np.int64], list[str]], str]]
 _MOST_LABELS = 20  # a larger confusion matrix is no table to read
+_MOST_CRITERIA = 30  # with more, slices by criterion are made only when --by asks for them
 
 
 def audit_file(plan: AuditPlan) -> Audit:
@@ -54,6 +55,7 @@ def audit_file(plan: AuditPlan) -> Audit:
     UserError or DataError for input that cannot be used.
     """
     plan = _completed(plan)
+    _check(plan)
     data = load(plan)
     tables = rankings_tables(data) if plan.ranked else _pairs(data) if plan.pairwise else _scores(data)
     if plan.means:
@@ -61,6 +63,18 @@ def audit_file(plan: AuditPlan) -> Audit:
     if not tables:
         raise UserError(f"{plan.file}: name a column of verdicts with --score, of gold with --gold, or both")
     return Audit(str(plan.file), len(data), tuple(tables), tuple(data.notes), plan.to_dict())
+
+
+def _check(plan: AuditPlan) -> None:
+    """Columns that this kind of audit would silently pass over are a mistake to be told."""
+    alone = {"system", "logprobs", "claims", "gold_claims"}
+    idle = alone if plan.pairwise else {"first", "second", "swapped"}
+    idle = idle | {"rival", "retest", "earlier", "length", "by"} | alone if plan.ranked else idle
+    given = sorted(name for name in idle if getattr(plan, name))
+    if given:
+        kind = "rankings" if plan.ranked else "pairs" if plan.pairwise else "scores"
+        options = ", ".join("--" + name.replace("_", "-") for name in given)
+        raise UserError(f"{options}: has no meaning for {kind}; leave it out")
 
 
 def _completed(plan: AuditPlan) -> AuditPlan:
@@ -119,7 +133,7 @@ def _scores(data: Data) -> list[Table]:
         tables.append(feedback_table(data, given, how))
     tables.extend(_raters(data, given))
     if len(given.raters) > 2:
-        tables.append(alt_test_table(given, plan.gold, plan.epsilon, how, nominal=False))
+        tables.append(alt_test_table(given.score, given.raters, plan.gold, plan.epsilon, how, nominal=False))
     return tables
 
 
@@ -181,8 +195,9 @@ def _readouts(data: Data, given: Scored, read: Distributions | None, slices: Sli
     if read is not None:
         usable = read.known & ~np.isnan(given.score)  # a failed verdict stays failed, whatever its probabilities
         read = dataclasses.replace(read, probabilities=np.where(usable[:, None], read.probabilities, np.nan))
-        yield readout_table(read, given.gold, how, cluster)
-        if (found := calibration_table(read, given.gold, how, cluster, parts[0] if parts else None)) is not None:
+        family = parts[0] if parts else None
+        yield readout_table(read, given.gold, how, cluster, family)
+        if (found := calibration_table(read, given.gold, how, cluster, family)) is not None:
             yield found
         yield reliability_table(read, given.gold, how.level)
         known = read.known & ~np.isnan(given.gold)
@@ -196,7 +211,8 @@ def _readouts(data: Data, given: Scored, read: Distributions | None, slices: Sli
 
 
 def _slices(data: Data) -> Slices:
-    if not data.plan.by and len(data.words["criterion"].names if "criterion" in data.words else ()) > 1:
+    criteria = len(data.words["criterion"].names) if "criterion" in data.words else 0
+    if not data.plan.by and 1 < criteria <= _MOST_CRITERIA:
         return [(group_codes([data.words["criterion"]]), "criterion")]
     words = [data.words[f"by {i}"] for i in range(len(data.plan.by))]
     return [(group_codes(words), " x ".join(Ref.of(name).name for name in data.plan.by))] if words else []
@@ -240,6 +256,10 @@ def _pairs(data: Data) -> list[Table]:
         how = plan.resampling
         tables.append(raters_table(given.raters, how, nominal=True, cluster=given.cluster))
         tables.append(rater_pairs_table(given.raters, plan.gold, how, nominal=True, shared=True))
+    if len(given.raters) > 2 and given.final is not None:
+        said = given.final.astype(np.float64)
+        said[given.final < 0] = np.nan
+        tables.append(alt_test_table(said, given.raters, plan.gold, plan.epsilon, plan.resampling, nominal=True))
     return tables
 
 

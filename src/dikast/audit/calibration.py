@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 BINS = 15
-_MOST_ROWS = 20_000
+_MOST_ROWS = 5_000
 
 
 class Bin(NamedTuple):
@@ -133,7 +133,7 @@ def fit_ordinal(probabilities: Floats, gold: Codes) -> Ordinal:
 
 
 def _enough(probabilities: Floats, gold: Codes) -> tuple[Floats, Codes]:
-    """Evenly spaced rows, at most 20,000: a handful of parameters needs no more."""
+    """Evenly spaced rows, at most 5,000: a handful of parameters needs no more."""
     step = -(-len(gold) // _MOST_ROWS) if len(gold) else 1
     return probabilities[::step], gold[::step]
 

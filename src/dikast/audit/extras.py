@@ -75,9 +75,11 @@ def drift_table(data: Data, given: Scored, how: Resampling) -> Table:
     )
 
 
-def alt_test_table(given: Scored, names: Sequence[str], epsilon: float, how: Resampling, *, nominal: bool) -> Table:
-    """The alternative annotator test."""
-    found = alt_test(given.score, given.raters, epsilon=epsilon, alignment="exact" if nominal else "rmse", how=how)
+def alt_test_table(
+    score: Floats, raters: Floats, names: Sequence[str], epsilon: float, how: Resampling, *, nominal: bool
+) -> Table:
+    """The alternative annotator test of scores (n,), or of choices as codes, against annotators (R, n)."""
+    found = alt_test(score, raters, epsilon=epsilon, alignment="exact" if nominal else "rmse", how=how)
     rows: list[list[Cell]] = []
     for name, each in zip(names, found.annotators, strict=True):
         if each is None:

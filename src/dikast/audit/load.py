@@ -75,7 +75,7 @@ def load(plan: AuditPlan) -> Data:
     _say_duplicates(data, keys)
     if isinstance(rows, RunRows):
         if rows.stale:
-            data.notes.append(f"{rows.stale:,} verdicts of an earlier configuration were left out")
+            data.notes.append(f"{counted(rows.stale, 'verdict')} of an earlier configuration left out")
         _say_unmatched_items(data, gold)
     return _filtered(data, plan)
 

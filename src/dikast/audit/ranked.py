@@ -7,8 +7,8 @@ from dikast.audit.columns import Words
 from dikast.audit.estimate import Estimate
 from dikast.audit.intervals import Resampling, bootstrap
 from dikast.audit.load import Data
+from dikast.audit.paired import WRONG, Paired
 from dikast.audit.pairs import FIRST, NONE, SECOND, TIE
-from dikast.audit.pairwise import WRONG, Paired
 from dikast.audit.ranking import WIN_RULES, Bouts, Ranking, cyclic_triples, rank_players, win_matrix, win_rate
 from dikast.audit.report import Cell, Table, table
 from dikast.core.errors import UserError

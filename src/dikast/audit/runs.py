@@ -101,7 +101,10 @@ def current(folder: Path, stale: list[int]) -> Iterator[tuple[dict[str, Any], in
 
 
 def scale_of(folder: Path) -> Scale | None:
-    """The one scale of all rubrics of a run, or None when they differ or are not told."""
+    """The one scale of all rubrics of a run, or None when they differ or are not told.
+
+    Whether low or high is better is no difference here: agreement with gold does not depend on it.
+    """
     path = folder / "rubrics.jsonl"
     if not path.exists():
         return None
@@ -110,7 +113,7 @@ def scale_of(folder: Path) -> Scale | None:
         rubric = load_rubric(record.value["rubric"])
         if not isinstance(rubric, Rubric):
             return None
-        scales.add(rubric.scale)
+        scales.add(Scale(rubric.scale.labels, rubric.scale.values))
     return scales.pop() if len(scales) == 1 else None
 
 
@@ -118,8 +121,10 @@ def open_rows(path: str | Path, gold: Mapping[str, Mapping[str, Any]] | None = N
     """The rows of a file, or of a folder that a run wrote."""
     if Path(path).is_dir():
         if not (Path(path) / VERDICTS).exists():
-            raise UserError(f"{path}: not a run folder: it holds no {VERDICTS}")
-        return RunRows(str(path), gold or {})
+            inner = sorted(each.parent.name for each in Path(path).glob(f"*/{VERDICTS}"))
+            hint = f"; runs lie in {', '.join(inner[:10])}: audit one of them" if inner else ""
+            raise UserError(f"{path}: not a run folder: it holds no {VERDICTS}{hint}")
+        return RunRows(str(path), gold=gold or {})
     return Rows(str(path))
 
 
@@ -151,9 +156,13 @@ def gold_by_item(path: str | Path, columns: Sequence[str], key: str = "") -> dic
 
 
 def _gold_of(value: Any, criterion: str, responses: Sequence[int]) -> Any:
-    """Gold of one question: an object is by criterion, a list by response; of a pair, the better one."""
+    """Gold of one question: an object is by criterion, or states it among details; a list is by response.
+
+    Of a pair, the better one.
+    """
     if isinstance(value, dict):
-        value = value.get(criterion, value.get("gold"))
+        stated = ("scores", "preference") if len(responses) > 1 else ("scores", "score")
+        value = next((value[key] for key in (criterion, *stated, "gold") if key in value), None)
     if isinstance(value, list):
         chosen = [value[i] if 0 <= i < len(value) else None for i in sorted(responses)]
         if len(chosen) == 1:

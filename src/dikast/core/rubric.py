@@ -4,7 +4,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
@@ -125,17 +125,25 @@ def _builtin(name: str) -> Rubric | Sheet:
 
 
 def with_scale(rubric: Rubric | Sheet, text: str) -> Rubric | Sheet:
-    """The rubric on another scale, such as `1-10`. DataError when it describes a level that is not on that scale."""
+    """The rubric on another scale, such as `1-10`.
+
+    A description stays as far between lowest and highest as it was: the best of 1-5 is the best of 1-10. One that would
+    stand between two labels of the new scale is left out. UserError when `text` is no scale.
+    """
     if isinstance(rubric, Sheet):
         return Sheet(rubric.name, tuple(_on(each, text) for each in rubric))
     return _on(rubric, text)
 
 
 def _on(rubric: Rubric, text: str) -> Rubric:
-    spelt = {**rubric.to_dict(), "scale": text}
-    loaded = _read(Located(spelt, f"rubric {rubric.name!r} on the scale {text}"))
-    assert isinstance(loaded, Rubric)
-    return loaded
+    scale = replace(Scale.parse(text), lower_is_better=rubric.scale.lower_is_better)
+    places = {round(_place(scale, label), 9): label for label in scale.labels}
+    moved = [(places.get(round(_place(rubric.scale, label), 9)), told) for label, told in rubric.levels]
+    return replace(rubric, scale=scale, levels=tuple((label, told) for label, told in moved if label is not None))
+
+
+def _place(scale: Scale, label: str) -> float:
+    return (scale.value(label) - scale.low) / (scale.high - scale.low)
 
 
 def builtin_rubrics() -> list[str]:
@@ -247,6 +255,7 @@ def _spanned(document: Located, keys: list[int], at: tuple[object, ...]) -> Scal
 def _levels(
     document: Located, value: dict[Any, Any], at: tuple[object, ...], scale: Scale
 ) -> tuple[tuple[str, str], ...]:
+    """The levels from low to high. In a file, numbers that run backwards are a mistake; a dict's order says nothing."""
     levels = value.get("levels") or {}
     if not isinstance(levels, dict):
         raise document.error("levels are a mapping from label to description", *at, "levels")
@@ -261,11 +270,12 @@ def _levels(
             raise document.error(f"the level {key!r} needs a description, or leave the line out", *at, "levels", key)
         if any(label == other for other, _ in found):
             raise document.error(f"the level {label!r} is described twice: keep one", *at, "levels", key)
-        if found and scale.value(label) < scale.value(found[-1][0]):
+        numbered = label[-1].isdigit()  # letters and words are as naturally listed from the best down
+        if document.lines and numbered and found and scale.value(label) < scale.value(found[-1][0]):
             raise document.error(
                 f"level {label!r} stands after {found[-1][0]!r}: list the levels from the lowest value to the highest"
                 " (a scale where low is good says 'lower_is_better: true')",
                 *at, "levels", key,
             )  # fmt: skip
         found.append((label, description.strip()))
-    return tuple(found)
+    return tuple(sorted(found, key=lambda level: scale.value(level[0])))

@@ -24,15 +24,17 @@ class Readout:
     """A wish to read the distribution over `labels` at the place where `marker` ends.
 
     With `generate`, text is generated first: if the model writes `marker` itself, the labels are read there (`own`);
-    if it stops without, the marker is put after its text (`forced`); if it runs into the token limit, nothing is read.
-    Without `generate` the marker follows the prompt at once and no text is generated (score-only mode). `labels` are
-    the exact strings that would follow the marker; each label's probability is the product over its tokens, less what
-    goes on into a longer label ("1" in "10").
+    if it stops without, the marker is put after its text (`forced`), with `lead` between where there is no space; if it
+    runs into the token limit, nothing is read. Without `generate` the marker follows the prompt at once and no text is
+    generated (score-only mode); a prefill that ends with the marker is not given another. `labels` are the exact
+    strings that would follow the marker; each label's probability is the product over its tokens, less what goes on
+    into a longer label ("1" in "10").
     """
 
     labels: tuple[str, ...]
     marker: str
     generate: bool = True
+    lead: str = "\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,7 @@ def first_request(task: Task, format: Format, settings: Settings) -> Request:
     readout = None
     if settings.read != "never" and format.marker:
         generate = format.feedback and settings.read == "auto"
-        readout = Readout(tuple(labels.values()), format.marker, generate)
+        readout = Readout(tuple(labels.values()), format.marker, generate, format.lead)
     return Request(
         key=task.key,
         messages=messages,
@@ -242,7 +242,7 @@ def _read(opened: _Open, completion: Completion, format: Format, settings: Setti
     mode = distribution.mode
     reply = (opened.request.prefill + completion.text).rstrip()
     if completion.marker == "forced" and not reply.endswith(format.marker):
-        reply = f"{reply}\n{format.marker}".lstrip()
+        reply = f"{reply}{format.lead}{format.marker}".lstrip()
     if reply.endswith(format.marker):  # the engine stopped where the label stands
         reply += spelt[mode]
     parsed = format.parse(reply, opened.task.rubric)
@@ -257,7 +257,7 @@ def _follow_up(opened: _Open, completion: Completion, format: Format) -> Request
         return None
     first, labels = opened.request, format.labels(opened.task.rubric)
     so_far = (first.prefill + completion.text) if opened.how == "ask" else first.prefill
-    prefill = so_far if opened.how != "ask" else f"{so_far.rstrip()}\n{format.marker}".lstrip("\n")
+    prefill = so_far if opened.how != "ask" else f"{so_far.rstrip()}{format.lead}{format.marker}".lstrip()
     opened.how = how
     return replace(
         first,

@@ -23,6 +23,7 @@ from dikast.judging.task import Shape
 COMBINED = "combined.jsonl"
 PREFERENCES = "preferences.jsonl"
 TOTALS = "totals.jsonl"
+DERIVED = {"combined": COMBINED, "preferences": PREFERENCES, "totals": TOTALS}  # by their key in the summary
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ class Judge:
         one = _item(item, fields)
         if len(one.responses) != 2:
             raise UserError(
-                f"item {one.id!r} has {len(one.responses)} responses: compare takes two, compare_many any number"
+                f"item {one.id!r} has {len(one.responses)} responses where compare takes 2; compare_many takes any"
             )
         return next(iter(self.compare_many([one], both_orders=both_orders)))
 
@@ -185,9 +185,15 @@ def _items(items: Iterable[Item | Mapping[str, Any]]) -> Iterator[Item]:
         yield item if isinstance(item, Item) else item_from({"id": str(place), **item})
 
 
-def _item(item: Item | Mapping[str, Any] | None, fields: Mapping[str, Any] | None = None) -> Item:
+def _item(item: Item | Mapping[str, Any] | None, fields: Mapping[str, Any]) -> Item:
+    if item is None:
+        return Item.of(**fields)
+    if fields:
+        raise UserError(f"an item is given whole or by keywords, not both: put {', '.join(fields)} into the item")
     if isinstance(item, Item):
         return item
     if isinstance(item, Mapping):
         return item_from({"id": "item", **item})
-    return Item.of(**dict(fields or {}))
+    raise UserError(
+        f"an item is an Item, a dict, or keywords (instruction=..., response=...), not {type(item).__name__}"
+    )

@@ -7,6 +7,7 @@ its answer had never been written whole. One process at a time writes, held by a
 
 import errno
 import fcntl
+import itertools
 import os
 import stat
 from collections.abc import Iterator
@@ -46,9 +47,11 @@ class Ledger:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._file)
-            raise RunError(
-                f"{folder}: another process is writing to this run; wait for it or choose another --out"
-            ) from error
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                why = "another process is writing to this run; wait for it or choose another --out"
+            else:
+                why = f"the file system cannot lock files ({error.strerror}); choose an --out on another"
+            raise RunError(f"{folder}: {why}") from error
         self._end = self._repair()
 
     def __enter__(self) -> "Ledger":
@@ -145,11 +148,11 @@ def current_records(folder: Path) -> Iterator[dict[str, Any]]:
     if not path.exists():
         raise DataError(f"this is not a run: it has no {VERDICTS}", path=str(folder))
     failed: dict[str, dict[str, Any]] = {}
-    block: list[dict[str, Any]] = []
-
-    def settle() -> Iterator[dict[str, Any]]:
-        counts = is_in([record["key"].encode() for record in block], keys) if keys is not None else [True] * len(block)
-        for record, counted in zip(block, counts, strict=True):
+    lines = _lines(path)
+    while block := list(itertools.islice(lines, 1024)):  # lines, not records: what lives long is dear to collect
+        counts = is_in([line[_KEY_AT] for _, line in block], keys) if keys is not None else [True] * len(block)
+        for (number, line), counted in zip(block, counts, strict=True):
+            record = _record(line, path, number)
             if not counted:
                 continue
             if record["status"] in _RETRY:
@@ -157,13 +160,6 @@ def current_records(folder: Path) -> Iterator[dict[str, Any]]:
             else:
                 failed.pop(record["key"], None)
                 yield record
-        block.clear()
-
-    for number, line in _lines(path):
-        block.append(_record(line, path, number))
-        if len(block) == 1024:
-            yield from settle()
-    yield from settle()
     yield from failed.values()
 
 

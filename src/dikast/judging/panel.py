@@ -13,6 +13,7 @@ import orjson
 from dikast.core.errors import UserError
 from dikast.core.item import Item
 from dikast.core.verdict import Question, Verdict
+from dikast.judging.derived import PREFERENCES
 from dikast.judging.judge import Judge
 from dikast.judging.ledger import current_records, write_whole
 from dikast.judging.summary import Rate
@@ -89,12 +90,32 @@ def panel_verdicts(runs: Sequence[Path]) -> Iterator[PanelVerdict]:
         yield PanelVerdict(question, tuple(score for score, _ in row), tuple(label for _, label in row))
 
 
+def panel_preferences(runs: Sequence[Path]) -> Iterator[PanelVerdict]:
+    """As `panel_verdicts`, from the preferences of runs that compared: a question is a pair, its labels are choices.
+
+    A judge whose orders disagree counts as `tie`, as its preference does.
+    """
+    joined: dict[Question, list[str | None]] = {}
+    for i, run in enumerate(runs):
+        with (run / PREFERENCES).open("rb") as file:
+            for line in file:
+                record = orjson.loads(line)
+                question = Question(record["item"], record["criterion"], tuple(record["pair"]))
+                joined.setdefault(question, [None] * len(runs))[i] = record["choice"]
+    for question, choices in joined.items():
+        yield PanelVerdict(question, (None,) * len(runs), tuple(choices))
+
+
 def write_panel(out: Path, names: Sequence[str], runs: Sequence[Path]) -> dict[str, Any]:
-    """Write `panel.jsonl` and its part of `summary.json` from the runs of all judges; returns the summary."""
+    """Write `panel.jsonl` and its part of `summary.json` from the runs of all judges; returns the summary.
+
+    Runs that compared are joined by their preferences, others by their verdicts.
+    """
     lines: list[bytes] = []
+    compared = all((run / PREFERENCES).exists() for run in runs)
 
     def noted() -> Iterator[PanelVerdict]:
-        for verdict in panel_verdicts(runs):
+        for verdict in panel_preferences(runs) if compared else panel_verdicts(runs):
             value = {
                 **asdict(verdict.question),
                 "scores": verdict.scores,

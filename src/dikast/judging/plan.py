@@ -8,7 +8,6 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from dikast.core.canonical import canonical_json
 from dikast.core.errors import DataError, RunError
 from dikast.core.item import Item
 from dikast.core.records import scan_items
@@ -78,24 +77,28 @@ class Count:
     def __init__(self, judge: Judge, format: Format, known: Any, *, estimate: bool) -> None:
         self.judge, self.format, self.known, self.estimate = judge, format, known, estimate
         self.questions = self.answered = self.unaskable = self.characters = self.tokens_out = 0
-        self._block: list[Task] = []
+        self._keys: list[bytes] = []
+        self._tasks: list[Task] = []  # only to estimate
 
     def add(self, task: Task) -> None:
         """Count one question."""
-        self._block.append(task)
-        if len(self._block) == _CHUNK:
+        self._keys.append(task.key.encode())
+        if self.estimate:
+            self._tasks.append(task)
+        if len(self._keys) == _CHUNK:
             self.flush()
 
     def flush(self) -> None:
         """Count what is waiting."""
-        known = is_in([task.key.encode() for task in self._block], self.known)
+        known = is_in(self._keys, self.known)
         self.questions += len(known)
         self.answered += sum(known)
         if self.estimate:
-            for task, answered in zip(self._block, known, strict=True):
+            for task, answered in zip(self._tasks, known, strict=True):
                 if not answered:
                     self._estimate(task)
-        self._block.clear()
+        self._keys.clear()
+        self._tasks.clear()
 
     def _estimate(self, task: Task) -> None:
         try:
@@ -158,7 +161,7 @@ class PlanFiles:
         if task.hashes.rubric not in self.rubrics:
             self.rubrics.add(task.hashes.rubric)
             if not self.add:
-                line = canonical_json({"hash": task.hashes.rubric, "rubric": task.rubric.to_dict()})
+                line = orjson.dumps({"hash": task.hashes.rubric, "rubric": task.rubric.to_dict()})
                 self._files[RUBRICS].write(line + b"\n")
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:

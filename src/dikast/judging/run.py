@@ -22,7 +22,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.rubric import Sheet
 from dikast.core.verdict import Status
-from dikast.judging.derived import Way, by_scores, derive, told_way, way_of
+from dikast.judging.derived import DERIVED, Way, by_scores, derive, told_way, way_of
 from dikast.judging.judge import Judge, resample_rounds
 from dikast.judging.ledger import VERDICTS, Ledger, answered, current_records, current_verdicts, is_in, write_whole
 from dikast.judging.lock import write_lock
@@ -144,6 +144,8 @@ class _Run:
     def __enter__(self) -> "_Run":
         with self._stack:  # closes what was opened when a later step fails
             if self.source.path != "-":
+                if Path(self.source.path).exists() and not Path(self.source.path).is_file():
+                    raise UserError(f"{self.source.path} is no file, and items are read twice: pipe them in, and say -")
                 next(self.source.items(lambda _: None), None)  # a file that is not there leaves no folder behind
             if not self.dry_run:
                 self.ledger = self._stack.enter_context(Ledger(self.out))
@@ -219,6 +221,9 @@ class _Run:
         derived = {}
         if samples > 1 or self.told["kind"] != "absolute" or self.sheets or isinstance(self.judge.rubric, Sheet):
             derived = derive(current_verdicts(self.out), self.way(), self.out)
+        for key, name in DERIVED.items():
+            if key not in derived:  # of an earlier run in this folder, of another kind
+                (self.out / name).unlink(missing_ok=True)
         summary = {
             **self.told,
             **derived,
@@ -278,10 +283,9 @@ def _unanswered(tasks: Iterator[Task], known: Any) -> Iterator[Task]:
 
 
 def _check_pair(item: Item, judge: Judge) -> None:
-    if len(item.responses) != 2 or isinstance(item.rubric or judge.rubric, Sheet):
-        raise DataError(
-            f"comparing by scores takes two responses and one criterion; item {item.id!r} has"
-            f" {len(item.responses)} responses",
-            path=item.origin,
-            field="responses",
-        )
+    if len(item.responses) != 2:
+        told = f"comparing by scores takes two responses, item {item.id!r} has {len(item.responses)}"
+        raise DataError(told, path=item.origin, field="responses")
+    if isinstance(item.rubric or judge.rubric, Sheet):
+        told = f"comparing by scores takes one criterion, and item {item.id!r} is graded by a sheet of several"
+        raise DataError(told, path=item.origin, field="rubric")

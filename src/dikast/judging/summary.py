@@ -13,6 +13,7 @@ from dikast.core.verdict import Preference, Status, Usage
 LEVEL = 0.95
 _DIGITS = re.compile(r"\d+")  # reasons that differ only in numbers are one kind
 _KINDS = 1000  # of reasons; rarer ones that come after as many are not counted by kind
+_LONGEST_REASON = 240  # characters
 _Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 
 
@@ -55,6 +56,7 @@ class Tally:
 
     status: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)  # of each kind of reason, the first
     marker: Counter[str] = field(default_factory=Counter)
     labels: dict[str, Counter[str]] = field(default_factory=dict)
     sums: dict[str, list[float]] = field(default_factory=dict)
@@ -68,19 +70,26 @@ class Tally:
         self.status[status] += 1
         self._add_usage(record["usage"])
         if status != Status.OK:
-            reason = f"{status}: {_DIGITS.sub('#', record['reason'])[:160]}"
-            if reason in self.reasons or len(self.reasons) < _KINDS:  # reasons may quote the reply
-                self.reasons[reason] += 1
+            reason = f"{status}: {record['reason']}"[:_LONGEST_REASON]
+            kind = _DIGITS.sub("#", reason)
+            if kind in self.reasons or len(self.reasons) < _KINDS:  # reasons may quote the reply
+                self.reasons[kind] += 1
+                self.examples.setdefault(kind, reason)
             return
         if record["marker"]:
             self.marker[record["marker"]] += 1
         criterion = record["question"]["criterion"]
-        self.labels.setdefault(criterion, Counter())[record["label"]] += 1
-        if record["score"] is not None:
-            sums = self.sums.setdefault(criterion, [0, 0.0, 0.0])
+        if criterion not in self.labels:
+            self.labels[criterion] = Counter()
+        self.labels[criterion][record["label"]] += 1
+        score = record["score"]
+        if score is not None:
+            if criterion not in self.sums:
+                self.sums[criterion] = [0, 0.0, 0.0]
+            sums = self.sums[criterion]
             sums[0] += 1
-            sums[1] += record["score"]
-            sums[2] += record["score"] ** 2
+            sums[1] += score
+            sums[2] += score * score
 
     def _add_usage(self, usage: Mapping[str, Any]) -> None:
         tokens = self.tokens
@@ -92,7 +101,10 @@ class Tally:
             self.cost = (self.cost or 0.0) + usage["cost"]
 
     def summary(self) -> dict[str, Any]:
-        """Counts by status, the failure rate and forced share, labels and mean score by criterion, usage."""
+        """Counts by status, the failure rate and forced share, labels and mean score by criterion, usage.
+
+        `failures` counts the commonest kinds of reason, each under the first reason of its kind.
+        """
         n = sum(self.status.values())
         ok = self.status[Status.OK]
         return {
@@ -100,7 +112,7 @@ class Tally:
             "status": {status.value: self.status[status] for status in Status if self.status[status]},
             "failure_rate": asdict(Rate.share(n - ok, n)),
             "forced_share": asdict(Rate.share(self.marker["forced"], ok)),
-            "failures": dict(self.reasons.most_common(5)),
+            "failures": {self.examples[kind]: count for kind, count in self.reasons.most_common(5)},
             "criteria": {
                 criterion: {
                     "labels": dict(sorted(labels.items())),

@@ -60,6 +60,11 @@ class Format:
             return ()
         return tuple(guard for guard in (self.heading.split("{}")[0].strip(), self.marker) if guard)
 
+    @property
+    def lead(self) -> str:
+        """What joins the prose to a marker that is put there for the model; bracketed results go on in their line."""
+        return " " if self.dialect == "bracketed" else "\n"
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON form that `format_from` reads back: everything that makes the prompt, blocks put in."""
         return {**asdict(self), "words": dict(self.words)}

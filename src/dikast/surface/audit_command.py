@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from dikast.audit.report import Audit
 
 _COLUMN = "COLUMN[@FILE]"
+_BESIDE = "Columns beside"
+_PROBABILITIES = "Probabilities"
+_PAIRS = "Pairs and rankings"
+_INTERVALS = "Intervals and output"
 _MOST_INTERVALS = 3  # with more in a row, intervals are told as ±half
 _FLOOR = -11.512925464970229  # ln 1e-5
 
@@ -29,65 +33,149 @@ Key = Annotated[
 ScaleText = Annotated[str, typer.Option("--scale", help="Such as 1-5 or pass/fail. Scores off the scale are failures.")]
 By = Annotated[list[str], typer.Option("--by", metavar=_COLUMN, help="Slices; several are crossed.")]
 Cluster = Annotated[str, typer.Option("--cluster", metavar=_COLUMN, help="Rows that share this are drawn together.")]
-System = Annotated[str, typer.Option("--system", metavar=_COLUMN, help="What was judged, for the ranking of systems.")]
+System = Annotated[
+    str,
+    typer.Option(
+        "--system", metavar=_COLUMN, help="What was judged, for the ranking of systems.", rich_help_panel=_BESIDE
+    ),
+]
 Where = Annotated[list[str], typer.Option("--where", metavar="COLUMN=VALUE", help="Only these rows.")]
 StatusColumn = Annotated[str, typer.Option("--status", metavar=_COLUMN, help="Says 'ok' or why there is no verdict.")]
 Failed = Annotated[list[str], typer.Option("--failed", metavar="TEXT", help="Text that stands where a verdict failed.")]
 GoldRule = Annotated[
     str, typer.Option("--gold-rule", help="One label of several raters: mean, median, majority, first.")
 ]
-Rival = Annotated[str, typer.Option("--rival", metavar=_COLUMN, help="A second judge of the same items.")]
-Retest = Annotated[str, typer.Option("--retest", metavar=_COLUMN, help="The same judge, asked again.")]
+Rival = Annotated[
+    str, typer.Option("--rival", metavar=_COLUMN, help="A second judge of the same items.", rich_help_panel=_BESIDE)
+]
+Retest = Annotated[
+    str, typer.Option("--retest", metavar=_COLUMN, help="The same judge, asked again.", rich_help_panel=_BESIDE)
+]
 Earlier = Annotated[
-    str, typer.Option("--earlier", metavar=_COLUMN, help="The same judge on the same items, earlier: drift.")
+    str,
+    typer.Option(
+        "--earlier", metavar=_COLUMN, help="The same judge on the same items, earlier: drift.", rich_help_panel=_BESIDE
+    ),
 ]
 Length = Annotated[
-    str, typer.Option("--length", metavar=_COLUMN, help="Length of the response: the length-only judge.")
+    str,
+    typer.Option(
+        "--length", metavar=_COLUMN, help="Length of the response: the length-only judge.", rich_help_panel=_BESIDE
+    ),
 ]
-Between = Annotated[bool, typer.Option("--between", help="Scores may lie between labels (expected scores).")]
-Means = Annotated[list[str], typer.Option("--mean", metavar=_COLUMN, help="Also the mean of this column.")]
+Between = Annotated[
+    bool,
+    typer.Option("--between", help="Scores may lie between labels (expected scores).", rich_help_panel=_PROBABILITIES),
+]
+Means = Annotated[
+    list[str], typer.Option("--mean", metavar=_COLUMN, help="Also the mean of this column.", rich_help_panel=_BESIDE)
+]
 LogProbs = Annotated[
-    str, typer.Option("--logprobs", metavar="COLUMN,...", help="Log-probabilities of the scale's labels, in order.")
+    str,
+    typer.Option(
+        "--logprobs",
+        metavar="COLUMN,...",
+        help="Log-probabilities of the scale's labels, in order.",
+        rich_help_panel=_PROBABILITIES,
+    ),
 ]
 Floor = Annotated[
-    float, typer.Option("--logprob-floor", help="Log-probabilities at or below this mean 'not among the top k'.")
+    float,
+    typer.Option(
+        "--logprob-floor",
+        help="Log-probabilities at or below this mean 'not among the top k'.",
+        rich_help_panel=_PROBABILITIES,
+    ),
 ]
 Readout = Annotated[
-    str, typer.Option("--readout", help="With --logprobs and no --score: judge by mode or by expected.")
+    str,
+    typer.Option(
+        "--readout",
+        help="With --logprobs and no --score: judge by mode or by expected.",
+        rich_help_panel=_PROBABILITIES,
+    ),
 ]
-Pairwise = Annotated[bool, typer.Option("--pairwise", help="Verdicts are choices between two responses.")]
+Pairwise = Annotated[
+    bool, typer.Option("--pairwise", help="Verdicts are choices between two responses.", rich_help_panel=_PAIRS)
+]
 PairLabelsText = Annotated[
-    str, typer.Option("--pair-labels", metavar="FIRST,SECOND[,TIE]", help="How choices are spelt.")
+    str,
+    typer.Option("--pair-labels", metavar="FIRST,SECOND[,TIE]", help="How choices are spelt.", rich_help_panel=_PAIRS),
 ]
 Swapped = Annotated[
-    str, typer.Option("--swapped", metavar=_COLUMN, help="The choice when the pair was shown in the other order.")
+    str,
+    typer.Option(
+        "--swapped",
+        metavar=_COLUMN,
+        help="The choice when the pair was shown in the other order.",
+        rich_help_panel=_PAIRS,
+    ),
 ]
 SwappedAs = Annotated[
-    str, typer.Option("--swapped-as", help="--swapped names responses, or slots (first shown, second shown).")
+    str,
+    typer.Option(
+        "--swapped-as", help="--swapped names responses, or slots (first shown, second shown).", rich_help_panel=_PAIRS
+    ),
 ]
 First = Annotated[
-    str, typer.Option("--first", metavar="COLUMN|=NAME", help="Who the first response is by: ranks players.")
+    str,
+    typer.Option(
+        "--first", metavar="COLUMN|=NAME", help="Who the first response is by: ranks players.", rich_help_panel=_PAIRS
+    ),
 ]
-Second = Annotated[str, typer.Option("--second", metavar="COLUMN|=NAME", help="Who the second response is by.")]
-Unscored = Annotated[str, typer.Option("--unscored", help="Pairs without a verdict: drop, tie or wrong.")]
-Strong = Annotated[float, typer.Option("--strong", help="Weight of a strong verdict (A>>B) in the ranking.")]
+Second = Annotated[
+    str, typer.Option("--second", metavar="COLUMN|=NAME", help="Who the second response is by.", rich_help_panel=_PAIRS)
+]
+Unscored = Annotated[
+    str, typer.Option("--unscored", help="Pairs without a verdict: drop, tie or wrong.", rich_help_panel=_PAIRS)
+]
+Strong = Annotated[
+    float, typer.Option("--strong", help="Weight of a strong verdict (A>>B) in the ranking.", rich_help_panel=_PAIRS)
+]
 StrongAs = Annotated[
-    str, typer.Option("--strong-as", help="For intervals: one game of that weight, or copies drawn one by one.")
+    str,
+    typer.Option(
+        "--strong-as",
+        help="For intervals: one game of that weight, or copies drawn one by one.",
+        rich_help_panel=_PAIRS,
+    ),
 ]
-Anchor = Annotated[str, typer.Option("--anchor", metavar="NAME", help="The player the ranking is told against.")]
+Anchor = Annotated[
+    str,
+    typer.Option("--anchor", metavar="NAME", help="The player the ranking is told against.", rich_help_panel=_PAIRS),
+]
 Covariates = Annotated[
-    list[str], typer.Option("--covariate", metavar=_COLUMN, help="Second less first: held equal in the ranking.")
+    list[str],
+    typer.Option(
+        "--covariate", metavar=_COLUMN, help="Second less first: held equal in the ranking.", rich_help_panel=_PAIRS
+    ),
 ]
-Ranked = Annotated[bool, typer.Option("--ranked", help="Verdicts and gold are rankings: lists, best first, or B>A=C.")]
-Epsilon = Annotated[float, typer.Option("--epsilon", help="What a human costs more than the judge, in the alt-test.")]
+Ranked = Annotated[
+    bool,
+    typer.Option(
+        "--ranked", help="Verdicts and gold are rankings: lists, best first, or B>A=C.", rich_help_panel=_PAIRS
+    ),
+]
+Epsilon = Annotated[
+    float,
+    typer.Option(
+        "--epsilon", help="What a human costs more than the judge, in the alt-test.", rich_help_panel=_INTERVALS
+    ),
+]
 ClaimsColumn = Annotated[
-    str, typer.Option("--claims", metavar=_COLUMN, help="The judge's claims: a list of {text, verdict}.")
+    str,
+    typer.Option(
+        "--claims", metavar=_COLUMN, help="The judge's claims: a list of {text, verdict}.", rich_help_panel=_BESIDE
+    ),
 ]
-GoldClaims = Annotated[str, typer.Option("--gold-claims", metavar=_COLUMN, help="The true claims, in the same form.")]
-Draws = Annotated[int, typer.Option("--draws", help="Bootstrap draws.")]
-Level = Annotated[float, typer.Option("--level", help="The level of intervals.")]
-Seed = Annotated[int, typer.Option("--seed", help="Of the bootstrap.")]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+GoldClaims = Annotated[
+    str,
+    typer.Option("--gold-claims", metavar=_COLUMN, help="The true claims, in the same form.", rich_help_panel=_BESIDE),
+]
+Draws = Annotated[int, typer.Option("--draws", help="Bootstrap draws.", rich_help_panel=_INTERVALS)]
+Level = Annotated[float, typer.Option("--level", help="The level of intervals.", rich_help_panel=_INTERVALS)]
+Seed = Annotated[int, typer.Option("--seed", help="Of the bootstrap.", rich_help_panel=_INTERVALS)]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.", rich_help_panel=_INTERVALS)]
 
 
 def audit(
@@ -133,7 +221,10 @@ def audit(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """How far verdicts can be trusted: failures first, then agreement with gold, its ceiling and its floor."""
+    """How far verdicts can be trusted: failures first, then agreement with gold, its ceiling and its floor.
+
+    Example: dikast audit verdicts.csv --score score --gold human_1 --gold human_2 --scale 1-5 --by rubric
+    """
     from dikast.audit.audit import audit_file
     from dikast.audit.intervals import Resampling
     from dikast.audit.plan import AuditPlan, PairLabels

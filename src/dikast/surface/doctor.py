@@ -44,7 +44,7 @@ class _Package:
     cure: str = ""
 
 
-_CORE = "import jinja2, numpy, orjson, PIL.Image, yaml, rich, scipy.stats, typer"
+_CORE = "import aiohttp, jinja2, numpy, orjson, PIL.Image, yaml, rich, scipy.stats, typer"
 _TORCH = (
     "import torch; torch.ones(2).sum(); "
     "print(torch.cuda.get_device_name() if torch.cuda.is_available() else "

@@ -10,7 +10,7 @@ import typer
 
 from dikast.core.errors import UserError
 from dikast.surface.config import load_config
-from dikast.surface.show import show_plan, show_summary
+from dikast.surface.show import show_plans, show_summary
 
 if TYPE_CHECKING:
     from dikast.core.rubric import Rubric, Sheet
@@ -286,8 +286,7 @@ def _run(ask: _Ask, formats: dict[str, str], one: Callable[..., dict[str, Any]],
         with ProgressLine(quiet=ask.quiet) as progress:
             summaries.append(one(judge, ready.source, folder, dry_run=ask.dry_run, watch=progress))
     if ask.dry_run:
-        for summary in summaries:
-            show_plan(summary, as_json=ask.json)
+        show_plans(dict(zip(ask.specs, summaries, strict=True)), as_json=ask.json)
         return
     summary = summaries[0]
     if panel and ask.out:

@@ -4,13 +4,21 @@ from typing import Any
 
 import typer
 
+_MOST_CRITERIA = 12  # told on a terminal
 
-def show_plan(summary: dict[str, Any], *, as_json: bool) -> None:
-    """What a run would ask."""
+
+def show_plans(plans: dict[str, dict[str, Any]], *, as_json: bool) -> None:
+    """What a run would ask; of a panel, what each judge would be asked, by its spec."""
     if as_json:
-        _json(summary)
+        _json({"plans": plans} if len(plans) > 1 else next(iter(plans.values())))
         return
-    plan = summary["plan"]
+    for spec, summary in plans.items():
+        if len(plans) > 1:
+            typer.echo(f"== {spec}")
+        _show_plan(summary["plan"])
+
+
+def _show_plan(plan: dict[str, Any]) -> None:
     typer.echo(f"{plan['items']:,} items, {plan['questions']:,} questions")
     typer.echo(f"{plan['answered']:,} answered, {plan['missing']:,} to ask")
     if plan["unaskable"]:
@@ -35,7 +43,8 @@ def show_summary(summary: dict[str, Any], *, as_json: bool) -> None:
         typer.echo(
             f"unanimous   {_rate(summary['unanimous'])} of the {summary['answered_by_all']:,} questions all answered"
         )
-        typer.echo(f"mean spread {_value(summary['mean_spread'])}")
+        if summary["mean_spread"]["n"]:
+            typer.echo(f"mean spread {_value(summary['mean_spread'])}")
         return
     _show_one(summary)
 
@@ -51,11 +60,13 @@ def _show_one(summary: dict[str, Any]) -> None:
         typer.echo(f"verdicts    {summary['verdicts']:,} ({summary['asked']:,} asked now)")
     typer.echo(f"without one {_rate(summary['failure_rate'])} {_counts(summary['status'], skip='ok')}")
     for reason, count in summary["failures"].items():
-        typer.echo(f"            {count:,} x {reason}")
+        typer.echo(f"            {count:,} x {reason}" if count == 1 else f"            {count:,} x such as {reason}")
     typer.echo(f"forced      {_rate(summary['forced_share'])} of the verdicts had their marker put there by us")
-    for criterion, found in summary["criteria"].items():
+    for criterion, found in list(summary["criteria"].items())[:_MOST_CRITERIA]:
         mean = f"mean {_value(found['mean_score'])}; " if found["mean_score"] else ""
         typer.echo(f"{criterion}: {mean}{_counts(found['labels'])}")
+    if len(summary["criteria"]) > _MOST_CRITERIA:
+        typer.echo(f"and {len(summary['criteria']) - _MOST_CRITERIA:,} more criteria; --json and summary.json have all")
     if "combined" in summary:
         combined = summary["combined"]
         typer.echo(

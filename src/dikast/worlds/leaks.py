@@ -5,7 +5,7 @@ best, so that scales of all kinds can be pooled; information is measured within 
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,7 +27,8 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 class Probe(NamedTuple):
     """What one feature says: `r` is Pearson's correlation with goodness, `r_error` its standard error under none;
-    `bits` the mutual information with the level given the scale (Miller-Madow corrected, so about 0 may be below 0)."""
+    `bits` the mutual information with the level given the scale (Miller-Madow corrected, so about 0 may be below 0).
+    """
 
     name: str
     n: int
@@ -67,18 +68,25 @@ class Table:
             self.grams.append(hashed(text, sample.rubric.criterion))
 
 
+class Gap(NamedTuple):
+    """The largest relative gap of a level's mean number of words from its scale's, and one level's standard error."""
+
+    largest: float
+    error: float
+
+
 class Report(NamedTuple):
-    """The figures of one class of items. `spread` is the largest relative gap of a scale's level share from even,
-    `length_gap` the largest relative gap of a level's mean length from the mean of its scale."""
+    """The figures of one class of items. `counts` and `gaps` by scale; counts best level first."""
 
     n: int
     probes: tuple[Probe, ...]
-    spread: float
-    length_gap: float
     counts: Mapping[str, tuple[int, ...]]
+    gaps: Mapping[str, Gap]
 
 
-def collect(settings: Settings, n: int, *, needs: Sequence[str] = ("image",), start: int = 0, grams: bool = True) -> Table:
+def collect(
+    settings: Settings, n: int, *, needs: Sequence[str] = ("image",), start: int = 0, grams: bool = True
+) -> Table:
     """The features of the first `n` samples from `start` on whose rubric needs what `needs` says."""
     table = Table()
     for sample in make(settings, 10**12, start=start):
@@ -98,21 +106,23 @@ def probe(test: Table, train: Table | None = None) -> Report:
         columns["words of response x rubric"] = ridge(train.grams, np.array(train.good), test.grams)
     probes = tuple(_probe(name, values, good, levels, scales) for name, values in columns.items())
     counts = {s: tuple(np.bincount(levels[scales == s]).tolist()) for s in sorted(set(test.scale))}
-    spread = max(max(abs(c * len(row) / sum(row) - 1) for c in row) for row in counts.values())
-    return Report(len(good), probes, spread, _length_gap(columns["words"], levels, scales, counts), counts)
+    gaps = {s: _gap(columns["words"][scales == s], levels[scales == s]) for s in counts}
+    return Report(len(good), probes, counts, gaps)
 
 
-def _length_gap(words: NDArray[np.float64], levels: NDArray[np.int64], scales: NDArray[np.str_], counts: Iterable[str]) -> float:
-    gaps = []
-    for scale in counts:
-        here = scales == scale
-        mean = words[here].mean()
-        gaps += [abs(words[here & (levels == level)].mean() / mean - 1) for level in set(levels[here].tolist())]
-    return float(max(gaps))
+def _gap(words: NDArray[np.float64], levels: NDArray[np.int64]) -> Gap:
+    means = [words[levels == level].mean() for level in sorted(set(levels.tolist()))]
+    mean = words.mean()
+    error = words.std() / math.sqrt(len(words) / len(means)) / mean
+    return Gap(float(max(abs(each / mean - 1) for each in means)), float(error))
 
 
 def _probe(
-    name: str, values: NDArray[np.float64], good: NDArray[np.float64], levels: NDArray[np.int64], scales: NDArray[np.str_]
+    name: str,
+    values: NDArray[np.float64],
+    good: NDArray[np.float64],
+    levels: NDArray[np.int64],
+    scales: NDArray[np.str_],
 ) -> Probe:
     known = ~np.isnan(values)
     x, y = values[known], good[known]
@@ -181,12 +191,18 @@ def _matrix(grams: Sequence[NDArray[np.uint32]]) -> "csr_matrix":
 
     starts = np.concatenate([[0], np.cumsum([len(row) for row in grams])])
     columns = np.concatenate(grams).astype(np.int32)
-    scale = np.repeat([1 / math.sqrt(max(1, len(row))) for row in grams], [len(row) for row in grams]).astype(np.float32)
+    scale = np.repeat([1 / math.sqrt(max(1, len(row))) for row in grams], [len(row) for row in grams]).astype(
+        np.float32
+    )
     return csr_matrix((scale, columns, starts), shape=(len(grams), BUCKETS))
 
 
 def ridge(
-    train: Sequence[NDArray[np.uint32]], y: NDArray[np.float64], test: Sequence[NDArray[np.uint32]], *, penalty: float = 1.0
+    train: Sequence[NDArray[np.uint32]],
+    y: NDArray[np.float64],
+    test: Sequence[NDArray[np.uint32]],
+    *,
+    penalty: float = 1.0,
 ) -> NDArray[np.float64]:
     """Predictions for `test` of a ridge regression with that squared penalty, by LSQR (Paige and Saunders 1982)."""
     from scipy.sparse.linalg import lsqr

@@ -14,29 +14,51 @@ from dikast.worlds.rng import Stream, key_of
 from dikast.worlds.slots import Rules
 
 _OPENINGS = (
-    "Judge the {list}.", "Grade the {list}.", "Are the {list} right?", "Score the answer on its {list}.",
-    "Look only at the {list}.", "What counts: {list}.", "Check the {list} against what is given.",
-    "How well does the answer do on the {list}?", "Mark the answer for {list}.", "Rate nothing but the {list}.",
-)  # fmt: skip
+    "Judge the {list}.",
+    "Grade the {list}.",
+    "Are the {list} right?",
+    "Score the answer on: {list}.",
+    "Look only at the {list}.",
+    "What counts: {list}.",
+    "Check the {list} against what is given.",
+    "How well does the answer do on the {list}?",
+    "Mark the answer for {list}.",
+    "Rate nothing but the {list}.",
+)
 _SEEN_OPENINGS = 7
 _LIST_OPENINGS = (
-    "Tick what is right:", "Checklist:", "Check each point:", "Go through this list:", "Points to verify:",
+    "Tick what is right:",
+    "Checklist:",
+    "Check each point:",
+    "Go through this list:",
+    "Points to verify:",
 )
 _SEEN_LIST_OPENINGS = 3
 _EVEN = ("Each mistake costs {w}.", "Take off {w} for each mistake.", "{w} per mistake.", "Every mistake loses {w}.")
-_UNEVEN = ("A mistake costs: {each}.", "Take off for each mistake: {each}.", "Cost per mistake: {each}.", "Every mistake loses: {each}.")
-_DOUBLE = ("Far off costs double ({far}).", "Double if far off ({far}).", "Twice that when far off ({far}).", "Being far off counts twice ({far}).")
+_UNEVEN = (
+    "A mistake costs: {each}.",
+    "Take off for each mistake: {each}.",
+    "Cost per mistake: {each}.",
+    "Every mistake loses: {each}.",
+)
+_DOUBLE = (
+    "Far off costs double ({far}).",
+    "Double if far off ({far}).",
+    "Twice that when far off ({far}).",
+    "Being far off counts twice ({far}).",
+)
 _SEEN_COSTS = 3
 _BANDS = (  # nothing lost; from 0 to n; exactly n; from m to n; more than n
     ("nothing lost", "at most {n} lost", "{n} lost", "{m} to {n} lost", "more than {n} lost"),
     ("no points off", "up to {n} off", "{n} off", "{m}-{n} off", "over {n} off"),
     ("0 points lost", "0 to {n} points lost", "{n} points lost", "{m} to {n} points lost", "{m} or more points lost"),
     ("free of cost", "cost {n} or less", "cost {n}", "cost from {m} to {n}", "cost above {n}"),
-)  # fmt: skip
+)
 _SEEN_BANDS = 3
 _NAMES = 3
 _SEEN_NAMES = 2
-_OMITTED = " Each thing left out is a mistake, up to three."
+_OMITTED = "Each thing left out is a mistake, up to three."
+_COVERED = "A claim on a covered corner is a mistake."
 
 
 def held_together(a: str, b: str) -> bool:
@@ -71,14 +93,18 @@ def draw_weights(rng: Stream, aspects: Sequence[str]) -> tuple[tuple[str, int], 
 
 def draw_wording(rng: Stream, rules: Rules) -> tuple[int, int, int, int]:
     """A wording of the kind the split allows."""
+
     def one(seen: int, count: int) -> int:
         if rules.wordings == "seen":
             return rng.below(seen)
         return seen + rng.below(count - seen) if rules.wordings == "held_out" else rng.below(count)
 
     return (
-        one(_SEEN_OPENINGS, len(_OPENINGS)), one(_SEEN_COSTS, len(_EVEN)), one(_SEEN_BANDS, len(_BANDS)), one(_SEEN_NAMES, _NAMES),
-    )  # fmt: skip
+        one(_SEEN_OPENINGS, len(_OPENINGS)),
+        one(_SEEN_COSTS, len(_EVEN)),
+        one(_SEEN_BANDS, len(_BANDS)),
+        one(_SEEN_NAMES, _NAMES),
+    )
 
 
 def rubric_of(spec: Spec) -> Rubric:
@@ -86,10 +112,7 @@ def rubric_of(spec: Spec) -> Rubric:
     opening, _, bands, _ = spec.wording
     scale = spec.the_scale
     name = "checklist" if spec.entries else "-".join(aspect for aspect, _ in spec.weights)
-    if spec.entries:
-        text = _checklist(spec.entries, opening)
-    else:
-        text = _criterion(spec.weights, spec.graded, spec.wording)
+    text = _checklist(spec.entries, opening) if spec.entries else _criterion(spec.weights, spec.graded, spec.wording)
     described = _bands(spec.cuts, bands)
     order = described if spec.lower_is_better else described[::-1]
     return Rubric(name, text, scale, tuple(zip(scale.labels, order, strict=True)))
@@ -110,13 +133,19 @@ def _criterion(weights: tuple[tuple[str, int], ...], graded: bool, wording: tupl
     if graded and far:
         text.append(_DOUBLE[costs].format(far=", ".join(far)))
     if "completeness" in phrases:
-        text.append(_OMITTED.strip())
+        text.append(_OMITTED)
+    if "certainty" in phrases:
+        text.append(_COVERED)
     return " ".join(text)
 
 
 def _checklist(entries: Sequence[Entry], opening: int) -> str:
     seen = opening < _SEEN_OPENINGS
-    n = opening % _SEEN_LIST_OPENINGS if seen else _SEEN_LIST_OPENINGS + opening % (len(_LIST_OPENINGS) - _SEEN_LIST_OPENINGS)
+    n = (
+        opening % _SEEN_LIST_OPENINGS
+        if seen
+        else _SEEN_LIST_OPENINGS + opening % (len(_LIST_OPENINGS) - _SEEN_LIST_OPENINGS)
+    )
     return f"{_LIST_OPENINGS[n]} {'; '.join(entry.about for entry in entries)}. Each one that is wrong costs 1 point."
 
 

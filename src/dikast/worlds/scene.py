@@ -7,7 +7,15 @@ from typing import Any
 from dikast.worlds.rng import Stream
 from dikast.worlds.slots import Claim, Finding
 from dikast.worlds.words import (
-    CORNERS, HELD_OUT_PAIRS, NUMBERS, PLURALS, SHAPES, SIZES, colour_steps, region_of, region_steps,
+    CORNERS,
+    HELD_OUT_PAIRS,
+    NUMBERS,
+    PLURALS,
+    SHAPES,
+    SIZES,
+    colour_steps,
+    region_of,
+    region_steps,
 )  # fmt: skip
 
 GONE = 9  # the metric of a claim about a thing that is not there: far off in every unit
@@ -131,7 +139,13 @@ def _relation(args: tuple[Any, ...], scene: Scene) -> Finding:
     for a in _of(scene, one):
         for b in _of(scene, other):
             d = lead(direction, a, b)
-            words = direction if d >= 1 else OPPOSITE[direction] if d <= -1 else f"neither {direction} nor {OPPOSITE[direction]}"
+            words = (
+                direction
+                if d >= 1
+                else OPPOSITE[direction]
+                if d <= -1
+                else f"neither {direction} nor {OPPOSITE[direction]}"
+            )
             found.append((max(0, 1 - d), f"the {one} is {words} the {other}"))
     return _best(found)
 
@@ -197,7 +211,8 @@ _MEASURES = {
 
 def missed(claims: Sequence[Claim], scene: Scene) -> int:
     """How many things no claim names: neither by their shape nor by a colour used as a name ("the red thing")."""
-    shapes, colours = set(), set()
+    shapes: set[str | int] = set()
+    colours: set[str | int] = set()
     for claim in claims:
         if claim.kind == "shape":
             colours.add(claim.args[0])
@@ -235,9 +250,7 @@ def place(scene: Scene, wishes: Mapping[int, Any], rng: Stream) -> bool:
     return len(rest) <= len(free)
 
 
-def _place_pair(
-    scene: Scene, i: int, j: int, direction: str, by: int, free: set[tuple[int, int]], rng: Stream
-) -> bool:
+def _place_pair(scene: Scene, i: int, j: int, direction: str, by: int, free: set[tuple[int, int]], rng: Stream) -> bool:
     """Cells for things i and j so that i leads j by that many cells. The line across is drawn at random."""
     a, b = scene.things[i], scene.things[j]
     step = by if direction in ("right of", "below") else -by

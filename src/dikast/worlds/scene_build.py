@@ -27,7 +27,11 @@ class Builder:
             setattr(self.unique[subject[0]], kind, state)
         elif kind in ("binding", "larger"):
             for shape, value in zip(subject, state, strict=True):
-                setattr(self.unique[shape], "colour" if kind == "binding" else "size", value if kind == "binding" else SIZES[value])
+                setattr(
+                    self.unique[shape],
+                    "colour" if kind == "binding" else "size",
+                    value if kind == "binding" else SIZES[value],
+                )
         elif kind == "position":
             self.wishes[id(self.unique[subject[0]])] = state
         elif kind == "relation":
@@ -59,7 +63,7 @@ class Builder:
         things += [Thing(rng.pick(pool), "", "", "") for _ in range(missing)]
         things = rng.shuffled(things)
         hidden = set(self.covers)
-        if self.covers and rng.chance(40) or rng.chance(8):
+        if (self.covers and rng.chance(40)) or rng.chance(8):
             self._decoy(things, hidden)
         for thing in things:
             thing.colour = thing.colour or rng.pick(self._colours(thing.shape))
@@ -92,7 +96,9 @@ class Builder:
     def _decoy(self, things: list[Thing], hidden: set[tuple[int, int]]) -> None:
         """A cover that hides nothing anybody speaks of."""
         wanted = {corner_cell(c, self.rules.grid) for c in self.notes.corners | self.notes.regions & set(CORNERS)}
-        open_ = [corner_cell(c, self.rules.grid) for c in CORNERS if corner_cell(c, self.rules.grid) not in wanted | hidden]
+        open_ = [
+            corner_cell(c, self.rules.grid) for c in CORNERS if corner_cell(c, self.rules.grid) not in wanted | hidden
+        ]
         placed = {w for w in self.wishes.values() if isinstance(w, str)}
         open_ = [cell for cell in open_ if region_of(*cell, self.rules.grid) not in placed]
         if open_ and len(things) + len(hidden) < self.rules.grid**2 - 2:

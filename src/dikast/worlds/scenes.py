@@ -5,7 +5,7 @@ pattern of right and wrong claims can be arranged. A shape that is spoken of as 
 shapes and colours that nobody speaks of.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,16 @@ from dikast.worlds.scene_build import Builder
 from dikast.worlds.slots import Claim, Draft, Finding, Picture, Slot, State
 from dikast.worlds.voices import say
 from dikast.worlds.words import (
-    COLOURS, CORNERS, HELD_OUT_PAIRS, PLURALS, REGIONS, SHAPES, SIZES, TEXTURES, colour_steps, region_steps,
+    COLOURS,
+    CORNERS,
+    HELD_OUT_PAIRS,
+    PLURALS,
+    REGIONS,
+    SHAPES,
+    SIZES,
+    TEXTURES,
+    colour_steps,
+    region_steps,
 )  # fmt: skip
 
 _MORE = [(2, 1), (3, 1), (3, 2), (2, 2), (1, 1), (1, 2), (1, 3), (2, 3)]
@@ -38,8 +47,7 @@ class Scenes:
     """Shapes on a grid."""
 
     name = "scenes"
-    task = "describe"
-    kinds = {
+    kinds: Mapping[str, tuple[str, ...]] = {
         "colour": ("colour",), "size": ("size",), "shape": ("shape",), "texture": ("texture",),
         "position": ("position",), "relation": ("relation",), "count": ("count",), "existence": ("exists",),
         "binding": ("binding",), "comparison": ("more", "larger"), "certainty": ("sure",), "completeness": (),
@@ -89,7 +97,7 @@ class Scenes:
         pairs = draft.rules.pairs
         if pairs == "held_out":
             found = [c for c in COLOURS if (c, shape) in HELD_OUT_PAIRS and c not in notes.reserved]
-            if len(found) > draft.responses - 1 or draft.responses == 1 and found:
+            if len(found) > draft.responses - 1 or (draft.responses == 1 and found):
                 return found
         return [c for c in COLOURS if c not in notes.reserved and legal(c, shape, pairs)]
 
@@ -102,7 +110,9 @@ class Scenes:
         stated = draft.stated(hues)
         notes.spoken.update(stated)
         shape = shapes[0]
-        return Slot("colour", "colour", (shape,), [], stated, f"the colour of the {shape}", f"What colour is the {shape}?")
+        return Slot(
+            "colour", "colour", (shape,), [], stated, f"the colour of the {shape}", f"What colour is the {shape}?"
+        )
 
     def _plain(self, draft: Draft, notes: Notes, kind: str, values: tuple[str, ...], question: str) -> Slot | None:
         shapes = self._subject(draft, notes, kind)
@@ -201,7 +211,15 @@ class Scenes:
         a, b = self._exclusive(draft, notes, 5), notes.free.pop()
         stated = draft.stated([(a, b), (b, a)])
         ask = f"Are there more {PLURALS[str(a)]} or {PLURALS[b]}?"
-        return Slot("more", "comparison", (str(a), b), list(_MORE), stated, f"if more {PLURALS[str(a)]} or {PLURALS[b]} are there", ask)
+        return Slot(
+            "more",
+            "comparison",
+            (str(a), b),
+            list(_MORE),
+            stated,
+            f"if more {PLURALS[str(a)]} or {PLURALS[b]} are there",
+            ask,
+        )
 
     def _draw_larger(self, draft: Draft, notes: Notes) -> Slot | None:
         shapes = self._subject(draft, notes, "size", 2)
@@ -211,7 +229,15 @@ class Scenes:
         a, b = shapes
         universe = [(x, y) for x in range(3) for y in range(3)]
         ask = f"Which is larger, the {a} or the {b}?"
-        return Slot("larger", "comparison", (a, b), universe, draft.stated([(a, b), (b, a)]), f"which is larger, the {a} or the {b}", ask)
+        return Slot(
+            "larger",
+            "comparison",
+            (a, b),
+            universe,
+            draft.stated([(a, b), (b, a)]),
+            f"which is larger, the {a} or the {b}",
+            ask,
+        )
 
     def _draw_sure(self, draft: Draft, notes: Notes) -> Slot | None:
         open_ = [corner for corner in CORNERS if corner not in notes.regions | notes.corners]
@@ -221,14 +247,24 @@ class Scenes:
         corner = draft.rng.pick(open_)
         notes.corners.add(corner)
         stated = [shape] * draft.responses
-        return Slot("sure", "certainty", (corner, shape), ["seen", "covered"], stated, f"the {corner} corner", f"What is in the {corner} corner?")
+        return Slot(
+            "sure",
+            "certainty",
+            (corner, shape),
+            ["seen", "covered"],
+            stated,
+            f"the {corner} corner",
+            f"What is in the {corner} corner?",
+        )
 
     def settle(self, draft: Draft, slots: list[Slot]) -> list[Slot]:
         """Close the universes now that it is known which shapes and colours are spoken of."""
         notes: Notes = draft.notes
         for slot in slots:
             if slot.kind in ("colour", "exists"):
-                slot.universe = [c for c in COLOURS if c not in notes.reserved and legal(c, slot.subject[0], draft.rules.pairs)]
+                slot.universe = [
+                    c for c in COLOURS if c not in notes.reserved and legal(c, slot.subject[0], draft.rules.pairs)
+                ]
                 if slot.kind == "exists":
                     slot.universe.append("none")
             elif slot.kind == "shape":
@@ -250,13 +286,16 @@ class Scenes:
         if kind == "position":
             return region_steps(stated, state)
         if kind == "relation":
-            return max(0, 1 - (state if stated == slot.subject[2] else -state))
+            lead: int = state if stated == slot.subject[2] else -state
+            return max(0, 1 - lead)
         if kind == "count":
             return int(abs(stated - state))
         if kind == "exists":
             return 2 if state == "none" else int(stated != state)
         if kind == "binding":
             return 0 if stated == state else 2
+        a: int
+        b: int
         a, b = state if stated[0] == slot.subject[0] else (state[1], state[0])
         return max(0, 1 - (a - b))
 

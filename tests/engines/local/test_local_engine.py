@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from dikast.core.part import Image, Video
 from dikast.engines.base import Engine, Readout, Request, Sampling
 from dikast.engines.local import constraint
 from dikast.engines.local.engine import LocalEngine
+from dikast.testing import check_engine, sample_requests
 
 Engines = Callable[[str], LocalEngine]
 Tiny = Callable[[str], Path]
@@ -128,6 +130,44 @@ def test_a_reply_ends_where_the_context_does(engine: Engines) -> None:
     (done,) = made.stream([ask("k", fill, sampling=Sampling(max_tokens=100))])
     assert done.error is None
     assert (done.finish, done.usage.tokens_in + done.usage.tokens_out) == ("length", 2048)
+
+
+def test_room_for_the_verdict_is_kept(engine: Engines) -> None:
+    """A read at the very end of the context stays inside it, or the request says that it is too long."""
+    made = engine("qwen")
+    readout = Readout(("10",), "\n[RESULT] ")
+    (probe,) = made.stream([ask("k", "good")])
+    kept = made._loaded.tokens.tokenizer("\n[RESULT] 10", add_special_tokens=False)["input_ids"]
+    room = 2048 - probe.usage.tokens_in
+    long = ask("long", "good" + " good" * (room - 1), readout=readout)
+    fits = ask("fits", "good" + " good" * (room - len(kept) - 5), readout=readout)
+    done = {d.key: d for d in made.stream([long, fits])}
+    error = done["long"].error
+    assert error is not None
+    assert error.kind == "context_length"
+    assert done["fits"].error is None
+    assert done["fits"].usage.tokens_in + len(kept) <= 2048
+
+
+def test_a_checkpoint_that_lacks_tensors_is_refused(tiny: Tiny, tmp_path: Path) -> None:
+    import shutil
+
+    from safetensors.torch import load_file, save_file
+
+    folder = tmp_path / "lacking"
+    shutil.copytree(tiny("qwen"), folder)
+    tensors = load_file(folder / "model.safetensors")
+    del tensors["lm_head.weight"]
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(UserError, match=r"lack 1 of the model's tensors \(lm_head\.weight\)"):
+        LocalEngine(str(folder), device="cpu")
+
+
+@pytest.mark.parametrize("family", ["llama", "llava"])
+def test_the_engine_keeps_the_rules_of_all_engines(family: str, engine: Engines) -> None:
+    check_engine(
+        engine(family), requests=[replace(each, sampling=Sampling(max_tokens=6)) for each in sample_requests()]
+    )
 
 
 def test_memory_that_does_not_suffice_halves_the_batch(engine: Engines, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,6 +151,21 @@ def test_a_forced_marker_follows_what_the_model_wrote(family: str, engine: Engin
     check(done, by_hand(model, "good", (), done.text + MARKERS[0], LABELS))
 
 
+@pytest.mark.parametrize("lead", ["\n", " "])
+def test_a_forced_marker_is_led_in(lead: str, engine: Engines) -> None:
+    model = engine("llama")
+    readout = Readout(LABELS, "Score:", lead=lead)
+    (done,) = model.stream([Request("k", user("good"), readout=readout, choices=("The response is good.",))])
+    check(done, by_hand(model, "good", (), f"{done.text}{lead}Score:", LABELS))
+
+
+def test_a_prefill_that_ends_with_the_marker_gets_no_other(engine: Engines) -> None:
+    model = engine("llama")
+    readout = Readout(LABELS, "Score:", generate=False)
+    (done,) = model.stream([Request("k", user("good"), prefill="It is fine.\nScore:", readout=readout)])
+    check(done, by_hand(model, "good", (), "It is fine.\nScore:", LABELS))
+
+
 @pytest.mark.parametrize("family", tiny_models.FAMILIES)
 def test_an_own_marker_stops_the_reply_and_is_read_there(family: str, engine: Engines) -> None:
     model = engine(family)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dikast.core.errors import DikastError, EngineError, require
 from dikast.core.verdict import Usage
-from dikast.engines.base import Completion, Request
+from dikast.engines.base import Completion, Readout, Request
 from dikast.engines.local.source import locate
 
 if TYPE_CHECKING:
@@ -116,8 +116,7 @@ class LocalEngine:
             prompt = prepare(request, self._loaded)
             job = _Job(request, prompt)
             if request.readout is None or request.readout.generate:
-                room = self._loaded.context - len(prompt.ids)
-                most = max(1, min(request.sampling.max_tokens, room))
+                most = max(1, min(request.sampling.max_tokens, prompt.room))
                 job.ask = Ask(request, prompt, most, self._grammars.constraint(request))
             return job
         except EngineError:
@@ -140,7 +139,7 @@ class LocalEngine:
                 torch.cuda.empty_cache()
             if len(batch) == 1:
                 kind = "out_of_memory" if out_of_memory else "model"
-                reason = EngineError(_said(error, batch[0]), kind=kind)
+                reason = error if isinstance(error, EngineError) else EngineError(_said(error, batch[0]), kind=kind)
                 yield Completion(batch[0].request.key, finish="error", error=reason)
                 return
             _log.info("a batch of %d did not run (%s), trying its halves", len(batch), type(error).__name__)
@@ -168,15 +167,26 @@ class LocalEngine:
             readout = job.request.readout
             if readout is None or (reply is not None and reply.finish == "length"):
                 continue
-            text = reply.text if reply is not None else ""
-            text += "" if reply is not None and reply.wrote_marker else readout.marker
             written = reply.ids if reply is not None else ()
+            text = _up_to_marker(job.request, readout, reply)
             reads[i] = place(job.prompt, written, text, readout.labels, self._loaded.tokens)
         found = label_logprobs(list(reads.values()), self._loaded, batch_size=self.batch_size) if reads else []
         logprobs = dict(zip(reads, found, strict=True))
         return [
             _completion(job, reply, logprobs.get(i)) for i, (job, reply) in enumerate(zip(batch, replies, strict=True))
         ]
+
+
+def _up_to_marker(request: Request, readout: Readout, reply: "Reply | None") -> str:
+    """What stands after the prompt and its prefill, to the end of the marker."""
+    text = reply.text if reply is not None else ""
+    if reply is not None and reply.wrote_marker:
+        return text
+    if not text and request.prefill.endswith(readout.marker):
+        return ""
+    so_far = request.prefill + text
+    joined = not so_far or so_far[-1].isspace() or readout.marker[:1].isspace()
+    return text + ("" if joined else readout.lead) + readout.marker
 
 
 def _completion(job: _Job, reply: "Reply | None", logprobs: list[float] | None) -> Callable[[float], Completion]:

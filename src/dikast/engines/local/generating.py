@@ -77,7 +77,7 @@ def choose(logits: torch.Tensor, temperature: float, top_p: float, uniform: floa
     (Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration"). Vocabulary order, not the order of
     probability, keeps a rounding difference between batches from reordering near ties.
     """
-    probabilities = (logits.double() / temperature).softmax(-1)
+    probabilities = (logits.cpu().double() / temperature).softmax(-1)  # on the CPU: not every device has float64
     if top_p < 1:
         ranked, order = probabilities.sort(descending=True, stable=True)
         outside = ranked.cumsum(-1) - ranked >= top_p

@@ -26,6 +26,7 @@ class Prompt:
     pieces: tuple[Piece, ...]
     tail: int
     tail_length: int
+    room: int  # tokens that the model has left for the reply, those kept for reading a label not counted
     images: tuple[SeenImage, ...] = ()
     aligned: dict[str, list[int]] = field(default_factory=dict)
 
@@ -77,8 +78,8 @@ def prepare(request: Request, loaded: Loaded) -> Prompt:
     rendered = loaded.template.render([_turn(message, marked) for message in request.messages])
     pieces = marked.reveal(rendered + marked.hide([Span(request.prefill)]))
     ids = loaded.tokens.encode(pieces)
-    prompt = _with_images(ids, pieces, seen, loaded)
-    if len(prompt.ids) >= loaded.context:
+    prompt = _with_images(ids, pieces, seen, loaded, kept=_kept_for_reading(request, loaded.tokens))
+    if prompt.room < 1:
         raise EngineError(
             f"the prompt has {len(prompt.ids)} tokens ({sum(len(image.ids) for image in seen)} of them for "
             f"{len(seen)} images), the model takes {loaded.context} with its reply: shorten the item or use smaller "
@@ -86,6 +87,14 @@ def prepare(request: Request, loaded: Loaded) -> Prompt:
             kind="context_length",
         )
     return prompt
+
+
+def _kept_for_reading(request: Request, tokens: Tokens) -> int:
+    """How many tokens a marker and the longest label may take, merges at both ends included."""
+    if request.readout is None:
+        return 0
+    longest = max(request.readout.labels, key=len, default="")
+    return len(tokens.encode([Piece(request.readout.marker + longest)])) + 4
 
 
 def _turn(message: Message, marked: _Marked) -> Turn:
@@ -127,7 +136,9 @@ def _see(image: Image, loaded: Loaded) -> SeenImage:
         raise EngineError(f"image {image.name}: {error}", kind="bad_media") from error
 
 
-def _with_images(ids: list[int], pieces: list[Piece], seen: tuple[SeenImage, ...], loaded: Loaded) -> Prompt:
+def _with_images(
+    ids: list[int], pieces: list[Piece], seen: tuple[SeenImage, ...], loaded: Loaded, *, kept: int
+) -> Prompt:
     """Put the tokens of each image where its placeholder stands, and the first token that the tokenizer adds."""
     placeholder = loaded.vision.image_token_id if loaded.vision else None
     if (places := ids.count(placeholder) if placeholder is not None else 0) != len(seen):
@@ -145,9 +156,11 @@ def _with_images(ids: list[int], pieces: list[Piece], seen: tuple[SeenImage, ...
             row.extend(image.aligned[name] if image is not None else [0] * len(more))
     tail = max((i for i, piece in enumerate(pieces) if piece.control), default=0)
     alone = loaded.tokens.encode(pieces[tail:])[_led(pieces[tail:]) :]
-    if ids[len(ids) - len(alone) :] != alone:
-        raise EngineError("the tokenizer reads the end of this prompt differently on its own", kind="tokenizer")
-    return Prompt(full, tuple(pieces), tail, len(alone), seen, aligned)
+    if (
+        ids[len(ids) - len(alone) :] != alone
+    ):  # a tokenizer that looks further back: nothing is merged with what follows
+        tail, alone = len(pieces), []
+    return Prompt(full, tuple(pieces), tail, len(alone), loaded.context - len(full) - kept, seen, aligned)
 
 
 def _led(pieces: Sequence[Piece]) -> int:

@@ -102,7 +102,8 @@ def _before(text: str, at: int) -> str:
 
 def _last(text: str, places: list[Place], target: Target, marker: str) -> Reading:
     """The last place that states something. Echoes of the choices and mentions inside a line are passed over."""
-    reason = f"no {marker} in the reply"
+    there = marker.casefold() in text.casefold()
+    reason = f"{marker} stands in the reply, but not with its verdict" if there else f"no {marker} in the reply"
     for place in reversed(places):
         found = read_label(text, place.end, target)
         quoted = place.start > 0 and text[place.start - 1] in _QUOTES

@@ -85,7 +85,9 @@ class SceneReader:
 
     def off(self, kind: str, subject: tuple[str, ...], said: Any) -> tuple[str, int]:
         """The aspect a claim is about and by how much it is off, 0 if true."""
-        aspect = {"exists": "existence", "more": "comparison", "larger": "comparison", "sure": "certainty"}.get(kind, kind)
+        aspect = {"exists": "existence", "more": "comparison", "larger": "comparison", "sure": "certainty"}.get(
+            kind, kind
+        )
         return aspect, getattr(self, f"_off_{kind}")(subject, said)
 
     def left_out(self, claims: list[Said]) -> int:
@@ -147,7 +149,9 @@ class SceneReader:
         return abs(len(self._named(subject[0])) - said)
 
     def _off_binding(self, subject: tuple[str, ...], said: tuple[str, str]) -> int:
-        first, second = ([int(t["colour"] != hue) for t in self._named(s)] for s, hue in zip(subject, said, strict=True))
+        first, second = (
+            [int(t["colour"] != hue) for t in self._named(s)] for s, hue in zip(subject, said, strict=True)
+        )
         return min(first) + min(second) if first and second else _ABSENT
 
     def _off_more(self, subject: tuple[str, ...], said: tuple[str, str]) -> int:

@@ -1,0 +1,137 @@
+"""Pairwise verdicts as arrays, after failures have been told from choices."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dikast.audit import pairs
+from dikast.audit.estimate import Estimate
+from dikast.audit.failures import rate
+from dikast.audit.intervals import Resampling, bootstrap, clusters_of, mean_estimate, merged
+from dikast.audit.load import Data
+from dikast.audit.pairs import NONE, TIE, Choices, Share
+from dikast.audit.report import counted
+from dikast.audit.scored import consensus
+from dikast.core.errors import UserError
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+Masks = NDArray[np.bool_]
+WRONG = 3  # a verdict that is right for no gold: the unscored under the rule "wrong"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Paired:
+    """Choices as codes (n,): in the order shown, in the swapped order (as responses) or None, gold, raters (R, n)."""
+
+    choice: Codes | None
+    swapped: Codes | None
+    scored: Masks  # there is a verdict in the order shown, whatever the rule for the others
+    strong: Masks
+    gold: Codes
+    raters: Floats
+    statuses: Mapping[str, int]
+    statuses_swapped: Mapping[str, int]
+    cluster: Codes | None
+    level: float
+    how: Resampling
+
+    @property
+    def final(self) -> Codes | None:
+        """What is held for the judge's verdict: both orders together, or the only one."""
+        if self.choice is None or self.swapped is None:
+            return self.choice
+        return pairs.both_orders(self.choice, self.swapped)
+
+    def estimate(self, share: Share, rows: Masks | None = None) -> Estimate:
+        """A share with Wilson's interval, or a Student's interval over clusters."""
+        counts = share.counts if rows is None else share.counts & rows
+        worth, n = share.worth[counts], int(counts.sum())
+        dropped = len(counts) - n if rows is None else int(rows.sum()) - n
+        if self.cluster is None or n < 2:
+            return rate(float(worth.sum()), n, self.level, dropped=dropped)
+
+        return mean_estimate(worth, self.level, clusters_of(self.cluster[counts]), dropped=dropped)
+
+
+def paired(data: Data) -> Paired:
+    """Read choices, gold and raters; tell failures from verdicts."""
+    plan = data.plan
+    choice, statuses = _verdicts(data, "score", plan.score)
+    swapped, statuses_swapped = _verdicts(data, "swapped", plan.swapped)
+    if swapped is not None and plan.swapped_as == "slots":
+        swapped = swapped._replace(codes=pairs.swap(swapped.codes))
+    golds = [pairs.read_choices(data.words[f"gold {i}"], plan.pair_labels, name) for i, name in enumerate(plan.gold)]
+    raters = np.array([np.where(each.codes == NONE, np.nan, each.codes) for each in golds], np.float64)
+    raters = raters.reshape(len(golds), len(data))
+    gold = np.full(len(data), NONE, np.int64)
+    if len(golds):
+        label = consensus(raters, _rule(plan.gold_rule))
+        gold = np.where(np.isnan(label), NONE, label).astype(np.int64)
+        if undecided := int((np.isnan(label) & ~np.isnan(raters).all(0)).sum()):
+            data.notes.append(f"{counted(undecided, 'pair')} without a majority among raters: no gold")
+        if absent := int(np.isnan(raters).all(0).sum()):
+            data.notes.append(f"{counted(absent, 'pair')} without gold")
+    return Paired(
+        ruled(choice, plan.unscored),
+        ruled(swapped, plan.unscored),
+        choice.codes != NONE if choice is not None else np.zeros(len(data), bool),
+        choice.strong if choice is not None else np.zeros(len(data), bool),
+        gold,
+        raters,
+        statuses,
+        statuses_swapped,
+        data.words["cluster"].codes if "cluster" in data.words else None,
+        plan.resampling.level,
+        plan.resampling,
+    )
+
+
+def _rule(name: str) -> str:
+    if name in ("mean", "median"):
+        raise UserError(f"--gold-rule {name}: choices have no {name}; use majority or first")
+    return name or "majority"
+
+
+def _verdicts(data: Data, role: str, column: str) -> tuple[Choices | None, dict[str, int]]:
+    if role not in data.words:
+        return None, {}
+    found = pairs.read_choices(data.words[role], data.plan.pair_labels, column)
+    statuses = {"ok": int((found.codes != NONE).sum())}
+    if missing := int((data.words[role].codes < 0).sum()):
+        statuses["missing"] = missing
+    if found.other:
+        statuses["unparsed"] = sum(found.other.values())
+        named = ", ".join(
+            f"{count:,} {word[:40]!r}" for word, count in sorted(found.other.items(), key=lambda x: -x[1])[:5]
+        )
+        data.notes.append(f"no choice in column {column!r}: {named}{' and others' if len(found.other) > 5 else ''}")
+    return found, statuses
+
+
+def ruled(found: Choices | None, rule: str) -> Codes | None:
+    """The unscored as the plan's rule says; a rule other than drop is told beside every figure."""
+    if found is None:
+        return None
+    value = {"drop": NONE, "tie": TIE, "wrong": WRONG}[rule]
+    return np.where(found.codes == NONE, value, found.codes).astype(np.int64)
+
+
+def ratio(worth: Floats, counts: Floats, given: Paired) -> Estimate:
+    """Several shares per item, pooled; items (or clusters) are drawn anew."""
+
+    def value(weights: Floats) -> Floats:
+        due = weights @ counts
+        return np.asarray(np.divide(weights @ worth, due, out=np.full(len(due), np.nan), where=due > 0))
+
+    if counts.sum() == 0:
+        return Estimate(float("nan"), 0, level=given.level)
+    point, n = float(worth.sum() / counts.sum()), int((counts > 0).sum())
+    if given.cluster is None:
+        (worth, counts), sizes = merged(worth, counts)
+        draws = bootstrap(value, len(worth), given.how, counts=sizes)
+    else:
+        draws = bootstrap(value, len(worth), given.how, cluster=clusters_of(given.cluster))
+    return Estimate(point, n, *given.how.interval(draws), given.level, "bootstrap over items")

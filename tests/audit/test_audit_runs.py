@@ -1,0 +1,137 @@
+"""Audits of run folders: what `grade` and `compare` wrote is read without being told how."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dikast.core.errors import DataError, UserError
+from dikast.core.verdict import Question, Status, Verdict
+
+Run = Callable[..., dict[str, Any]]
+
+
+def verdict(key: str, question: Question, label: str | None, score: float | None = None, **more: Any) -> dict[str, Any]:
+    status = more.pop("status", Status.OK if label is not None else Status.UNPARSED)
+    return Verdict(key=f"{key:>032}", question=question, status=status, label=label, score=score, **more).to_dict()
+
+
+def write(folder: Path, verdicts: list[dict[str, Any]], gold: dict[str, Any], keys: list[str] | None = None) -> Path:
+    folder.mkdir()
+    (folder / "verdicts.jsonl").write_text("".join(json.dumps(each) + "\n" for each in verdicts))
+    if gold:
+        lines = (json.dumps({"item": item, "gold": value}) + "\n" for item, value in gold.items())
+        (folder / "gold.jsonl").write_text("".join(lines))
+    listed = [each["key"] for each in verdicts] if keys is None else [f"{key:>032}" for key in keys]
+    (folder / "keys.txt").write_text("\n".join(listed) + "\n")
+    return folder
+
+
+def scored(k: int, value: int | None, criterion: str = "c", sample: int = 0, **more: Any) -> dict[str, Any]:
+    label = None if value is None else str(value)
+    question = Question(f"i{k}", criterion, (0,), sample)
+    return verdict(f"{k}{criterion}{sample}", question, label, None if value is None else float(value), **more)
+
+
+def values(found: dict[str, Any], table: str, key: str = "statistic") -> dict[str, Any]:
+    return {row[key]: row for row in found["tables"][table]["rows"]}
+
+
+def test_a_run_brings_its_gold_scale_and_failures(tmp_path: Path, run_audit: Run) -> None:
+    verdicts = [scored(k, 1 + k % 5, marker="forced" if k % 4 == 0 else "own") for k in range(20)] + [scored(20, None)]
+    run = write(tmp_path / "run", verdicts, {f"i{k}": 1 + k % 5 for k in range(30)})
+    scale = {"labels": ["1", "2", "3", "4", "5"], "values": [1, 2, 3, 4, 5]}
+    rubric = {
+        "name": "c",
+        "criterion": "Is it good?",
+        "scale": scale,
+        "lower_is_better": False,
+        "levels": {},
+        "weight": 1,
+    }
+    (run / "rubrics.jsonl").write_text(json.dumps({"hash": "h", "rubric": rubric}) + "\n")
+    found = run_audit(run)
+    assert found["plan"]["scale"] == "1-5"
+    assert values(found, "agreement")["exact"]["value"]["value"] == 1
+    counts = {name: row["count"] for name, row in values(found, "failures", "status").items()}
+    assert counts == {"failed": 1, "ok": 20, "unparsed": 1, "forced marker": 5}
+    assert "9 items with gold that were not judged" in found["notes"]
+
+
+def test_stale_and_retried_verdicts_do_not_count(tmp_path: Path, run_audit: Run) -> None:
+    failed = scored(0, None, status=Status.ENGINE_ERROR)
+    again = scored(0, 3)
+    stale = verdict("old", Question("i1", "c"), "5", 5.0)
+    run = write(tmp_path / "run", [failed, stale, again, scored(1, 2)], {"i0": 3, "i1": 2}, ["0c0", "1c0"])
+    found = run_audit(run, "--scale", "1-5")
+    assert "1 verdict of an earlier configuration left out" in found["notes"]
+    counts = {name: row["count"] for name, row in values(found, "failures", "status").items()}
+    assert (counts["ok"], counts["failed"]) == (2, 0)
+    with (run / "verdicts.jsonl").open("a") as file:
+        file.write('{"key": "torn by a cra')
+    assert run_audit(run, "--scale", "1-5")["tables"] == found["tables"]
+    with (run / "verdicts.jsonl").open("a") as file:
+        file.write("sh\n")
+    with pytest.raises(DataError, match=r"verdicts.jsonl:5: not a verdict"):
+        run_audit(run, "--scale", "1-5")
+
+
+def test_samples_are_the_retest_and_criteria_the_slices(tmp_path: Path, run_audit: Run) -> None:
+    verdicts = [
+        scored(k, 1 + (k + (sample and k % 4 == 0)) % 5, criterion, sample)
+        for k in range(20) for criterion in ("c", "d") for sample in (0, 1)
+    ]  # fmt: skip
+    gold = {f"i{k}": {"c": 1 + k % 5, "d": 1 + (k + 1) % 5} for k in range(20)}
+    found = run_audit(write(tmp_path / "run", verdicts, gold), "--scale", "1-5")
+    assert any(note.startswith("each question was asked 2 times") for note in found["notes"])
+    slices = values(found, "by criterion", "criterion")
+    assert slices["c"]["exact"]["value"] == 1
+    assert slices["d"]["exact"]["value"] == 0
+    retest = values(found, "beside", "who")["the judge asked again (test-retest)"]
+    assert retest["exact"]["value"] == 15 / 20
+    assert retest["n"] == 40
+
+
+def test_gold_from_the_items_and_a_second_run(tmp_path: Path, run_audit: Run) -> None:
+    run = write(tmp_path / "run", [scored(k, 1 + k % 5) for k in range(20)], {})
+    other = write(tmp_path / "other", [scored(k, 1 + (k + k % 2) % 5) for k in range(20)], {})
+    items = tmp_path / "items.jsonl"
+    items.write_text("".join(json.dumps({"id": f"i{k}", "human": 1 + k % 5}) + "\n" for k in range(20)))
+    arguments = ("--gold-file", items, "--gold", "human", "--scale", "1-5", "--rival", f"score@{other}")
+    found = run_audit(run, *arguments)
+    exact = values(found, "rival")["exact"]
+    assert (exact["judge"]["value"], exact["score"]["value"]) == (1, 0.5)
+    assert "no record has a value for 'humane'" in str(
+        _refused(run_audit, run, "--gold-file", items, "--gold", "humane")
+    )
+
+
+def _refused(run: Run, *arguments: Any) -> UserError:
+    with pytest.raises(UserError) as caught:
+        run(*arguments)
+    return caught.value
+
+
+@pytest.mark.parametrize("gold", [{"i0": "a", "i1": "b", "i2": "tie"}, {"i0": [5, 1], "i1": [1, 5], "i2": [3, 3]}])
+def test_pairs_in_both_orders(gold: dict[str, Any], tmp_path: Path, run_audit: Run) -> None:
+    def pair(k: int, order: tuple[int, int], label: str | None) -> dict[str, Any]:
+        return verdict(f"{k}{order[0]}", Question(f"i{k}", "c", order), label)
+
+    verdicts = [
+        pair(0, (0, 1), "a"), pair(0, (1, 0), "a"), pair(1, (1, 0), "b"), pair(1, (0, 1), "a"),
+        pair(2, (0, 1), "tie"), pair(2, (1, 0), None),
+    ]  # fmt: skip
+    found = run_audit(write(tmp_path / "run", verdicts, gold))
+    accuracy = values(found, "accuracy")["accuracy (all)"]
+    assert accuracy["as shown"]["value"] == 2 / 3
+    assert accuracy["swapped"]["value"] == 1
+    assert accuracy["swapped"]["n"] == 2
+    assert values(found, "orders")["same verdict in both orders"]["value"]["value"] == 1 / 2
+
+
+def test_a_folder_that_is_no_run(tmp_path: Path, run_audit: Run) -> None:
+    assert "holds no verdicts.jsonl" in str(_refused(run_audit, tmp_path))
+    write(tmp_path / "first", [scored(0, 3)], {})
+    assert "runs lie in first: audit one of them" in str(_refused(run_audit, tmp_path))

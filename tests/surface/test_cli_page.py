@@ -1,0 +1,55 @@
+"""docs/cli.md lists every verb and flag as the code has them; rewrite it with DIKAST_WRITE_GOLDEN=1."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer.main
+
+from dikast.surface.cli import app
+
+PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
+HEAD = """# The command line
+
+Made from the code; `DIKAST_WRITE_GOLDEN=1 pytest tests/surface/test_cli_page.py` writes it anew. Data goes to
+standard output, talk to standard error. Exit codes: 0 ok, 1 run-time failure, 2 usage or bad input, 3 some items
+failed, 4 a gate was not met, 130 interrupted with everything kept.
+"""
+
+
+def verbs(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    children = getattr(command, "commands", None)
+    if children is None:
+        yield name, command
+        return
+    for child in sorted(children):
+        yield from verbs(children[child], f"{name} {child}")
+
+
+def row(parameter: Any) -> str:
+    flags = ", ".join(f"`{flag}`" for flag in (*parameter.opts, *parameter.secondary_opts))
+    if parameter.param_type_name == "argument":
+        flags = f"`{parameter.name.upper()}`"
+    shown = parameter.default not in (None, False, "", ()) and parameter.default != []
+    default = "required" if parameter.required else f"`{parameter.default}`" if shown else ""
+    told = (getattr(parameter, "help", None) or "").replace("|", "\\|")
+    return f"| {flags} | {told} | {default} |"
+
+
+def page() -> str:
+    parts = [HEAD]
+    for name, command in verbs(typer.main.get_command(app), "dikast"):
+        about = "\n".join(line.strip() for line in (command.help or "").strip().splitlines())
+        parts.append(f"\n## {name}\n\n{about}\n\n| flag | what it says | default |\n|---|---|---|\n")
+        parts.append("\n".join(row(p) for p in command.params if p.name != "help") + "\n")
+    return "".join(parts)
+
+
+def test_the_page_says_what_the_code_does() -> None:
+    made = page()
+    if os.environ.get("DIKAST_WRITE_GOLDEN"):
+        PAGE.write_text(made, "utf-8")
+    assert PAGE.read_text("utf-8") == made
+    assert "## dikast grade" in made
+    assert "`--max-failures`" in made
