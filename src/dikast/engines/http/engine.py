@@ -23,6 +23,7 @@ from dikast.engines.http.settings import Address, Settings, address_of, extra_fi
 from dikast.engines.options import read_options
 
 _LONGEST_BACKOFF = 30.0
+_BRIEF = ("timeout", "bad_response", "wrong_model")  # to wait longer before these are asked again mends nothing
 _REJECTIONS = 5  # times `retries` is how often one request may be turned away before it fails
 _ROW = 64  # requests in a row that may fail for good before the rest of a stream is not sent; fewer at the start
 _BROAD = ("timeout", "connection", "server_error", "rate_limited", "overloaded", "wrong_model", "bad_response")
@@ -207,7 +208,8 @@ class _Desk:
         if not failure.retryable or spent or unusable:
             return self._failed(job, failure)
         nth = job.rejections if failure.rejected else faults
-        spread = min(_LONGEST_BACKOFF, self.settings.backoff * 2 ** min(nth - 1, 16))
+        brief = failure.brief or failure.kind in _BRIEF
+        spread = min(_LONGEST_BACKOFF, self.settings.backoff * (0.2 if brief else 1.0) * 2 ** min(nth - 1, 16))
         if failure.wait is None:
             return Later(spread * self._jitter.uniform(0.5, 1.5), failure.rejected)
         if failure.wait > self.settings.max_wait:

@@ -65,6 +65,7 @@ class Wire:
             headers["Authorization"] = f"Bearer {key}"
         self._headers = headers
         self._session: aiohttp.ClientSession | None = None
+        self._answered = False  # a server that has answered and breaks a connection is likely to be there still
 
     def open(self) -> None:
         """Make the session; must run inside the event loop."""
@@ -86,6 +87,7 @@ class Wire:
         data = pieces[0] if len(pieces) == 1 and len(pieces[0]) < _MB else Pieces(pieces)
         try:
             async with self._session.post(self._url, data=data, allow_redirects=False, proxy=self._proxy) as response:
+                self._answered = True
                 return Reply(response.status, response.headers, self._scrubbed(await self._body(response)))
         except TimeoutError:  # aiohttp's own timeouts are TimeoutErrors, too
             raise Failure(
@@ -100,7 +102,8 @@ class Wire:
             raise Failure("connection", f"not an address: {error}", hopeless=True) from None
         except (aiohttp.ClientError, ConnectionError, OSError) as error:
             told = self.scrub(str(error)[:200]) or type(error).__name__
-            raise Failure("connection", f"{self.where} broke the connection: {told}", retryable=True) from None
+            message = f"{self.where} broke the connection: {told}"
+            raise Failure("connection", message, retryable=True, brief=self._answered) from None
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
         """The body, unless it is larger than allowed."""

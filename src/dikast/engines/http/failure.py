@@ -28,10 +28,11 @@ _FILTER = ("content_filter", "content_policy", "responsibleai")
 
 @dataclass(eq=False)
 class Failure(Exception):
-    """One failed try. `wait` is what the server asked for, in seconds; `rejected` says it had too much to do.
+    """One failed try.
 
-    `hopeless` marks what would fail for every request in the same way. `refusal` is set where the server would not
-    answer this question, which is an answer.
+    `wait` is what the server asked for, in seconds; `rejected` says that it had too much to do; `brief` faults are
+    asked again soon, as waiting does not mend them; `hopeless` ones would meet every request in the same way.
+    `refusal` is set where the server would not answer this question, which is an answer.
     """
 
     kind: str
@@ -40,6 +41,7 @@ class Failure(Exception):
     wait: float | None = None
     rejected: bool = False
     hopeless: bool = False
+    brief: bool = False
     refusal: str = ""
 
     def error(self, tries: int) -> EngineError:
