@@ -97,6 +97,11 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module(_HOME[name]), name)
 
 
+def __dir__() -> list[str]:
+    """The public names too, so that a notebook completes them before their first use."""
+    return sorted({*globals(), *__all__})
+
+
 if TYPE_CHECKING:
     from dikast.core.errors import DataError, DikastError, EngineError, MissingExtra, RunError, UserError
     from dikast.core.item import Item
