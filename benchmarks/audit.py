@@ -61,7 +61,7 @@ def write_verdicts(folder: Path) -> tuple[Path, Path]:
             rest = 0.3 / 4
             p = ",".join(f'"{label}":{0.7 if label == s else rest}' for label in range(1, 6))
             file.write(
-                f'{{"key":"{k:032x}","question":{{"item":"i{k}","criterion":"r{k % 50}","responses":[0],"sample":0}},'
+                f'{{"key":"{k:032x}","question":{{"item":"i{k}","criterion":"r{k % 20}","responses":[0],"sample":0}},'
                 f'"status":"ok","label":"{s}","score":{s}.0,"reason":"","feedback":"{"word " * 40}","raw":"",'
                 f'"distribution":{{{p}}},"mass":0.99,"marker":"own","expected":{0.7 * s + rest * (15 - s):.4f}}}\n'
             )

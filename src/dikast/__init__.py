@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "Audit": "dikast.audit.report",
+    "AuditPlan": "dikast.audit.plan",
     "Completion": "dikast.engines.base",
     "DataError": "dikast.core.errors",
     "DikastError": "dikast.core.errors",
     "Engine": "dikast.engines.base",
     "EngineError": "dikast.core.errors",
+    "Estimate": "dikast.audit.estimate",
     "Format": "dikast.prompts.format",
     "Image": "dikast.core.part",
     "Item": "dikast.core.item",
@@ -21,6 +24,7 @@ _HOME = {
     "Preference": "dikast.core.verdict",
     "Readout": "dikast.engines.base",
     "Request": "dikast.engines.base",
+    "Resampling": "dikast.audit.intervals",
     "Rubric": "dikast.core.rubric",
     "RunError": "dikast.core.errors",
     "Sampling": "dikast.engines.base",
@@ -34,25 +38,45 @@ _HOME = {
     "UserError": "dikast.core.errors",
     "Verdict": "dikast.core.verdict",
     "Video": "dikast.core.part",
+    "alt_test": "dikast.audit.replacement",
+    "audit_file": "dikast.audit.audit",
+    "bradley_terry": "dikast.audit.bradley_terry",
     "builtin_formats": "dikast.prompts.format",
     "builtin_rubrics": "dikast.core.rubric",
+    "cohen_kappa": "dikast.audit.raters",
     "compare_file": "dikast.judging.run",
     "compare_file_by_scores": "dikast.judging.run",
+    "drift": "dikast.audit.drift",
+    "equate": "dikast.audit.equating",
+    "fleiss_kappa": "dikast.audit.raters",
     "grade_file": "dikast.judging.run",
+    "icc_2_1": "dikast.audit.raters",
+    "kendall_tau_b": "dikast.audit.agreement",
+    "krippendorff_alpha": "dikast.audit.raters",
+    "label_multiplier": "dikast.audit.few_labels",
     "load_format": "dikast.prompts.format",
     "load_rubric": "dikast.core.rubric",
+    "mcnemar": "dikast.audit.significance",
     "open_engine": "dikast.engines.spec",
+    "pearson": "dikast.audit.agreement",
+    "ppi_difference": "dikast.audit.few_labels",
+    "ppi_mean": "dikast.audit.few_labels",
     "read_items": "dikast.core.records",
     "replay": "dikast.judging.replay",
+    "rogan_gladen": "dikast.audit.few_labels",
+    "spearman": "dikast.audit.agreement",
     "write_items": "dikast.core.records",
 }
 
 __all__ = [
+    "Audit",
+    "AuditPlan",
     "Completion",
     "DataError",
     "DikastError",
     "Engine",
     "EngineError",
+    "Estimate",
     "Format",
     "Image",
     "Item",
@@ -63,6 +87,7 @@ __all__ = [
     "Preference",
     "Readout",
     "Request",
+    "Resampling",
     "Rubric",
     "RunError",
     "Sampling",
@@ -76,16 +101,33 @@ __all__ = [
     "UserError",
     "Verdict",
     "Video",
+    "alt_test",
+    "audit_file",
+    "bradley_terry",
     "builtin_formats",
     "builtin_rubrics",
+    "cohen_kappa",
     "compare_file",
     "compare_file_by_scores",
+    "drift",
+    "equate",
+    "fleiss_kappa",
     "grade_file",
+    "icc_2_1",
+    "kendall_tau_b",
+    "krippendorff_alpha",
+    "label_multiplier",
     "load_format",
     "load_rubric",
+    "mcnemar",
     "open_engine",
+    "pearson",
+    "ppi_difference",
+    "ppi_mean",
     "read_items",
     "replay",
+    "rogan_gladen",
+    "spearman",
     "write_items",
 ]
 
@@ -103,6 +145,19 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
+    from dikast.audit.agreement import kendall_tau_b, pearson, spearman
+    from dikast.audit.audit import audit_file
+    from dikast.audit.bradley_terry import bradley_terry
+    from dikast.audit.drift import drift
+    from dikast.audit.equating import equate
+    from dikast.audit.estimate import Estimate
+    from dikast.audit.few_labels import label_multiplier, ppi_difference, ppi_mean, rogan_gladen
+    from dikast.audit.intervals import Resampling
+    from dikast.audit.plan import AuditPlan
+    from dikast.audit.raters import cohen_kappa, fleiss_kappa, icc_2_1, krippendorff_alpha
+    from dikast.audit.replacement import alt_test
+    from dikast.audit.report import Audit
+    from dikast.audit.significance import mcnemar
     from dikast.core.errors import DataError, DikastError, EngineError, MissingExtra, RunError, UserError
     from dikast.core.item import Item
     from dikast.core.part import Image, Text, Turn, Video

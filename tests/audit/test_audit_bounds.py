@@ -48,7 +48,14 @@ def test_continuous_scores_and_many_gold_values() -> None:
     rng = np.random.default_rng(0)
     gold = rng.normal(3, 1, 300)
     score = np.clip(gold + rng.normal(0, 0.5, 300), 1, 5)
-    found = bounds(score, gold, rng.normal(3, 1, 80), LABELS, MEASURES["pearson"].table)
-    complete = MEASURES["pearson"].value(score, gold)
-    assert found.worst < complete
-    assert found.best > found.worst
+    unscored = rng.normal(3, 1, 80)
+    found = bounds(score, gold, unscored, LABELS, MEASURES["pearson"].table)
+    value = MEASURES["pearson"].value
+
+    def filled(chosen: np.ndarray) -> float:
+        return value(np.concatenate([score, chosen]), np.concatenate([gold, unscored]))
+
+    nearest = np.abs(unscored[:, None] - LABELS[None, :]).argmin(1)
+    assert math.isclose(found.best, filled(LABELS[nearest]), abs_tol=0.02)
+    assert math.isclose(found.worst, filled(np.where(unscored > 3, 1.0, 5.0)), abs_tol=0.02)
+    assert found.worst < value(score, gold) < found.best

@@ -123,6 +123,34 @@ def test_gold_from_another_file(tmp_path: Path, run_audit: Run) -> None:
     assert values(same) == values(found)
 
 
+def test_an_object_of_objects_and_paths_into_rows(tmp_path: Path, run_audit: Run) -> None:
+    rows = {row["id"]: {"judge": {"score": row["score"]}, "human": [row["gold"], 3]} for row in scores(30)}
+    file = tmp_path / "x.json"
+    file.write_text(json.dumps(rows))
+    found = run_audit(file, "--score", "judge.score", "--gold", "human.0", "--scale", "1-5")
+    assert found["rows"] == 30
+    assert math.isclose(values(found)["exact"]["value"], sum(row["score"] == row["gold"] for row in scores(30)) / 30)
+
+
+def test_standard_input(tmp_path: Path, audit_app: typer.Typer) -> None:
+    lines = "".join(json.dumps(row) + "\n" for row in scores(20))
+    words = ["audit", "-", "--score", "score", "--gold", "gold", "--scale", "1-5", "--json"]
+    shown = CliRunner().invoke(audit_app, words, input=lines, catch_exceptions=False)
+    assert values(json.loads(shown.stdout))["exact"]["n"] == 20
+
+
+def test_what_was_dropped_stands_with_every_estimate(tmp_path: Path, run_audit: Run) -> None:
+    rows: list[dict[str, Any]] = [
+        *scores(20),
+        {"id": "x", "score": 9, "gold": 1},
+        {"id": "y", "score": 3, "gold": None},
+    ]
+    found = run_audit(write(tmp_path / "x.jsonl", rows), "--score", "score", "--gold", "gold", "--scale", "1-5")
+    for row in found["tables"]["agreement"]["rows"]:
+        assert (row["value"]["n"], row["value"]["dropped"]) == (20, 2), row["statistic"]
+        assert row["value"]["level"] == 0.95
+
+
 def test_joining_by_position_and_by_several_columns(tmp_path: Path, run_audit: Run) -> None:
     rows = scores(20)
     judged = write(
@@ -320,6 +348,15 @@ def test_a_judge_that_always_says_tie_is_seen_through(tmp_path: Path, run_audit:
     assert math.isclose(classes["gold ties"]["value"], 1 / 3)
 
 
+def test_pairs_asked_again_and_columns_without_meaning(tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"score": "a", "again": "a", "gold": "b"}] * 15 + [{"score": "b", "again": "a", "gold": "b"}] * 5
+    file = write(tmp_path / "x.csv", rows)
+    found = run_audit(file, "--score", "score", "--gold", "gold", "--pairwise", "--retest", "again")
+    assert rows_of(found, "beside", "who")["the judge asked again (test-retest)"]["all"]["value"] == 15 / 20
+    told = refused(run_audit, file, "--score", "score", "--gold", "gold", "--pairwise", "--system", "again")
+    assert told == "--system: has no meaning for pairs; leave it out"
+
+
 def test_feedback_of_two_judges_as_blind_preferences(tmp_path: Path, run_audit: Run) -> None:
     rows = [{"better": word} for word in ["a"] * 26 + ["tie"] * 4 + ["b"] * 15]
     found = run_audit(write(tmp_path / "x.csv", rows), "--score", "better", "--pairwise")
@@ -352,6 +389,32 @@ def test_ranking_with_covariates_from_the_command_line(tmp_path: Path, run_audit
     assert "no such player" in refused(
         run_audit, tmp_path / "x.csv", "--score", "won", "--first", "a", "--second", "b", "--anchor", "q"
     )
+
+
+def test_length_controlled_win_rates(tmp_path: Path, run_audit: Run) -> None:
+    rng = np.random.default_rng(4)
+    rows = []
+    for _ in range(1500):  # two equal players; the new one writes longer and the judge likes length
+        more = float(rng.normal(1, 1))
+        rows.append({"more": more, "won": "b" if rng.random() < 1 / (1 + math.exp(-1.5 * math.tanh(more))) else "a"})
+    arguments = ("--score", "won", "--first", "=old", "--second", "=new", "--length", "more", "--draws", "100")
+    found = run_audit(write(tmp_path / "x.csv", rows), *arguments)
+    new = rows_of(found, "ranking", "player")["new"]
+    assert new["beats anchor"]["low"] > 0.6
+    assert new["covariates equal"]["low"] < 0.5 < new["covariates equal"]["high"]
+
+
+def test_both_orders_take_the_first_slot_out(tmp_path: Path, run_audit: Run) -> None:
+    rng = np.random.default_rng(5)
+    rows = []
+    for _ in range(400):
+        first_slot = rng.random(2) < 0.7  # the slot shown first wins, whoever stands there
+        rows.append({"shown": "a" if first_slot[0] else "b", "swapped": "b" if first_slot[1] else "a"})
+    arguments = ("--score", "shown", "--swapped", "swapped", "--first", "=x", "--second", "=y", "--draws", "50")
+    found = run_audit(write(tmp_path / "x.csv", rows), *arguments)
+    checks = {row["check"]: row["value"] for row in found["tables"]["ranking checks"]["rows"]}
+    assert math.isclose(checks["effect of being shown first"], math.log(0.7 / 0.3), abs_tol=0.2)
+    assert values(found, "orders")["first slot, where they differ"]["value"] > 0.8
 
 
 def test_whole_rankings(tmp_path: Path, run_audit: Run) -> None:

@@ -174,6 +174,19 @@ def test_the_mean_over_rater_pairs() -> None:
     assert found.low <= found.value <= found.high
 
 
+def test_clusters_of_few_kinds_draw_as_rows_do() -> None:
+    rng = np.random.default_rng(10)
+    cluster = np.repeat(np.arange(120), 5)
+    gold = np.clip(np.round(3 + rng.normal(size=120))[cluster] + rng.integers(-1, 2, 600), 1, 5).astype(float)
+    first = np.clip(gold + rng.integers(-1, 2, 600), 1, 5).astype(float)
+    second = np.clip(gold + rng.integers(-2, 3, 600), 1, 5).astype(float)
+    found = difference(first, second, gold, ["pearson"], Resampling(2000), cluster)["pearson"]
+    how = Resampling(2000, seed=9)
+    one = bootstrap(weighted_pearson(first, gold), 600, how, cluster=cluster)
+    two = bootstrap(weighted_pearson(second, gold), 600, how, cluster=cluster)
+    assert math.isclose(found.half_width, 1.96 * (one - two).std(), rel_tol=0.1)
+
+
 def test_few_pairs_are_called_few() -> None:
     found = measure(np.array([1.0, 2, 3]), np.array([1.0, 3, 2]), ["pearson"], HOW)["pearson"]
     assert found.note == "only 3 pairs"

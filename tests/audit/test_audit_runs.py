@@ -133,3 +133,5 @@ def test_pairs_in_both_orders(gold: dict[str, Any], tmp_path: Path, run_audit: R
 
 def test_a_folder_that_is_no_run(tmp_path: Path, run_audit: Run) -> None:
     assert "holds no verdicts.jsonl" in str(_refused(run_audit, tmp_path))
+    write(tmp_path / "first", [scored(0, 3)], {})
+    assert "runs lie in first: audit one of them" in str(_refused(run_audit, tmp_path))

@@ -18,7 +18,7 @@ from dikast.engines.http.inert import ZERO_WIDTH_SPACE, inert
 
 def made(request: Request, form: Any = "plain", **settings: Any) -> dict[str, Any]:
     bodies = Bodies("m", settings.pop("top", 20), settings.pop("extra", {}))
-    bodies.refused |= set(settings.pop("refused", ()))
+    bodies.refused = frozenset(settings.pop("refused", ()))
     value: dict[str, Any] = orjson.loads(b"".join(bodies.make(request, form)))
     return value
 
@@ -123,10 +123,14 @@ def test_a_missing_picture_and_empty_requests_are_errors_of_their_request() -> N
 
 def test_a_readout_asks_for_alternatives_and_a_schema_for_itself() -> None:
     schema = {"type": "object", "required": ["verdict"]}
-    body = made(user(Span("a"), readout=Readout((" 1",), "V:"), schema=schema, choices=(" 1", " 2")), top=5)
+    readout = Readout((" 1",), "V:")
+    body = made(user(Span("a"), readout=readout), top=5)
     assert (body["logprobs"], body["top_logprobs"], body["max_tokens"]) == (True, 5, 1024)
-    assert body["response_format"]["json_schema"]["schema"] == schema
-    assert body["structured_outputs"] == {"choice": [" 1", " 2"]}
+    kept = made(user(Span("a"), schema=schema))
+    assert kept["response_format"]["json_schema"]["schema"] == schema
+    chosen = made(user(Span("a"), readout=readout, choices=(" 1", " 2")))
+    assert chosen["structured_outputs"] == {"choice": [" 1", " 2"]}
+    assert "logprobs" not in chosen, "what a server tells under a constraint is no read-out"
     plain = made(user(Span("a")))
     assert set(plain) == {"model", "max_tokens", "temperature", "messages"}
 

@@ -141,12 +141,21 @@ def test_a_server_that_is_not_there_ends_the_run_soon(tmp_path: Path) -> None:
     with FaultServer() as server:
         spec = server.spec
     code, summary = grade(
-        write_items(tmp_path / "items.jsonl", 2000), f"{spec},backoff=0.01,retries=2", tmp_path / "run"
+        write_items(tmp_path / "items.jsonl", 500), f"{spec},backoff=0.01,retries=2", tmp_path / "run"
     )
-    assert (code, summary["status"]) == (3, {"engine_error": 2000})
+    assert (code, summary["status"]) == (3, {"engine_error": 500})
     kinds = [each["reason"].split(":")[0] for each in verdicts(tmp_path / "run")]
-    assert kinds.count("unreachable") > 1900
+    assert kinds.count("unreachable") > 400
     assert "connection" in kinds
+
+
+def test_a_server_that_only_turns_away_ends_the_run(tmp_path: Path) -> None:
+    with FaultServer(faults=Faults(rate_limited=1.0)) as server:
+        spec = f"{server.spec},backoff=0.001,retries=1"
+        code, summary = grade(write_items(tmp_path / "items.jsonl", 200), spec, tmp_path / "run")
+    assert (code, summary["status"]) == (3, {"engine_error": 200})
+    kinds = {each["reason"].split(":")[0] for each in verdicts(tmp_path / "run")}
+    assert kinds == {"rate_limited", "unreachable"}
 
 
 def test_retry_after_in_every_spelling() -> None:

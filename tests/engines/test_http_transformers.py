@@ -73,7 +73,8 @@ def test_it_answers_and_what_it_ignores_is_noticed(text_server: str) -> None:
     assert isinstance(engine, HttpEngine)
     short = Sampling(max_tokens=12)
     schema = {"type": "object", "required": ["verdict"]}
-    asked = [ask(i, sampling=short, readout=READ, schema=schema) for i in range(4)]
+    asked = [ask(i, sampling=short, readout=READ) for i in range(4)]
+    list(engine.stream([ask("json", sampling=Sampling(max_tokens=400), schema=schema)]))
     found = list(engine.stream(asked))
     assert [each.error for each in found] == [None] * 4
     assert all(each.label_logprobs is None for each in found)

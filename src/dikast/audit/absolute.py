@@ -30,7 +30,8 @@ def agreement_table(given: Scored, how: Resampling) -> Table:
     chosen = given.paired
     score, gold = given.score[chosen], given.gold[chosen]
     names = measures_for(given.scale is not None)
-    found = measure(score, gold, names, how, given.clusters(chosen))
+    dropped = len(chosen) - len(score)
+    found = measure(score, gold, names, how, given.clusters(chosen), dropped=dropped)
     rows: list[list[Cell]] = []
     for name, value in found.items():
         row: list[Cell] = [name, value, None, None, labels_for_width(value.half_width, value.n, WANTED), value.method]
@@ -39,7 +40,7 @@ def agreement_table(given: Scored, how: Resampling) -> Table:
             row[2:4] = bounds(score, gold, given.unscored_gold, labels, MEASURES[name].table, MEASURES[name].better)
         rows.append(row)
         if name == "pearson" and given.cluster is None and not math.isnan(value.value):
-            r = Estimate(value.value, value.n, *fisher(value.value, value.n, how.level), how.level, "Fisher")
+            r = Estimate(value.value, value.n, *fisher(value.value, value.n, how.level), how.level, "Fisher", dropped)
             rows.append(["pearson (Fisher)", r, None, None, labels_for_pearson(r.value, WANTED, how.level), r.method])
     unscored = len(given.unscored_gold)
     return table(
@@ -190,7 +191,8 @@ def rival_table(name: str, rival: Floats, given: Scored, how: Resampling) -> Tab
     both = given.paired & ~np.isnan(rival)
     score, other, gold = given.score[both], rival[both], given.gold[both]
     names, cluster = measures_for(given.scale is not None), given.clusters(both)
-    first, second = measure(score, gold, names, how, cluster), measure(other, gold, names, how, cluster)
+    dropped = len(both) - len(gold)
+    first, second = (measure(each, gold, names, how, cluster, dropped=dropped) for each in (score, other))
     less = difference(score, other, gold, names, how, cluster)
     rows: list[list[Cell]] = [[each, first[each], second[each], less[each]] for each in names]
     note = ""

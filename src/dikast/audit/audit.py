@@ -55,6 +55,7 @@ def audit_file(plan: AuditPlan) -> Audit:
     UserError or DataError for input that cannot be used.
     """
     plan = _completed(plan)
+    _check(plan)
     data = load(plan)
     tables = rankings_tables(data) if plan.ranked else _pairs(data) if plan.pairwise else _scores(data)
     if plan.means:
@@ -62,6 +63,18 @@ def audit_file(plan: AuditPlan) -> Audit:
     if not tables:
         raise UserError(f"{plan.file}: name a column of verdicts with --score, of gold with --gold, or both")
     return Audit(str(plan.file), len(data), tuple(tables), tuple(data.notes), plan.to_dict())
+
+
+def _check(plan: AuditPlan) -> None:
+    """Columns that this kind of audit would silently pass over are a mistake to be told."""
+    alone = {"system", "logprobs", "claims", "gold_claims"}
+    idle = alone if plan.pairwise else {"first", "second", "swapped"}
+    idle = idle | {"rival", "retest", "earlier", "length", "by"} | alone if plan.ranked else idle
+    given = sorted(name for name in idle if getattr(plan, name))
+    if given:
+        kind = "rankings" if plan.ranked else "pairs" if plan.pairwise else "scores"
+        options = ", ".join("--" + name.replace("_", "-") for name in given)
+        raise UserError(f"{options}: has no meaning for {kind}; leave it out")
 
 
 def _completed(plan: AuditPlan) -> AuditPlan:
@@ -182,8 +195,9 @@ def _readouts(data: Data, given: Scored, read: Distributions | None, slices: Sli
     if read is not None:
         usable = read.known & ~np.isnan(given.score)  # a failed verdict stays failed, whatever its probabilities
         read = dataclasses.replace(read, probabilities=np.where(usable[:, None], read.probabilities, np.nan))
-        yield readout_table(read, given.gold, how, cluster)
-        if (found := calibration_table(read, given.gold, how, cluster, parts[0] if parts else None)) is not None:
+        family = parts[0] if parts else None
+        yield readout_table(read, given.gold, how, cluster, family)
+        if (found := calibration_table(read, given.gold, how, cluster, family)) is not None:
             yield found
         yield reliability_table(read, given.gold, how.level)
         known = read.known & ~np.isnan(given.gold)

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from dikast.audit.contingency import Cells, TableStatistic
 
 Floats = NDArray[np.float64]
-_MOST_GROUPS = 60
-_MOST_CELLS = 100_000
+_MOST_GROUPS = 40
+_MOST_CELLS = 2_000
+_LARGEST = 10_000_000  # cells; beyond, the correction for grouping is left out
 _SWEEPS = 8
 
 
@@ -32,25 +33,37 @@ def bounds(
     """Bounds of a statistic over every way to score the unscored.
 
     score, gold (n,): the complete cases; unscored_gold (m,): gold of the rest; labels: the values of the scale, rising.
-    Unscored rows with equal gold get equal scores (above 60 distinct values, gold is grouped), and the best choice is
+    Unscored rows with equal gold get equal scores (above 40 distinct values, gold is grouped), and the best choice is
     searched group by group from several starts. For means over rows (exact, within 1, error, bias) that is exact; for
-    correlations and kappa it is a search, checked against brute force in the tests. NaN where it would take a table of
-    over 100,000 cells.
+    correlations and kappa it is a search, checked against brute force in the tests. With many distinct scores and golds
+    the search runs on grouped ones, and what grouping does to the complete cases is taken back.
     """
     if len(unscored_gold) == 0:
         cells = Cells.of(score, gold)
         value = float(statistic(cells.table, cells.x, cells.y)) if len(score) else math.nan
         return Bounds(value, value)
-    start = _start(score, gold, unscored_gold, labels)
-    if start.base.size > _MOST_CELLS:
-        return Bounds(math.nan, math.nan)
-    low, high = _search(start, statistic, sign=-1), _search(start, statistic, sign=1)
+    coarse, shift = (score, gold), 0.0
+    exact = Cells.of(score, gold)
+    if exact.size > _MOST_CELLS:
+        coarse = _grouped(score, _MOST_GROUPS), _grouped(gold, _MOST_GROUPS)
+        few = Cells.of(*coarse)
+        if exact.size <= _LARGEST:
+            shift = float(statistic(exact.table, exact.x, exact.y) - statistic(few.table, few.x, few.y))
+    start = _start(*coarse, unscored_gold, labels)
+    low, high = (_search(start, statistic, sign) + shift for sign in (-1, 1))
     if better == "low":
         return Bounds(high, low)
     if better == "zero":
         worst = low if abs(low) >= abs(high) else high
         return Bounds(worst, 0.0 if low <= 0 <= high else min(low, high, key=abs))
     return Bounds(low, high)
+
+
+def _grouped(values: Floats, groups: int) -> Floats:
+    """Each value replaced by the nearest of evenly spaced quantiles."""
+    centres = np.unique(np.quantile(values, np.linspace(0, 1, groups)))
+    place = np.searchsorted((centres[1:] + centres[:-1]) / 2, values)
+    return np.asarray(centres[place])
 
 
 class _Start(NamedTuple):
@@ -64,10 +77,8 @@ class _Start(NamedTuple):
 
 def _start(score: Floats, gold: Floats, unscored_gold: Floats, labels: Floats) -> _Start:
     distinct = np.unique(unscored_gold)
-    if len(distinct) > _MOST_GROUPS:  # group by nearest of evenly spaced quantiles
-        centres = np.unique(np.quantile(unscored_gold, np.linspace(0, 1, _MOST_GROUPS)))
-        nearest = np.abs(unscored_gold[:, None] - centres[None, :]).argmin(1)
-        unscored_gold = centres[nearest]
+    if len(distinct) > _MOST_GROUPS:
+        unscored_gold = _grouped(unscored_gold, _MOST_GROUPS)
         distinct = np.unique(unscored_gold)
     golds, scores = np.union1d(gold, distinct), np.union1d(score, labels)
     flat = np.searchsorted(scores, score) * len(golds) + np.searchsorted(golds, gold)

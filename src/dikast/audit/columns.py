@@ -162,6 +162,8 @@ _ABSENT = object()
 def _getter(name: str) -> Callable[[dict[str, Any]], Any]:
     """Look up a column by its whole name first, then as a path (`question.item`, `scores.0`)."""
     path = name.split(".")
+    if len(path) == 1:
+        return lambda record: record.get(name, _ABSENT)
 
     def get(record: dict[str, Any]) -> Any:
         if name in record:
@@ -192,6 +194,10 @@ class _NumberColumn:
 
     def add(self, record: dict[str, Any], line: int) -> None:
         value = self.get(record)
+        if type(value) is float:
+            self.values.append(value)
+            self.seen = True
+            return
         if value is _ABSENT:
             self.values.append(np.nan)
             return
@@ -245,6 +251,9 @@ class _WordColumn:
 
     def add(self, record: dict[str, Any], line: int) -> None:
         value = line if self.name == "line" and "line" not in record else self.get(record)
+        if type(value) is str and (code := self.index.get(value)) is not None:
+            self.codes.append(code)
+            return
         if value is not _ABSENT:
             self.seen = True
         if value is None or value is _ABSENT or (text := text_of(value)) in MISSING:

@@ -7,7 +7,7 @@ the distinct ones. With clusters (items that share a prompt or a scene) whole cl
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from dikast.audit.concordance import concordance_by_item, untied_by_item
 from dikast.audit.contingency import Cells, TableStatistic
 from dikast.audit.estimate import UNDEFINED, Estimate, Interval
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 Weighted = Callable[[Floats], Floats]
@@ -138,6 +141,24 @@ def row_kinds(*columns: NDArray[Any]) -> Kinds:
         codes = np.unique(codes * len(values) + place.ravel(), return_inverse=True)[1].ravel()
     _, sample, counts = np.unique(codes, return_index=True, return_counts=True)
     return Kinds(sample.astype(np.int64), codes.astype(np.int64), counts.astype(np.int64))
+
+
+def cluster_profile(cluster: NDArray[np.int64], kinds: Kinds) -> "csr_array":
+    """How many rows of each kind each cluster holds, (clusters, kinds), sparse."""
+    from scipy.sparse import coo_array
+
+    codes = clusters_of(cluster)
+    shape = (int(codes.max(initial=0)) + 1, len(kinds.sample))
+    return coo_array((np.ones(len(codes)), (codes, kinds.place)), shape=shape).tocsr()
+
+
+def bootstrap_profiles(statistic: Weighted, profile: "csr_array", how: Resampling) -> Floats:
+    """As `bootstrap` with clusters, when rows fall into few kinds: whole clusters are drawn, kinds are weighted."""
+    rng, found, groups = how.rng(), [], profile.shape[0]
+    sizes = np.ones(groups, np.int64)
+    for count in _batches(how.draws, max(groups, profile.shape[1])):
+        found.append(statistic(np.asarray(_multinomial(rng, sizes, count) @ profile)))
+    return np.concatenate(found)
 
 
 def merged(*columns: Floats) -> tuple[list[Floats], NDArray[np.int64]]:

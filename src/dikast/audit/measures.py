@@ -16,8 +16,10 @@ from dikast.audit.intervals import (
     Resampling,
     Weighted,
     bootstrap,
+    bootstrap_profiles,
     bootstrap_tables,
-    merged,
+    cluster_profile,
+    row_kinds,
     tau_interval,
     weighted_mean,
     weighted_pearson,
@@ -97,9 +99,18 @@ def measures_for(shared_scale: bool) -> list[str]:
 
 
 def measure(
-    score: Floats, gold: Floats, names: Sequence[str], how: Resampling, cluster: Codes | None = None
+    score: Floats,
+    gold: Floats,
+    names: Sequence[str],
+    how: Resampling,
+    cluster: Codes | None = None,
+    *,
+    dropped: int = 0,
 ) -> dict[str, Estimate]:
-    """Each statistic with its interval. Arrays (n,), finite; `cluster` (n,) codes from 0 of what is drawn together."""
+    """Each statistic with its interval. Arrays (n,), finite; `cluster` (n,) codes from 0 of what is drawn together.
+
+    `dropped` says how many rows had to be left out before, and is only passed on.
+    """
     n = len(score)
     cells = Cells.of(score, gold)
     discrete = 0 < cells.size <= _MOST_CELLS
@@ -123,9 +134,9 @@ def measure(
                 intervals[name], label = _continuous(name, score, gold, how, cluster, method)
         interval = intervals.get(name, Interval(math.nan, math.nan))
         if math.isnan(value):
-            found[name] = Estimate(value, n, level=how.level, note=_why(score, gold))
+            found[name] = Estimate(value, n, level=how.level, dropped=dropped, note=_why(score, gold))
         else:
-            found[name] = Estimate(value, n, *interval, how.level, label, note=note)
+            found[name] = Estimate(value, n, *interval, how.level, label, dropped, note)
     return found
 
 
@@ -228,13 +239,16 @@ def _joint(
         return {}
     if columns.shape[1] > _MANY:
         columns = np.vstack(_binned(*columns))
+    kinds = row_kinds(*columns)
     counts: Codes | tuple[int, ...] = ()
+    profile = None
     if cluster is None:
-        distinct, counts = merged(*columns)
-        columns = np.vstack(distinct)
+        columns, counts = columns[:, kinds.sample], kinds.sizes
+    elif len(kinds.sample) * 4 < columns.shape[1]:  # far fewer kinds than rows: draw clusters, count kinds
+        columns, profile = columns[:, kinds.sample], cluster_profile(cluster, kinds)
     n = columns.shape[1]
     cells = [Cells.of(columns[i], columns[j]) for i, j in pairs]
-    if max(each.size for each in cells) > _MOST_CELLS:
+    if max(each.size for each in cells) > _MOST_CELLS and profile is None:
         return _joint_rows(columns, pairs, signs, names, how, cluster, counts)
     found: dict[str, list[Floats]] = {name: [] for name in names}
     onehot = []
@@ -253,7 +267,10 @@ def _joint(
             found[name].append(totals[name])
         return totals[names[0]]
 
-    bootstrap(statistic, n, how, cluster=cluster, counts=counts)
+    if profile is not None:
+        bootstrap_profiles(statistic, profile, how)
+    else:
+        bootstrap(statistic, n, how, cluster=cluster, counts=counts)
     return {name: np.concatenate(each) for name, each in found.items()}
 
 

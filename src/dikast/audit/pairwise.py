@@ -174,6 +174,10 @@ def beside_table(data: Data, given: Paired) -> Table:
     if given.final is not None:
         rows.append(row("judge", given.final, given.gold))
     rows.extend(_rater_rows(given, rules))
+    for role, label in (("retest", "the judge asked again (test-retest)"), ("earlier", "the judge in the earlier run")):
+        if role in data.words and given.final is not None:
+            again = pairs.read_choices(data.words[role], data.plan.pair_labels, getattr(data.plan, role)).codes
+            rows.append(row(label, again, given.final))
     n = len(given.gold)
     for code, name in enumerate(pairs.NAMES):
         rows.append(row(f"a judge that always says {name}", np.full(n, code, np.int64), given.gold))

@@ -3,17 +3,14 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.bradley_terry import Games, Meetings, Model, Strengths, bradley_terry
 from dikast.audit.estimate import Estimate
-from dikast.audit.intervals import Kinds, Resampling, clusters_of, row_kinds, z_of
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+from dikast.audit.intervals import Resampling, cluster_profile, row_kinds, z_of
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -146,7 +143,7 @@ def _redrawn(bouts: Bouts, how: Resampling) -> Iterator[Games]:
         bouts.first[at], bouts.second[at], bouts.outcome[at], players=len(bouts.names), covariates=bouts.covariates[at]
     )
     weight, rng = bouts.weight[at], how.rng()
-    shares = None if bouts.unit is None else _unit_matrix(bouts.unit, kinds)
+    shares = None if bouts.unit is None else cluster_profile(bouts.unit, kinds)
     sizes = kinds.sizes * weight if bouts.copies else kinds.sizes.astype(np.float64)
     for _ in range(how.draws):
         if shares is not None:
@@ -155,14 +152,6 @@ def _redrawn(bouts: Bouts, how: Resampling) -> Iterator[Games]:
         else:
             drawn = rng.multinomial(round(sizes.sum()), sizes / sizes.sum()).astype(np.float64)
         yield meetings.games(drawn if bouts.copies and shares is None else drawn * weight)
-
-
-def _unit_matrix(unit: Codes, kinds: Kinds) -> "csr_array":
-    from scipy.sparse import coo_array
-
-    codes = clusters_of(unit)
-    shape = (int(codes.max(initial=0)) + 1, len(kinds.sample))
-    return coo_array((np.ones(len(codes)), (codes, kinds.place)), shape=shape).tocsr()
 
 
 def cyclic_triples(wins: ArrayLike) -> Estimate:

@@ -85,7 +85,9 @@ def _renormalised(p: Floats, scale: Scale) -> Distributions:
     return Distributions(shares, mass, scale)
 
 
-def readout_table(given: Distributions, gold: Floats, how: Resampling, cluster: Codes | None) -> Table:
+def readout_table(
+    given: Distributions, gold: Floats, how: Resampling, cluster: Codes | None, family: Codes | None
+) -> Table:
     """The likeliest label, the expected score, and the expected score recalibrated on other rows, against gold."""
     rows_used = given.known & ~np.isnan(gold)
     mode, expected, true = given.mode[rows_used], given.expected[rows_used], gold[rows_used]
@@ -101,8 +103,10 @@ def readout_table(given: Distributions, gold: Floats, how: Resampling, cluster: 
             learnt = cal.fit_isotonic(expected[train], true[train])
             return lambda test: learnt(expected[test])
 
-        third = measure(cal.cross_fitted(fit, fold), true, names, how, codes)
-        rows.append(["expected, isotonic (cross-fitted)", *third.values()])
+        views = {"expected, isotonic (cross-fitted)": cal.cross_fitted(fit, fold)}
+        if family is not None:
+            views["expected, isotonic by slice"] = cal.cross_fitted(fit, fold, family[rows_used])
+        rows += [[name, *measure(view, true, names, how, codes).values()] for name, view in views.items()]
     rows.append(["expected less mode", *(less.get(name) for name in names)])
     lost = int((~given.known).sum())
     note = (

@@ -1,7 +1,7 @@
 """Records to audit, one flat object a row, of any file."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,15 @@ class Rows:
     """
 
     path: str
+    _spooled: list[tuple[dict[str, Any], int]] | None = field(default=None, repr=False)
 
     def __iter__(self) -> Iterator[tuple[dict[str, Any], int]]:
-        if not Path(self.path).exists() and self.path != "-":
+        if self.path == "-":  # standard input passes only once
+            if self._spooled is None:
+                self._spooled = [(record.value, record.line) for record in read_records("-")]
+            yield from self._spooled
+            return
+        if not Path(self.path).exists():
             raise UserError(f"{self.path}: there is no such file or folder")
         for record in read_records(self.path):
             if _holds_records(self.path, record.value):

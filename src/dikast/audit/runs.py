@@ -121,8 +121,10 @@ def open_rows(path: str | Path, gold: Mapping[str, Mapping[str, Any]] | None = N
     """The rows of a file, or of a folder that a run wrote."""
     if Path(path).is_dir():
         if not (Path(path) / VERDICTS).exists():
-            raise UserError(f"{path}: not a run folder: it holds no {VERDICTS}")
-        return RunRows(str(path), gold or {})
+            inner = sorted(each.parent.name for each in Path(path).glob(f"*/{VERDICTS}"))
+            hint = f"; runs lie in {', '.join(inner[:10])}: audit one of them" if inner else ""
+            raise UserError(f"{path}: not a run folder: it holds no {VERDICTS}{hint}")
+        return RunRows(str(path), gold=gold or {})
     return Rows(str(path))
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dikast.audit.estimate import Estimate
+from dikast.audit.estimate import UNDEFINED, Estimate
 from dikast.audit.failures import rate
-from dikast.audit.intervals import Resampling, fisher, wilson
+from dikast.audit.intervals import Resampling, clusters_of, fisher, wilson
 from dikast.audit.measures import MEASURES, measure, measures_for
 from dikast.audit.report import Cell, Table, table
 from dikast.audit.scored import Scored
@@ -29,15 +29,19 @@ def slice_table(codes: Codes, names: Sequence[str], given: Scored, how: Resampli
     r_all: list[float] = []
     order = np.argsort(codes, kind="stable")
     parts = np.split(order, np.searchsorted(codes[order], np.arange(len(names))))[1:]
-    hits = paired & (given.score == given.gold)
+    hits = (paired & (given.score == given.gold)).astype(np.float64)
+    everything = hits.sum(), int(paired.sum())
     for name, part in zip(names, parts, strict=True):
-        mine = np.zeros(len(codes), bool)
-        mine[part] = True
-        chosen, judged = mine & paired, len(part)
+        chosen = part[paired[part]]
         failed = int(np.isnan(given.score[part]).sum())
-        found = _measured(given, chosen, kinds, how, drawn=len(names) <= _DRAWN)
-        tests.append(_against_rest(given, hits, chosen, paired & ~mine))
-        rows.append([name, int(chosen.sum()), rate(failed, judged, how.level), *(found[kind] for kind in kinds)])
+        found = _measured(given, chosen, kinds, how, len(part) - len(chosen), drawn=len(names) <= _DRAWN)
+        if given.scale is not None:
+            mine = hits[chosen].sum(), len(chosen)
+            tests.append(two_rates(*mine, everything[0] - mine[0], everything[1] - mine[1]))
+        else:
+            tests.append(_other_correlation(given, chosen))
+        shown: list[Cell] = [name, len(chosen), rate(failed, len(part), how.level)]
+        rows.append([*shown, *(found[kind] for kind in kinds)])
         r_all.append(found["pearson"].value)
     adjusted = holm(tests)
     cells: list[list[Cell]] = [[*row, p, q] for row, p, q in zip(rows, tests, adjusted, strict=True)]
@@ -65,29 +69,30 @@ def worst_decile(names: Sequence[str], values: Sequence[float], what: str) -> st
 
 
 def _measured(
-    given: Scored, chosen: NDArray[np.bool_], kinds: Sequence[str], how: Resampling, *, drawn: bool
+    given: Scored, chosen: Codes, kinds: Sequence[str], how: Resampling, dropped: int, *, drawn: bool
 ) -> dict[str, Estimate]:
     score, gold = given.score[chosen], given.gold[chosen]
     if drawn:
-        return measure(score, gold, kinds, how, given.clusters(chosen))
-    found = {}
+        cluster = None if given.cluster is None else clusters_of(given.cluster[chosen])
+        return measure(score, gold, kinds, how, cluster, dropped=dropped)
+    found, n = {}, len(score)
     for kind in kinds:
-        value, n = MEASURES[kind].value(score, gold) if len(score) else math.nan, len(score)
+        value = MEASURES[kind].value(score, gold) if n else math.nan
+        interval, method = UNDEFINED, ""
         if kind == "pearson":
-            found[kind] = Estimate(value, n, *fisher(value, n, how.level), how.level, "Fisher")
+            interval, method = fisher(value, n, how.level), "Fisher"
         elif kind in ("exact", "within_1") and n:
-            found[kind] = Estimate(value, n, *wilson(value * n, n, how.level), how.level, "Wilson")
-        else:
-            found[kind] = Estimate(value, n, level=how.level)
+            interval, method = wilson(value * n, n, how.level), "Wilson"
+        found[kind] = Estimate(value, n, *interval, how.level, method, dropped)
     return found
 
 
-def _against_rest(given: Scored, hits: NDArray[np.bool_], mine: NDArray[np.bool_], rest: NDArray[np.bool_]) -> float:
-    n_mine, n_rest = int(mine.sum()), int(rest.sum())
-    if n_mine == 0 or n_rest == 0:
+def _other_correlation(given: Scored, chosen: Codes) -> float:
+    """p-value that the slice's correlation is that of all other rows."""
+    rest = given.paired.copy()
+    rest[chosen] = False
+    pearson, others = MEASURES["pearson"].value, int(rest.sum())
+    if len(chosen) == 0 or others == 0:
         return math.nan
-    if given.scale is not None:
-        return two_rates(float(hits[mine].sum()), n_mine, float(hits[rest].sum()), n_rest)
-    pearson = MEASURES["pearson"].value
-    r_mine, r_rest = pearson(given.score[mine], given.gold[mine]), pearson(given.score[rest], given.gold[rest])
-    return two_correlations(r_mine, n_mine, r_rest, n_rest)
+    mine = pearson(given.score[chosen], given.gold[chosen])
+    return two_correlations(mine, len(chosen), pearson(given.score[rest], given.gold[rest]), others)

@@ -221,7 +221,10 @@ def audit(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """How far verdicts can be trusted: failures first, then agreement with gold, its ceiling and its floor."""
+    """How far verdicts can be trusted: failures first, then agreement with gold, its ceiling and its floor.
+
+    Example: dikast audit verdicts.csv --score score --gold human_1 --gold human_2 --scale 1-5 --by rubric
+    """
     from dikast.audit.audit import audit_file
     from dikast.audit.intervals import Resampling
     from dikast.audit.plan import AuditPlan, PairLabels

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-
 NEVER = 99  # for aspects whose errors have no degrees
 
 
@@ -35,16 +34,70 @@ _ALL = (
     Aspect("shape", "wrong_shape", "shapes", NEVER, ("shapes", "forms", "shape of each thing")),
     Aspect("texture", "wrong_texture", "textures", NEVER, ("textures", "patterns", "texture of each thing")),
     Aspect("position", "wrong_position", "steps between regions", 2, ("places", "positions", "where each thing is")),
-    Aspect("relation", "wrong_relation", "grid cells", 3, ("relations", "how things lie to each other", "spatial relations")),
+    Aspect(
+        "relation",
+        "wrong_relation",
+        "grid cells",
+        3,
+        ("relations", "how things lie to each other", "spatial relations"),
+    ),
     Aspect("count", "wrong_count", "things", 2, ("counts", "numbers of things", "how many there are")),
-    Aspect("existence", "invented_object", "attributes", 2, ("named things", "things said to be there", "existence of things")),
-    Aspect("binding", "binding_swap", "attributes", NEVER, ("colour pairings", "which thing has which colour", "pairs of colours")),
-    Aspect("comparison", "wrong_comparison", "things or size steps", 2, ("comparisons", "what is more or larger", "comparing of things")),
-    Aspect("certainty", "unsupported_certainty", "claims", NEVER, ("hidden corners", "claims on covered corners", "certainty about corners")),
+    Aspect(
+        "existence",
+        "invented_object",
+        "attributes",
+        2,
+        ("named things", "things said to be there", "existence of things"),
+    ),
+    Aspect(
+        "binding",
+        "binding_swap",
+        "attributes",
+        NEVER,
+        ("colour pairings", "which thing has which colour", "pairs of colours"),
+    ),
+    Aspect(
+        "comparison",
+        "wrong_comparison",
+        "things or size steps",
+        2,
+        ("comparisons", "what is more or larger", "comparing of things"),
+    ),
+    Aspect(
+        "certainty",
+        "unsupported_certainty",
+        "claims",
+        NEVER,
+        ("hidden corners", "claims on covered corners", "certainty about corners"),
+    ),
     Aspect("completeness", "missed_object", "things", NEVER, ("omissions", "things left out", "missing things"), cap=3),
-    Aspect("relevance", "irrelevance", "sentences", NEVER, ("relevance", "off-topic sentences", "sticking to the topic"), sees=False, cap=2),
-    Aspect("concision", "redundancy", "sentences", NEVER, ("repetitions", "repeated sentences", "saying things twice"), sees=False, cap=2),
-    Aspect("consistency", "contradiction", "sentences", NEVER, ("contradictions", "conflicting sentences", "contradicting itself"), sees=False, cap=2),
+    Aspect(
+        "relevance",
+        "irrelevance",
+        "sentences",
+        NEVER,
+        ("relevance", "off-topic sentences", "sticking to the topic"),
+        sees=False,
+        cap=2,
+    ),
+    Aspect(
+        "concision",
+        "redundancy",
+        "sentences",
+        NEVER,
+        ("repetitions", "repeated sentences", "saying things twice"),
+        sees=False,
+        cap=2,
+    ),
+    Aspect(
+        "consistency",
+        "contradiction",
+        "sentences",
+        NEVER,
+        ("contradictions", "conflicting sentences", "contradicting itself"),
+        sees=False,
+        cap=2,
+    ),
     Aspect("format", "format_violation", "rules", NEVER, ("format", "the asked-for layout", "layout"), sees=False),
     Aspect("length", "over_length", "words", NEVER, ("word limit", "the limit on words", "length limit"), sees=False),
     Aspect("fact", "wrong_fact", "facts", NEVER, ("facts", "what the notes say", "facts from the notes")),
@@ -54,15 +107,17 @@ _ALL = (
     Aspect("number", "misread_number", "percent", 20, ("numbers read", "reading of numbers", "written numbers")),
     Aspect("cell", "wrong_cell", "percent", 20, ("table cells", "table entries", "cells of the table")),
     Aspect("value", "wrong_value", "percent", 20, ("values", "chart values", "values read off")),
-    Aspect("order", "wrong_order", "places", 2, ("ranking", "order of the values", "which is higher")),
-    Aspect("extreme", "wrong_extreme", "places", 2, ("extremes", "highest and lowest", "the top and the bottom")),
+    Aspect("order", "wrong_order", "claims", NEVER, ("ranking", "order of the values", "which is higher")),
+    Aspect("extreme", "wrong_extreme", "claims", NEVER, ("extremes", "highest and lowest", "the top and the bottom")),
     Aspect("motion", "wrong_motion", "quarter turns", 2, ("moves", "directions of moves", "which way things move")),
-    Aspect("change", "wrong_change", "steps on the colour wheel", 2, ("changes", "colour changes", "what things turn into")),
+    Aspect(
+        "change", "wrong_change", "steps on the colour wheel", 2, ("changes", "colour changes", "what things turn into")
+    ),
     Aspect("time", "wrong_order_in_time", "frames", 2, ("order in time", "what comes first", "order of events")),
     Aspect("moment", "wrong_frame", "frames", 2, ("moments", "when things appear", "frames of events")),
     Aspect("edit", "edit_not_made", "edits", NEVER, ("edits", "the changes asked for", "edits made")),
     Aspect("preservation", "changed_else", "things", NEVER, ("the rest", "what should stay", "unasked changes"), cap=3),
-)  # fmt: skip
+)
 ASPECTS = {aspect.name: aspect for aspect in _ALL}
 
 

@@ -2,8 +2,17 @@
 
 from collections.abc import Mapping
 
+from dikast.worlds.charts import Charts
+from dikast.worlds.pictures import Pictures
+from dikast.worlds.plates import Plates
 from dikast.worlds.scenes import Scenes
 from dikast.worlds.slots import Domain
 from dikast.worlds.texts import Texts
 
-DOMAINS: Mapping[str, Domain] = {"scenes": Scenes(), "text": Texts()}
+DOMAINS: Mapping[str, Domain] = {
+    "scenes": Scenes(),
+    "text": Texts(),
+    "charts": Charts(),
+    "plates": Plates(),
+    "pictures": Pictures(),
+}

@@ -1,4 +1,4 @@
-"""A bitmap font of our own, five by seven: each glyph is seven rows from the top, one base-32 digit (0-9, A-V) a row."""
+"""A bitmap font of our own, five by seven: a glyph is seven rows from the top, one base-32 digit (0-9, A-V) a row."""
 
 from functools import lru_cache
 
@@ -6,14 +6,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 _GLYPHS = {
-    "A": "EHHVHHH", "B": "UHHUHHU", "C": "EHGGGHE", "D": "UHHHHHU", "E": "VGGUGGV", "F": "VGGUGGG", "G": "EHGNHHE",
-    "H": "HHHVHHH", "I": "E44444E", "J": "72222IC", "K": "HIKOKIH", "L": "GGGGGGV", "M": "HRLLHHH", "N": "HPPLJJH",
-    "O": "EHHHHHE", "P": "UHHUGGG", "Q": "EHHHLID", "R": "UHHUKIH", "S": "FGGE11U", "T": "V444444", "U": "HHHHHHE",
-    "V": "HHHHHA4", "W": "HHHLLRH", "X": "HHA4AHH", "Y": "HHA4444", "Z": "V1248GV", "0": "EHJLPHE", "1": "4C4444E",
-    "2": "EH1248V", "3": "V2421HE", "4": "26AIV22", "5": "VGU11HE", "6": "68GUHHE", "7": "V124888", "8": "EHHEHHE",
-    "9": "EHHF12C", ".": "00000CC", "/": "122488G", "-": "000V000", ":": "0CC0CC0", "%": "OP248J3", "!": "4444404",
+    "A": "EHHVHHH",
+    "B": "UHHUHHU",
+    "C": "EHGGGHE",
+    "D": "UHHHHHU",
+    "E": "VGGUGGV",
+    "F": "VGGUGGG",
+    "G": "EHGNHHE",
+    "H": "HHHVHHH",
+    "I": "E44444E",
+    "J": "72222IC",
+    "K": "HIKOKIH",
+    "L": "GGGGGGV",
+    "M": "HRLLHHH",
+    "N": "HPPLJJH",
+    "O": "EHHHHHE",
+    "P": "UHHUGGG",
+    "Q": "EHHHLID",
+    "R": "UHHUKIH",
+    "S": "FGGE11U",
+    "T": "V444444",
+    "U": "HHHHHHE",
+    "V": "HHHHHA4",
+    "W": "HHHLLRH",
+    "X": "HHA4AHH",
+    "Y": "HHA4444",
+    "Z": "V1248GV",
+    "0": "EHJLPHE",
+    "1": "4C4444E",
+    "2": "EH1248V",
+    "3": "V2421HE",
+    "4": "26AIV22",
+    "5": "VGU11HE",
+    "6": "68GUHHE",
+    "7": "V124888",
+    "8": "EHHEHHE",
+    "9": "EHHF12C",
+    ".": "00000CC",
+    "/": "122488G",
+    "-": "000V000",
+    ":": "0CC0CC0",
+    "%": "OP248J3",
+    "!": "4444404",
     " ": "0000000",
-}  # fmt: skip
+}
 
 
 @lru_cache(maxsize=8192)

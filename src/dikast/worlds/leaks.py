@@ -5,7 +5,7 @@ best, so that scales of all kinds can be pooled; information is measured within 
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,7 +27,8 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 class Probe(NamedTuple):
     """What one feature says: `r` is Pearson's correlation with goodness, `r_error` its standard error under none;
-    `bits` the mutual information with the level given the scale (Miller-Madow corrected, so about 0 may be below 0)."""
+    `bits` the mutual information with the level given the scale (Miller-Madow corrected, so about 0 may be below 0).
+    """
 
     name: str
     n: int
@@ -67,15 +68,20 @@ class Table:
             self.grams.append(hashed(text, sample.rubric.criterion))
 
 
+class Gap(NamedTuple):
+    """The largest relative gap of a level's mean number of words from its scale's, and one level's standard error."""
+
+    largest: float
+    error: float
+
+
 class Report(NamedTuple):
-    """The figures of one class of items. `spread` is the largest relative gap of a scale's level share from even,
-    `length_gap` the largest relative gap of a level's mean length from the mean of its scale."""
+    """The figures of one class of items. `counts` and `gaps` by scale; counts best level first."""
 
     n: int
     probes: tuple[Probe, ...]
-    spread: float
-    length_gap: float
     counts: Mapping[str, tuple[int, ...]]
+    gaps: Mapping[str, Gap]
 
 
 def collect(
@@ -100,19 +106,15 @@ def probe(test: Table, train: Table | None = None) -> Report:
         columns["words of response x rubric"] = ridge(train.grams, np.array(train.good), test.grams)
     probes = tuple(_probe(name, values, good, levels, scales) for name, values in columns.items())
     counts = {s: tuple(np.bincount(levels[scales == s]).tolist()) for s in sorted(set(test.scale))}
-    spread = max(max(abs(c * len(row) / sum(row) - 1) for c in row) for row in counts.values())
-    return Report(len(good), probes, spread, _length_gap(columns["words"], levels, scales, counts), counts)
+    gaps = {s: _gap(columns["words"][scales == s], levels[scales == s]) for s in counts}
+    return Report(len(good), probes, counts, gaps)
 
 
-def _length_gap(
-    words: NDArray[np.float64], levels: NDArray[np.int64], scales: NDArray[np.str_], counts: Iterable[str]
-) -> float:
-    gaps = []
-    for scale in counts:
-        here = scales == scale
-        mean = words[here].mean()
-        gaps += [abs(words[here & (levels == level)].mean() / mean - 1) for level in set(levels[here].tolist())]
-    return float(max(gaps))
+def _gap(words: NDArray[np.float64], levels: NDArray[np.int64]) -> Gap:
+    means = [words[levels == level].mean() for level in sorted(set(levels.tolist()))]
+    mean = words.mean()
+    error = words.std() / math.sqrt(len(words) / len(means)) / mean
+    return Gap(float(max(abs(each / mean - 1) for each in means)), float(error))
 
 
 def _probe(

@@ -6,7 +6,7 @@ from typing import Any
 
 from dikast.core.errors import RunError
 from dikast.worlds.aspects import ASPECTS, points
-from dikast.worlds.gold import Entry, Spec, SCALES
+from dikast.worlds.gold import SCALES, Entry, Spec
 from dikast.worlds.plan import choose, cut_points, ways
 from dikast.worlds.response import Response, Sentence, compose
 from dikast.worlds.rng import Stream
@@ -49,15 +49,95 @@ class Maker:
         for attempt in range(_ATTEMPTS):
             rng = Stream("worlds", s.seed, s.split, s.domain, s.responses, index, attempt)
             text = self._text(rng)
-            found = text and (self._single(text, index) if s.responses == 1 else self._group(text, index))
+            found = text and self._found(text, index)
             if found:
                 return found
         raise RunError(f"item {index} of {s} could not be made in {_ATTEMPTS} attempts")
 
+    @property
+    def _texts(self) -> int:
+        """How many texts an item has: one request where pictures are the responses."""
+        return 1 if self.domain.name == "pictures" else self.settings.responses
+
+    def _found(self, text: _Text, index: int) -> Sample | None:
+        if self.settings.responses == 1:
+            return self._single(text, index)
+        return self._drawn(text, index) if self.domain.name == "pictures" else self._group(text, index)
+
+    def _drawn(self, text: _Text, index: int) -> Sample | None:
+        """Several pictures for one request, their scores drawn independently."""
+        first = self._single(text, index)
+        graphs = [first.graph] if first else []
+        for _ in range(60 * self.settings.responses):
+            other = self._single(text, index)
+            if first and other and other.spec == first.spec:
+                graphs.append(other.graph)
+                if len(graphs) == self.settings.responses:
+                    return replace(first, graph=tuple(graphs), responses=first.responses * len(graphs))
+        return None
+
+    def twins(self, index: int, count: int = 2) -> list[Sample]:
+        """The same words about `count` scenes that differ in what is true, so that every twin scores differently.
+
+        Single responses only. Fewer come back where the rubric's scale has fewer levels.
+        """
+        for attempt in range(_ATTEMPTS):
+            s = self.settings
+            rng = Stream("twins", s.seed, s.split, s.domain, index, attempt)
+            text = self._text(rng)
+            first = text and self._single(text, index)
+            if not text or not first:
+                continue
+            found = {first.levels[0]: first}
+            for _ in range(60):
+                other = self._single(text, index)
+                if other and other.spec == first.spec and other.levels[0] not in found:
+                    twin = replace(other, responses=first.responses, instruction=first.instruction, task=first.task)
+                    found[other.levels[0]] = twin
+            if len(found) >= count:
+                return [found[level] for level in sorted(found)][:count]
+        raise RunError(f"no twins for item {index} of {self.settings} in {_ATTEMPTS} attempts")
+
+    def ladder(self, index: int, kind: str) -> list[Sample]:
+        """The same words on scenes in which one claim of this kind is off by 0, 1, 2 ... units and all else is right.
+
+        The rubric weighs that claim's aspect alone, by distance; the rung's metric is in the notes.
+        """
+        for attempt in range(_ATTEMPTS):
+            s = self.settings
+            rng = Stream("ladder", s.seed, s.split, s.domain, kind, index, attempt)
+            text = self._text(rng)
+            at = next((i for i, slot in enumerate(text.slots) if slot.kind == kind), None) if text else None
+            if text is None or at is None or len(text.slots) < 3:
+                continue
+            slot, scale = text.slots[at], Spec(((text.slots[at].aspect, 1),), True, (0, 1), "1-3", False, (0, 0, 0, 0))
+            right = [
+                next((x for x in s.universe if not self.domain.distance(s, s.stated[0], x)), None) for s in text.slots
+            ]
+            rungs: dict[int, State] = {}
+            for state in slot.universe:
+                rungs.setdefault(self.domain.distance(slot, slot.stated[0], state), state)
+            found: list[Sample] = []
+            for metric, state in sorted(rungs.items()):
+                states = [state if i == at else each for i, each in enumerate(right)]
+                for _ in range(_BUILDS):
+                    graph = None if None in right else self.domain.build(text.draft, text.slots, states, None)
+                    if graph is not None:
+                        first = found[0] if found else self._sample(text, scale, graph, index, {})
+                        found.append(replace(first, graph=graph, notes=(("rung", metric),)))
+                        break
+            if len(found) == len(rungs) > 1:
+                return found
+        raise RunError(f"no ladder of {kind!r} for item {index} of {self.settings} in {_ATTEMPTS} attempts")
+
+    def _right(self, slot: Slot) -> State | None:
+        """A state in which the slot's statement is true."""
+        return next((state for state in slot.universe if not self.domain.distance(slot, slot.stated[0], state)), None)
+
     # -- the text -------------------------------------------------------------------------------------------------
 
     def _text(self, rng: Stream) -> _Text | None:
-        draft = Draft(rng, self.rules, self.settings.responses)
+        draft = Draft(rng, self.rules, self._texts)
         self.domain.begin(draft)
         aspects, form = self._aspects(rng)
         slots, opposed = self._slots(draft, aspects, "consistency" in form)
@@ -68,7 +148,7 @@ class Maker:
         slots = rng.shuffled(self.domain.settle(draft, slots))
         spoken = {slot.aspect for slot in slots}
         weighed = [a for a in aspects if a in spoken or a == "completeness" or not self.domain.kinds[a]] + list(form)
-        if not any(a in spoken for a in weighed) or self.rules.must and not set(weighed) & set(self.rules.must):
+        if not any(a in spoken for a in weighed) or (self.rules.must and not set(weighed) & set(self.rules.must)):
             return None
         if self.rules.held_together and not any(held_together(a, b) for a in weighed for b in weighed if a < b):
             return None
@@ -81,15 +161,14 @@ class Maker:
         only = rules.only_aspects or rules.about
         open_ = [a for a in kinds if (not only or a in only) and self._open(a)]
         aspects = draw_aspects(rng, rules, open_)
-        forms = [
-            a for a in FORM_ASPECTS if (not rules.only_aspects or a in rules.only_aspects) and a not in rules.kinds_out
-        ]
+        forms = [a for a in FORM_ASPECTS if a not in rules.kinds_out and self.domain.name != "pictures"]
+        forms = [a for a in forms if not rules.only_aspects or a in rules.only_aspects]
         forced = [a for a in rules.must if a in open_ or a in forms]
         must = rng.pick(forced) if forced else ""
         if must in open_ and must not in aspects:
             aspects = [must, *aspects[:2]]
         form: list[str] = []
-        if must in forms or forms and rng.chance(rules.form):
+        if must in forms or (forms and rng.chance(rules.form)):
             wanted = 1 + rng.below(2)
             for a in [must] * (must in forms) + rng.shuffled(forms):
                 clash = rules.held_together is False and any(held_together(a, b) for b in [*aspects, *form])
@@ -111,9 +190,10 @@ class Maker:
         if not spoken:
             return [], []
         off = [a for a in kinds if a not in aspects and kinds[a] and self._open(a)]
-        slots, opposed = [], []
+        slots: list[Slot] = []
+        opposed: list[Slot] = []
         if oppose:
-            for aspect in rng.shuffled([a for a in off if a in _OPPOSABLE]):
+            for aspect in 2 * rng.shuffled([a for a in off if a in _OPPOSABLE]):
                 slot = self._slot(draft, aspect) if len(opposed) < 2 else None
                 if slot:
                     opposed.append(slot)
@@ -265,7 +345,7 @@ class Maker:
         rng, domain = text.draft.rng, self.domain
         task, instruction = domain.ask(text.draft, text.slots)
         responses: list[Response] = []
-        for k in range(self.settings.responses):
+        for k in range(self._texts):
             voice = rng.pick(self.rules.voices)
             said = [domain.claim(slot, slot.stated[k]) for slot in text.slots]
             claims = [Sentence(domain.say(claim, voice), "claim", claim) for claim in said]

@@ -115,7 +115,8 @@ article{{background:#fff;border:1px solid #ddd;border-radius:6px;padding:.8rem}}
 h2{{font-size:.8rem;margin:0 0 .5rem;color:#666;font-weight:500}}
 img{{image-rendering:pixelated;width:12rem;border:1px solid #ccc;margin-right:.3rem}} .clip img{{width:5.5rem}}
 .right{{color:#1b6e3c}} .wrong{{color:#b3261e}} .wrong b,.unsupported b{{text-decoration:underline;font-weight:600}}
-.unsupported{{color:#9a5b00}} .gold{{font-weight:600}} .rubric,.ask{{color:#555;white-space:pre-line}} p{{margin:.35rem 0}}
+.unsupported{{color:#9a5b00}} .gold{{font-weight:600}}
+.rubric,.ask{{color:#555;white-space:pre-line}} p{{margin:.35rem 0}}
 </style><h1>{title}</h1><main>{body}</main></html>
 """
 
@@ -178,9 +179,13 @@ def _drawn(card: _Card) -> "Canvas":
     y = 18 + (side + 4) * -(-len(card.pictures) // across)
     for text, fill, face in [
         *((line, "#555555", font) for line in card.instruction.split("\n")),
-        *((f"{text}  ({verdict}: {note})" if note else text, _COLOURS.get(verdict, "#333333"), font) for text, verdict, note in card.lines),
-        (card.gold, "#000000", font), (card.rubric, "#555555", small),
-    ]:  # fmt: skip
+        *(
+            (f"{text}  ({verdict}: {note})" if note else text, _COLOURS.get(verdict, "#333333"), font)
+            for text, verdict, note in card.lines
+        ),
+        (card.gold, "#000000", font),
+        (card.rubric, "#555555", small),
+    ]:
         for line in _wrapped(text, face, _WIDE - 30):
             draw.text((0, y), line, fill=fill, font=face)
             y += 15 if face is font else 13

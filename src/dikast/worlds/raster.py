@@ -17,17 +17,35 @@ from dikast.worlds.scene import Scene, Thing
 from dikast.worlds.slots import Picture
 
 RGB = {
-    "red": (214, 40, 40), "orange": (243, 140, 30), "yellow": (240, 218, 60), "green": (62, 160, 66),
-    "teal": (44, 182, 176), "blue": (48, 88, 214), "purple": (128, 58, 172), "pink": (244, 136, 190),
-}  # fmt: skip
+    "red": (214, 40, 40),
+    "orange": (243, 140, 30),
+    "yellow": (240, 218, 60),
+    "green": (62, 160, 66),
+    "teal": (44, 182, 176),
+    "blue": (48, 88, 214),
+    "purple": (128, 58, 172),
+    "pink": (244, 136, 190),
+}
 INK = (40, 40, 44)
 _RADIUS = {"small": 25, "medium": 35, "large": 46}  # hundredths of a cell
 _BACKGROUND = ((238, 238, 234), (196, 212, 230))
 _SPECK = ((204, 204, 200), (168, 184, 204))
 _COVER = (150, 150, 154)
-_STAR = tuple((x, y) for x, y in (
-    (0, -1000), (235, -324), (951, -309), (380, 124), (588, 809), (0, 400), (-588, 809), (-380, 124), (-951, -309), (-235, -324),
-))  # fmt: skip
+_STAR = tuple(
+    (x, y)
+    for x, y in (
+        (0, -1000),
+        (235, -324),
+        (951, -309),
+        (380, 124),
+        (588, 809),
+        (0, 400),
+        (-588, 809),
+        (-380, 124),
+        (-951, -309),
+        (-235, -324),
+    )
+)
 
 
 def _polygon(points: tuple[tuple[int, int], ...], x: NDArray[np.int64], y: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -84,7 +102,8 @@ def _stamp(shape: str, texture: str, radius: int, phase_x: int, phase_y: int, st
 
 def _pool(mask: NDArray[np.bool_]) -> Picture:
     side = mask.shape[0] // 4
-    return mask.reshape(side, 4, side, 4).sum((1, 3)).astype(np.uint8)
+    pooled: Picture = mask.reshape(side, 4, side, 4).sum((1, 3)).astype(np.uint8)
+    return pooled
 
 
 def blend(picture: NDArray[np.int32], cover: Picture, colour: tuple[int, int, int], top: int, left: int) -> None:

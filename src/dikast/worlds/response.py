@@ -11,8 +11,10 @@ from dikast.worlds.voices import INJECTIONS, NEUTRAL, OFF_TOPIC, second_language
 
 LAYOUTS = ("prose", "lines", "bullets", "numbers")
 _ASK_LAYOUT = {
-    "lines": "Write one sentence per line.", "bullets": "Write a list with dashes.", "numbers": "Number the sentences.",
-}  # fmt: skip
+    "lines": "Write one sentence per line.",
+    "bullets": "Write a list with dashes.",
+    "numbers": "Number the sentences.",
+}
 
 
 class Sentence(NamedTuple):
@@ -25,7 +27,7 @@ class Sentence(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """One response. `asked` is the layout the instruction asks for, `limit` the words it allows; either may be absent."""
+    """One response. `asked` is the layout the instruction asks for, `limit` the words it allows; both may be absent."""
 
     sentences: tuple[Sentence, ...]
     voice: int
@@ -94,11 +96,18 @@ class Form:
 
 
 def compose(
-    claims: Sequence[Sentence], form: Mapping[str, int], contradicting: Sequence[Sentence], rng: Stream, *, voice: int,
-    edits: bool, language: int,
-) -> Response:  # fmt: skip
+    claims: Sequence[Sentence],
+    form: Mapping[str, int],
+    contradicting: Sequence[Sentence],
+    rng: Stream,
+    *,
+    voice: int,
+    edits: bool,
+    language: int,
+) -> Response:
     """Lay sentences out. Every aspect of form in `form` adds exactly two sentences, bad or neutral ones, so that the
-    number of sentences says nothing about the score."""
+    number of sentences says nothing about the score.
+    """
     extra: list[Sentence] = []
     for aspect, bad in form.items():
         if aspect in _MAKERS:
@@ -143,5 +152,6 @@ _MAKERS = ("relevance", "concision", "consistency")
 
 
 def _same_subject(a: Sentence, b: Sentence) -> bool:
-    assert a.claim is not None and b.claim is not None
+    assert a.claim is not None
+    assert b.claim is not None
     return a.claim.kind == b.claim.kind and subject_of(a.claim) == subject_of(b.claim)

@@ -14,10 +14,17 @@ from dikast.worlds.rng import Stream, key_of
 from dikast.worlds.slots import Rules
 
 _OPENINGS = (
-    "Judge the {list}.", "Grade the {list}.", "Are the {list} right?", "Score the answer on: {list}.",
-    "Look only at the {list}.", "What counts: {list}.", "Check the {list} against what is given.",
-    "How well does the answer do on the {list}?", "Mark the answer for {list}.", "Rate nothing but the {list}.",
-)  # fmt: skip
+    "Judge the {list}.",
+    "Grade the {list}.",
+    "Are the {list} right?",
+    "Score the answer on: {list}.",
+    "Look only at the {list}.",
+    "What counts: {list}.",
+    "Check the {list} against what is given.",
+    "How well does the answer do on the {list}?",
+    "Mark the answer for {list}.",
+    "Rate nothing but the {list}.",
+)
 _SEEN_OPENINGS = 7
 _LIST_OPENINGS = (
     "Tick what is right:",
@@ -46,7 +53,7 @@ _BANDS = (  # nothing lost; from 0 to n; exactly n; from m to n; more than n
     ("no points off", "up to {n} off", "{n} off", "{m}-{n} off", "over {n} off"),
     ("0 points lost", "0 to {n} points lost", "{n} points lost", "{m} to {n} points lost", "{m} or more points lost"),
     ("free of cost", "cost {n} or less", "cost {n}", "cost from {m} to {n}", "cost above {n}"),
-)  # fmt: skip
+)
 _SEEN_BANDS = 3
 _NAMES = 3
 _SEEN_NAMES = 2
@@ -93,8 +100,11 @@ def draw_wording(rng: Stream, rules: Rules) -> tuple[int, int, int, int]:
         return seen + rng.below(count - seen) if rules.wordings == "held_out" else rng.below(count)
 
     return (
-        one(_SEEN_OPENINGS, len(_OPENINGS)), one(_SEEN_COSTS, len(_EVEN)), one(_SEEN_BANDS, len(_BANDS)), one(_SEEN_NAMES, _NAMES),
-    )  # fmt: skip
+        one(_SEEN_OPENINGS, len(_OPENINGS)),
+        one(_SEEN_COSTS, len(_EVEN)),
+        one(_SEEN_BANDS, len(_BANDS)),
+        one(_SEEN_NAMES, _NAMES),
+    )
 
 
 def rubric_of(spec: Spec) -> Rubric:
@@ -102,10 +112,7 @@ def rubric_of(spec: Spec) -> Rubric:
     opening, _, bands, _ = spec.wording
     scale = spec.the_scale
     name = "checklist" if spec.entries else "-".join(aspect for aspect, _ in spec.weights)
-    if spec.entries:
-        text = _checklist(spec.entries, opening)
-    else:
-        text = _criterion(spec.weights, spec.graded, spec.wording)
+    text = _checklist(spec.entries, opening) if spec.entries else _criterion(spec.weights, spec.graded, spec.wording)
     described = _bands(spec.cuts, bands)
     order = described if spec.lower_is_better else described[::-1]
     return Rubric(name, text, scale, tuple(zip(scale.labels, order, strict=True)))

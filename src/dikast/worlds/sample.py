@@ -30,7 +30,8 @@ class Graded(NamedTuple):
 @dataclass(frozen=True)
 class Sample:
     """Everything about one item. `dataclasses.replace` with another graph, rubric or response gives its counterfactual,
-    and the gold that follows is derived anew. `shown` is what is drawn where that is not `graph`'s truth."""
+    and the gold that follows is derived anew. `shown` is what is drawn where that is not `graph`'s truth.
+    """
 
     settings: Settings
     index: int
@@ -53,16 +54,23 @@ class Sample:
     def graded(self) -> list[Graded]:
         """Every response measured against the scene."""
         found = []
-        for response in self.responses:
+        for response, graph in zip(
+            self.responses, self._graphs * (len(self.responses) // len(self._graphs)), strict=True
+        ):
             claims = response.claims
-            findings = tuple(self.domain.measure(claim, self.graph) for claim in claims)
+            findings = tuple(self.domain.measure(claim, graph) for claim in claims)
             costs = tuple(cost(claim, f.metric, self.spec) for claim, f in zip(claims, findings, strict=True))
             counts = response.counts()
             if "completeness" in self.domain.kinds:
-                counts["completeness"] = self.domain.missed(claims, self.graph)
+                counts["completeness"] = self.domain.missed(claims, graph)
             penalty = sum(costs) + extra_cost(counts, self.spec)
             found.append(Graded(level_of(penalty, self.spec.cuts), penalty, findings, costs, counts))
         return found
+
+    @property
+    def _graphs(self) -> tuple[Any, ...]:
+        """What is shown: one scene, or one for each response where pictures are judged."""
+        return self.graph if isinstance(self.graph, tuple) else (self.graph,)
 
     @property
     def levels(self) -> list[int]:
@@ -82,11 +90,11 @@ class Sample:
 
     def pictures(self) -> list[Picture]:
         """The picture or the frames; empty for worlds without."""
-        return self.domain.render(self.graph, self.settings.size)
+        return [picture for graph in self._graphs for picture in self.domain.render(graph, self.settings.size)]
 
     def paths(self) -> list[str]:
         """Where `pictures` go, relative to the record's folder."""
-        n = self.domain.frames(self.graph)
+        n = sum(self.domain.frames(graph) for graph in self._graphs)
         folder = f"images/{self.index // 1000:05d}"
         return [f"{folder}/{self.id}.png"] if n == 1 else [f"{folder}/{self.id}-{i}.png" for i in range(n)]
 
@@ -97,6 +105,12 @@ class Sample:
     def item(self, root: str = "") -> Item:
         """The record. Picture paths are relative to `root`."""
         frames = tuple(Image(path, root) for path in self.paths())
+        if self.domain.name == "pictures":
+            asked: Content = (Text(f"{self.instruction} {self.responses[0].text}"),)
+            return Item(
+                self.id, (Turn("user", asked),), tuple((frame,) for frame in frames), rubric=self.rubric, gold=self.gold(),
+                meta=self.meta(),
+            )  # fmt: skip
         shown: Content = frames if len(frames) < 2 else (Video(frames, tuple(float(i) for i in range(len(frames)))),)
         words = "\n".join(filter(None, (self.domain.prompt(self.graph), self.instruction)))
         return Item(
@@ -147,21 +161,35 @@ class Sample:
                 lines.append(f"{ASPECTS[name].names[0]}: {graded.counts[name]}")
         score = self.spec.the_scale.value(label)
         return {
-            "score": score, "label": label, "penalty": graded.penalty, "claims": claims, "counts": graded.counts, "feedback": "\n".join(lines),
-        }  # fmt: skip
+            "score": score,
+            "label": label,
+            "penalty": graded.penalty,
+            "claims": claims,
+            "counts": graded.counts,
+            "feedback": "\n".join(lines),
+        }
 
     def meta(self) -> dict[str, Any]:
         """Everything that made the item."""
         s = self.settings
+        scenes = [self.domain.to_json(graph) for graph in self._graphs]
+        scene = scenes if isinstance(self.graph, tuple) else scenes[0]
         return {
-            "version": VERSION, "domain": s.domain, "split": s.split, "seed": s.seed, "index": self.index, "task": self.task,
-            "needs": self.needs, "spec": self.spec.to_json(), "scene": self.domain.to_json(self.graph),
+            "version": VERSION,
+            "domain": s.domain,
+            "split": s.split,
+            "seed": s.seed,
+            "index": self.index,
+            "task": self.task,
+            "needs": self.needs,
+            "spec": self.spec.to_json(),
+            "scene": scene,
             "voices": [response.voice for response in self.responses],
             "layouts": [response.layout for response in self.responses],
             "edits": [list(response.edits) for response in self.responses],
             "language": self.responses[0].language,
             **dict(self.notes),
-        }  # fmt: skip
+        }
 
     def but(self, *, name: str, **changes: Any) -> "Sample":
         """A counterfactual: this sample with some fields changed, under a name of its own."""

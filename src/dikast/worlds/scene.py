@@ -7,7 +7,15 @@ from typing import Any
 from dikast.worlds.rng import Stream
 from dikast.worlds.slots import Claim, Finding
 from dikast.worlds.words import (
-    CORNERS, HELD_OUT_PAIRS, NUMBERS, PLURALS, SHAPES, SIZES, colour_steps, region_of, region_steps,
+    CORNERS,
+    HELD_OUT_PAIRS,
+    NUMBERS,
+    PLURALS,
+    SHAPES,
+    SIZES,
+    colour_steps,
+    region_of,
+    region_steps,
 )  # fmt: skip
 
 GONE = 9  # the metric of a claim about a thing that is not there: far off in every unit
@@ -203,7 +211,8 @@ _MEASURES = {
 
 def missed(claims: Sequence[Claim], scene: Scene) -> int:
     """How many things no claim names: neither by their shape nor by a colour used as a name ("the red thing")."""
-    shapes, colours = set(), set()
+    shapes: set[str | int] = set()
+    colours: set[str | int] = set()
     for claim in claims:
         if claim.kind == "shape":
             colours.add(claim.args[0])

@@ -63,7 +63,7 @@ class Builder:
         things += [Thing(rng.pick(pool), "", "", "") for _ in range(missing)]
         things = rng.shuffled(things)
         hidden = set(self.covers)
-        if self.covers and rng.chance(40) or rng.chance(8):
+        if (self.covers and rng.chance(40)) or rng.chance(8):
             self._decoy(things, hidden)
         for thing in things:
             thing.colour = thing.colour or rng.pick(self._colours(thing.shape))

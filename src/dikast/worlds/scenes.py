@@ -5,7 +5,7 @@ pattern of right and wrong claims can be arranged. A shape that is spoken of as 
 shapes and colours that nobody speaks of.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,16 @@ from dikast.worlds.scene_build import Builder
 from dikast.worlds.slots import Claim, Draft, Finding, Picture, Slot, State
 from dikast.worlds.voices import say
 from dikast.worlds.words import (
-    COLOURS, CORNERS, HELD_OUT_PAIRS, PLURALS, REGIONS, SHAPES, SIZES, TEXTURES, colour_steps, region_steps,
+    COLOURS,
+    CORNERS,
+    HELD_OUT_PAIRS,
+    PLURALS,
+    REGIONS,
+    SHAPES,
+    SIZES,
+    TEXTURES,
+    colour_steps,
+    region_steps,
 )  # fmt: skip
 
 _MORE = [(2, 1), (3, 1), (3, 2), (2, 2), (1, 1), (1, 2), (1, 3), (2, 3)]
@@ -38,8 +47,7 @@ class Scenes:
     """Shapes on a grid."""
 
     name = "scenes"
-    task = "describe"
-    kinds = {
+    kinds: Mapping[str, tuple[str, ...]] = {
         "colour": ("colour",), "size": ("size",), "shape": ("shape",), "texture": ("texture",),
         "position": ("position",), "relation": ("relation",), "count": ("count",), "existence": ("exists",),
         "binding": ("binding",), "comparison": ("more", "larger"), "certainty": ("sure",), "completeness": (),
@@ -89,7 +97,7 @@ class Scenes:
         pairs = draft.rules.pairs
         if pairs == "held_out":
             found = [c for c in COLOURS if (c, shape) in HELD_OUT_PAIRS and c not in notes.reserved]
-            if len(found) > draft.responses - 1 or draft.responses == 1 and found:
+            if len(found) > draft.responses - 1 or (draft.responses == 1 and found):
                 return found
         return [c for c in COLOURS if c not in notes.reserved and legal(c, shape, pairs)]
 
@@ -278,13 +286,16 @@ class Scenes:
         if kind == "position":
             return region_steps(stated, state)
         if kind == "relation":
-            return max(0, 1 - (state if stated == slot.subject[2] else -state))
+            lead: int = state if stated == slot.subject[2] else -state
+            return max(0, 1 - lead)
         if kind == "count":
             return int(abs(stated - state))
         if kind == "exists":
             return 2 if state == "none" else int(stated != state)
         if kind == "binding":
             return 0 if stated == state else 2
+        a: int
+        b: int
         a, b = state if stated[0] == slot.subject[0] else (state[1], state[0])
         return max(0, 1 - (a - b))
 

@@ -1,6 +1,6 @@
 """What a user can set, checked before anything is drawn."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from dikast.core.errors import UserError
@@ -20,7 +20,7 @@ _LARGEST = 16  # responses to one instruction
 class Settings:
     """One world: `Settings(domain="scenes", split="train", seed=0)`.
 
-    `responses` 1 gives single items, 2 pairs, K groups of K. `size` is the picture's side in pixels. `objects`, `claims`
+    `responses` 1 gives single items, 2 pairs, K groups of K. `size` is a picture's side in pixels. `objects`, `claims`
     and `scales` override the split's; `clutter` (specks), `noise` (the most a pixel is off) and `occlusion` (percent of
     scenes with bars across things) are upper ends, drawn per item. `aspects` narrows what rubrics weigh. `form` is the
     percent of rubrics that also weigh aspects of the text alone.
@@ -63,46 +63,47 @@ class Settings:
                 f"objects: the split 'objects' needs more than {rules_of('train').objects[1]}, got {objects[1]}"
             )
         return replace(
-            rules, objects=objects, claims=claims, size=self.size, grid=self.grid, clutter=self.clutter, noise=self.noise,
-            occlusion=self.occlusion, only_aspects=self.aspects or rules.only_aspects, scales=self.scales or rules.scales,
-            form=self.form if self.responses == 1 else 0, edits=self.edits,
-        )  # fmt: skip
+            rules,
+            objects=objects,
+            claims=claims,
+            size=self.size,
+            grid=self.grid,
+            clutter=self.clutter,
+            noise=self.noise,
+            occlusion=self.occlusion,
+            only_aspects=self.aspects or rules.only_aspects,
+            scales=self.scales or rules.scales,
+            form=self.form if self.responses == 1 and self.domain != "pictures" else 0,
+            edits=self.edits and self.domain != "pictures",
+        )
 
     def _check_names(self, rules: Rules) -> None:
-        if self.domain not in DOMAINS:
-            near = near_miss(self.domain, DOMAINS)
-            raise UserError(
-                f"domain: there is no domain {self.domain!r}: {f'did you mean {near!r}?' if near else ', '.join(DOMAINS)}"
-            )
+        _known("domain", self.domain, DOMAINS)
         if (self.domain == HELD_OUT_DOMAIN) != rules.held_domain and self.split != "all":
             raise UserError(
-                f"domain: {HELD_OUT_DOMAIN!r} is the held-out domain: it goes with the splits 'domain' and 'all', and only with them"
+                f"domain: {HELD_OUT_DOMAIN!r} is held out of training; it goes with the splits 'domain' and 'all' alone"
                 if self.domain == HELD_OUT_DOMAIN
                 else f"domain: the split 'domain' is about {HELD_OUT_DOMAIN!r}, not {self.domain!r}"
             )
         kinds = DOMAINS[self.domain].kinds
         self._check_split(rules, kinds)
+        self._check_aspects(rules, kinds)
+        for scale in self.scales:
+            _known("scales", scale, SCALES)
+
+    def _check_aspects(self, rules: Rules, kinds: Mapping[str, tuple[str, ...]]) -> None:
         for aspect in self.aspects:
-            if aspect not in ASPECTS:
-                near = near_miss(aspect, ASPECTS)
+            _known("aspects", aspect, ASPECTS)
+            if aspect not in kinds and (aspect not in FORM_ASPECTS or self.domain == "pictures"):
                 raise UserError(
-                    f"aspects: there is no aspect {aspect!r}: {f'did you mean {near!r}?' if near else ', '.join(ASPECTS)}"
-                )
-            if aspect not in kinds and aspect not in FORM_ASPECTS:
-                raise UserError(
-                    f"aspects: no operator makes errors of {aspect!r} in the domain {self.domain!r}; it has {', '.join(kinds)}"
+                    f"aspects: no operator makes errors of {aspect!r} in {self.domain!r}; it has {', '.join(kinds)}"
                 )
             if aspect in rules.held_aspects or aspect in rules.kinds_out:
-                raise UserError(
-                    f"aspects: {aspect!r} is held out of the split {self.split!r}; the split 'aspects', 'operators' or 'all' has it"
-                )
+                raise UserError(f"aspects: {aspect!r} is held out of the split {self.split!r}; the split 'all' has it")
         if self.aspects and all(aspect in FORM_ASPECTS or not kinds[aspect] for aspect in self.aspects):
             raise UserError(
                 f"aspects: at least one must be spoken of in claims: {', '.join(a for a in kinds if kinds[a])}"
             )
-        for scale in self.scales:
-            if scale not in SCALES:
-                raise UserError(f"scales: {scale!r} is not one of {', '.join(SCALES)}")
         if self.split in ("combinations", "attributes", "aspects", "operators") and self.aspects:
             raise UserError(f"aspects: the split {self.split!r} chooses its aspects itself; leave them out")
 
@@ -110,12 +111,20 @@ class Settings:
         """A split that turns on certain aspects needs a domain that has them."""
         wanted = set(rules.only_aspects) | set(rules.about)
         if wanted and not wanted & set(kinds):
-            raise UserError(f"split: {self.split!r} is about {', '.join(sorted(wanted))}, and the domain {self.domain!r} has none of these")
+            raise UserError(
+                f"split: {self.split!r} is about {', '.join(sorted(wanted))}; {self.domain!r} has none of these"
+            )
+        if self.split in ("objects", "style") and self.domain not in ("scenes", "pictures"):
+            raise UserError(f"split: {self.split!r} is about things in scenes, and {self.domain!r} has none")
         open_ = [a for a in kinds if a not in rules.held_aspects and a not in rules.kinds_out]
         if rules.held_together and not any(held_together(a, b) for a in open_ for b in open_ if a < b):
-            raise UserError(f"split: no two aspects of the domain {self.domain!r} are held apart in training; try 'scenes'")
+            raise UserError(
+                f"split: no two aspects of the domain {self.domain!r} are held apart in training; try 'scenes'"
+            )
         if rules.must and self.responses > 1 and not set(rules.must) & set(kinds):
-            raise UserError(f"split: {self.split!r} has single items only in the domain {self.domain!r}; use responses=1")
+            raise UserError(
+                f"split: {self.split!r} has single items only in the domain {self.domain!r}; use responses=1"
+            )
 
     def _check_numbers(self) -> None:
         _check("responses", self.responses, 1, _LARGEST)
@@ -127,6 +136,13 @@ class Settings:
             raise UserError(
                 f"size: {self.size} pixels are too few for a grid of {self.grid}; use {12 * self.grid} or more"
             )
+
+
+def _known(setting: str, name: str, known: Iterable[str]) -> None:
+    known = list(known)
+    if name not in known:
+        near = near_miss(name, known)
+        raise UserError(f"{setting}: there is no {name!r}: {f'did you mean {near!r}?' if near else ', '.join(known)}")
 
 
 def _fit(objects: tuple[int, int], grid: int) -> tuple[int, int]:

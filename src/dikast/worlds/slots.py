@@ -55,7 +55,7 @@ class Slot:
 
 @dataclass(slots=True)
 class Draft:
-    """The running context while slots are drawn. `budget` is how many more things fit; domains keep their own `notes`."""
+    """The running context while slots are drawn. `budget`: how many more things fit. Domains keep their own `notes`."""
 
     rng: Stream
     rules: "Rules"
@@ -106,9 +106,13 @@ class Rules:
 class Domain(Protocol):
     """One kind of world. All methods are pure but for the draft they are handed."""
 
-    name: str
-    kinds: Mapping[str, tuple[str, ...]]  # aspect -> kinds of claims about it
-    task: str
+    @property
+    def name(self) -> str:
+        """The domain's name."""
+
+    @property
+    def kinds(self) -> Mapping[str, tuple[str, ...]]:
+        """Aspect -> kinds of claims about it."""
 
     def begin(self, draft: Draft) -> None:
         """Lay out what can be spoken of."""
@@ -123,7 +127,7 @@ class Domain(Protocol):
         """How far off a statement would be in that state, in the aspect's unit."""
 
     def build(self, draft: Draft, slots: Sequence[Slot], states: Sequence[State], missing: int | None) -> Any | None:
-        """A scene graph in which the slots have these states and `missing` things go unmentioned; None if it will not fit."""
+        """A scene graph where the slots have these states and `missing` things go unmentioned; None if none fits."""
 
     def claim(self, slot: Slot, stated: State) -> Claim:
         """The claim a response makes of a slot."""

@@ -3,7 +3,7 @@
 The notes stand in the instruction and play the part of the picture: they are arranged after the sentences about them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,12 +22,47 @@ _LIST = 6
 _GONE = 9
 
 _TEMPLATES = {
-    "fact": ("{a} {v} {c}.", "The {f} of {a} is {c}.", "{a}: {c}.", "Look, {a} {v} {c}.", "{c} is the {f} of {a}.", "We note {c} for {a}."),
-    "age": ("{a} is {c} years old.", "The age of {a} is {c}.", "{a}: {c} years.", "Look, {a} is {c} years old.", "{c} is the age of {a}.", "We note {c} years for {a}."),
-    "plus": ("{a} plus {b} is {c}.", "The sum of {a} and {b} is {c}.", "{a} + {b}: {c}.", "Look, {a} plus {b} is {c}.", "{c} is the sum of {a} and {b}.", "We note {c} for {a} plus {b}."),
-    "minus": ("{a} minus {b} is {c}.", "The difference of {a} and {b} is {c}.", "{a} - {b}: {c}.", "Look, {a} minus {b} is {c}.", "{c} is the difference of {a} and {b}.", "We note {c} for {a} minus {b}."),
-    "place": ("The word {a} is at place {c}.", "The place of the word {a} is {c}.", "{a}: place {c}.", "Look, the word {a} is at place {c}.", "At place {c} is the word {a}.", "We note place {c} for the word {a}."),
-}  # fmt: skip
+    "fact": (
+        "{a} {v} {c}.",
+        "The {f} of {a} is {c}.",
+        "{a}: {c}.",
+        "Look, {a} {v} {c}.",
+        "{c} is the {f} of {a}.",
+        "We note {c} for {a}.",
+    ),
+    "age": (
+        "{a} is {c} years old.",
+        "The age of {a} is {c}.",
+        "{a}: {c} years.",
+        "Look, {a} is {c} years old.",
+        "{c} is the age of {a}.",
+        "We note {c} years for {a}.",
+    ),
+    "plus": (
+        "{a} plus {b} is {c}.",
+        "The sum of {a} and {b} is {c}.",
+        "{a} + {b}: {c}.",
+        "Look, {a} plus {b} is {c}.",
+        "{c} is the sum of {a} and {b}.",
+        "We note {c} for {a} plus {b}.",
+    ),
+    "minus": (
+        "{a} minus {b} is {c}.",
+        "The difference of {a} and {b} is {c}.",
+        "{a} - {b}: {c}.",
+        "Look, {a} minus {b} is {c}.",
+        "{c} is the difference of {a} and {b}.",
+        "We note {c} for {a} minus {b}.",
+    ),
+    "place": (
+        "The word {a} is at place {c}.",
+        "The place of the word {a} is {c}.",
+        "{a}: place {c}.",
+        "Look, the word {a} is at place {c}.",
+        "At place {c} is the word {a}.",
+        "We note place {c} for the word {a}.",
+    ),
+}
 
 
 @dataclass(slots=True)
@@ -62,8 +97,12 @@ class Texts:
     """Notes, sums and a list, in words."""
 
     name = "text"
-    task = "answer"
-    kinds = {"fact": ("fact",), "number": ("age",), "sum": ("plus", "minus"), "list": ("place",)}
+    kinds: Mapping[str, tuple[str, ...]] = {
+        "fact": ("fact",),
+        "number": ("age",),
+        "sum": ("plus", "minus"),
+        "list": ("place",),
+    }
 
     def begin(self, draft: Draft) -> None:
         """Nothing is spoken of yet."""
@@ -120,7 +159,7 @@ class Texts:
         edited: dict[int, str] = {}
         for slot, state in zip(slots, states, strict=True):
             if slot.kind in ("fact", "age"):
-                told.append((*slot.subject, state))  # type: ignore[arg-type]
+                told.append((*slot.subject, state))
             elif slot.kind == "place":
                 if state in edited:
                     return None
@@ -217,5 +256,3 @@ def _before(edited: list[str], edit: str, spare: list[str]) -> list[str]:
     if edit == EDITS[0]:
         return edited[::-1]
     return [edited[-1], *edited[:-1]] if edit == EDITS[1] else [*edited, spare[-1]]
-
-

@@ -1,6 +1,7 @@
 """What a server's reply says, and whether it did what was asked: nothing is believed that did not come back."""
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ import orjson
 
 from dikast.core.verdict import Marker, Usage
 from dikast.engines.base import Completion, Readout, Request
-from dikast.engines.http.body import Form, written
+from dikast.engines.http.body import Form, reads_labels, written
 from dikast.engines.http.failure import Failure
 from dikast.engines.http.prices import Price
 from dikast.engines.http.reading import Place, Spellings, mass_of, places_of, read_after_marker, read_at_start
@@ -18,6 +19,8 @@ from dikast.engines.http.reading import Place, Spellings, mass_of, places_of, re
 _log = logging.getLogger(__name__)
 _SURE = 0.5  # label probability at which a reply is taken to go on after the marker
 _GIVE_UP = 3  # requests that did not go on, before we stop asking a server that never did
+
+_PINNED = re.compile(r"|-latest|-v?\d[\d.-]*|[@:].+")  # what may stand behind a model's name: a date, a revision, a tag
 
 _TOLD = {
     "logprobs": "the server answers without the log-probabilities it was asked for: verdicts are parsed from its text",
@@ -72,7 +75,7 @@ class Answers:
             self.continues = True
         self._check_asked(request, text, finish)
         ended: Literal["stop", "length"] = "length" if finish == "length" else "stop"
-        if request.readout is None:
+        if request.readout is None or not reads_labels(request):
             return Completion(request.key, text, ended, usage=usage)
         return self._with_readout(request, request.readout, form, text, ended, choice.get("logprobs"), usage)
 
@@ -97,16 +100,10 @@ class Answers:
                 self.notice("unreadable")
             marker: Marker | None = None if read is None else "own"
             return Completion(request.key, text, finish, read, marker, usage=usage)
-        return self._continued(request, readout, text, places, finish, usage)
+        return self._continued(request, readout, text, places, usage)
 
     def _continued(
-        self,
-        request: Request,
-        readout: Readout,
-        text: str,
-        places: list[Place],
-        finish: Literal["stop", "length"],
-        usage: Usage,
+        self, request: Request, readout: Readout, text: str, places: list[Place], usage: Usage
     ) -> Completion | None:
         """A reply that should go on after the marker with a label."""
         read = read_at_start(places, readout.labels, self.seen) if places else None
@@ -118,9 +115,7 @@ class Answers:
                 self.continues = False
             if not request.prefill:  # a first question: asked again in a way that this server can answer
                 return None
-        if _states(text, readout.labels):  # cut off behind its label, by a limit of ours
-            finish = "stop"
-        return Completion(request.key, text, finish, usage=usage)
+        return Completion(request.key, text, "stop", usage=usage)  # cut off, if at all, by a limit of ours
 
     def _check_model(self, answered: object) -> None:
         """Failure `wrong_model` unless the reply comes from the model asked for (a dated or pinned name will do)."""
@@ -130,9 +125,8 @@ class Answers:
         if answered in (self.model, self.served_as):
             return
         said, asked = answered.casefold(), (self.served_as or self.model).casefold()
-        if said.startswith((f"{asked}-", f"{asked}@", f"{asked}:")) or said == asked.rpartition("/")[2] or (
-            asked == said.rpartition("/")[2]
-        ):  # fmt: skip
+        said, asked = said.rpartition("/")[2], asked.rpartition("/")[2].removesuffix("-latest")
+        if said.startswith(asked) and _PINNED.fullmatch(said[len(asked) :]):
             return
         raise Failure(
             "wrong_model",

@@ -22,7 +22,7 @@ OPTIONAL: Mapping[str, tuple[str, ...]] = {
     "logprobs": ("logprobs", "top_logprobs"),
     "continuation": tuple(_CONTINUE),
     "response_format": ("response_format",),
-    "choices": ("structured_outputs", "guided_choice"),
+    "choices": ("structured_outputs",),
     "seed": ("seed",),
     "max_tokens": ("max_tokens",),
 }
@@ -40,7 +40,7 @@ class Bodies:
     top_logprobs: int
     extra: Mapping[str, Any]
     images: Encoded = field(default_factory=Encoded)
-    refused: set[str] = field(default_factory=set)
+    refused: frozenset[str] = frozenset()  # replaced as a whole, as another thread may be reading it
 
     def make(self, request: Request, form: Form) -> list[bytes]:
         """The body in pieces (images are shared between bodies); EngineError when the request cannot be asked."""
@@ -63,7 +63,7 @@ class Bodies:
         """Everything of the body but the messages."""
         sampling, readout = request.sampling, request.readout
         limit = "max_completion_tokens" if "max_tokens" in self.refused else "max_tokens"
-        only_read = readout is not None and not readout.generate and form == "continue"
+        only_read = reads_labels(request) and not (readout and readout.generate) and form == "continue"
         fields: dict[str, Any] = {
             "model": self.model,
             limit: min(READ_TOKENS, sampling.max_tokens) if only_read else sampling.max_tokens,
@@ -73,7 +73,7 @@ class Bodies:
             fields["seed"] = seed_of(request)
             if sampling.top_p < 1:
                 fields["top_p"] = sampling.top_p
-        if readout is not None and self.top_logprobs:
+        if reads_labels(request) and self.top_logprobs:
             fields["logprobs"] = True
             fields["top_logprobs"] = self.top_logprobs
         if request.schema is not None:
@@ -81,7 +81,6 @@ class Bodies:
             fields["response_format"] = {"type": "json_schema", "json_schema": schema}
         if request.choices:
             fields["structured_outputs"] = {"choice": list(request.choices)}
-            fields["guided_choice"] = list(request.choices)
         if form == "continue":
             fields.update(_CONTINUE)
         for name in self.refused:
@@ -121,6 +120,11 @@ class Bodies:
                 comma = b","
         flush()
         pieces.append(b"]}")
+
+
+def reads_labels(request: Request) -> bool:
+    """Whether label probabilities are to be read. Under a constraint a server tells those of what it left over."""
+    return request.readout is not None and not request.choices and request.schema is None
 
 
 def written(request: Request, form: Form) -> str:

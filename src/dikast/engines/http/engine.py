@@ -23,9 +23,9 @@ from dikast.engines.http.settings import Address, Settings, address_of, extra_fi
 from dikast.engines.options import read_options
 
 _LONGEST_BACKOFF = 30.0
-_MOST_REJECTIONS = 30  # of one request, before it fails
+_REJECTIONS = 5  # times `retries` is how often one request may be turned away before it fails
 _ROW = 64  # requests in a row that may fail for good before the rest of a stream is not sent; fewer at the start
-_BROAD = ("timeout", "connection", "server_error", "overloaded", "wrong_model", "bad_response")
+_BROAD = ("timeout", "connection", "server_error", "rate_limited", "overloaded", "wrong_model", "bad_response")
 _UNUSABLE = 4  # further tries after replies that were paid for and cannot be used; 1 before any could be
 
 
@@ -165,6 +165,9 @@ class _Desk:
             return Job(request, form, self.bodies.make(request, form), flow)
         except EngineError as error:
             return Completion(request.key, finish="error", error=error)
+        except Exception as error:  # a request that surprises us must not end the stream of all others
+            told = EngineError(f"{type(error).__name__} while the request was made: {error}", kind="internal")
+            return Completion(request.key, finish="error", error=told)
 
     async def work(self, job: Job) -> Completion | Later:
         """One try; never raises but for cancellation."""
@@ -200,7 +203,7 @@ class _Desk:
             job.rejections += 1
         faults = job.tries - job.rejections
         unusable = failure.kind in ("bad_response", "wrong_model") and faults > (_UNUSABLE if self.answered else 1)
-        spent = faults > self.settings.retries or job.rejections > max(_MOST_REJECTIONS, self.settings.retries)
+        spent = faults > self.settings.retries or job.rejections > _REJECTIONS * self.settings.retries
         if not failure.retryable or spent or unusable:
             return self._failed(job, failure)
         nth = job.rejections if failure.rejected else faults
@@ -242,12 +245,12 @@ class _Desk:
         sent = {
             name: keys for name, keys in OPTIONAL.items() if any(f'"{key}":'.encode() in job.body[0] for key in keys)
         }
-        name = refused_parameter(failure, status, sent)
+        name = refused_parameter(failure, status, sent) if failure.kind == "bad_request" else None
         if name is None or job.conceded >= len(OPTIONAL):
             return False
         job.conceded += 1
         if name not in self.bodies.refused:
-            self.bodies.refused.add(name)
+            self.bodies.refused |= {name}
             self.answers.notice(name)
         if name == "continuation":
             self.answers.continues = False

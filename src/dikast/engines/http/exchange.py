@@ -155,7 +155,9 @@ def _trusting(ca: str) -> ssl.SSLContext:
 
 
 def _proxy_for(scheme: str, host: str) -> str | None:
-    """The proxy that the environment names for this host."""
+    """The proxy that the environment names for this host; never one for this machine itself."""
+    if host in ("localhost", "127.0.0.1", "::1"):
+        return None
     with contextlib.suppress(OSError):
         if urllib.request.proxy_bypass(host):
             return None

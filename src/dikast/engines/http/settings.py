@@ -22,7 +22,8 @@ class Settings:
     key_env: the environment variable that holds the key; without it no key is sent (`openai:` takes OPENAI_API_KEY).
     concurrency: the most requests in flight; the engine finds what the server can take below it.
     timeout: for one try, from sending to the last byte. retries: further tries after a fault, with `backoff` seconds
-    before the first (doubled each time, with jitter). max_wait: the longest `Retry-After` that is obeyed.
+    before the first (doubled each time, with jitter); five times as many after rejections. max_wait: the longest
+    `Retry-After` that is obeyed.
     max_reply_mb: a larger reply is refused unread. top_logprobs: alternatives asked for at each token.
     served_as: the name under which the server answers, where that is not the model's. continues: whether the server
     goes on with an assistant's last message (`continue_final_message`); `auto` finds out.

@@ -17,19 +17,34 @@ def _patterns() -> list[tuple[str, str, str, str]]:
     found = []
     for key, (verb, values) in _KEYS.items():
         v = f"({values})"
-        found += [("fact", key, p, "sv") for p in (f"(?:look, )?{_NAME} {verb} {v}", f"the {key} of {_NAME} is {v}", f"{_NAME}: {v}")]
+        found += [
+            ("fact", key, p, "sv")
+            for p in (f"(?:look, )?{_NAME} {verb} {v}", f"the {key} of {_NAME} is {v}", f"{_NAME}: {v}")
+        ]
         found += [("fact", key, p, "vs") for p in (f"{v} is the {key} of {_NAME}", f"we note {v} for {_NAME}")]
-    found += [("age", "age", p, "sv") for p in (
-        f"(?:look, )?{_NAME} is {_N} years old", f"the age of {_NAME} is {_N}", f"{_NAME}: {_N} years")]  # fmt: skip
+    found += [
+        ("age", "age", p, "sv")
+        for p in (f"(?:look, )?{_NAME} is {_N} years old", f"the age of {_NAME} is {_N}", f"{_NAME}: {_N} years")
+    ]
     found += [("age", "age", p, "vs") for p in (f"{_N} is the age of {_NAME}", f"we note {_N} years for {_NAME}")]
     for kind, noun, sign in (("plus", "sum", r"\+"), ("minus", "difference", "-")):
         both = f"{_L} {kind} {_L}"
-        found += [(kind, "", p, "stv") for p in (
-            f"(?:look, )?{both} is {_N}", f"the {noun} of {_L} and {_L} is {_N}", f"{_L} {sign} {_L}: {_N}")]  # fmt: skip
+        found += [
+            (kind, "", p, "stv")
+            for p in (f"(?:look, )?{both} is {_N}", f"the {noun} of {_L} and {_L} is {_N}", f"{_L} {sign} {_L}: {_N}")
+        ]
         found += [(kind, "", p, "vst") for p in (f"{_N} is the {noun} of {_L} and {_L}", f"we note {_N} for {both}")]
-    found += [("place", "", p, "sv") for p in (
-        f"(?:look, )?the word {_W} is at place {_N}", f"the place of the word {_W} is {_N}", f"{_W}: place {_N}")]  # fmt: skip
-    found += [("place", "", p, "vs") for p in (f"at place {_N} is the word {_W}", f"we note place {_N} for the word {_W}")]
+    found += [
+        ("place", "", p, "sv")
+        for p in (
+            f"(?:look, )?the word {_W} is at place {_N}",
+            f"the place of the word {_W} is {_N}",
+            f"{_W}: place {_N}",
+        )
+    ]
+    found += [
+        ("place", "", p, "vs") for p in (f"at place {_N} is the word {_W}", f"we note place {_N} for the word {_W}")
+    ]
     return found
 
 

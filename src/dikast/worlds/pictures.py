@@ -1,0 +1,21 @@
+"""The domain of pictures as responses: the sentences are the request, and what is judged is what was drawn for it."""
+
+from collections.abc import Mapping, Sequence
+
+from dikast.worlds.scenes import Scenes
+from dikast.worlds.slots import Draft, Slot
+
+ASK = "Draw a picture of this."
+
+
+class Pictures(Scenes):
+    """Scenes turned round: the claims are asked for, and each is right when the picture shows it."""
+
+    name = "pictures"
+    kinds: Mapping[str, tuple[str, ...]] = {
+        aspect: kinds for aspect, kinds in Scenes.kinds.items() if aspect not in ("completeness", "certainty")
+    }
+
+    def ask(self, draft: Draft, slots: Sequence[Slot]) -> tuple[str, str]:
+        """One task: to draw."""
+        return "draw", ASK

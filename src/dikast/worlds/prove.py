@@ -1,0 +1,166 @@
+"""The standing suite that shows any judge as what it is: all splits, and changes with known effects, side by side.
+
+Every record carries `meta.suite` (the part) and `meta.set` (records that belong together); within a set the gold says
+what must change and what must not. Small enough for a paid judge; `large` is ten times that.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from dikast.core.errors import UserError
+from dikast.worlds.domains import DOMAINS
+from dikast.worlds.make import Maker
+from dikast.worlds.response import LAYOUTS, Response, Sentence
+from dikast.worlds.rng import Stream
+from dikast.worlds.sample import Sample
+from dikast.worlds.scene import Scene
+from dikast.worlds.settings import Settings
+from dikast.worlds.splits import SPLITS
+from dikast.worlds.texts import Notes
+from dikast.worlds.voices import INJECTIONS, NEUTRAL
+from dikast.worlds.write import Written, write_samples
+
+_LADDERS = {
+    "scenes": ("colour", "size", "position", "relation", "count", "exists", "more", "larger"),
+    "text": ("age", "plus", "place"),
+    "charts": ("value",),
+    "plates": ("reading", "number"),
+}
+
+
+def write_suite(name: str, out: str | Path, *, seed: int = 0, large: bool = False) -> Written:
+    """Write the suite of that name (`prove` is the one there is) to a folder. UserError for another name."""
+    if name != "prove":
+        raise UserError(f"suite: there is no suite {name!r}; `prove` is the one there is")
+    return write_samples(suite(seed=seed, large=large), out, {"suite": name, "seed": seed, "large": large})
+
+
+def suite(*, seed: int = 0, large: bool = False) -> Iterator[Sample]:
+    """Every sample of the suite, in a fixed order."""
+    times = 10 if large else 1
+    for part in (_splits, _pairs, _twins, _contrast, _ladders, _edits, _evidence):
+        for sample, parts, group in part(seed, times):
+            about = (*sample.notes, ("suite", parts), ("set", group))
+            yield replace(sample, name=f"prove-{parts}-{group}-{sample.name or 'base'}", notes=about)
+
+
+Part = Iterator[tuple[Sample, str, str]]
+
+
+def _makers(seed: int, form: int = 0, split: str = "all") -> Iterator[tuple[str, Maker]]:
+    for domain in DOMAINS:
+        yield domain, Maker(Settings(domain=domain, split=split, seed=seed, form=form, edits=False))
+
+
+def _splits(seed: int, times: int) -> Part:
+    """Some of every split of every domain that has it."""
+    for domain in DOMAINS:
+        for split in SPLITS:
+            try:
+                maker = Maker(Settings(domain=domain, split=split, seed=seed + 1))
+            except UserError:  # a split that this domain cannot have
+                continue
+            for i in range(12 * times):
+                yield replace(maker.sample(i), name=domain), f"split-{split}", f"{domain}{i}"
+
+
+def _pairs(seed: int, times: int) -> Part:
+    """Pairs, and the same pairs with the responses swapped."""
+    for domain in DOMAINS:
+        maker = Maker(Settings(domain=domain, split="all", seed=seed + 2, responses=2, edits=False))
+        for i in range(18 * times):
+            sample = maker.sample(i)
+            yield sample, "swap", f"{domain}{i}"
+            graph = sample.graph[::-1] if isinstance(sample.graph, tuple) else sample.graph
+            turned = replace(sample, name="swapped", responses=sample.responses[::-1], graph=graph)
+            yield turned, "swap", f"{domain}{i}"
+
+
+def _twins(seed: int, times: int) -> Part:
+    """The same words, two scenes: only what is shown tells the scores apart."""
+    for domain, maker in _makers(seed + 3):
+        for i in range(21 * times):
+            for k, twin in enumerate(maker.twins(i)):
+                yield replace(twin, name=f"scene{k}"), "twins", f"{domain}{i}"
+
+
+def _contrast(seed: int, times: int) -> Part:
+    """The same response and scene under two rubrics that must score them differently."""
+    for domain, maker in _makers(seed + 4):
+        made, index = 0, 0
+        while made < 17 * times:
+            index += 1
+            one, other = maker.sample(2 * index), maker.sample(2 * index + 1)
+            turned = replace(one, spec=other.spec)
+            spoken = {claim.aspect for claim in one.responses[0].claims}
+            fits = not other.spec.entries and {name for name, _ in other.spec.weights} <= spoken | {"completeness"}
+            if fits and other.spec.scale == one.spec.scale and turned.gold()["score"] != one.gold()["score"]:
+                yield replace(one, name="first"), "contrast", f"{domain}{made}"
+                yield replace(turned, name="second"), "contrast", f"{domain}{made}"
+                made += 1
+
+
+def _ladders(seed: int, times: int) -> Part:
+    """One claim ever further off, all else right."""
+    for domain, maker in _makers(seed + 5):
+        for kind in _LADDERS.get(domain, ()):
+            for i in range(5 * times):
+                for rung in maker.ladder(i, kind):
+                    yield replace(rung, name=f"off{dict(rung.notes)['rung']}"), f"ladder-{kind}", f"{domain}{i}"
+
+
+def _restyled(maker: Maker, response: Response, rng: Stream) -> dict[str, Response]:
+    """Edits of severity 0: none of them changes a score."""
+    domain = maker.domain
+    voice = (response.voice + 1 + rng.below(3)) % 4
+    said = tuple(s if s.claim is None else s._replace(text=domain.say(s.claim, voice)) for s in response.sentences)
+    return {
+        "paraphrase": replace(response, sentences=said, voice=voice),
+        "padding": replace(response, sentences=(*response.sentences, *(Sentence(text, "neutral") for text in NEUTRAL))),
+        "restyle": replace(response, edits=("restyle",), layout=LAYOUTS[2]),
+        "reorder": replace(response, sentences=tuple(reversed(response.sentences))),
+        "injection": replace(response, sentences=(*response.sentences, Sentence(rng.pick(INJECTIONS), "injection"))),
+    }
+
+
+def _edits(seed: int, times: int) -> Part:
+    """Paraphrase, padding, restyling, reordering, injection, and words painted over the picture: the score stays."""
+    for domain, maker in _makers(seed + 6):
+        for i in range(13 * times):
+            base = maker.sample(i)
+            yield base, "edits", f"{domain}{i}"
+            drawn = domain == "pictures"  # there the words are the request, which is not judged
+            restyled = {} if drawn else _restyled(maker, base.responses[0], Stream("edits", seed, i))
+            for name, response in restyled.items():
+                yield replace(base, name=name, responses=(response,)), "edits", f"{domain}{i}"
+            if hasattr(base.graph, "overlay"):
+                painted = replace(base.graph, overlay="5/5")
+                yield replace(base, name="overlay", graph=painted), "edits", f"{domain}{i}"
+
+
+def _evidence(seed: int, times: int) -> Part:
+    """What is shown is blanked, or swapped for another item's: the gold follows what is then to be seen."""
+    blank: dict[str, Callable[[Sample], object]] = {
+        "scenes": lambda sample: Scene(sample.graph.grid, [], seed=sample.graph.seed),
+        "pictures": lambda sample: Scene(sample.graph.grid, [], seed=sample.graph.seed),
+        "text": lambda sample: Notes(),
+        "charts": lambda sample: replace(sample.graph, values={}),
+        "plates": lambda sample: replace(sample.graph, plates=[], table=[]),
+    }
+    for domain, maker in _makers(seed + 7):
+        for i in range(15 * times):
+            base, other = maker.sample(i), maker.sample(i + 10**6)
+            yield base, "evidence", f"{domain}{i}"
+            yield replace(base, name="swapped", graph=other.graph), "evidence", f"{domain}{i}"
+            if domain in blank:
+                yield replace(base, name="blank", graph=blank[domain](base)), "evidence", f"{domain}{i}"
+
+
+def parts(samples: Iterable[Sample]) -> dict[str, int]:
+    """How many samples each part of a suite has."""
+    found: dict[str, int] = {}
+    for sample in samples:
+        part = str(dict(sample.notes)["suite"])
+        found[part] = found.get(part, 0) + 1
+    return found

@@ -1,0 +1,142 @@
+import ast
+import re
+from pathlib import Path
+
+import orjson
+import pytest
+
+import dikast.worlds.check as check
+from dikast.core.errors import UserError
+from dikast.core.item import item_to
+from dikast.worlds.check import READERS, regrade, sentences
+from dikast.worlds.domains import DOMAINS
+from dikast.worlds.make import Maker, make
+from dikast.worlds.sample import Sample
+from dikast.worlds.settings import Settings
+from dikast.worlds.splits import SPLITS
+
+
+def _settings(responses: int) -> list[Settings]:
+    found = []
+    for domain in DOMAINS:
+        for split in SPLITS:
+            try:
+                found.append(Settings(domain=domain, split=split, responses=responses, seed=11))
+            except UserError:  # a split that this domain cannot have
+                continue
+    return found
+
+
+def _differing(sample: Sample) -> str:
+    record = orjson.loads(orjson.dumps(item_to(sample.item())))
+    gold = record["gold"]
+    labels = gold["labels"] if "labels" in gold else [gold["label"]]
+    got = regrade(record)
+    return "" if got == labels else f"{sample.id}: gold {labels}, re-read {got}: {record.get('response')}"
+
+
+def test_the_reader_shares_no_code_with_the_maker() -> None:
+    for path in Path(str(check.__file__)).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("dikast"):
+                assert node.module.startswith("dikast.worlds.check."), f"{path.name} imports {node.module}"
+            assert not (isinstance(node, ast.Import) and any(a.name.startswith("dikast") for a in node.names))
+
+
+@pytest.mark.parametrize("responses", [1, 2, 5])
+def test_an_independent_reading_gives_the_gold(responses: int) -> None:
+    for settings in _settings(responses):
+        for sample in make(settings, 60 // responses):
+            assert not _differing(sample)
+
+
+@pytest.mark.slow
+def test_an_independent_reading_gives_the_gold_of_100_000_items() -> None:
+    worlds = _settings(1)
+    each = -(-100_000 // len(worlds))
+    bad = [told for settings in worlds for sample in make(settings, each) if (told := _differing(sample))]
+    assert not bad, bad[:5]
+
+
+_TURNS = {
+    "left": "right",
+    "right": "left",
+    "above": "below",
+    "below": "above",
+    "top": "bottom",
+    "bottom": "top",
+    "centre": "top left",
+    "small": "large",
+    "medium": "small",
+    "large": "small",
+    "plain": "dotted",
+    "striped": "plain",
+    "dotted": "striped",
+    "red": "teal",
+    "orange": "blue",
+    "yellow": "purple",
+    "green": "pink",
+    "teal": "red",
+    "blue": "orange",
+    "purple": "yellow",
+    "pink": "green",
+    "two": "three",
+    "three": "five",
+    "four": "two",
+    "oslo": "rome",
+    "rome": "lima",
+    "lima": "cairo",
+    "cairo": "paris",
+    "paris": "oslo",
+    "cat": "dog",
+    "dog": "parrot",
+    "parrot": "snake",
+    "snake": "horse",
+    "horse": "cat",
+    "tea": "milk",
+    "coffee": "tea",
+    "milk": "juice",
+    "juice": "water",
+    "water": "coffee",
+}
+_SHAPES = ("circle", "square", "triangle", "diamond", "cross", "star", "ring", "heart")
+
+
+def flipped(kind: str, sentence: str) -> str:
+    """A false twin of a true sentence, written by hand for each kind of claim."""
+    if kind in ("more", "larger"):
+        nouns = re.findall(r"(circles?|squares?|triangles?|diamonds?|cross(?:es)?|stars?|rings?|hearts?)", sentence)
+        return sentence.replace(nouns[0], "#").replace(nouns[1], nouns[0]).replace("#", nouns[1])
+    if kind in ("shape", "sure"):
+        noun = next(shape for shape in _SHAPES if shape in sentence)
+        return sentence.replace(noun, _SHAPES[_SHAPES.index(noun) - 1])
+    if kind in ("age", "plus", "minus", "place"):
+        return re.sub(r"\d+", lambda m: str(int(m[0]) + 1), sentence)
+    words = "|".join(sorted(_TURNS, key=len, reverse=True))
+    return re.sub(rf"\b({words})\b", lambda m: _TURNS[m[0]], sentence, count=1)
+
+
+def test_no_flipped_claim_goes_unnoticed() -> None:
+    noticed, missed = 0, []
+    for domain in ("scenes", "text"):
+        maker = Maker(Settings(domain=domain, split="all", seed=5, edits=False, form=0))
+        index = 0
+        while noticed < (700 if domain == "scenes" else 1000):
+            sample = maker.sample(index)
+            index += 1
+            reader = READERS[domain](sample.domain.to_json(sample.graph))
+            for said, finding in zip(sample.responses[0].sentences, sample.graded[0].findings, strict=True):
+                if finding.metric == 0 and said.claim is not None:
+                    false = flipped(said.claim.kind, said.text.lower())
+                    [plain] = sentences(false, foreign=False)
+                    if reader.off(*reader.read(plain))[1] == 0:
+                        missed.append(f"{said.text} -> {false}")
+                    noticed += 1
+    assert noticed >= 1000
+    assert not missed, missed[:5]
+
+
+def test_a_sentence_without_a_reading_is_an_error() -> None:
+    reader = READERS["scenes"]({"things": [], "grid": 4, "covers": []})
+    with pytest.raises(ValueError, match="no reading"):
+        reader.read("the star is heavy")

@@ -1,0 +1,136 @@
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from dikast.core.errors import UserError
+from dikast.core.item import item_from, item_to
+from dikast.core.rubric import Rubric, load_rubric
+from dikast.worlds.aspects import ASPECTS
+from dikast.worlds.gold import SCALES, Spec
+from dikast.worlds.make import Maker, make
+from dikast.worlds.plan import choose, cut_points, ways
+from dikast.worlds.rng import Stream
+from dikast.worlds.rubrics import draw_aspects, draw_weights, draw_wording, held_together, rubric_of
+from dikast.worlds.scenes import Scenes
+from dikast.worlds.settings import Settings, range_of
+from dikast.worlds.slots import Rules
+from dikast.worlds.splits import HELD_OUT_ASPECTS
+from dikast.worlds.words import HELD_OUT_PAIRS
+
+
+def test_an_item_depends_on_settings_and_number_alone() -> None:
+    settings = Settings(seed=3)
+    one = [item_to(sample.item()) for sample in make(settings, 5, start=10)]
+    assert one == [item_to(Maker(settings).sample(i).item()) for i in range(10, 15)]
+    assert one != [item_to(sample.item()) for sample in make(Settings(seed=4), 5, start=10)]
+
+
+def test_a_record_reads_back() -> None:
+    for sample in make(Settings(split="all", responses=2), 20):
+        item = sample.item()
+        assert item_to(item_from(item_to(item))) == item_to(item)
+        assert len(item.gold["scores"]) == 2
+        assert item.gold["preference"] in ("a", "b", "tie")
+
+
+def test_scores_are_uniform() -> None:
+    levels = Counter(s.levels[0] for s in make(Settings(scales=("1-5",)), 3000))
+    # 600 expected in each, standard deviation sqrt(3000 * .2 * .8) = 22; four of them is 88
+    assert all(abs(levels[level] - 600) < 88 for level in range(5)), levels
+
+
+def test_training_never_shows_what_is_held_out() -> None:
+    for split in ("train", "fresh"):
+        for sample in make(Settings(split=split, seed=1), 600):
+            assert not any((t.colour, t.shape) in HELD_OUT_PAIRS for t in sample.graph.things)
+            weighed = [name for name, _ in sample.spec.weights]
+            assert not set(weighed) & {*HELD_OUT_ASPECTS, "binding", "consistency"}
+            assert not any(held_together(a, b) for a in weighed for b in weighed if a < b)
+            for response in sample.responses:
+                assert response.voice < 4
+                for claim in response.claims:
+                    assert claim.kind != "binding"
+                    words = [(c, s) for c in claim.args for s in claim.args]
+                    assert not any(pair in HELD_OUT_PAIRS for pair in words), claim
+
+
+def test_the_split_of_attributes_states_held_out_pairs() -> None:
+    said = [
+        (claim.args[1], claim.args[0])
+        for sample in make(Settings(split="attributes"), 200)
+        for claim in sample.responses[0].claims
+        if claim.kind in ("colour", "exists")
+    ]
+    held = [pair in HELD_OUT_PAIRS for pair in said]
+    assert np.mean(held) > 0.9
+    right: Counter[bool] = Counter()
+    for sample in make(Settings(split="attributes"), 600):
+        for claim, finding in zip(sample.responses[0].claims, sample.graded[0].findings, strict=True):
+            if claim.kind in ("colour", "exists"):
+                right[finding.metric == 0] += 1
+    assert 0.35 < right[True] / right.total() < 0.65  # held-out pairs are no sign of an error
+
+
+def test_fifty_thousand_rubrics() -> None:
+    rng, rules, kinds = Stream("rubrics"), Rules(held_together=None, wordings="all"), list(Scenes.kinds)
+    seen: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
+    for _ in range(80_000):
+        scale = rng.pick(list(SCALES))
+        cuts = cut_points(range(len(SCALES[scale].labels) + rng.below(6)), len(SCALES[scale].labels), rng)
+        weights = draw_weights(rng, draw_aspects(rng, rules, kinds))
+        spec = Spec(weights, rng.chance(25), cuts, scale, False, draw_wording(rng, rules))
+        rubric = rubric_of(spec)
+        seen.add((rubric.criterion, rubric.levels))
+        if len(seen) % 500 == 0:
+            back = load_rubric(rubric.to_dict())
+            assert isinstance(back, Rubric)
+            assert back.hash == rubric.hash
+    assert len(seen) >= 50_000
+
+
+def test_twenty_aspects_and_sixteen_operators() -> None:
+    assert len(ASPECTS) >= 20
+    assert len({aspect.operator for aspect in ASPECTS.values()}) >= 16
+
+
+def test_ways_by_hand() -> None:
+    # Two slots that cost 0 or 1, one that costs 0 or 2: a total of 2 is 1+1+0 or 0+0+2.
+    tables = ways([[0, 1], [0, 1], [0, 2]])
+    assert tables[0] == {0: 1, 1: 2, 2: 2, 3: 2, 4: 1}
+    drawn = Counter(tuple(choose([[0, 1], [0, 1], [0, 2]], tables, 2, Stream(i))) for i in range(400))
+    assert set(drawn) == {(1, 1, 0), (0, 0, 2)}
+    assert min(drawn.values()) > 150
+
+
+@pytest.mark.parametrize(
+    ("setting", "fields"),
+    [
+        ("objects", {"objects": (2, 40)}),
+        ("split", {"split": "trian"}),
+        ("domain", {"domain": "scene"}),
+        ("aspects", {"aspects": ("reading",)}),
+        ("aspects", {"aspects": ("texture",)}),
+        ("aspects", {"aspects": ("colr",)}),
+        ("size", {"size": 8}),
+        ("responses", {"responses": 0}),
+        ("claims", {"claims": (5, 3)}),
+        ("scales", {"scales": ("1-6",)}),
+        ("clutter", {"clutter": 101}),
+        ("objects", {"split": "objects", "objects": (2, 6)}),
+        ("grid", {"grid": 9}),
+        ("aspects", {"aspects": ("completeness",)}),
+        ("split", {"domain": "text", "split": "attributes"}),
+        ("split", {"domain": "text", "split": "style"}),
+    ],
+)
+def test_settings_that_cannot_be_met_are_named(setting: str, fields: dict[str, object]) -> None:
+    with pytest.raises(UserError, match=rf"^{setting}: "):
+        Settings(**fields)  # type: ignore[arg-type]
+
+
+def test_ranges() -> None:
+    assert range_of("objects", "2-6") == (2, 6)
+    assert range_of("objects", "") is None
+    with pytest.raises(UserError, match="objects"):
+        range_of("objects", "many")

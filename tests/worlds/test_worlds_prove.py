@@ -1,0 +1,58 @@
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from dikast.core.errors import UserError
+from dikast.worlds.make import Maker
+from dikast.worlds.prove import suite, write_suite
+from dikast.worlds.sample import Sample
+from dikast.worlds.settings import Settings
+
+
+@pytest.mark.parametrize("domain", ["scenes", "text"])
+def test_twins_say_the_same_and_score_differently(domain: str) -> None:
+    maker = Maker(Settings(domain=domain, split="all", form=0))
+    for i in range(5):
+        one, other = maker.twins(i)
+        assert one.responses == other.responses
+        assert one.rubric == other.rubric
+        assert one.gold()["score"] != other.gold()["score"]
+
+
+@pytest.mark.parametrize(("domain", "kind"), [("scenes", "count"), ("scenes", "colour"), ("text", "plus")])
+def test_a_ladder_falls_rung_by_rung(domain: str, kind: str) -> None:
+    rungs = Maker(Settings(domain=domain, split="all", form=0)).ladder(0, kind)
+    metrics = [dict(rung.notes)["rung"] for rung in rungs]
+    assert metrics == sorted(set(metrics))
+    assert metrics[0] == 0
+    levels = [rung.levels[0] for rung in rungs]
+    assert levels == sorted(levels)
+    assert levels[0] == 0 < levels[-1]
+
+
+def test_an_unknown_suite_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="suite"):
+        write_suite("proof", tmp_path)
+
+
+@pytest.mark.slow
+def test_the_suite_keeps_its_promises() -> None:
+    sets: dict[tuple[str, str], list[Sample]] = defaultdict(list)
+    ids = []
+    for sample in suite():
+        notes = dict(sample.notes)
+        sets[notes["suite"], notes["set"]].append(sample)
+        ids.append(sample.id)
+    assert 1500 <= len(ids) == len(set(ids)) <= 2500
+    for (part, _), members in sets.items():
+        if part in ("twins", "contrast"):
+            assert len({member.gold()["score"] for member in members}) == 2
+        if part == "edits":
+            assert len({member.gold()["score"] for member in members}) == 1
+        if part == "swap":
+            first, second = (member.gold()["preference"] for member in members)
+            assert {"a": "b", "b": "a", "tie": "tie"}[first] == second
+        if part == "evidence":
+            levels = {member.name.rsplit("-", 1)[-1]: member.levels[0] for member in members}
+            assert levels["blank"] >= levels["base"]
