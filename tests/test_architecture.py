@@ -80,6 +80,7 @@ def test_the_map_itself_refuses_a_wrong_import(tmp_path: Path) -> None:
 def test_public_names_are_sorted_and_there() -> None:
     names = dikast.__all__
     assert names == sorted(names)
+    assert set(names) <= set(dir(dikast))  # for those who complete names by tab
     for name in names:
         assert getattr(dikast, name).__doc__, f"{name} has no docstring"
 

@@ -139,6 +139,11 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module(_HOME[name]), name)
 
 
+def __dir__() -> list[str]:
+    """The public names too, so that a notebook completes them before their first use."""
+    return sorted({*globals(), *__all__})
+
+
 if TYPE_CHECKING:
     from dikast.audit.agreement import kendall_tau_b, pearson, spearman
     from dikast.audit.audit import audit_file

@@ -66,6 +66,7 @@ def test_an_item_may_bring_the_rubric() -> None:
         ({"samples": 0}, "samples must be at least 1"),
         ({"samples": 3}, "all the same: set a temperature"),
         ({"min_mass": 1.5}, "a probability from 0 to 1"),
+        ({"read": "sometimes"}, "read 'sometimes': say auto, only or never"),
         ({"format": "pairwise"}, "format 'pairwise' is pairwise; a format that is absolute is needed"),
         ({"compare_format": "absolute"}, "compare_format 'absolute' is absolute"),
         ({"format": "absolut"}, "did you mean 'absolute'"),
@@ -76,6 +77,12 @@ def test_an_item_may_bring_the_rubric() -> None:
 def test_settings_that_cannot_be_meant(settings: dict[str, Any], told: str) -> None:
     with pytest.raises(UserError, match=told):
         dikast.Judge("mock:constant", **{"rubric": "helpfulness", **settings})
+
+
+@pytest.mark.parametrize("wrong", [{"temperature": -1.0}, {"top_p": 1.1}, {"max_tokens": 0}], ids=str)
+def test_sampling_that_cannot_be_meant(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match=f"got .*{next(iter(wrong))}"):
+        Sampling(**wrong)
 
 
 def test_questions_that_cannot_be_meant() -> None:

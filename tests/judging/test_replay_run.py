@@ -50,11 +50,27 @@ def test_a_graded_run_is_identical(tmp_path: Path, no_model: list[str]) -> None:
     assert replay(run, out=out)["replay"]["changed"] == 0
     one, other = (sorted((each / "verdicts.jsonl").read_bytes().splitlines()) for each in (run, out))
     assert one == other
-    for name in ("keys.txt", "rubrics.jsonl", "gold.jsonl"):
+    for name in ("keys.txt", "rubrics.jsonl", "gold.jsonl", "sheets.jsonl"):
         assert (out / name).read_bytes() == (run / name).read_bytes()
     assert replay(out)["replay"]["changed"] == 0  # what was replayed can be replayed
     with pytest.raises(UserError, match="already holds verdicts"):
         replay(run, out=out)
+
+
+def test_sheets_that_items_bring_are_summed_up_again(tmp_path: Path, no_model: list[str]) -> None:
+    own = {"criteria": [{"name": "x", "criterion": "X?", "weight": 2}, {"name": "y", "criterion": "Y?"}]}
+    other = {"criteria": [{"name": "x", "criterion": "X?"}, {"name": "y", "criterion": "Y?", "weight": 5}]}
+    sheets = [{**row, "rubric": rubric} for row, rubric in zip(rows(3), (own, other, RUBRIC), strict=True)]
+    items, run, out = write_jsonl(tmp_path / "items.jsonl", sheets), tmp_path / "run", tmp_path / "again"
+    original = grade_file(Judge("mock:random"), Source(str(items)), run)
+    items.unlink()
+    no_model.append("closed")
+    same_but_for_the_run(replay(run, out=out), original)
+    assert original["totals"]["responses"] == 2
+    assert (out / "totals.jsonl").read_bytes() == (run / "totals.jsonl").read_bytes()
+    (run / "sheets.jsonl").write_text("{}\n")
+    with pytest.raises(DataError, match="cannot read the sheets of the run"):
+        replay(run)
 
 
 @pytest.mark.parametrize("way", ["both", "one", "scores", "resample", "samples", "sheet"])

@@ -1,22 +1,33 @@
 """The one protocol of all engines: requests in, completions out, lazily, each with its key."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from dikast.core.errors import EngineError
+from dikast.core.errors import EngineError, UserError
 from dikast.core.message import Message
 from dikast.core.verdict import Marker, Usage
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How text is drawn. `temperature` 0 is greedy. Draws depend on `seed` and the request's key, on nothing else."""
+    """How text is drawn. `temperature` 0 is greedy. Draws depend on `seed` and the request's key, on nothing else.
+
+    UserError for a temperature below 0, a `top_p` outside 0..1, or fewer than one token.
+    """
 
     temperature: float = 0.0
     top_p: float = 1.0
     max_tokens: int = 1024
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.temperature < math.inf or not 0 <= self.top_p <= 1 or self.max_tokens < 1:
+            told = f"temperature={self.temperature}, top_p={self.top_p}, max_tokens={self.max_tokens}"
+            raise UserError(
+                f"sampling takes a temperature from 0, a top_p from 0 to 1, and a token or more: got {told}"
+            )
 
 
 @dataclass(frozen=True, slots=True)

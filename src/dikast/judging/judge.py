@@ -63,6 +63,8 @@ class Judge:
             raise UserError(f"samples must be at least 1, got {samples}")
         if samples > 1 and self.settings.sampling.temperature <= 0:
             raise UserError("several samples at temperature 0 are all the same: set a temperature, such as 1.0")
+        if read not in ("auto", "only", "never"):
+            raise UserError(f"read {read!r}: say auto, only or never")
         if not 0 <= min_mass <= 1:
             raise UserError(f"min_mass is a probability from 0 to 1, got {min_mass}")
 

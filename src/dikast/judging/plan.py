@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -11,7 +11,7 @@ import orjson
 from dikast.core.errors import DataError, RunError
 from dikast.core.item import Item
 from dikast.core.records import scan_items
-from dikast.core.rubric import Rubric, load_rubric
+from dikast.core.rubric import Rubric, Sheet, load_rubric
 from dikast.judging.ask import first_request
 from dikast.judging.judge import Judge
 from dikast.judging.ledger import KEYS, is_in
@@ -20,6 +20,7 @@ from dikast.prompts.format import Format
 
 RUBRICS = "rubrics.jsonl"
 GOLD = "gold.jsonl"
+SHEETS = "sheets.jsonl"
 _CHUNK = 1024
 _TOKEN = 4  # characters, the usual rule of thumb for English
 
@@ -131,6 +132,22 @@ def load_rubrics(folder: Path) -> dict[str, Rubric]:
     return found
 
 
+def load_sheets(folder: Path, rubrics: Mapping[str, Rubric]) -> dict[str, Sheet]:
+    """The sheets that items of a run brought themselves, by the items' ids; `rubrics` as `load_rubrics` gives them."""
+    path, found = folder / SHEETS, {}
+    if not path.exists():
+        return {}
+    try:
+        with path.open("rb") as file:
+            for line in file:
+                record = orjson.loads(line)
+                criteria = (replace(rubrics[each["hash"]], weight=each["weight"]) for each in record["criteria"])
+                found[record["item"]] = Sheet(record["name"], tuple(criteria))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"cannot read the sheets of the run: {error!r}; run it again", path=str(path)) from error
+    return found
+
+
 class PlanFiles:
     """The files of a plan, written beside the old ones and put in their place together at the end."""
 
@@ -141,7 +158,7 @@ class PlanFiles:
 
     def __enter__(self) -> "PlanFiles":
         try:
-            for name in (KEYS, RUBRICS, GOLD):
+            for name in (KEYS, RUBRICS, GOLD, SHEETS):
                 part = self.out / f"{name}.part"
                 old = (self.out / name).read_bytes() if self.add and (self.out / name).exists() else b""
                 self._files[name] = part.open("wb")
@@ -151,9 +168,15 @@ class PlanFiles:
         return self
 
     def item(self, item: Item) -> None:
-        """Note an item's gold, for audits."""
-        if item.gold is not None and not self.add:
+        """Note an item's gold, for audits, and the sheet that it brings, for replays."""
+        if self.add:
+            return
+        if item.gold is not None:
             self._files[GOLD].write(orjson.dumps({"item": item.id, "gold": item.gold}) + b"\n")
+        if isinstance(item.rubric, Sheet):
+            criteria = [{"hash": rubric.hash, "weight": rubric.weight} for rubric in item.rubric]
+            record = {"item": item.id, "name": item.rubric.name, "criteria": criteria}
+            self._files[SHEETS].write(orjson.dumps(record) + b"\n")
 
     def task(self, task: Task) -> None:
         """Note a question's key, and its rubric the first time it comes."""

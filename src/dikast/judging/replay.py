@@ -16,7 +16,7 @@ from dikast.judging.ask import Settings, settle_again
 from dikast.judging.derived import derive, way_of
 from dikast.judging.ledger import KEYS, VERDICTS, Ledger, current_verdicts, write_whole
 from dikast.judging.lock import LOCK, read_lock
-from dikast.judging.plan import GOLD, RUBRICS, load_rubrics
+from dikast.judging.plan import GOLD, RUBRICS, SHEETS, load_rubrics, load_sheets
 from dikast.judging.summary import Tally
 from dikast.prompts.format import Format, format_from, load_format
 
@@ -72,7 +72,8 @@ def replay(run: Path, *, format: str | Path | Format | None = None, out: Path | 
         ledger = stack.enter_context(_new_folder(run, out, lock, parser)) if out is not None else None
         shared = load_rubric(lock["rubric"]) if lock["rubric"] is not None else None
         sheet = shared if isinstance(shared, Sheet) else None
-        derived = derive(replayed(ledger), way_of(lock["way"], int(lock["samples"]), rubrics, sheet, {}), out)
+        way = way_of(lock["way"], int(lock["samples"]), rubrics, sheet, load_sheets(run, rubrics))
+        derived = derive(replayed(ledger), way, out)
     summary = {
         "kind": "replay",
         "of": str(run),
@@ -91,7 +92,7 @@ def _new_folder(run: Path, out: Path, lock: dict[str, Any], parser: Format) -> L
     if (out / VERDICTS).exists():
         raise UserError(f"{out}: already holds verdicts; a replay goes to a folder of its own")
     ledger = Ledger(out)
-    for name in (KEYS, RUBRICS, GOLD):
+    for name in (KEYS, RUBRICS, GOLD, SHEETS):
         if (run / name).exists():
             write_whole(out / name, (run / name).read_bytes())
     replayed = {**lock, "format": parser.to_dict(), "replay_of": str(run)}

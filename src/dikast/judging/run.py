@@ -1,8 +1,9 @@
 """Judging a file of items into a run folder, resumably.
 
 A run is two passes over the items. The first reads and checks every record, works out the key of every question and
-writes the plan (`keys.txt`, `rubrics.jsonl`, `gold.jsonl`, `judge.lock.json`), so that a mistake on the last line is
-told before the first question is asked. The second asks what has no answer yet and appends it to `verdicts.jsonl`.
+writes the plan (`keys.txt`, `rubrics.jsonl`, `gold.jsonl`, `sheets.jsonl`, `judge.lock.json`), so that a mistake on
+the last line is told before the first question is asked. The second asks what has no answer yet and appends it to
+`verdicts.jsonl`.
 """
 
 import itertools

@@ -92,6 +92,7 @@ def test_choose_follows_the_tempered_nucleus() -> None:
     counts = Counter(choose(logits, 0.5, 1.0, u) for u in np.linspace(0, 1, 2000, endpoint=False))
     assert counts[2] / 2000 == pytest.approx(0.25 / 0.365, abs=0.002)
     assert choose(logits, 1e-3, 1.0, 0.999999) == 2
+    assert choose(logits, 1.0, 0.0, 0.999999) == 2
     assert choose(torch.tensor([0.0, -torch.inf]), 1.0, 1.0, 1 - 1e-16) == 0, "never a token without probability"
 
 

@@ -81,6 +81,7 @@ def choose(logits: torch.Tensor, temperature: float, top_p: float, uniform: floa
     if top_p < 1:
         ranked, order = probabilities.sort(descending=True, stable=True)
         outside = ranked.cumsum(-1) - ranked >= top_p
+        outside[0] = False  # a nucleus of nothing, top_p 0, is the most probable token
         probabilities[order[outside]] = 0
     steps = probabilities.cumsum(-1)
     chosen = int(torch.searchsorted(steps, steps[-1] * uniform, right=True))
