@@ -460,3 +460,13 @@ def test_people_read_tables_and_machines_json(tmp_path: Path, audit_app: typer.T
     told = json.loads(CliRunner().invoke(audit_app, [*words, "--json"], catch_exceptions=False).stdout)
     assert told["plan"]["scale"] == "1-5"
     assert told["plan"]["resampling"] == {"draws": 2000, "level": 0.95, "seed": 0}
+
+
+def test_a_pair_whose_status_is_a_failure_has_no_verdict(tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"score": "a", "gold": "a", "status": "ok"}] * 9 + [{"score": "b", "gold": "a", "status": "engine_error"}]
+    file = write(tmp_path / "x.csv", rows)
+    found = run_audit(file, "--score", "score", "--gold", "gold", "--pairwise", "--status", "status")
+    accuracy = found["tables"]["accuracy"]["rows"][0]
+    assert (accuracy["as shown"]["value"], accuracy["as shown"]["n"]) == (1, 9)
+    assert (accuracy["worst"], accuracy["best"]) == (0.9, 1)
+    assert {"status": "engine_error", "count": 1}.items() <= found["tables"]["failures"]["rows"][2].items()

@@ -11,6 +11,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.verdict import Question, Status, Verdict
 
 Run = Callable[..., dict[str, Any]]
+ORDERS = ((0, 1), (1, 0))
 
 
 def verdict(key: str, question: Question, label: str | None, score: float | None = None, **more: Any) -> dict[str, Any]:
@@ -135,3 +136,41 @@ def test_a_folder_that_is_no_run(tmp_path: Path, run_audit: Run) -> None:
     assert "holds no verdicts.jsonl" in str(_refused(run_audit, tmp_path))
     write(tmp_path / "first", [scored(0, 3)], {})
     assert "runs lie in first: audit one of them" in str(_refused(run_audit, tmp_path))
+
+
+def paired(k: int, order: tuple[int, int], label: str | None, sample: int = 0, **more: Any) -> dict[str, Any]:
+    return verdict(f"{k}{sample}{order[0]}", Question(f"i{k}", "c", order, sample), label, **more)
+
+
+def test_pairs_in_one_order(tmp_path: Path, run_audit: Run) -> None:
+    run = write(
+        tmp_path / "run", [paired(k, (0, 1), "ab"[k % 2]) for k in range(12)], {f"i{k}": "a" for k in range(12)}
+    )
+    found = run_audit(run)
+    assert values(found, "accuracy")["accuracy (all)"]["as shown"]["value"] == 1 / 2
+    assert "orders" not in found["tables"]
+
+
+def test_failures_of_pairs_are_told_by_status_and_order(tmp_path: Path, run_audit: Run) -> None:
+    verdicts = [paired(k, order, "a", marker="forced" if k < 3 else "own") for k in range(10) for order in ORDERS]
+    verdicts += [paired(10, (0, 1), None, status=Status.ENGINE_ERROR), paired(10, (1, 0), None, status=Status.REFUSED)]
+    found = run_audit(write(tmp_path / "run", verdicts, {f"i{k}": "a" for k in range(11)}))
+    counts, swapped = (
+        {name: row["count"] for name, row in values(found, table, "status").items()}
+        for table in ("failures", "failures swapped")
+    )
+    assert counts == {"failed": 1, "ok": 10, "engine_error": 1, "forced marker": 3}
+    assert swapped == {"failed": 1, "ok": 10, "refused": 1, "forced marker": 3}
+
+
+def test_samples_of_pairs_are_no_more_pairs(tmp_path: Path, run_audit: Run) -> None:
+    verdicts = [
+        paired(k, order, "ab"[sample and k % 4 == 0], sample)
+        for k in range(12)
+        for sample in (0, 1, 2)
+        for order in ORDERS
+    ]
+    found = run_audit(write(tmp_path / "run", verdicts, {f"i{k}": "a" for k in range(12)}))
+    assert values(found, "accuracy")["accuracy (all)"]["both together"]["n"] == 12
+    retest = values(found, "beside", "who")["the judge asked again (test-retest)"]["all"]
+    assert (retest["value"], retest["n"]) == (9 / 12, 12)

@@ -23,7 +23,7 @@ from dikast.audit.failures import failure_table
 from dikast.audit.human import rater_pairs_table, raters_table
 from dikast.audit.intervals import mean_estimate
 from dikast.audit.load import Data, Ref, load
-from dikast.audit.paired import paired
+from dikast.audit.paired import paired, taken_again
 from dikast.audit.plan import AuditPlan
 from dikast.audit.ranked import ranking_tables
 from dikast.audit.readout import (
@@ -86,7 +86,9 @@ def _completed(plan: AuditPlan) -> AuditPlan:
         raise UserError(f"{plan.file}: the run holds no verdict of its current configuration")
     changes: dict[str, Any] = {}
     if "first" in first:
-        changes = {"pairwise": True, "score": plan.score or "choice", "swapped": plan.swapped or "swapped"}
+        both = any("swapped" in row for row, _ in open_rows(plan.file))
+        swapped = plan.swapped or ("swapped" if both else "")
+        changes = {"pairwise": True, "score": plan.score or "choice", "swapped": swapped}
     elif not plan.score:
         changes = {"score": "score"}
     elif plan.score == "expected":
@@ -142,7 +144,8 @@ def _first_samples(data: Data) -> Data:
     sample = data.numbers.get("sample")
     if sample is None or not (sample > 0).any():
         return data
-    codes, _ = group_codes([data.words[name] for name in ("item", "criterion", "response")])
+    asked = ("item", "criterion", *(("pair first", "pair second") if data.plan.pairwise else ("response",)))
+    codes, _ = group_codes([data.words[name] for name in asked])
     first, second = sample == 0, sample == 1
     place = {int(code): i for i, code in zip(np.flatnonzero(second), codes[second], strict=True)}
     again = np.array([place.get(int(code), -1) for code in codes[first]], np.int64)
@@ -150,7 +153,9 @@ def _first_samples(data: Data) -> Data:
         f"each question was asked {int(sample.max()) + 1} times: the first answers count, the second are the retest"
     )
     kept = data.rows(first)
-    if "retest" not in kept.numbers:
+    if data.plan.pairwise and "retest" not in kept.words:
+        kept.words["retest"] = taken_again(data, again)
+    elif not data.plan.pairwise and "retest" not in kept.numbers:
         kept.numbers["retest"] = np.where(again < 0, np.nan, data.numbers["score"][again])
     return kept
 
@@ -229,12 +234,13 @@ def _raters(data: Data, given: Scored) -> list[Table]:
 
 
 def _pairs(data: Data) -> list[Table]:
+    data = _first_samples(data)
     plan, given = data.plan, paired(data)
     level, tables = plan.resampling.level, []
     if given.choice is not None:
-        tables.append(failure_table(given.statuses, level))
+        tables.append(failure_table(given.statuses, level, data.words.get("marker")))
     if given.swapped is not None:
-        second = failure_table(given.statuses_swapped, level)
+        second = failure_table(given.statuses_swapped, level, data.words.get("marker_swapped"))
         tables.append(
             dataclasses.replace(second, name="failures swapped", title=second.title + " in the swapped order")
         )

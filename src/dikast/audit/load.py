@@ -117,7 +117,13 @@ def _refs(plan: AuditPlan, run: bool) -> _Refs:
     for role in ("claims", "gold_claims"):
         if name := getattr(plan, role):
             refs.objects[role] = Ref.of(name)
-    if run and not plan.pairwise:
+    if run and plan.pairwise:
+        refs.numbers["sample"] = Ref("sample", "")
+        refs.words |= {name: Ref(name, "") for name in ("marker", "item", "criterion", "status")}
+        refs.words |= {"pair first": Ref("first", ""), "pair second": Ref("second", "")}
+        if plan.swapped == "swapped":
+            refs.words |= {name: Ref(name, "") for name in ("status_swapped", "marker_swapped")}
+    elif run:
         refs.objects["distribution"] = Ref("distribution", "")
         refs.numbers["expected"], refs.numbers["sample"] = Ref("expected", ""), Ref("sample", "")
         refs.words |= {name: Ref(name, "") for name in ("marker", "item", "criterion", "response", "status")}

@@ -23,7 +23,8 @@ class RunRows(Rows):
 
     Rows hold `item`, `criterion`, `sample`, `status`, `label`, `score`, `expected`, `mass`, `marker`, `distribution`,
     `feedback` and `claims`; `response` for a response, and for a pair `first` < `second` (indices), `choice` and
-    `swapped` ("a", "b" or "tie" as responses, None without a verdict). Verdicts that are not of the current
+    `swapped` ("a", "b" or "tie" as responses, None without a verdict), and `status_swapped` and `marker_swapped` beside
+    it; a run that asked in one order has none of these three. Verdicts that are not of the current
     configuration (`keys.txt`) are left out and counted in `stale`. `gold` maps a column to item -> value, where a value
     may be an object by criterion or a list by response.
     """
@@ -44,7 +45,8 @@ class RunRows(Rows):
                 continue
             key = (row["item"], row["criterion"], row["sample"], row["first"], row["second"])
             if key in pairs:
-                pairs[key][0].update({name: value for name, value in row.items() if value is not None})
+                known = pairs[key][0]
+                known.update({name: value for name, value in row.items() if value is not None or name not in known})
             else:
                 pairs[key] = (row, line)
         self.stale = len(stale)
@@ -61,9 +63,9 @@ class RunRows(Rows):
             row["first"], row["second"] = sorted(responses[:2])
             swapped = responses[0] > responses[1]
             row["swapped" if swapped else "choice"] = verdict.get("label")
-            row["status_swapped" if swapped else "status"] = verdict["status"]
             if swapped:
-                row["status"] = None
+                row |= {"status_swapped": verdict["status"], "marker_swapped": row["marker"]}
+                row |= {"status": None, "marker": None}
         for column, values in self.gold.items():
             if (value := values.get(str(row["item"]))) is not None:
                 row[column] = _gold_of(value, str(row["criterion"]), responses)
