@@ -470,3 +470,27 @@ def test_a_pair_whose_status_is_a_failure_has_no_verdict(tmp_path: Path, run_aud
     assert (accuracy["as shown"]["value"], accuracy["as shown"]["n"]) == (1, 9)
     assert (accuracy["worst"], accuracy["best"]) == (0.9, 1)
     assert {"status": "engine_error", "count": 1}.items() <= found["tables"]["failures"]["rows"][2].items()
+
+
+def test_a_judge_that_is_always_right_is_not_certain(tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"score": 1 + k % 5, "gold": 1 + k % 5} for k in range(12)]
+    found = run_audit(write(tmp_path / "x.csv", rows), "--score", "score", "--gold", "gold", "--scale", "1-5")
+    agreement = rows_of(found, "agreement", "statistic")
+    exact = agreement["exact"]["value"]
+    assert (exact["value"], exact["high"]) == (1, 1)
+    assert math.isclose(exact["low"], 12 / (12 + 1.959964**2), rel_tol=1e-6)
+    for name in ("pearson", "kendall_tau_b", "mae", "cohen_kappa"):
+        assert agreement[name]["value"]["low"] is None
+        assert agreement[name]["labels for ±0.03"] is None
+
+
+def test_shares_in_clusters_stay_shares(tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"score": "b" if k == 0 else "a", "gold": "a", "scene": k // 2, "all": "a"} for k in range(16)]
+    common = ("--gold", "gold", "--pairwise", "--cluster", "scene")
+    file = write(tmp_path / "x.csv", rows)
+    wrong_once, always_right = (
+        rows_of(run_audit(file, "--score", score, *common), "accuracy", "statistic")["accuracy (all)"]["as shown"]
+        for score in ("score", "all")
+    )
+    assert wrong_once["low"] < 15 / 16 < wrong_once["high"] == 1
+    assert math.isclose(always_right["low"], 8 / (8 + 1.959964**2), rel_tol=1e-6)  # Wilson of 8 clusters

@@ -279,6 +279,8 @@ def mean_estimate(
     from scipy.special import stdtrit
 
     error = math.sqrt(len(parts) / (len(parts) - 1) * float(parts @ parts)) / n
+    if np.ptp(given) == 0:
+        return Estimate(mean, n, level=level, dropped=dropped, note="all alike: no interval")
     half = float(stdtrit(len(parts) - 1, (1 + level) / 2)) * error
     method = "Student" if cluster is None else "Student, by cluster"
     return Estimate(mean, n, mean - half, mean + half, level, method, dropped)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dikast.audit import agreement, contingency
 from dikast.audit.concordance import pair_counts
 from dikast.audit.contingency import Cells, TableStatistic
-from dikast.audit.estimate import Estimate, Interval
+from dikast.audit.estimate import UNDEFINED, Estimate, Interval
 from dikast.audit.intervals import (
     Resampling,
     Weighted,
@@ -24,6 +24,7 @@ from dikast.audit.intervals import (
     weighted_mean,
     weighted_pearson,
     weighted_spearman,
+    wilson,
 )
 
 Floats = NDArray[np.float64]
@@ -31,6 +32,7 @@ Codes = NDArray[np.int64]
 FEW = 10  # pairs; below, figures are given but called what they are
 _MOST_CELLS = 2500  # above, scores are treated as continuous
 _FEW_VALUES = 50
+_ALIKE = "none: every draw alike"
 _MANY = 20_000  # rows; above, intervals of continuous scores are drawn from bins
 
 
@@ -132,7 +134,11 @@ def measure(
                 intervals[name], label = how.interval(coarse[name] + value), method + ", scores binned"
             else:
                 intervals[name], label = _continuous(name, score, gold, how, cluster, method)
-        interval = intervals.get(name, Interval(math.nan, math.nan))
+        interval = intervals.get(name, UNDEFINED)
+        if interval.high - interval.low < 1e-12:  # every draw alike: that is no certainty
+            groups = n if cluster is None else int(cluster.max(initial=0)) + 1
+            rate = name in ("exact", "within_1")
+            interval, label = (wilson(value * groups, groups, how.level), "Wilson") if rate else (UNDEFINED, _ALIKE)
         if math.isnan(value):
             found[name] = Estimate(value, n, level=how.level, dropped=dropped, note=_why(score, gold))
         else:

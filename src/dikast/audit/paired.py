@@ -1,7 +1,7 @@
 """Pairwise verdicts as arrays, after failures have been told from choices."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from dikast.audit import pairs
 from dikast.audit.columns import Words
 from dikast.audit.estimate import Estimate
 from dikast.audit.failures import rate
-from dikast.audit.intervals import Resampling, bootstrap, clusters_of, mean_estimate, merged
+from dikast.audit.intervals import Resampling, bootstrap, clusters_of, mean_estimate, merged, wilson
 from dikast.audit.load import Data
 from dikast.audit.pairs import NONE, TIE, Choices, Share
 from dikast.audit.report import counted
@@ -54,7 +54,14 @@ class Paired:
         if self.cluster is None or n < 2:
             return rate(float(worth.sum()), n, self.level, dropped=dropped)
 
-        return mean_estimate(worth, self.level, clusters_of(self.cluster[counts]), dropped=dropped)
+        cluster = clusters_of(self.cluster[counts])
+        if np.ptp(worth) == 0:  # Student's interval would be a point: Wilson's, each cluster counted once
+            groups = int(cluster.max()) + 1
+            ends = wilson(worth[0] * groups, groups, self.level)
+            return Estimate(float(worth[0]), n, *ends, self.level, "Wilson, clusters counted", dropped)
+        found = mean_estimate(worth, self.level, cluster, dropped=dropped)
+        low, high = np.clip([found.low, found.high], 0, 1)  # NaN stays
+        return replace(found, low=float(low), high=float(high))
 
 
 def paired(data: Data) -> Paired:
