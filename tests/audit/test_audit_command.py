@@ -384,7 +384,9 @@ def test_ranking_with_covariates_from_the_command_line(tmp_path: Path, run_audit
     assert board["y"]["beats anchor"]["value"] == 0.5
     assert board["x"]["rank"]["value"] == 1
     checks = {row["check"]: row["value"] for row in found["tables"]["ranking checks"]["rows"]}
-    assert math.isclose(checks["effect of more"], 1, abs_tol=0.25)
+    effect = checks["effect of more"]
+    assert math.isclose(effect["value"], 1, abs_tol=0.25)
+    assert effect["low"] < effect["value"] < effect["high"]
     assert math.isclose(board["x"]["covariates equal"]["value"], 1 / (1 + math.exp(-1)), abs_tol=0.08)
     assert "no such player" in refused(
         run_audit, tmp_path / "x.csv", "--score", "won", "--first", "a", "--second", "b", "--anchor", "q"
@@ -413,7 +415,7 @@ def test_both_orders_take_the_first_slot_out(tmp_path: Path, run_audit: Run) -> 
     arguments = ("--score", "shown", "--swapped", "swapped", "--first", "=x", "--second", "=y", "--draws", "50")
     found = run_audit(write(tmp_path / "x.csv", rows), *arguments)
     checks = {row["check"]: row["value"] for row in found["tables"]["ranking checks"]["rows"]}
-    assert math.isclose(checks["effect of being shown first"], math.log(0.7 / 0.3), abs_tol=0.2)
+    assert math.isclose(checks["effect of being shown first"]["value"], math.log(0.7 / 0.3), abs_tol=0.2)
     assert values(found, "orders")["first slot, where they differ"]["value"] > 0.8
 
 
@@ -494,3 +496,32 @@ def test_shares_in_clusters_stay_shares(tmp_path: Path, run_audit: Run) -> None:
     )
     assert wrong_once["low"] < 15 / 16 < wrong_once["high"] == 1
     assert math.isclose(always_right["low"], 8 / (8 + 1.959964**2), rel_tol=1e-6)  # Wilson of 8 clusters
+
+
+def test_rankings_with_a_failed_status_do_not_count(tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"said": "x>y", "gold": "x>y", "status": "ok"}] * 3 + [{"said": "y>x", "gold": "x>y", "status": "refused"}]
+    found = run_audit(
+        write(tmp_path / "x.csv", rows), "--ranked", "--score", "said", "--gold", "gold", "--status", "status"
+    )
+    assert rows_of(found, "failures", "status")["refused"]["count"] == 1
+    tau = found["tables"]["rankings"]["rows"][0]["value"]
+    assert (tau["value"], tau["n"], tau["low"]) == (1, 3, None)
+
+
+def test_a_test_retest_needs_no_gold_and_other_columns_do(tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"score": 1 + k % 5, "again": 1 + (k + (k % 4 == 0)) % 5} for k in range(20)]
+    file = write(tmp_path / "x.csv", rows)
+    found = run_audit(file, "--score", "score", "--retest", "again", "--scale", "1-5")
+    assert rows_of(found, "beside", "who")["the judge asked again (test-retest)"]["exact"]["value"] == 15 / 20
+    assert (
+        refused(run_audit, file, "--score", "score", "--rival", "again") == "--rival: says something only with --gold"
+    )
+    told = refused(run_audit, file, "--score", "score", "--pairwise", "--covariate", "again")
+    assert told == "--covariate: says something only with --first and --second"
+
+
+def test_without_items_of_three_raters_the_alt_test_says_nothing(tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"score": 3, "a": 1, "b": None, "c": None}] * 3 + [{"score": None, "a": None, "b": 2, "c": 3}] * 3
+    gold = ("--gold", "a", "--gold", "b", "--gold", "c")
+    found = run_audit(write(tmp_path / "x.csv", rows), "--score", "score", *gold, "--scale", "1-5")
+    assert found["tables"]["alt-test"]["title"] == "May the judge replace an annotator? cannot be told"

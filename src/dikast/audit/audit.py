@@ -75,6 +75,16 @@ def _check(plan: AuditPlan) -> None:
         kind = "rankings" if plan.ranked else "pairs" if plan.pairwise else "scores"
         options = ", ".join("--" + name.replace("_", "-") for name in given)
         raise UserError(f"{options}: has no meaning for {kind}; leave it out")
+    lone = ["rival", "system", "gold_rule"] if not plan.gold else []
+    _refuse(plan, lone, "--gold")
+    _refuse(plan, [] if plan.first and plan.second else ["anchor", "covariates"], "--first and --second")
+
+
+def _refuse(plan: AuditPlan, names: list[str], due: str) -> None:
+    for name in names:
+        if getattr(plan, name):
+            option = {"covariates": "covariate"}.get(name, name.replace("_", "-"))
+            raise UserError(f"--{option}: says something only with {due}")
 
 
 def _completed(plan: AuditPlan) -> AuditPlan:
@@ -119,6 +129,8 @@ def _scores(data: Data) -> list[Table]:
     given = scored(data, values, between=between, absent=absent)
     tables = [failure_table(given.statuses, how.level, data.words.get("marker"))]
     slices = _slices(data)
+    if not plan.gold and "retest" in data.numbers:
+        tables.append(beside_table(data, given, how))
     if plan.gold:
         tables += [agreement_table(given, how), beside_table(data, given, how)]
         tables.extend(_labelled(data, given))

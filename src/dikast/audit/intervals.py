@@ -42,16 +42,18 @@ class Resampling:
         """A fresh generator: every interval of an audit is drawn from the same stream, so rows can be compared."""
         return np.random.default_rng(self.seed)
 
-    def interval(self, draws: Floats) -> Interval:
+    def interval(self, draws: Floats, *, point: bool = False) -> Interval:
         """The percentile interval; draws in which the statistic was undefined are left out.
 
-        NaN ends if it was undefined in more than a tenth of them: the sample is too thin to say.
+        NaN ends if it was undefined in more than a tenth of them: the sample is too thin to say. Likewise if all are
+        alike, unless the statistic may honestly be known to a `point` (a rank): the bootstrap of a judge that was right
+        ten times of ten has width 0, and that is no certainty.
         """
         known = draws[~np.isnan(draws)]
         if len(known) < 0.9 * len(draws):
             return UNDEFINED
         low, high = np.quantile(known, [(1 - self.level) / 2, (1 + self.level) / 2])
-        return Interval(float(low), float(high))
+        return Interval(float(low), float(high)) if point or high - low > 1e-12 else UNDEFINED
 
 
 def z_of(level: float) -> float:

@@ -32,7 +32,6 @@ Codes = NDArray[np.int64]
 FEW = 10  # pairs; below, figures are given but called what they are
 _MOST_CELLS = 2500  # above, scores are treated as continuous
 _FEW_VALUES = 50
-_ALIKE = "none: every draw alike"
 _MANY = 20_000  # rows; above, intervals of continuous scores are drawn from bins
 
 
@@ -135,10 +134,10 @@ def measure(
             else:
                 intervals[name], label = _continuous(name, score, gold, how, cluster, method)
         interval = intervals.get(name, UNDEFINED)
-        if interval.high - interval.low < 1e-12:  # every draw alike: that is no certainty
+        if math.isnan(interval.low) and not math.isnan(value):
             groups = n if cluster is None else int(cluster.max(initial=0)) + 1
             rate = name in ("exact", "within_1")
-            interval, label = (wilson(value * groups, groups, how.level), "Wilson") if rate else (UNDEFINED, _ALIKE)
+            interval, label = (wilson(value * groups, groups, how.level), "Wilson") if rate else (UNDEFINED, "none")
         if math.isnan(value):
             found[name] = Estimate(value, n, level=how.level, dropped=dropped, note=_why(score, gold))
         else:
@@ -223,13 +222,14 @@ def difference(
     columns = np.vstack([first, second, gold])
     values = {name: MEASURES[name].value(first, gold) - MEASURES[name].value(second, gold) for name in names}
     draws = _joint(columns, [(0, 2), (1, 2)], [1, -1], names, how, cluster)
-    return {name: _joint_estimate(values[name], draws.get(name), len(gold), how) for name in names}
+    same = bool(np.array_equal(first, second))  # then the difference is 0, and known to be
+    return {name: _joint_estimate(values[name], draws.get(name), len(gold), how, point=same) for name in names}
 
 
-def _joint_estimate(value: float, draws: Floats | None, n: int, how: Resampling) -> Estimate:
+def _joint_estimate(value: float, draws: Floats | None, n: int, how: Resampling, *, point: bool = False) -> Estimate:
     if draws is None or math.isnan(value):
         return Estimate(value, n, level=how.level)
-    return Estimate(value, n, *how.interval(draws), how.level, f"paired bootstrap, {how.draws:,} draws")
+    return Estimate(value, n, *how.interval(draws, point=point), how.level, f"paired bootstrap, {how.draws:,} draws")
 
 
 def _joint(
