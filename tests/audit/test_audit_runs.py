@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
 from dikast.core.verdict import Question, Status, Verdict
 
@@ -174,3 +175,33 @@ def test_samples_of_pairs_are_no_more_pairs(tmp_path: Path, run_audit: Run) -> N
     assert values(found, "accuracy")["accuracy (all)"]["both together"]["n"] == 12
     retest = values(found, "beside", "who")["the judge asked again (test-retest)"]["all"]
     assert (retest["value"], retest["n"]) == (9 / 12, 12)
+
+
+def joint(verdicts: list[dict[str, Any]], value: int) -> dict[str, Any]:
+    return {**verdicts[0], "key": fingerprint([each["key"] for each in verdicts]), "label": str(value), "score": value}
+
+
+def test_joined_samples_are_the_judge(tmp_path: Path, run_audit: Run) -> None:
+    asked = [[scored(k, 1 + (k + (sample == 0)) % 5, sample=sample) for sample in (0, 1, 2)] for k in range(20)]
+    run = write(tmp_path / "run", [each for group in asked for each in group], {f"i{k}": 1 + k % 5 for k in range(20)})
+    lines = [json.dumps(joint(group, 1 + k % 5)) + "\n" for k, group in enumerate(asked)]
+    (run / "combined.jsonl").write_text("".join(lines))
+    found = run_audit(run, "--scale", "1-5")
+    assert "the samples joined are the judge" in found["notes"][0]
+    assert found["rows"] == 20
+    exact = values(found, "agreement")["exact"]["value"]
+    assert (exact["value"], exact["n"]) == (1, 20)  # the first answers alone are never right
+    retest = values(found, "beside", "who")["the judge asked again (test-retest)"]
+    assert (retest["exact"]["value"], retest["n"]) == (0, 20)  # the second sample against the first
+
+
+def test_joint_verdicts_of_other_samples_do_not_count(tmp_path: Path, run_audit: Run) -> None:
+    asked = [[scored(k, 1 + k % 5, sample=sample) for sample in (0, 1)] for k in range(20)]
+    run = write(tmp_path / "run", [each for group in asked for each in group], {f"i{k}": 1 + k % 5 for k in range(20)})
+    old = [scored(0, 4, "of an earlier run", sample) for sample in (0, 1)]
+    lines = [json.dumps({**joint(old, 4), "question": asked[0][0]["question"]})]
+    lines += [json.dumps(joint(group, 1 + k % 5)) for k, group in enumerate(asked) if k]
+    (run / "combined.jsonl").write_text("\n".join(lines) + "\n")
+    found = run_audit(run, "--scale", "1-5")
+    assert "1 joint verdict of other samples left out: run again to join these" in found["notes"]
+    assert any("the first answers count" in note for note in found["notes"])

@@ -12,7 +12,7 @@ from dikast.audit.columns import Words
 from dikast.audit.contingency import Cells, discrimination
 from dikast.audit.estimate import Estimate
 from dikast.audit.intervals import Resampling, clusters_of, fisher
-from dikast.audit.load import Data
+from dikast.audit.load import Data, gold_on_scale, on_scale
 from dikast.audit.measures import FEW, MEASURES, difference, mean_over_pairs, measure, measures_for
 from dikast.audit.report import Cell, Table, table
 from dikast.audit.scored import Scored
@@ -86,9 +86,12 @@ def beside_table(data: Data, given: Scored, how: Resampling) -> Table:
         rows.extend(_rater_rows(given, names, how))
     for role, label in (("retest", "the judge asked again (test-retest)"),):
         if role in data.numbers:
-            again = _kept(data.numbers[role], given)
-            both = np.asarray(~np.isnan(given.score) & ~np.isnan(again))
-            found = measure(given.score[both], again[both], names, how, given.clusters(both))
+            again = _kept(data.numbers[role], given, data.plan.between)
+            once = given.score
+            if "retested" in data.numbers:  # of a run with several samples, the first of them
+                once = _kept(data.numbers["retested"], given, data.plan.between)
+            both = np.asarray(~np.isnan(once) & ~np.isnan(again))
+            found = measure(once[both], again[both], names, how, given.clusters(both))
             rows.append(_row(label, found, names, again[both], given))
     if len(score):
         rows.extend(_floors(data, given, names, how))
@@ -167,9 +170,9 @@ def spread_of(scores: Floats, given: Scored) -> float:
     return float(discrimination(counts, len(labels)))
 
 
-def _kept(values: Floats, given: Scored) -> Floats:
-    scale = given.scale
-    return values if scale is None else np.where(np.isin(values, np.asarray(scale.values)), values, np.nan)
+def _kept(values: Floats, given: Scored, between: bool = False) -> Floats:
+    valid = gold_on_scale(values, given.scale) if between else on_scale(values, given.scale)
+    return np.where(valid, values, np.nan)
 
 
 def systems_table(system: Words, given: Scored, how: Resampling) -> Table:

@@ -38,7 +38,7 @@ from dikast.audit.readout import (
     reliability_table,
 )
 from dikast.audit.report import Audit, Cell, Table, counted, table
-from dikast.audit.runs import open_rows, scale_of
+from dikast.audit.runs import JOINT, open_rows, scale_of
 from dikast.audit.scored import Scored, scored
 from dikast.audit.slices import slice_table
 from dikast.core.errors import UserError
@@ -56,7 +56,7 @@ def audit_file(plan: AuditPlan) -> Audit:
     """
     plan = _completed(plan)
     _check(plan)
-    data = load(plan)
+    data = _judged(load(plan))
     tables = rankings_tables(data) if plan.ranked else _pairs(data) if plan.pairwise else _scores(data)
     if plan.means:
         tables.append(_means_table(data))
@@ -112,7 +112,6 @@ def _completed(plan: AuditPlan) -> AuditPlan:
 
 def _scores(data: Data) -> list[Table]:
     plan, how = data.plan, data.plan.resampling
-    data = _first_samples(data)
     read = _distributions(data)
     between, absent = plan.between, "missing"
     if "score" in data.numbers:
@@ -151,24 +150,37 @@ def _scores(data: Data) -> list[Table]:
     return tables
 
 
-def _first_samples(data: Data) -> Data:
-    """Of questions that a run asked several times, the first answers; the second ones are the test-retest."""
+def _judged(data: Data) -> Data:
+    """One row for each question that a run asked several times: the samples joined, where the run joined them.
+
+    Otherwise (pairs, a run that is still going) the first answers. The second against the first are the test-retest.
+    """
     sample = data.numbers.get("sample")
-    if sample is None or not (sample > 0).any():
+    if sample is None or not (sample != 0).any():
         return data
     asked = ("item", "criterion", *(("pair first", "pair second") if data.plan.pairwise else ("response",)))
     codes, _ = group_codes([data.words[name] for name in asked])
-    first, second = sample == 0, sample == 1
-    place = {int(code): i for i, code in zip(np.flatnonzero(second), codes[second], strict=True)}
-    again = np.array([place.get(int(code), -1) for code in codes[first]], np.int64)
+
+    def rows_of(number: int) -> NDArray[np.int64]:
+        """The row of each question's sample with that number, -1 without one."""
+        at = np.full(int(codes.max(initial=-1)) + 1, -1, np.int64)
+        at[codes[sample == number]] = np.flatnonzero(sample == number)
+        return at
+
+    first, second, joint = rows_of(0), rows_of(1), rows_of(JOINT)
+    whole = bool((joint >= 0).all())
     data.notes.append(
-        f"each question was asked {int(sample.max()) + 1} times: the first answers count, the second are the retest"
+        f"each question was asked {int(sample.max()) + 1} times: "
+        + ("the samples joined are the judge" if whole else "the first answers count")
+        + "; the second against the first are the retest"
     )
-    kept = data.rows(first)
+    kept = data.rows(sample == (JOINT if whole else 0))
+    place = codes[sample == (JOINT if whole else 0)]
     if data.plan.pairwise and "retest" not in kept.words:
-        kept.words["retest"] = taken_again(data, again)
-    elif not data.plan.pairwise and "retest" not in kept.numbers:
-        kept.numbers["retest"] = np.where(again < 0, np.nan, data.numbers["score"][again])
+        kept.words["retest"] = taken_again(data, second[place])
+    elif not data.plan.pairwise and "retest" not in kept.numbers and "score" in data.numbers:
+        for role, rows in (("retest", second[place]), ("retested", first[place])):
+            kept.numbers[role] = np.where(rows < 0, np.nan, data.numbers["score"][rows])
     return kept
 
 
@@ -246,7 +258,6 @@ def _raters(data: Data, given: Scored) -> list[Table]:
 
 
 def _pairs(data: Data) -> list[Table]:
-    data = _first_samples(data)
     plan, given = data.plan, paired(data)
     level, tables = plan.resampling.level, []
     if given.choice is not None:

@@ -76,6 +76,10 @@ def load(plan: AuditPlan) -> Data:
     if isinstance(rows, RunRows):
         if rows.stale:
             data.notes.append(f"{counted(rows.stale, 'verdict')} of an earlier configuration left out")
+        if rows.outdated:
+            data.notes.append(
+                f"{counted(rows.outdated, 'joint verdict')} of other samples left out: run again to join these"
+            )
         _say_unmatched_items(data, gold)
     return _filtered(data, plan)
 
