@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dikast.audit import agreement
 from dikast.audit.bounds import bounds
+from dikast.audit.classes import class_estimates
 from dikast.audit.columns import Words
 from dikast.audit.contingency import Cells, discrimination
 from dikast.audit.estimate import Estimate
@@ -67,12 +67,11 @@ def confusion_table(given: Scored) -> Table:
     return table("confusion", "Gold (down) and score (across)", ("gold", *(f"{s:g}" for s in labels), "all"), rows)
 
 
-def class_table(given: Scored) -> Table:
+def class_table(given: Scored, how: Resampling) -> Table:
     """Accuracy and macro precision, recall, F1 where gold lies on the scale's labels."""
     chosen = given.paired
-    values = np.union1d(given.score[chosen], given.gold[chosen])
-    found = agreement.class_scores(agreement.confusion(given.score[chosen], given.gold[chosen], values))
-    rows: list[list[Cell]] = [[name, value] for name, value in found._asdict().items()]
+    found = class_estimates(given.score[chosen], given.gold[chosen], how, given.clusters(chosen))
+    rows: list[list[Cell]] = [[name, value] for name, value in found.items() if name != "cohen_kappa"]  # told above
     return table("classes", "As classes", ("statistic", "value"), rows)
 
 

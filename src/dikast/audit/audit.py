@@ -196,7 +196,7 @@ def _labelled(data: Data, given: Scored) -> Iterator[Table]:
         if len(given.scale.labels) <= _MOST_LABELS:
             yield confusion_table(given)
         if np.isin(given.gold[chosen], np.asarray(given.scale.values)).all():
-            yield class_table(given)
+            yield class_table(given, plan.resampling)
     if "rival" in data.numbers:
         yield rival_table(Ref.of(plan.rival).name, data.numbers["rival"], given, plan.resampling)
 
