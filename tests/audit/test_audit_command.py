@@ -525,3 +525,21 @@ def test_without_items_of_three_raters_the_alt_test_says_nothing(tmp_path: Path,
     gold = ("--gold", "a", "--gold", "b", "--gold", "c")
     found = run_audit(write(tmp_path / "x.csv", rows), "--score", "score", *gold, "--scale", "1-5")
     assert found["tables"]["alt-test"]["title"] == "May the judge replace an annotator? cannot be told"
+
+
+def test_claims_that_cannot_be_compared_are_counted(tmp_path: Path, run_audit: Run) -> None:
+    claim = {"text": "a b", "verdict": "supported"}
+    said = [claim, {"text": "c"}]
+    rows: list[dict[str, Any]] = [{"score": 1 + k % 5, "said": said, "due": [claim]} for k in range(8)]
+    rows += [{"score": 3, "said": None, "due": [claim]}, {"score": 3, "said": [claim], "due": None}]
+    file = tmp_path / "x.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = run_audit(file, "--score", "score", "--claims", "said", "--gold-claims", "due", "--scale", "1-5")
+    feedback = found["tables"]["feedback"]
+    assert feedback["notes"] == [
+        "1 row without a list of claims",
+        "8 claims in claims without a text or a verdict, not used",
+        "1 row without gold claims, left out of the F1",
+    ]
+    assert (feedback["rows"][0]["value"]["value"], feedback["rows"][0]["value"]["n"]) == (1, 8)
+    assert "--claims" in refused(run_audit, file, "--score", "score", "--gold-claims", "due")

@@ -77,6 +77,7 @@ def _check(plan: AuditPlan) -> None:
         raise UserError(f"{options}: has no meaning for {kind}; leave it out")
     lone = ["rival", "system", "gold_rule"] if not plan.gold else []
     _refuse(plan, lone, "--gold")
+    _refuse(plan, [] if plan.claims else ["gold_claims"], "--claims")
     _refuse(plan, [] if plan.first and plan.second else ["anchor", "covariates"], "--first and --second")
 
 

@@ -15,7 +15,7 @@ from dikast.audit.intervals import Resampling, clusters_of
 from dikast.audit.load import Data, Ref
 from dikast.audit.rankings import rank_agreement, read_ranking
 from dikast.audit.replacement import LEAST, alt_test
-from dikast.audit.report import Cell, Table, table
+from dikast.audit.report import Cell, Table, counted, table
 from dikast.audit.scored import Scored, failures_told
 from dikast.core.errors import UserError
 
@@ -113,8 +113,14 @@ def feedback_table(data: Data, given: Scored, how: Resampling) -> Table:
         rows.append(["faults found (F1)", found.fault_f1])
     follows = score_follows(given.score, [each or [] for each in said], how)
     rows += [[f"score and share of supported claims: {name}", value] for name, value in follows.items()]
-    note = f"{dropped:,} rows without a list of claims" if dropped else ""
-    return table("feedback", "The judge's claims", ("statistic", "value"), rows, note)
+    notes = [f"{counted(dropped, 'row')} without a list of claims" if dropped else ""]
+    for role in ("claims", "gold_claims"):
+        lists = [value for value in data.objects.get(role, []) if claims_of(value) is not None]
+        if lost := sum(len(value) - len(claims_of(value) or ()) for value in lists):
+            notes.append(f"{counted(lost, 'claim')} in {role} without a text or a verdict, not used")
+    if "gold_claims" in data.objects and (undue := sum(each is None for each in gold)):
+        notes.append(f"{counted(undue, 'row')} without gold claims, left out of the F1")
+    return table("feedback", "The judge's claims", ("statistic", "value"), rows, *notes)
 
 
 def rankings_tables(data: Data) -> list[Table]:
