@@ -165,6 +165,7 @@ def test_usage_is_exit_2(items: Path, tmp_path: Path) -> None:
         ("replay", tmp_path), ("format", "show", "nope"), ("grade", "nowhere.jsonl", *GRADE, "--out", "x"),
         ("grade", "items.docx", *GRADE, "--out", "x"), ("grade", items, "--judge", "mock:constant", "--out", "x"),
         ("compare", items, *GRADE, "--out", "x", "--from-absolute", "--equal", "resample"),
+        ("grade", items, *GRADE, "--out", ""), ("grade", items, *GRADE, "--out", "."),
     ):  # fmt: skip
         done = dikast(*wrong, cwd=tmp_path)
         assert done.returncode == 2, wrong

@@ -232,6 +232,8 @@ def _prepared(ask: _Ask, formats: dict[str, str], wrong: _Mistakes) -> _Ready:
 
     if ask.out is None and not ask.dry_run:
         wrong.append("say where to keep the verdicts: --out FOLDER (or --dry-run to ask nothing)")
+    if ask.out == Path():  # what an empty variable becomes
+        wrong.append("--out is empty, or the working folder itself: name a folder for the run")
     if len(ask.specs) > 1 and ask.items == "-":
         wrong.append("a panel reads the items once for each judge: give it a file, not standard input")
     if ask.read not in ("auto", "only", "never"):
