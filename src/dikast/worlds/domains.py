@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from dikast.worlds.charts import Charts
+from dikast.worlds.clips import Clips
 from dikast.worlds.pictures import Pictures
 from dikast.worlds.plates import Plates
 from dikast.worlds.scenes import Scenes
@@ -14,5 +15,6 @@ DOMAINS: Mapping[str, Domain] = {
     "text": Texts(),
     "charts": Charts(),
     "plates": Plates(),
+    "clips": Clips(),
     "pictures": Pictures(),
 }

@@ -26,6 +26,7 @@ _LADDERS = {
     "text": ("age", "plus", "place"),
     "charts": ("value",),
     "plates": ("reading", "number"),
+    "clips": ("motion", "turns", "moment", "before"),
 }
 
 
@@ -147,6 +148,7 @@ def _evidence(seed: int, times: int) -> Part:
         "text": lambda sample: Notes(),
         "charts": lambda sample: replace(sample.graph, values={}),
         "plates": lambda sample: replace(sample.graph, plates=[], table=[]),
+        "clips": lambda sample: replace(sample.graph, things=[], events=[]),
     }
     for domain, maker in _makers(seed + 7):
         for i in range(15 * times):

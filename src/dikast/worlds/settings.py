@@ -13,6 +13,7 @@ from dikast.worlds.slots import Domain, Rules
 from dikast.worlds.splits import HELD_OUT_DOMAIN, rules_of
 
 FORM_ASPECTS = ("relevance", "concision", "consistency", "format", "length")
+_DRAWS = {"objects": ("scenes", "pictures"), "style": ("scenes", "pictures", "clips")}  # splits that few domains have
 _LARGEST = 16  # responses to one instruction
 
 
@@ -114,8 +115,10 @@ class Settings:
             raise UserError(
                 f"split: {self.split!r} is about {', '.join(sorted(wanted))}; {self.domain!r} has none of these"
             )
-        if self.split in ("objects", "style") and self.domain not in ("scenes", "pictures"):
-            raise UserError(f"split: {self.split!r} is about things in scenes, and {self.domain!r} has none")
+        if self.domain not in _DRAWS.get(self.split, DOMAINS):
+            raise UserError(
+                f"split: {self.split!r} is about {', '.join(_DRAWS[self.split])}; {self.domain!r} has nothing of it"
+            )
         open_ = [a for a in kinds if a not in rules.held_aspects and a not in rules.kinds_out]
         if rules.held_together and not any(held_together(a, b) for a in open_ for b in open_ if a < b):
             raise UserError(

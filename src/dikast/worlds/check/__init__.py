@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from dikast.worlds.check.charts import ChartReader
+from dikast.worlds.check.clips import ClipReader
 from dikast.worlds.check.plates import PlateReader
 from dikast.worlds.check.scenes import SceneReader
 from dikast.worlds.check.texts import TextReader
@@ -18,6 +19,7 @@ READERS: Mapping[str, type["Reader"]] = {
     "text": TextReader,
     "charts": ChartReader,
     "plates": PlateReader,
+    "clips": ClipReader,
 }
 
 _NEUTRAL = {
