@@ -6,6 +6,7 @@ from dikast.worlds.charts import Charts
 from dikast.worlds.clips import Clips
 from dikast.worlds.pictures import Pictures
 from dikast.worlds.plates import Plates
+from dikast.worlds.retouch import Retouch
 from dikast.worlds.scenes import Scenes
 from dikast.worlds.slots import Domain
 from dikast.worlds.texts import Texts
@@ -17,4 +18,5 @@ DOMAINS: Mapping[str, Domain] = {
     "plates": Plates(),
     "clips": Clips(),
     "pictures": Pictures(),
+    "retouch": Retouch(),
 }

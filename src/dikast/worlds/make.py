@@ -13,7 +13,7 @@ from dikast.worlds.rng import Stream
 from dikast.worlds.rubrics import draw_aspects, draw_weights, draw_wording, held_together
 from dikast.worlds.sample import Sample
 from dikast.worlds.settings import FORM_ASPECTS, Settings
-from dikast.worlds.slots import Draft, Slot, State
+from dikast.worlds.slots import DRAWN, Draft, Slot, State
 
 _ATTEMPTS = 200  # fresh starts before giving up; about one item in a hundred needs a second
 _BUILDS = 40
@@ -57,12 +57,12 @@ class Maker:
     @property
     def _texts(self) -> int:
         """How many texts an item has: one request where pictures are the responses."""
-        return 1 if self.domain.name == "pictures" else self.settings.responses
+        return 1 if self.domain.name in DRAWN else self.settings.responses
 
     def _found(self, text: _Text, index: int) -> Sample | None:
         if self.settings.responses == 1:
             return self._single(text, index)
-        return self._drawn(text, index) if self.domain.name == "pictures" else self._group(text, index)
+        return self._drawn(text, index) if self.domain.name in DRAWN else self._group(text, index)
 
     def _drawn(self, text: _Text, index: int) -> Sample | None:
         """Several pictures for one request, their scores drawn independently."""
@@ -161,7 +161,7 @@ class Maker:
         only = rules.only_aspects or rules.about
         open_ = [a for a in kinds if (not only or a in only) and self._open(a)]
         aspects = draw_aspects(rng, rules, open_)
-        forms = [a for a in FORM_ASPECTS if a not in rules.kinds_out and self.domain.name != "pictures"]
+        forms = [a for a in FORM_ASPECTS if a not in rules.kinds_out and self.domain.name not in DRAWN]
         forms = [a for a in forms if not rules.only_aspects or a in rules.only_aspects]
         forced = [a for a in rules.must if a in open_ or a in forms]
         must = rng.pick(forced) if forced else ""
