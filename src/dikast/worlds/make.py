@@ -69,8 +69,8 @@ class Maker:
         first = self._single(text, index)
         graphs = [first.graph] if first else []
         for _ in range(60 * self.settings.responses):
-            other = self._single(text, index)
-            if first and other and other.spec == first.spec:
+            other = self._single(text, index, first.spec) if first else None
+            if first and other:
                 graphs.append(other.graph)
                 if len(graphs) == self.settings.responses:
                     return replace(first, graph=tuple(graphs), responses=first.responses * len(graphs))
@@ -90,8 +90,8 @@ class Maker:
                 continue
             found = {first.levels[0]: first}
             for _ in range(60):
-                other = self._single(text, index)
-                if other and other.spec == first.spec and other.levels[0] not in found:
+                other = self._single(text, index, first.spec)
+                if other and other.levels[0] not in found:
                     twin = replace(other, responses=first.responses, instruction=first.instruction, task=first.task)
                     found[other.levels[0]] = twin
             if len(found) >= count:
@@ -249,7 +249,8 @@ class Maker:
             spec, scale=scale, lower_is_better=lower, cuts=cut_points(reachable, len(SCALES[scale].labels), rng)
         )
 
-    def _single(self, text: _Text, index: int) -> Sample | None:
+    def _single(self, text: _Text, index: int, given: Spec | None = None) -> Sample | None:
+        """A scene for the text, of a score drawn evenly; `given` is a scale with thresholds drawn before."""
         rng, spec = text.draft.rng, text.spec
         by_cost: list[dict[int, list[State]]] = []
         weight = dict(spec.weights)
@@ -265,7 +266,7 @@ class Maker:
         costs = [sorted(options) for options in by_cost]
         tables = ways(costs)
         reachable = sorted(tables[0])
-        scaled = self._scaled(rng, spec, reachable)
+        scaled = given or self._scaled(rng, spec, reachable)
         if scaled is None:
             return None
         level = rng.below(len(scaled.cuts) + 1)
