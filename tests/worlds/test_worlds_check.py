@@ -98,6 +98,8 @@ _TURNS = {
     "milk": "juice",
     "juice": "water",
     "water": "coffee",
+    "up": "down",
+    "down": "left",
 }
 _SHAPES = ("circle", "square", "triangle", "diamond", "cross", "star", "ring", "heart")
 
@@ -110,7 +112,10 @@ def flipped(kind: str, sentence: str) -> str:
     if kind in ("shape", "sure"):
         noun = next(shape for shape in _SHAPES if shape in sentence)
         return sentence.replace(noun, _SHAPES[_SHAPES.index(noun) - 1])
-    if kind in ("age", "plus", "minus", "place"):
+    if kind == "before":
+        first, second = re.findall(r"[a-z]+ (?:moves|appears|changes colour)", sentence)
+        return sentence.replace(first, "#").replace(second, first).replace("#", second)
+    if kind in ("age", "plus", "minus", "place", "moment"):
         return re.sub(r"\d+", lambda m: str(int(m[0]) + 1), sentence)
     words = "|".join(sorted(_TURNS, key=len, reverse=True))
     return re.sub(rf"\b({words})\b", lambda m: _TURNS[m[0]], sentence, count=1)
@@ -118,10 +123,10 @@ def flipped(kind: str, sentence: str) -> str:
 
 def test_no_flipped_claim_goes_unnoticed() -> None:
     noticed, missed = 0, []
-    for domain in ("scenes", "text"):
+    for domain, until in (("scenes", 500), ("clips", 700), ("text", 1000)):
         maker = Maker(Settings(domain=domain, split="all", seed=5, edits=False, form=0))
         index = 0
-        while noticed < (700 if domain == "scenes" else 1000):
+        while noticed < until:
             sample = maker.sample(index)
             index += 1
             reader = READERS[domain](sample.domain.to_json(sample.graph))

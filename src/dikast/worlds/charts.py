@@ -1,23 +1,19 @@
-"""The domain of charts: bars and lines over lettered axes, and claims about values, order and extremes.
+"""The domain of charts: bars, lines and pies, axes and legends, and claims about values, order and extremes.
 
 Training never shows it: it is the domain that the split `domain` holds out.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
-from dikast.worlds.raster import INK, RGB, fill, finish, write_text
+from dikast.worlds.chart import LEGEND_FITS, LOOKS, TOP, Chart, draw_chart
 from dikast.worlds.slots import Claim, Draft, Finding, Picture, Slot, State
 from dikast.worlds.texts import percent_off
 from dikast.worlds.words import COLOURS
 
 LETTERS = "ABCDEFGH"
-KINDS = ("bar", "line")
-_STEP, _TOP = 5, 100  # values are multiples of five, up to a hundred
+_STEP = 5  # values are multiples of five
+_RIVALS = 3  # letters that responses may call the highest
 _TEMPLATES = {
     "value": (
         "The value of {a} is {c}.",
@@ -46,24 +42,8 @@ _TEMPLATES = {
 }
 
 
-@dataclass(slots=True)
-class Chart:
-    """One series of values over letters. `look` is bar or line, `colour` its ink; the rest decorates."""
-
-    look: str
-    values: dict[str, int]
-    colour: str
-    noise: int = 0
-    overlay: str = ""
-    seed: int = 0
-
-    def to_json(self) -> dict[str, Any]:
-        """The chart as JSON."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
-
 class Charts:
-    """Bars and lines."""
+    """Bars, lines and pies."""
 
     name = "charts"
     kinds: Mapping[str, tuple[str, ...]] = {"value": ("value",), "order": ("order",), "extreme": ("extreme",)}
@@ -77,7 +57,8 @@ class Charts:
     def draw(self, draft: Draft, kind: str) -> Slot | None:
         """A slot about letters that no other slot speaks of; the lowest and the highest value once each."""
         rng, free, ends = draft.rng, draft.notes["free"], draft.notes["ends"]
-        if len(free) < (2 if kind == "order" else 1) + draft.responses or (kind == "extreme" and not ends):
+        rivals = min(draft.responses, _RIVALS)
+        if len(free) < (2 if kind == "order" else 1) + rivals or (kind == "extreme" and not ends):
             return None
         if kind == "value":
             universe: list[State] = sorted({30 + _STEP * rng.below(9) + off for off in (0, 5, -5, 20, -20)})
@@ -89,7 +70,7 @@ class Charts:
             pairs: list[State] = [(a, b), (b, a)]
             return Slot("order", "order", (a, b), pairs, draft.stated(pairs), f"the order of {a} and {b}", ask)
         end = ends.pop(rng.below(len(ends)))
-        picked = [free.pop() for _ in range(draft.responses)]
+        picked = [free.pop() for _ in range(rivals)]
         stated = draft.stated(picked)
         universe = [*dict.fromkeys(stated), "another"]
         return Slot("extreme", "extreme", (end,), universe, stated, f"the {end} value", f"Which value is the {end}?")
@@ -110,13 +91,12 @@ class Charts:
             values |= {s.subject[0]: state for s, state in zip(slots, states, strict=True) if s.kind == "value"}
             for slot, state in zip(slots, states, strict=True):
                 if slot.kind == "extreme" and state != "another":
-                    values[state] = _TOP if slot.subject[0] == "highest" else _STEP
+                    values[state] = TOP if slot.subject[0] == "highest" else _STEP
                 if slot.kind == "order":
                     high, low = max(values[a] for a in state), min(values[a] for a in state)
                     values[state[0]], values[state[1]] = high, low
             if all(_holds(slot, state, values) for slot, state in zip(slots, states, strict=True)):
-                colour = rng.pick(COLOURS)
-                return Chart(rng.pick(KINDS), values, colour, rng.below(draft.rules.noise + 1), "", rng.fork())
+                return _drawn(draft, values)
         return None
 
     def claim(self, slot: Slot, stated: State) -> Claim:
@@ -169,33 +149,22 @@ class Charts:
         return 1
 
     def render(self, graph: Chart, size: int) -> list[Picture]:
-        """The chart with both axes, a line every 25 and a letter under each value."""
-        picture = np.full((size, size, 3), 248, dtype=np.int32)
-        left, right, top, bottom = max(size // 5, 19), size - 1, size // 12, size - 12
-        for level in range(0, _TOP + 1, 25):
-            y = bottom - (bottom - top) * level // _TOP
-            fill(picture, left, y, right, y + 1, INK if level == 0 else (206, 206, 206))
-            if level % 50 == 0:
-                label = str(level)
-                write_text(picture, label, left - 6 * len(label) - 1, max(0, y - 3), 1)
-        fill(picture, left, top, left + 1, bottom, INK)
-        wide = (right - left) // max(1, len(graph.values))
-        points = []
-        for i, (letter, value) in enumerate(graph.values.items()):
-            x, y = left + i * wide + wide // 2, bottom - (bottom - top) * value // _TOP
-            points.append((x, y))
-            write_text(picture, letter, x - 2, bottom + 3, 1)
-            if graph.look == "bar":
-                fill(picture, x - wide // 3, y, x + wide // 3 + 1, bottom, RGB[graph.colour])
-        if graph.look == "line":
-            _line(picture, points, RGB[graph.colour])
-        if graph.overlay:
-            write_text(picture, graph.overlay, left + 4, 0, 1)
-        return [finish(picture, graph.noise, graph.seed)]
+        """The chart."""
+        return [draw_chart(graph, size)]
 
     def to_json(self, graph: Chart) -> dict[str, Any]:
         """The chart as JSON."""
         return graph.to_json()
+
+
+def _drawn(draft: Draft, values: dict[str, int]) -> Chart:
+    """The values in one of the looks; pies, and half of the bars, with a legend where there is room for one."""
+    rng, roomy = draft.rng, draft.rules.size >= LEGEND_FITS
+    look = rng.pick(LOOKS if roomy else LOOKS[:2])
+    chart = Chart(look, values, rng.pick(COLOURS), rng.below(draft.rules.noise + 1), "", rng.fork())
+    if look == "pie" or (look == "bar" and roomy and rng.chance(50)):
+        chart.legend = list(zip(rng.shuffled(list(values)), rng.shuffled(COLOURS), strict=False))
+    return chart
 
 
 def _holds(slot: Slot, state: State, values: Mapping[str, int]) -> bool:
@@ -207,14 +176,3 @@ def _holds(slot: Slot, state: State, values: Mapping[str, int]) -> bool:
     pick = max if slot.subject[0] == "highest" else min
     best = [letter for letter, n in values.items() if n == pick(values.values())]
     return bool(best == [state]) if state != "another" else len(best) == 1 and best[0] not in slot.stated
-
-
-def _line(picture: Any, points: Sequence[tuple[int, int]], colour: tuple[int, int, int]) -> None:
-    """A line through the points, a square at each."""
-    for (x0, y0), (x1, y1) in pairwise(points):
-        for x in range(x0, x1 + 1):
-            y = y0 + (y1 - y0) * (x - x0) // max(1, x1 - x0)
-            after = y0 + (y1 - y0) * (min(x + 1, x1) - x0) // max(1, x1 - x0)
-            fill(picture, x, min(y, after), x + 1, max(y, after) + 1, colour)
-    for x, y in points:
-        fill(picture, x - 1, y - 1, x + 2, y + 2, INK)

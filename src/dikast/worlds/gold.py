@@ -63,7 +63,7 @@ class Spec:
 
 def subject_of(claim: Claim) -> tuple[str, ...]:
     """What a claim is about, whatever it says of it."""
-    if claim.kind in ("more", "larger", "order"):
+    if claim.kind in ("more", "larger", "order", "before"):
         return tuple(sorted(map(str, claim.args)))
     if claim.kind == "sure":
         return tuple(map(str, claim.args))

@@ -13,7 +13,7 @@ from dikast.worlds.rng import Stream
 from dikast.worlds.rubrics import draw_aspects, draw_weights, draw_wording, held_together
 from dikast.worlds.sample import Sample
 from dikast.worlds.settings import FORM_ASPECTS, Settings
-from dikast.worlds.slots import Draft, Slot, State
+from dikast.worlds.slots import DRAWN, Draft, Slot, State
 
 _ATTEMPTS = 200  # fresh starts before giving up; about one item in a hundred needs a second
 _BUILDS = 40
@@ -57,20 +57,20 @@ class Maker:
     @property
     def _texts(self) -> int:
         """How many texts an item has: one request where pictures are the responses."""
-        return 1 if self.domain.name == "pictures" else self.settings.responses
+        return 1 if self.domain.name in DRAWN else self.settings.responses
 
     def _found(self, text: _Text, index: int) -> Sample | None:
         if self.settings.responses == 1:
             return self._single(text, index)
-        return self._drawn(text, index) if self.domain.name == "pictures" else self._group(text, index)
+        return self._drawn(text, index) if self.domain.name in DRAWN else self._group(text, index)
 
     def _drawn(self, text: _Text, index: int) -> Sample | None:
         """Several pictures for one request, their scores drawn independently."""
         first = self._single(text, index)
         graphs = [first.graph] if first else []
         for _ in range(60 * self.settings.responses):
-            other = self._single(text, index)
-            if first and other and other.spec == first.spec:
+            other = self._single(text, index, first.spec) if first else None
+            if first and other:
                 graphs.append(other.graph)
                 if len(graphs) == self.settings.responses:
                     return replace(first, graph=tuple(graphs), responses=first.responses * len(graphs))
@@ -90,8 +90,8 @@ class Maker:
                 continue
             found = {first.levels[0]: first}
             for _ in range(60):
-                other = self._single(text, index)
-                if other and other.spec == first.spec and other.levels[0] not in found:
+                other = self._single(text, index, first.spec)
+                if other and other.levels[0] not in found:
                     twin = replace(other, responses=first.responses, instruction=first.instruction, task=first.task)
                     found[other.levels[0]] = twin
             if len(found) >= count:
@@ -161,7 +161,7 @@ class Maker:
         only = rules.only_aspects or rules.about
         open_ = [a for a in kinds if (not only or a in only) and self._open(a)]
         aspects = draw_aspects(rng, rules, open_)
-        forms = [a for a in FORM_ASPECTS if a not in rules.kinds_out and self.domain.name != "pictures"]
+        forms = [a for a in FORM_ASPECTS if a not in rules.kinds_out and self.domain.name not in DRAWN]
         forms = [a for a in forms if not rules.only_aspects or a in rules.only_aspects]
         forced = [a for a in rules.must if a in open_ or a in forms]
         must = rng.pick(forced) if forced else ""
@@ -249,7 +249,8 @@ class Maker:
             spec, scale=scale, lower_is_better=lower, cuts=cut_points(reachable, len(SCALES[scale].labels), rng)
         )
 
-    def _single(self, text: _Text, index: int) -> Sample | None:
+    def _single(self, text: _Text, index: int, given: Spec | None = None) -> Sample | None:
+        """A scene for the text, of a score drawn evenly; `given` is a scale with thresholds drawn before."""
         rng, spec = text.draft.rng, text.spec
         by_cost: list[dict[int, list[State]]] = []
         weight = dict(spec.weights)
@@ -265,7 +266,7 @@ class Maker:
         costs = [sorted(options) for options in by_cost]
         tables = ways(costs)
         reachable = sorted(tables[0])
-        scaled = self._scaled(rng, spec, reachable)
+        scaled = given or self._scaled(rng, spec, reachable)
         if scaled is None:
             return None
         level = rng.below(len(scaled.cuts) + 1)

@@ -16,6 +16,7 @@ from dikast.worlds.rng import Stream
 from dikast.worlds.sample import Sample
 from dikast.worlds.scene import Scene
 from dikast.worlds.settings import Settings
+from dikast.worlds.slots import DRAWN
 from dikast.worlds.splits import SPLITS
 from dikast.worlds.texts import Notes
 from dikast.worlds.voices import INJECTIONS, NEUTRAL
@@ -26,6 +27,7 @@ _LADDERS = {
     "text": ("age", "plus", "place"),
     "charts": ("value",),
     "plates": ("reading", "number"),
+    "clips": ("motion", "turns", "moment", "before"),
 }
 
 
@@ -61,7 +63,7 @@ def _splits(seed: int, times: int) -> Part:
                 maker = Maker(Settings(domain=domain, split=split, seed=seed + 1))
             except UserError:  # a split that this domain cannot have
                 continue
-            for i in range(12 * times):
+            for i in range(9 * times):
                 yield replace(maker.sample(i), name=domain), f"split-{split}", f"{domain}{i}"
 
 
@@ -69,7 +71,7 @@ def _pairs(seed: int, times: int) -> Part:
     """Pairs, and the same pairs with the responses swapped."""
     for domain in DOMAINS:
         maker = Maker(Settings(domain=domain, split="all", seed=seed + 2, responses=2, edits=False))
-        for i in range(18 * times):
+        for i in range(13 * times):
             sample = maker.sample(i)
             yield sample, "swap", f"{domain}{i}"
             graph = sample.graph[::-1] if isinstance(sample.graph, tuple) else sample.graph
@@ -80,7 +82,7 @@ def _pairs(seed: int, times: int) -> Part:
 def _twins(seed: int, times: int) -> Part:
     """The same words, two scenes: only what is shown tells the scores apart."""
     for domain, maker in _makers(seed + 3):
-        for i in range(21 * times):
+        for i in range(15 * times):
             for k, twin in enumerate(maker.twins(i)):
                 yield replace(twin, name=f"scene{k}"), "twins", f"{domain}{i}"
 
@@ -89,12 +91,15 @@ def _contrast(seed: int, times: int) -> Part:
     """The same response and scene under two rubrics that must score them differently."""
     for domain, maker in _makers(seed + 4):
         made, index = 0, 0
-        while made < 17 * times:
+        while made < 12 * times:
             index += 1
             one, other = maker.sample(2 * index), maker.sample(2 * index + 1)
             turned = replace(one, spec=other.spec)
             spoken = {claim.aspect for claim in one.responses[0].claims}
-            fits = not other.spec.entries and {name for name, _ in other.spec.weights} <= spoken | {"completeness"}
+            fits = not other.spec.entries and {name for name, _ in other.spec.weights} <= spoken | {
+                "completeness",
+                "preservation",
+            }
             if fits and other.spec.scale == one.spec.scale and turned.gold()["score"] != one.gold()["score"]:
                 yield replace(one, name="first"), "contrast", f"{domain}{made}"
                 yield replace(turned, name="second"), "contrast", f"{domain}{made}"
@@ -105,7 +110,7 @@ def _ladders(seed: int, times: int) -> Part:
     """One claim ever further off, all else right."""
     for domain, maker in _makers(seed + 5):
         for kind in _LADDERS.get(domain, ()):
-            for i in range(5 * times):
+            for i in range(4 * times):
                 for rung in maker.ladder(i, kind):
                     yield replace(rung, name=f"off{dict(rung.notes)['rung']}"), f"ladder-{kind}", f"{domain}{i}"
 
@@ -127,10 +132,12 @@ def _restyled(maker: Maker, response: Response, rng: Stream) -> dict[str, Respon
 def _edits(seed: int, times: int) -> Part:
     """Paraphrase, padding, restyling, reordering, injection, and words painted over the picture: the score stays."""
     for domain, maker in _makers(seed + 6):
-        for i in range(13 * times):
+        if domain == "retouch":  # neither are its pictures painted over
+            continue
+        for i in range(9 * times):
             base = maker.sample(i)
             yield base, "edits", f"{domain}{i}"
-            drawn = domain == "pictures"  # there the words are the request, which is not judged
+            drawn = domain in DRAWN  # there the words are the request, which is not judged
             restyled = {} if drawn else _restyled(maker, base.responses[0], Stream("edits", seed, i))
             for name, response in restyled.items():
                 yield replace(base, name=name, responses=(response,)), "edits", f"{domain}{i}"
@@ -147,9 +154,10 @@ def _evidence(seed: int, times: int) -> Part:
         "text": lambda sample: Notes(),
         "charts": lambda sample: replace(sample.graph, values={}),
         "plates": lambda sample: replace(sample.graph, plates=[], table=[]),
+        "clips": lambda sample: replace(sample.graph, things=[], events=[]),
     }
     for domain, maker in _makers(seed + 7):
-        for i in range(15 * times):
+        for i in range(11 * times):
             base, other = maker.sample(i), maker.sample(i + 10**6)
             yield base, "evidence", f"{domain}{i}"
             yield replace(base, name="swapped", graph=other.graph), "evidence", f"{domain}{i}"

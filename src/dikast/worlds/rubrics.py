@@ -58,6 +58,7 @@ _SEEN_BANDS = 3
 _NAMES = 3
 _SEEN_NAMES = 2
 _OMITTED = "Each thing left out is a mistake, up to three."
+_UNASKED = "Each thing changed without being asked for is a mistake, up to three."
 _COVERED = "A claim on a covered corner is a mistake."
 
 
@@ -134,6 +135,8 @@ def _criterion(weights: tuple[tuple[str, int], ...], graded: bool, wording: tupl
         text.append(_DOUBLE[costs].format(far=", ".join(far)))
     if "completeness" in phrases:
         text.append(_OMITTED)
+    if "preservation" in phrases:
+        text.append(_UNASKED)
     if "certainty" in phrases:
         text.append(_COVERED)
     return " ".join(text)

@@ -12,9 +12,9 @@ from dikast.worlds.gold import Spec, cost, extra_cost, label_of, level_of
 from dikast.worlds.response import Response
 from dikast.worlds.rubrics import rubric_of
 from dikast.worlds.settings import Settings
-from dikast.worlds.slots import Domain, Finding, Picture
+from dikast.worlds.slots import DRAWN, Domain, Finding, Picture
 
-VERSION = "worlds/1"
+VERSION = "worlds/2"
 
 
 class Graded(NamedTuple):
@@ -60,8 +60,9 @@ class Sample:
             findings = tuple(self.domain.measure(claim, graph) for claim in claims)
             costs = tuple(cost(claim, f.metric, self.spec) for claim, f in zip(claims, findings, strict=True))
             counts = response.counts()
-            if "completeness" in self.domain.kinds:
-                counts["completeness"] = self.domain.missed(claims, graph)
+            for name in ("completeness", "preservation"):
+                if name in self.domain.kinds:
+                    counts[name] = self.domain.missed(claims, graph)
             penalty = sum(costs) + extra_cost(counts, self.spec)
             found.append(Graded(level_of(penalty, self.spec.cuts), penalty, findings, costs, counts))
         return found
@@ -70,6 +71,11 @@ class Sample:
     def _graphs(self) -> tuple[Any, ...]:
         """What is shown: one scene, or one for each response where pictures are judged."""
         return self.graph if isinstance(self.graph, tuple) else (self.graph,)
+
+    @property
+    def _before(self) -> int:
+        """How many pictures all graphs share: the one before, where what is judged is what it was changed into."""
+        return int(self.domain.name == "retouch")
 
     @property
     def levels(self) -> list[int]:
@@ -89,11 +95,12 @@ class Sample:
 
     def pictures(self) -> list[Picture]:
         """The picture or the frames; empty for worlds without."""
-        return [picture for graph in self._graphs for picture in self.domain.render(graph, self.settings.size)]
+        shown = [self.domain.render(graph, self.settings.size) for graph in self._graphs]
+        return [picture for i, each in enumerate(shown) for picture in (each[self._before :] if i else each)]
 
     def paths(self) -> list[str]:
         """Where `pictures` go, relative to the record's folder."""
-        n = sum(self.domain.frames(graph) for graph in self._graphs)
+        n = sum(self.domain.frames(graph) for graph in self._graphs) - self._before * (len(self._graphs) - 1)
         folder = f"images/{self.index // 1000:05d}"
         return [f"{folder}/{self.id}.png"] if n == 1 else [f"{folder}/{self.id}-{i}.png" for i in range(n)]
 
@@ -104,9 +111,9 @@ class Sample:
     def item(self, root: str = "") -> Item:
         """The record. Picture paths are relative to `root`."""
         frames = tuple(Image(path, root) for path in self.paths())
-        if self.domain.name == "pictures":
-            asked: Content = (Text(f"{self.instruction} {self.responses[0].text}"),)
-            turn, drawn = Turn("user", asked), tuple((frame,) for frame in frames)
+        if self.domain.name in DRAWN:
+            asked: Content = (*frames[: self._before], Text(f"{self.instruction} {self.responses[0].text}"))
+            turn, drawn = Turn("user", asked), tuple((frame,) for frame in frames[self._before :])
             return Item(self.id, (turn,), drawn, rubric=self.rubric, gold=self.gold(), meta=self.meta())
         shown: Content = frames if len(frames) < 2 else (Video(frames, tuple(float(i) for i in range(len(frames)))),)
         words = "\n".join(filter(None, (self.domain.prompt(self.graph), self.instruction)))

@@ -9,10 +9,11 @@ from dikast.worlds.aspects import ASPECTS
 from dikast.worlds.domains import DOMAINS
 from dikast.worlds.gold import SCALES
 from dikast.worlds.rubrics import held_together
-from dikast.worlds.slots import Domain, Rules
+from dikast.worlds.slots import DRAWN, Domain, Rules
 from dikast.worlds.splits import HELD_OUT_DOMAIN, rules_of
 
 FORM_ASPECTS = ("relevance", "concision", "consistency", "format", "length")
+_DRAWS = {"objects": ("scenes", "pictures"), "style": ("scenes", "clips", *DRAWN)}  # not all have them
 _LARGEST = 16  # responses to one instruction
 
 
@@ -73,8 +74,8 @@ class Settings:
             occlusion=self.occlusion,
             only_aspects=self.aspects or rules.only_aspects,
             scales=self.scales or rules.scales,
-            form=self.form if self.responses == 1 and self.domain != "pictures" else 0,
-            edits=self.edits and self.domain != "pictures",
+            form=self.form if self.responses == 1 and self.domain not in DRAWN else 0,
+            edits=self.edits and self.domain not in DRAWN,
         )
 
     def _check_names(self, rules: Rules) -> None:
@@ -94,7 +95,7 @@ class Settings:
     def _check_aspects(self, rules: Rules, kinds: Mapping[str, tuple[str, ...]]) -> None:
         for aspect in self.aspects:
             _known("aspects", aspect, ASPECTS)
-            if aspect not in kinds and (aspect not in FORM_ASPECTS or self.domain == "pictures"):
+            if aspect not in kinds and (aspect not in FORM_ASPECTS or self.domain in DRAWN):
                 raise UserError(
                     f"aspects: no operator makes errors of {aspect!r} in {self.domain!r}; it has {', '.join(kinds)}"
                 )
@@ -114,17 +115,18 @@ class Settings:
             raise UserError(
                 f"split: {self.split!r} is about {', '.join(sorted(wanted))}; {self.domain!r} has none of these"
             )
-        if self.split in ("objects", "style") and self.domain not in ("scenes", "pictures"):
-            raise UserError(f"split: {self.split!r} is about things in scenes, and {self.domain!r} has none")
+        if self.domain not in _DRAWS.get(self.split, DOMAINS):
+            raise UserError(
+                f"split: {self.split!r} is about {', '.join(_DRAWS[self.split])}; {self.domain!r} has nothing of it"
+            )
         open_ = [a for a in kinds if a not in rules.held_aspects and a not in rules.kinds_out]
         if rules.held_together and not any(held_together(a, b) for a in open_ for b in open_ if a < b):
             raise UserError(
                 f"split: no two aspects of the domain {self.domain!r} are held apart in training; try 'scenes'"
             )
-        if rules.must and self.responses > 1 and not set(rules.must) & set(kinds):
-            raise UserError(
-                f"split: {self.split!r} has single items only in the domain {self.domain!r}; use responses=1"
-            )
+        if rules.must and not set(rules.must) & set(kinds) and (self.responses > 1 or self.domain in DRAWN):
+            only = "no items" if self.domain in DRAWN else "single items only"
+            raise UserError(f"split: {self.split!r} has {only} in the domain {self.domain!r}")
 
     def _check_numbers(self) -> None:
         _check("responses", self.responses, 1, _LARGEST)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dikast.worlds.rng import Stream
 
 Picture = NDArray[np.uint8]  # (height, width, 3), RGB
+DRAWN = ("pictures", "retouch")  # domains in which the words are the request and pictures are the responses
 State = Any  # what a slot's part of the scene can be: a colour, a count, a pair of sizes ...
 
 

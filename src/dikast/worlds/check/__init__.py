@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from dikast.worlds.check.charts import ChartReader
+from dikast.worlds.check.clips import ClipReader
 from dikast.worlds.check.plates import PlateReader
+from dikast.worlds.check.retouch import RetouchReader
 from dikast.worlds.check.scenes import SceneReader
 from dikast.worlds.check.texts import TextReader
 
@@ -18,8 +20,12 @@ READERS: Mapping[str, type["Reader"]] = {
     "text": TextReader,
     "charts": ChartReader,
     "plates": PlateReader,
+    "clips": ClipReader,
 }
-
+_DRAWN: Mapping[str, tuple[str, type["Reader"]]] = {
+    "pictures": ("Draw a picture of this. ", SceneReader),
+    "retouch": ("Change the picture like this. ", RetouchReader),
+}
 _NEUTRAL = {
     "this is what can be seen",
     "that sums up the picture",
@@ -95,10 +101,10 @@ def regrade(record: Mapping[str, Any]) -> list[str]:
     responses = record.get("responses", [record.get("response")])
     instruction = record["instruction"]
     asked = instruction if isinstance(instruction, str) else instruction[-1]["text"]
-    if meta["domain"] == "pictures":  # the request holds the claims, and each response is a scene
+    if meta["domain"] in _DRAWN:  # the request holds the claims, and each response is a scene
+        opening, seen = _DRAWN[meta["domain"]]
         scenes = meta["scene"] if isinstance(meta["scene"], list) else [meta["scene"]]
-        request = asked.removeprefix("Draw a picture of this. ")
-        return [_label(request, "", meta, SceneReader(scene)) for scene in scenes]
+        return [_label(asked.removeprefix(opening), "", meta, seen(scene)) for scene in scenes]
     reader = READERS[meta["domain"]](meta["scene"])
     return [_label(_text(response), asked, meta, reader) for response in responses]
 
@@ -143,7 +149,7 @@ def penalty_of(text: str, asked: str, spec: Mapping[str, Any], reader: Reader, f
             total += spec["weights"].get(aspect, 0) * (0 if off == 0 else 2 if far else 1)
     if entries:
         return total
-    counts["completeness"] = reader.left_out(different)
+    counts["completeness"] = counts["preservation"] = reader.left_out(different)
     counts["format"], counts["length"] = _form(text, asked)
     for aspect, weight in spec["weights"].items():
         if aspect in counts:
