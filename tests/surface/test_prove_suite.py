@@ -57,7 +57,8 @@ def test_a_perfect_judge(graded: Callable[[str], Scores]) -> None:
     scores = graded("mock:oracle,r=1")
     for edit in ("paraphrase", "padding", "restyle", "reorder", "injection", "overlay"):
         assert set(changes(scores, "edits", edit)) == {0.0}, edit
-    assert statistics.fmean(changes(scores, "evidence", "blank")) < -0.3  # some rise: nothing is left out of nothing
+    assert max(changes(scores, "evidence", "blank")) <= 0
+    assert statistics.fmean(changes(scores, "evidence", "blank")) < -0.3
     assert statistics.fmean(changes(scores, "evidence", "swapped")) < 0
     assert all(abs(change) > 0 for change in changes(scores, "twins", "scene1", "scene0"))
     assert all(abs(change) > 0 for change in changes(scores, "contrast", "second", "first"))
@@ -89,7 +90,7 @@ def test_a_judge_that_does_not_look(graded: Callable[[str], Scores]) -> None:
 
 
 def test_a_judge_that_likes_length(graded: Callable[[str], Scores]) -> None:
-    scores = graded("mock:prefers-long,per_doubling=2")
+    scores = graded("mock:prefers-long,per_doubling=2,r=1")
     assert statistics.fmean(changes(scores, "edits", "padding")) > 0.05
     assert abs(statistics.fmean(changes(scores, "edits", "restyle"))) < 0.05
 

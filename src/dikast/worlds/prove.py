@@ -147,7 +147,10 @@ def _edits(seed: int, times: int) -> Part:
 
 
 def _evidence(seed: int, times: int) -> Part:
-    """What is shown is blanked, or swapped for another item's: the gold follows what is then to be seen."""
+    """What is shown is blanked, or swapped for another item's: the gold follows what is then to be seen.
+
+    Blanking never raises the score: rubrics under which it would are passed over.
+    """
     blank: dict[str, Callable[[Sample], object]] = {
         "scenes": lambda sample: Scene(sample.graph.grid, [], seed=sample.graph.seed),
         "pictures": lambda sample: Scene(sample.graph.grid, [], seed=sample.graph.seed),
@@ -157,12 +160,18 @@ def _evidence(seed: int, times: int) -> Part:
         "clips": lambda sample: replace(sample.graph, things=[], events=[]),
     }
     for domain, maker in _makers(seed + 7):
-        for i in range(11 * times):
+        found, i = 0, 0
+        while found < 11 * times:
             base, other = maker.sample(i), maker.sample(i + 10**6)
-            yield base, "evidence", f"{domain}{i}"
-            yield replace(base, name="swapped", graph=other.graph), "evidence", f"{domain}{i}"
-            if domain in blank:
-                yield replace(base, name="blank", graph=blank[domain](base)), "evidence", f"{domain}{i}"
+            gone = replace(base, name="blank", graph=blank[domain](base)) if domain in blank else None
+            i += 1
+            if gone is not None and gone.levels[0] < base.levels[0]:
+                continue  # a rubric of things left out: from nothing, nothing is
+            yield base, "evidence", f"{domain}{found}"
+            yield replace(base, name="swapped", graph=other.graph), "evidence", f"{domain}{found}"
+            if gone is not None:
+                yield gone, "evidence", f"{domain}{found}"
+            found += 1
 
 
 def parts(samples: Iterable[Sample]) -> dict[str, int]:
