@@ -384,7 +384,9 @@ def test_ranking_with_covariates_from_the_command_line(tmp_path: Path, run_audit
     assert board["y"]["beats anchor"]["value"] == 0.5
     assert board["x"]["rank"]["value"] == 1
     checks = {row["check"]: row["value"] for row in found["tables"]["ranking checks"]["rows"]}
-    assert math.isclose(checks["effect of more"], 1, abs_tol=0.25)
+    effect = checks["effect of more"]
+    assert math.isclose(effect["value"], 1, abs_tol=0.25)
+    assert effect["low"] < effect["value"] < effect["high"]
     assert math.isclose(board["x"]["covariates equal"]["value"], 1 / (1 + math.exp(-1)), abs_tol=0.08)
     assert "no such player" in refused(
         run_audit, tmp_path / "x.csv", "--score", "won", "--first", "a", "--second", "b", "--anchor", "q"
@@ -413,7 +415,7 @@ def test_both_orders_take_the_first_slot_out(tmp_path: Path, run_audit: Run) -> 
     arguments = ("--score", "shown", "--swapped", "swapped", "--first", "=x", "--second", "=y", "--draws", "50")
     found = run_audit(write(tmp_path / "x.csv", rows), *arguments)
     checks = {row["check"]: row["value"] for row in found["tables"]["ranking checks"]["rows"]}
-    assert math.isclose(checks["effect of being shown first"], math.log(0.7 / 0.3), abs_tol=0.2)
+    assert math.isclose(checks["effect of being shown first"]["value"], math.log(0.7 / 0.3), abs_tol=0.2)
     assert values(found, "orders")["first slot, where they differ"]["value"] > 0.8
 
 
@@ -460,3 +462,84 @@ def test_people_read_tables_and_machines_json(tmp_path: Path, audit_app: typer.T
     told = json.loads(CliRunner().invoke(audit_app, [*words, "--json"], catch_exceptions=False).stdout)
     assert told["plan"]["scale"] == "1-5"
     assert told["plan"]["resampling"] == {"draws": 2000, "level": 0.95, "seed": 0}
+
+
+def test_a_pair_whose_status_is_a_failure_has_no_verdict(tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"score": "a", "gold": "a", "status": "ok"}] * 9 + [{"score": "b", "gold": "a", "status": "engine_error"}]
+    file = write(tmp_path / "x.csv", rows)
+    found = run_audit(file, "--score", "score", "--gold", "gold", "--pairwise", "--status", "status")
+    accuracy = found["tables"]["accuracy"]["rows"][0]
+    assert (accuracy["as shown"]["value"], accuracy["as shown"]["n"]) == (1, 9)
+    assert (accuracy["worst"], accuracy["best"]) == (0.9, 1)
+    assert {"status": "engine_error", "count": 1}.items() <= found["tables"]["failures"]["rows"][2].items()
+
+
+def test_a_judge_that_is_always_right_is_not_certain(tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"score": 1 + k % 5, "gold": 1 + k % 5} for k in range(12)]
+    found = run_audit(write(tmp_path / "x.csv", rows), "--score", "score", "--gold", "gold", "--scale", "1-5")
+    agreement = rows_of(found, "agreement", "statistic")
+    exact = agreement["exact"]["value"]
+    assert (exact["value"], exact["high"]) == (1, 1)
+    assert math.isclose(exact["low"], 12 / (12 + 1.959964**2), rel_tol=1e-6)
+    for name in ("pearson", "kendall_tau_b", "mae", "cohen_kappa"):
+        assert agreement[name]["value"]["low"] is None
+        assert agreement[name]["labels for ±0.03"] is None
+
+
+def test_shares_in_clusters_stay_shares(tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"score": "b" if k == 0 else "a", "gold": "a", "scene": k // 2, "all": "a"} for k in range(16)]
+    common = ("--gold", "gold", "--pairwise", "--cluster", "scene")
+    file = write(tmp_path / "x.csv", rows)
+    wrong_once, always_right = (
+        rows_of(run_audit(file, "--score", score, *common), "accuracy", "statistic")["accuracy (all)"]["as shown"]
+        for score in ("score", "all")
+    )
+    assert wrong_once["low"] < 15 / 16 < wrong_once["high"] == 1
+    assert math.isclose(always_right["low"], 8 / (8 + 1.959964**2), rel_tol=1e-6)  # Wilson of 8 clusters
+
+
+def test_rankings_with_a_failed_status_do_not_count(tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"said": "x>y", "gold": "x>y", "status": "ok"}] * 3 + [{"said": "y>x", "gold": "x>y", "status": "refused"}]
+    found = run_audit(
+        write(tmp_path / "x.csv", rows), "--ranked", "--score", "said", "--gold", "gold", "--status", "status"
+    )
+    assert rows_of(found, "failures", "status")["refused"]["count"] == 1
+    tau = found["tables"]["rankings"]["rows"][0]["value"]
+    assert (tau["value"], tau["n"], tau["low"]) == (1, 3, None)
+
+
+def test_a_test_retest_needs_no_gold_and_other_columns_do(tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"score": 1 + k % 5, "again": 1 + (k + (k % 4 == 0)) % 5} for k in range(20)]
+    file = write(tmp_path / "x.csv", rows)
+    found = run_audit(file, "--score", "score", "--retest", "again", "--scale", "1-5")
+    assert rows_of(found, "beside", "who")["the judge asked again (test-retest)"]["exact"]["value"] == 15 / 20
+    assert (
+        refused(run_audit, file, "--score", "score", "--rival", "again") == "--rival: says something only with --gold"
+    )
+    told = refused(run_audit, file, "--score", "score", "--pairwise", "--covariate", "again")
+    assert told == "--covariate: says something only with --first and --second"
+
+
+def test_without_items_of_three_raters_the_alt_test_says_nothing(tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"score": 3, "a": 1, "b": None, "c": None}] * 3 + [{"score": None, "a": None, "b": 2, "c": 3}] * 3
+    gold = ("--gold", "a", "--gold", "b", "--gold", "c")
+    found = run_audit(write(tmp_path / "x.csv", rows), "--score", "score", *gold, "--scale", "1-5")
+    assert found["tables"]["alt-test"]["title"] == "May the judge replace an annotator? cannot be told"
+
+
+def test_claims_that_cannot_be_compared_are_counted(tmp_path: Path, run_audit: Run) -> None:
+    claim = {"text": "a b", "verdict": "supported"}
+    said = [claim, {"text": "c"}]
+    rows: list[dict[str, Any]] = [{"score": 1 + k % 5, "said": said, "due": [claim]} for k in range(8)]
+    rows += [{"score": 3, "said": None, "due": [claim]}, {"score": 3, "said": [claim], "due": None}]
+    file = tmp_path / "x.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = run_audit(file, "--score", "score", "--claims", "said", "--gold-claims", "due", "--scale", "1-5")
+    feedback = found["tables"]["feedback"]
+    assert feedback["notes"] == [
+        "1 row without a list of claims",
+        "8 claims in claims without a text or a verdict, not used",
+        "1 row without gold claims, left out of the F1",
+    ]
+    assert (feedback["rows"][0]["value"]["value"], feedback["rows"][0]["value"]["n"]) == (1, 8)
+    assert "--claims" in refused(run_audit, file, "--score", "score", "--gold-claims", "due")

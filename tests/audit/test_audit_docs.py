@@ -16,7 +16,7 @@ def test_the_examples_of_the_page_run(
     for name, text in re.findall(r"^`([\w.]+)`:\n\n```csv\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL):
         Path(name).write_text(text, encoding="utf-8")
     consoles = re.findall(r"^```console\n\$ dikast (.*?)\n(.*?)\.\.\.\n```", PAGE, re.MULTILINE | re.DOTALL)
-    assert len(consoles) == 1
+    assert len(consoles) == 2
     for command, output in consoles:
         shown = CliRunner().invoke(audit_app, shlex.split(command), catch_exceptions=False).stdout
         assert shown.startswith(output)

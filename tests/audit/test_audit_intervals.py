@@ -98,7 +98,16 @@ def test_equal_seeds_give_equal_draws() -> None:
 def test_an_interval_of_mostly_undefined_draws_is_undefined() -> None:
     draws = np.array([0.1] * 80 + [math.nan] * 20)
     assert all(map(math.isnan, HOW.interval(draws)))
-    assert HOW.interval(np.array([0.1] * 95 + [math.nan] * 5)) == (0.1, 0.1)
+    assert HOW.interval(np.array([0.1, 0.2] * 48 + [math.nan] * 4)) == (0.1, 0.2)
+
+
+def test_draws_that_are_all_alike_are_no_interval_but_for_ranks() -> None:
+    draws = np.full(100, 0.1)
+    assert all(map(math.isnan, HOW.interval(draws)))
+    assert HOW.interval(draws, point=True) == (0.1, 0.1)
+
+
+def test_a_level_is_a_share() -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
         Resampling(level=95)
 

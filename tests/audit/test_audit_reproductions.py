@@ -231,7 +231,7 @@ PANDALM = (
 def test_three_classes(score: str, published: tuple[float, ...], audited: Run) -> None:
     found = audited("pandalm/testset-v1.json", *PANDALM, "--score", score, "--unscored", "tie", "--draws", "50")
     row = cells(found, "classes", "verdict")["as shown"]
-    assert tuple(round(row[name], 4) for name in ("accuracy", "macro P", "macro R", "macro F1")) == published
+    assert tuple(round(row[name]["value"], 4) for name in ("accuracy", "macro P", "macro R", "macro F1")) == published
     kappas = [round(each["cohen_kappa"]["value"], 4) for each in found["tables"]["rater pairs"]["rows"]]
     assert kappas == [0.8520, 0.8789, 0.8617]
     assert round(value(found, "raters", "fleiss_kappa"), 4) == 0.8642

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
 from dikast.core.verdict import Question, Status, Verdict
 
 Run = Callable[..., dict[str, Any]]
+ORDERS = ((0, 1), (1, 0))
 
 
 def verdict(key: str, question: Question, label: str | None, score: float | None = None, **more: Any) -> dict[str, Any]:
@@ -135,3 +137,71 @@ def test_a_folder_that_is_no_run(tmp_path: Path, run_audit: Run) -> None:
     assert "holds no verdicts.jsonl" in str(_refused(run_audit, tmp_path))
     write(tmp_path / "first", [scored(0, 3)], {})
     assert "runs lie in first: audit one of them" in str(_refused(run_audit, tmp_path))
+
+
+def paired(k: int, order: tuple[int, int], label: str | None, sample: int = 0, **more: Any) -> dict[str, Any]:
+    return verdict(f"{k}{sample}{order[0]}", Question(f"i{k}", "c", order, sample), label, **more)
+
+
+def test_pairs_in_one_order(tmp_path: Path, run_audit: Run) -> None:
+    run = write(
+        tmp_path / "run", [paired(k, (0, 1), "ab"[k % 2]) for k in range(12)], {f"i{k}": "a" for k in range(12)}
+    )
+    found = run_audit(run)
+    assert values(found, "accuracy")["accuracy (all)"]["as shown"]["value"] == 1 / 2
+    assert "orders" not in found["tables"]
+
+
+def test_failures_of_pairs_are_told_by_status_and_order(tmp_path: Path, run_audit: Run) -> None:
+    verdicts = [paired(k, order, "a", marker="forced" if k < 3 else "own") for k in range(10) for order in ORDERS]
+    verdicts += [paired(10, (0, 1), None, status=Status.ENGINE_ERROR), paired(10, (1, 0), None, status=Status.REFUSED)]
+    found = run_audit(write(tmp_path / "run", verdicts, {f"i{k}": "a" for k in range(11)}))
+    counts, swapped = (
+        {name: row["count"] for name, row in values(found, table, "status").items()}
+        for table in ("failures", "failures swapped")
+    )
+    assert counts == {"failed": 1, "ok": 10, "engine_error": 1, "forced marker": 3}
+    assert swapped == {"failed": 1, "ok": 10, "refused": 1, "forced marker": 3}
+
+
+def test_samples_of_pairs_are_no_more_pairs(tmp_path: Path, run_audit: Run) -> None:
+    verdicts = [
+        paired(k, order, "ab"[sample and k % 4 == 0], sample)
+        for k in range(12)
+        for sample in (0, 1, 2)
+        for order in ORDERS
+    ]
+    found = run_audit(write(tmp_path / "run", verdicts, {f"i{k}": "a" for k in range(12)}))
+    assert values(found, "accuracy")["accuracy (all)"]["both together"]["n"] == 12
+    retest = values(found, "beside", "who")["the judge asked again (test-retest)"]["all"]
+    assert (retest["value"], retest["n"]) == (9 / 12, 12)
+
+
+def joint(verdicts: list[dict[str, Any]], value: int) -> dict[str, Any]:
+    return {**verdicts[0], "key": fingerprint([each["key"] for each in verdicts]), "label": str(value), "score": value}
+
+
+def test_joined_samples_are_the_judge(tmp_path: Path, run_audit: Run) -> None:
+    asked = [[scored(k, 1 + (k + (sample == 0)) % 5, sample=sample) for sample in (0, 1, 2)] for k in range(20)]
+    run = write(tmp_path / "run", [each for group in asked for each in group], {f"i{k}": 1 + k % 5 for k in range(20)})
+    lines = [json.dumps(joint(group, 1 + k % 5)) + "\n" for k, group in enumerate(asked)]
+    (run / "combined.jsonl").write_text("".join(lines))
+    found = run_audit(run, "--scale", "1-5")
+    assert "the samples joined are the judge" in found["notes"][0]
+    assert found["rows"] == 20
+    exact = values(found, "agreement")["exact"]["value"]
+    assert (exact["value"], exact["n"]) == (1, 20)  # the first answers alone are never right
+    retest = values(found, "beside", "who")["the judge asked again (test-retest)"]
+    assert (retest["exact"]["value"], retest["n"]) == (0, 20)  # the second sample against the first
+
+
+def test_joint_verdicts_of_other_samples_do_not_count(tmp_path: Path, run_audit: Run) -> None:
+    asked = [[scored(k, 1 + k % 5, sample=sample) for sample in (0, 1)] for k in range(20)]
+    run = write(tmp_path / "run", [each for group in asked for each in group], {f"i{k}": 1 + k % 5 for k in range(20)})
+    old = [scored(0, 4, "of an earlier run", sample) for sample in (0, 1)]
+    lines = [json.dumps({**joint(old, 4), "question": asked[0][0]["question"]})]
+    lines += [json.dumps(joint(group, 1 + k % 5)) for k, group in enumerate(asked) if k]
+    (run / "combined.jsonl").write_text("\n".join(lines) + "\n")
+    found = run_audit(run, "--scale", "1-5")
+    assert "1 joint verdict of other samples left out: run again to join these" in found["notes"]
+    assert any("the first answers count" in note for note in found["notes"])

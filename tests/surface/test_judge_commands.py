@@ -70,6 +70,29 @@ def test_a_dry_run_writes_nothing(items: Path, tmp_path: Path) -> None:
     assert "1 of them cannot be asked" in dikast("grade", bad, *GRADE, "--dry-run").stdout
 
 
+def test_a_budget_ends_the_asking_and_the_next_run_goes_on(items: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    done = dikast("grade", items, *GRADE, "--out", out, "--budget", "calls=5", "--json")
+    assert done.returncode == 3
+    assert only_json(done.stdout)["status"] == {"ok": 5, "engine_error": 7}
+    again = dikast("grade", items, *GRADE, "--out", out, "--json")
+    assert again.returncode == 0
+    assert (only_json(again.stdout)["asked"], only_json(again.stdout)["status"]) == (7, {"ok": 12})
+    wrong = dikast("grade", items, *GRADE, "--out", out, "--budget", "calls=5,coins=3")
+    assert wrong.returncode == 2
+    assert "calls=N, tokens=N or money=N" in wrong.stderr
+
+
+def test_a_dry_run_tells_the_cost_where_a_price_is_known(items: Path, tmp_path: Path) -> None:
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("judge-1: {in: 2.0, cached: 1.0, out: 8.0}\n")
+    spec = f"http://127.0.0.1:9/v1#judge-1,prices={prices}"
+    done = dikast("grade", items, "--judge", spec, "--rubric", "helpfulness", "--dry-run", "--json")
+    assert done.returncode == 0, done.stderr
+    plan = only_json(done.stdout)["plan"]
+    assert plan["cost"] == pytest.approx((plan["tokens_in"] * 2 + plan["tokens_out"] * 8) / 1e6)
+
+
 def test_limit_counts_items(items: Path, tmp_path: Path) -> None:
     assert "5 (5 asked now)" in dikast("grade", items, *GRADE, "--out", tmp_path / "run", "--limit", 5).stdout
     assert "12 (7 asked now)" in dikast("grade", items, *GRADE, "--out", tmp_path / "run").stdout
@@ -165,6 +188,7 @@ def test_usage_is_exit_2(items: Path, tmp_path: Path) -> None:
         ("replay", tmp_path), ("format", "show", "nope"), ("grade", "nowhere.jsonl", *GRADE, "--out", "x"),
         ("grade", "items.docx", *GRADE, "--out", "x"), ("grade", items, "--judge", "mock:constant", "--out", "x"),
         ("compare", items, *GRADE, "--out", "x", "--from-absolute", "--equal", "resample"),
+        ("grade", items, *GRADE, "--out", ""), ("grade", items, *GRADE, "--out", "."),
     ):  # fmt: skip
         done = dikast(*wrong, cwd=tmp_path)
         assert done.returncode == 2, wrong

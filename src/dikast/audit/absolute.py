@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dikast.audit import agreement
 from dikast.audit.bounds import bounds
+from dikast.audit.classes import class_estimates
 from dikast.audit.columns import Words
 from dikast.audit.contingency import Cells, discrimination
 from dikast.audit.estimate import Estimate
 from dikast.audit.intervals import Resampling, clusters_of, fisher
-from dikast.audit.load import Data
+from dikast.audit.load import Data, gold_on_scale, on_scale
 from dikast.audit.measures import FEW, MEASURES, difference, mean_over_pairs, measure, measures_for
 from dikast.audit.report import Cell, Table, table
 from dikast.audit.scored import Scored
@@ -67,12 +67,11 @@ def confusion_table(given: Scored) -> Table:
     return table("confusion", "Gold (down) and score (across)", ("gold", *(f"{s:g}" for s in labels), "all"), rows)
 
 
-def class_table(given: Scored) -> Table:
+def class_table(given: Scored, how: Resampling) -> Table:
     """Accuracy and macro precision, recall, F1 where gold lies on the scale's labels."""
     chosen = given.paired
-    values = np.union1d(given.score[chosen], given.gold[chosen])
-    found = agreement.class_scores(agreement.confusion(given.score[chosen], given.gold[chosen], values))
-    rows: list[list[Cell]] = [[name, value] for name, value in found._asdict().items()]
+    found = class_estimates(given.score[chosen], given.gold[chosen], how, given.clusters(chosen))
+    rows: list[list[Cell]] = [[name, value] for name, value in found.items() if name != "cohen_kappa"]  # told above
     return table("classes", "As classes", ("statistic", "value"), rows)
 
 
@@ -86,9 +85,12 @@ def beside_table(data: Data, given: Scored, how: Resampling) -> Table:
         rows.extend(_rater_rows(given, names, how))
     for role, label in (("retest", "the judge asked again (test-retest)"),):
         if role in data.numbers:
-            again = _kept(data.numbers[role], given)
-            both = np.asarray(~np.isnan(given.score) & ~np.isnan(again))
-            found = measure(given.score[both], again[both], names, how, given.clusters(both))
+            again = _kept(data.numbers[role], given, data.plan.between)
+            once = given.score
+            if "retested" in data.numbers:  # of a run with several samples, the first of them
+                once = _kept(data.numbers["retested"], given, data.plan.between)
+            both = np.asarray(~np.isnan(once) & ~np.isnan(again))
+            found = measure(once[both], again[both], names, how, given.clusters(both))
             rows.append(_row(label, found, names, again[both], given))
     if len(score):
         rows.extend(_floors(data, given, names, how))
@@ -167,9 +169,9 @@ def spread_of(scores: Floats, given: Scored) -> float:
     return float(discrimination(counts, len(labels)))
 
 
-def _kept(values: Floats, given: Scored) -> Floats:
-    scale = given.scale
-    return values if scale is None else np.where(np.isin(values, np.asarray(scale.values)), values, np.nan)
+def _kept(values: Floats, given: Scored, between: bool = False) -> Floats:
+    valid = gold_on_scale(values, given.scale) if between else on_scale(values, given.scale)
+    return np.where(valid, values, np.nan)
 
 
 def systems_table(system: Words, given: Scored, how: Resampling) -> Table:

@@ -23,7 +23,7 @@ from dikast.audit.failures import failure_table
 from dikast.audit.human import rater_pairs_table, raters_table
 from dikast.audit.intervals import mean_estimate
 from dikast.audit.load import Data, Ref, load
-from dikast.audit.paired import paired
+from dikast.audit.paired import paired, taken_again
 from dikast.audit.plan import AuditPlan
 from dikast.audit.ranked import ranking_tables
 from dikast.audit.readout import (
@@ -38,7 +38,7 @@ from dikast.audit.readout import (
     reliability_table,
 )
 from dikast.audit.report import Audit, Cell, Table, counted, table
-from dikast.audit.runs import open_rows, scale_of
+from dikast.audit.runs import JOINT, open_rows, scale_of
 from dikast.audit.scored import Scored, scored
 from dikast.audit.slices import slice_table
 from dikast.core.errors import UserError
@@ -56,7 +56,7 @@ def audit_file(plan: AuditPlan) -> Audit:
     """
     plan = _completed(plan)
     _check(plan)
-    data = load(plan)
+    data = _judged(load(plan))
     tables = rankings_tables(data) if plan.ranked else _pairs(data) if plan.pairwise else _scores(data)
     if plan.means:
         tables.append(_means_table(data))
@@ -75,6 +75,17 @@ def _check(plan: AuditPlan) -> None:
         kind = "rankings" if plan.ranked else "pairs" if plan.pairwise else "scores"
         options = ", ".join("--" + name.replace("_", "-") for name in given)
         raise UserError(f"{options}: has no meaning for {kind}; leave it out")
+    lone = ["rival", "system", "gold_rule"] if not plan.gold else []
+    _refuse(plan, lone, "--gold")
+    _refuse(plan, [] if plan.claims else ["gold_claims"], "--claims")
+    _refuse(plan, [] if plan.first and plan.second else ["anchor", "covariates"], "--first and --second")
+
+
+def _refuse(plan: AuditPlan, names: list[str], due: str) -> None:
+    for name in names:
+        if getattr(plan, name):
+            option = {"covariates": "covariate"}.get(name, name.replace("_", "-"))
+            raise UserError(f"--{option}: says something only with {due}")
 
 
 def _completed(plan: AuditPlan) -> AuditPlan:
@@ -86,7 +97,9 @@ def _completed(plan: AuditPlan) -> AuditPlan:
         raise UserError(f"{plan.file}: the run holds no verdict of its current configuration")
     changes: dict[str, Any] = {}
     if "first" in first:
-        changes = {"pairwise": True, "score": plan.score or "choice", "swapped": plan.swapped or "swapped"}
+        both = any("swapped" in row for row, _ in open_rows(plan.file))
+        swapped = plan.swapped or ("swapped" if both else "")
+        changes = {"pairwise": True, "score": plan.score or "choice", "swapped": swapped}
     elif not plan.score:
         changes = {"score": "score"}
     elif plan.score == "expected":
@@ -100,7 +113,6 @@ def _completed(plan: AuditPlan) -> AuditPlan:
 
 def _scores(data: Data) -> list[Table]:
     plan, how = data.plan, data.plan.resampling
-    data = _first_samples(data)
     read = _distributions(data)
     between, absent = plan.between, "missing"
     if "score" in data.numbers:
@@ -117,6 +129,8 @@ def _scores(data: Data) -> list[Table]:
     given = scored(data, values, between=between, absent=absent)
     tables = [failure_table(given.statuses, how.level, data.words.get("marker"))]
     slices = _slices(data)
+    if not plan.gold and "retest" in data.numbers:
+        tables.append(beside_table(data, given, how))
     if plan.gold:
         tables += [agreement_table(given, how), beside_table(data, given, how)]
         tables.extend(_labelled(data, given))
@@ -137,21 +151,37 @@ def _scores(data: Data) -> list[Table]:
     return tables
 
 
-def _first_samples(data: Data) -> Data:
-    """Of questions that a run asked several times, the first answers; the second ones are the test-retest."""
+def _judged(data: Data) -> Data:
+    """One row for each question that a run asked several times: the samples joined, where the run joined them.
+
+    Otherwise (pairs, a run that is still going) the first answers. The second against the first are the test-retest.
+    """
     sample = data.numbers.get("sample")
-    if sample is None or not (sample > 0).any():
+    if sample is None or not (sample != 0).any():
         return data
-    codes, _ = group_codes([data.words[name] for name in ("item", "criterion", "response")])
-    first, second = sample == 0, sample == 1
-    place = {int(code): i for i, code in zip(np.flatnonzero(second), codes[second], strict=True)}
-    again = np.array([place.get(int(code), -1) for code in codes[first]], np.int64)
+    asked = ("item", "criterion", *(("pair first", "pair second") if data.plan.pairwise else ("response",)))
+    codes, _ = group_codes([data.words[name] for name in asked])
+
+    def rows_of(number: int) -> NDArray[np.int64]:
+        """The row of each question's sample with that number, -1 without one."""
+        at = np.full(int(codes.max(initial=-1)) + 1, -1, np.int64)
+        at[codes[sample == number]] = np.flatnonzero(sample == number)
+        return at
+
+    first, second, joint = rows_of(0), rows_of(1), rows_of(JOINT)
+    whole = bool((joint >= 0).all())
     data.notes.append(
-        f"each question was asked {int(sample.max()) + 1} times: the first answers count, the second are the retest"
+        f"each question was asked {int(sample.max()) + 1} times: "
+        + ("the samples joined are the judge" if whole else "the first answers count")
+        + "; the second against the first are the retest"
     )
-    kept = data.rows(first)
-    if "retest" not in kept.numbers:
-        kept.numbers["retest"] = np.where(again < 0, np.nan, data.numbers["score"][again])
+    kept = data.rows(sample == (JOINT if whole else 0))
+    place = codes[sample == (JOINT if whole else 0)]
+    if data.plan.pairwise and "retest" not in kept.words:
+        kept.words["retest"] = taken_again(data, second[place])
+    elif not data.plan.pairwise and "retest" not in kept.numbers and "score" in data.numbers:
+        for role, rows in (("retest", second[place]), ("retested", first[place])):
+            kept.numbers[role] = np.where(rows < 0, np.nan, data.numbers["score"][rows])
     return kept
 
 
@@ -167,7 +197,7 @@ def _labelled(data: Data, given: Scored) -> Iterator[Table]:
         if len(given.scale.labels) <= _MOST_LABELS:
             yield confusion_table(given)
         if np.isin(given.gold[chosen], np.asarray(given.scale.values)).all():
-            yield class_table(given)
+            yield class_table(given, plan.resampling)
     if "rival" in data.numbers:
         yield rival_table(Ref.of(plan.rival).name, data.numbers["rival"], given, plan.resampling)
 
@@ -232,9 +262,9 @@ def _pairs(data: Data) -> list[Table]:
     plan, given = data.plan, paired(data)
     level, tables = plan.resampling.level, []
     if given.choice is not None:
-        tables.append(failure_table(given.statuses, level))
+        tables.append(failure_table(given.statuses, level, data.words.get("marker")))
     if given.swapped is not None:
-        second = failure_table(given.statuses_swapped, level)
+        second = failure_table(given.statuses_swapped, level, data.words.get("marker_swapped"))
         tables.append(
             dataclasses.replace(second, name="failures swapped", title=second.title + " in the swapped order")
         )

@@ -15,8 +15,8 @@ from dikast.audit.intervals import Resampling, clusters_of
 from dikast.audit.load import Data, Ref
 from dikast.audit.rankings import rank_agreement, read_ranking
 from dikast.audit.replacement import LEAST, alt_test
-from dikast.audit.report import Cell, Table, table
-from dikast.audit.scored import Scored
+from dikast.audit.report import Cell, Table, counted, table
+from dikast.audit.scored import Scored, failures_told
 from dikast.core.errors import UserError
 
 Floats = NDArray[np.float64]
@@ -88,10 +88,11 @@ def alt_test_table(
             verdict = "judge" if each.judge_wins else "annotator"
             rows.append([name, each.items, each.judge, each.annotator, each.p, each.adjusted, verdict])
     few = min((each.items for each in found.annotators if each is not None), default=0)
-    answer = "yes" if found.passed else "no"
+    answer = "cannot be told" if math.isnan(found.winning_rate) else "yes" if found.passed else "no"
     return table(
         "alt-test",
-        f"May the judge replace an annotator? {answer} (winning rate {found.winning_rate:.2f})",
+        f"May the judge replace an annotator? {answer}"
+        + ("" if math.isnan(found.winning_rate) else f" (winning rate {found.winning_rate:.2f})"),
         ("left out", "n", "judge as close", "annotator as close", "p", "p (BY)", "closer to the others"),
         rows,
         f"epsilon {epsilon:g}; passes from a winning rate of .5; mean advantage of the judge {found.advantage:.4f}",
@@ -112,8 +113,14 @@ def feedback_table(data: Data, given: Scored, how: Resampling) -> Table:
         rows.append(["faults found (F1)", found.fault_f1])
     follows = score_follows(given.score, [each or [] for each in said], how)
     rows += [[f"score and share of supported claims: {name}", value] for name, value in follows.items()]
-    note = f"{dropped:,} rows without a list of claims" if dropped else ""
-    return table("feedback", "The judge's claims", ("statistic", "value"), rows, note)
+    notes = [f"{counted(dropped, 'row')} without a list of claims" if dropped else ""]
+    for role in ("claims", "gold_claims"):
+        lists = [value for value in data.objects.get(role, []) if claims_of(value) is not None]
+        if lost := sum(len(value) - len(claims_of(value) or ()) for value in lists):
+            notes.append(f"{counted(lost, 'claim')} in {role} without a text or a verdict, not used")
+    if "gold_claims" in data.objects and (undue := sum(each is None for each in gold)):
+        notes.append(f"{counted(undue, 'row')} without gold claims, left out of the F1")
+    return table("feedback", "The judge's claims", ("statistic", "value"), rows, *notes)
 
 
 def rankings_tables(data: Data) -> list[Table]:
@@ -122,11 +129,14 @@ def rankings_tables(data: Data) -> list[Table]:
     if "score" not in data.objects or len(plan.gold) != 1:
         raise UserError("--ranked needs one --score and one --gold, each a column of rankings")
     said, gold = ([read_ranking(value) for value in data.objects[role]] for role in ("score", "gold 0"))
-    missing = sum(value is None for value in data.objects["score"])
-    failed = sum(each is None for each in said)
-    statuses = {"ok": len(said) - failed}
-    statuses |= {"missing": missing} if missing else {}
-    statuses |= {"unparsed": failed - missing} if failed > missing else {}
+    failed, told = failures_told(data.words.get("status"), len(said))
+    read = [(value, each) for value, each, lost in zip(data.objects["score"], said, failed, strict=True) if not lost]
+    missing = sum(value is None for value, _ in read)
+    unread = sum(each is None for _, each in read) - missing
+    statuses = {"ok": len(read) - missing - unread, **told}
+    statuses |= {"missing": statuses.get("missing", 0) + missing} if missing else {}
+    statuses |= {"unparsed": statuses.get("unparsed", 0) + unread} if unread else {}
+    said = [None if lost else each for each, lost in zip(said, failed, strict=True)]
     cluster = clusters_of(data.words["cluster"].codes) if "cluster" in data.words else None
     found = rank_agreement(said, gold, how, cluster)
     rows: list[list[Cell]] = [

@@ -42,16 +42,18 @@ class Resampling:
         """A fresh generator: every interval of an audit is drawn from the same stream, so rows can be compared."""
         return np.random.default_rng(self.seed)
 
-    def interval(self, draws: Floats) -> Interval:
+    def interval(self, draws: Floats, *, point: bool = False) -> Interval:
         """The percentile interval; draws in which the statistic was undefined are left out.
 
-        NaN ends if it was undefined in more than a tenth of them: the sample is too thin to say.
+        NaN ends if it was undefined in more than a tenth of them: the sample is too thin to say. Likewise if all are
+        alike, unless the statistic may honestly be known to a `point` (a rank): the bootstrap of a judge that was right
+        ten times of ten has width 0, and that is no certainty.
         """
         known = draws[~np.isnan(draws)]
         if len(known) < 0.9 * len(draws):
             return UNDEFINED
         low, high = np.quantile(known, [(1 - self.level) / 2, (1 + self.level) / 2])
-        return Interval(float(low), float(high))
+        return Interval(float(low), float(high)) if point or high - low > 1e-12 else UNDEFINED
 
 
 def z_of(level: float) -> float:
@@ -279,6 +281,8 @@ def mean_estimate(
     from scipy.special import stdtrit
 
     error = math.sqrt(len(parts) / (len(parts) - 1) * float(parts @ parts)) / n
+    if np.ptp(given) == 0:
+        return Estimate(mean, n, level=level, dropped=dropped, note="all alike: no interval")
     half = float(stdtrit(len(parts) - 1, (1 + level) / 2)) * error
     method = "Student" if cluster is None else "Student, by cluster"
     return Estimate(mean, n, mean - half, mean + half, level, method, dropped)

@@ -76,6 +76,10 @@ def load(plan: AuditPlan) -> Data:
     if isinstance(rows, RunRows):
         if rows.stale:
             data.notes.append(f"{counted(rows.stale, 'verdict')} of an earlier configuration left out")
+        if rows.outdated:
+            data.notes.append(
+                f"{counted(rows.outdated, 'joint verdict')} of other samples left out: run again to join these"
+            )
         _say_unmatched_items(data, gold)
     return _filtered(data, plan)
 
@@ -117,7 +121,13 @@ def _refs(plan: AuditPlan, run: bool) -> _Refs:
     for role in ("claims", "gold_claims"):
         if name := getattr(plan, role):
             refs.objects[role] = Ref.of(name)
-    if run and not plan.pairwise:
+    if run and plan.pairwise:
+        refs.numbers["sample"] = Ref("sample", "")
+        refs.words |= {name: Ref(name, "") for name in ("marker", "item", "criterion", "status")}
+        refs.words |= {"pair first": Ref("first", ""), "pair second": Ref("second", "")}
+        if plan.swapped == "swapped":
+            refs.words |= {name: Ref(name, "") for name in ("status_swapped", "marker_swapped")}
+    elif run:
         refs.objects["distribution"] = Ref("distribution", "")
         refs.numbers["expected"], refs.numbers["sample"] = Ref("expected", ""), Ref("sample", "")
         refs.words |= {name: Ref(name, "") for name in ("marker", "item", "criterion", "response", "status")}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dikast.audit import agreement, contingency
 from dikast.audit.concordance import pair_counts
 from dikast.audit.contingency import Cells, TableStatistic
-from dikast.audit.estimate import Estimate, Interval
+from dikast.audit.estimate import UNDEFINED, Estimate, Interval
 from dikast.audit.intervals import (
     Resampling,
     Weighted,
@@ -24,6 +24,7 @@ from dikast.audit.intervals import (
     weighted_mean,
     weighted_pearson,
     weighted_spearman,
+    wilson,
 )
 
 Floats = NDArray[np.float64]
@@ -132,7 +133,11 @@ def measure(
                 intervals[name], label = how.interval(coarse[name] + value), method + ", scores binned"
             else:
                 intervals[name], label = _continuous(name, score, gold, how, cluster, method)
-        interval = intervals.get(name, Interval(math.nan, math.nan))
+        interval = intervals.get(name, UNDEFINED)
+        if math.isnan(interval.low) and not math.isnan(value):
+            groups = n if cluster is None else int(cluster.max(initial=0)) + 1
+            rate = name in ("exact", "within_1")
+            interval, label = (wilson(value * groups, groups, how.level), "Wilson") if rate else (UNDEFINED, "none")
         if math.isnan(value):
             found[name] = Estimate(value, n, level=how.level, dropped=dropped, note=_why(score, gold))
         else:
@@ -217,13 +222,14 @@ def difference(
     columns = np.vstack([first, second, gold])
     values = {name: MEASURES[name].value(first, gold) - MEASURES[name].value(second, gold) for name in names}
     draws = _joint(columns, [(0, 2), (1, 2)], [1, -1], names, how, cluster)
-    return {name: _joint_estimate(values[name], draws.get(name), len(gold), how) for name in names}
+    same = bool(np.array_equal(first, second))  # then the difference is 0, and known to be
+    return {name: _joint_estimate(values[name], draws.get(name), len(gold), how, point=same) for name in names}
 
 
-def _joint_estimate(value: float, draws: Floats | None, n: int, how: Resampling) -> Estimate:
+def _joint_estimate(value: float, draws: Floats | None, n: int, how: Resampling, *, point: bool = False) -> Estimate:
     if draws is None or math.isnan(value):
         return Estimate(value, n, level=how.level)
-    return Estimate(value, n, *how.interval(draws), how.level, f"paired bootstrap, {how.draws:,} draws")
+    return Estimate(value, n, *how.interval(draws, point=point), how.level, f"paired bootstrap, {how.draws:,} draws")
 
 
 def _joint(

@@ -1,19 +1,20 @@
 """Pairwise verdicts as arrays, after failures have been told from choices."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit import pairs
+from dikast.audit.columns import Words
 from dikast.audit.estimate import Estimate
 from dikast.audit.failures import rate
-from dikast.audit.intervals import Resampling, bootstrap, clusters_of, mean_estimate, merged
+from dikast.audit.intervals import Resampling, bootstrap, clusters_of, mean_estimate, merged, wilson
 from dikast.audit.load import Data
 from dikast.audit.pairs import NONE, TIE, Choices, Share
 from dikast.audit.report import counted
-from dikast.audit.scored import consensus
+from dikast.audit.scored import consensus, failures_told
 from dikast.core.errors import UserError
 
 Floats = NDArray[np.float64]
@@ -53,7 +54,14 @@ class Paired:
         if self.cluster is None or n < 2:
             return rate(float(worth.sum()), n, self.level, dropped=dropped)
 
-        return mean_estimate(worth, self.level, clusters_of(self.cluster[counts]), dropped=dropped)
+        cluster = clusters_of(self.cluster[counts])
+        if np.ptp(worth) == 0:  # Student's interval would be a point: Wilson's, each cluster counted once
+            groups = int(cluster.max()) + 1
+            ends = wilson(worth[0] * groups, groups, self.level)
+            return Estimate(float(worth[0]), n, *ends, self.level, "Wilson, clusters counted", dropped)
+        found = mean_estimate(worth, self.level, cluster, dropped=dropped)
+        low, high = np.clip([found.low, found.high], 0, 1)  # NaN stays
+        return replace(found, low=float(low), high=float(high))
 
 
 def paired(data: Data) -> Paired:
@@ -98,12 +106,16 @@ def _rule(name: str) -> str:
 def _verdicts(data: Data, role: str, column: str) -> tuple[Choices | None, dict[str, int]]:
     if role not in data.words:
         return None, {}
-    found = pairs.read_choices(data.words[role], data.plan.pair_labels, column)
-    statuses = {"ok": int((found.codes != NONE).sum())}
-    if missing := int((data.words[role].codes < 0).sum()):
-        statuses["missing"] = missing
+    words = data.words[role]
+    status = data.words.get("status_swapped" if role == "swapped" else "status", data.words.get("status"))
+    failed, told = failures_told(status, len(data))
+    words = Words(np.where(failed, -1, words.codes), words.names)  # what a failed row holds is no choice
+    found = pairs.read_choices(words, data.plan.pair_labels, column)
+    statuses = {"ok": int((found.codes != NONE).sum()), **told}
+    if missing := int(((words.codes < 0) & ~failed).sum()):
+        statuses["missing"] = statuses.get("missing", 0) + missing
     if found.other:
-        statuses["unparsed"] = sum(found.other.values())
+        statuses["unparsed"] = statuses.get("unparsed", 0) + sum(found.other.values())
         named = ", ".join(
             f"{count:,} {word[:40]!r}" for word, count in sorted(found.other.items(), key=lambda x: -x[1])[:5]
         )
@@ -135,3 +147,14 @@ def ratio(worth: Floats, counts: Floats, given: Paired) -> Estimate:
     else:
         draws = bootstrap(value, len(worth), given.how, cluster=clusters_of(given.cluster))
     return Estimate(point, n, *given.how.interval(draws), given.level, "bootstrap over items")
+
+
+def taken_again(data: Data, again: NDArray[np.int64]) -> Words:
+    """What the rows `again` (n,) say (both orders together where there are two), as words; -1 gives no word."""
+    labels = data.plan.pair_labels
+    names = ["first", "second", "tie"] if labels is None else [labels.first, labels.second, "tie"]
+    views = [
+        pairs.read_choices(data.words[role], labels, role).codes for role in ("score", "swapped") if role in data.words
+    ]
+    final = views[0] if len(views) == 1 else pairs.both_orders(*views)
+    return Words(np.where(again < 0, NONE, final[again]), names)

@@ -6,15 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit import pairs
-from dikast.audit.agreement import class_scores
+from dikast.audit.classes import class_estimates
 from dikast.audit.contingency import discrimination
 from dikast.audit.estimate import Estimate
 from dikast.audit.failures import rate
+from dikast.audit.intervals import clusters_of
 from dikast.audit.load import Data, Ref
 from dikast.audit.measures import FEW
 from dikast.audit.paired import WRONG, Paired, ratio, ruled
 from dikast.audit.pairs import FIRST, NONE, SECOND, TIE, TIE_RULES, Share, TieRule
-from dikast.audit.raters import cohen_kappa
 from dikast.audit.report import Cell, Table, table
 from dikast.audit.significance import holm, labels_for_width, mcnemar, two_rates
 from dikast.audit.slices import worst_decile
@@ -102,8 +102,13 @@ def orders_table(given: Paired) -> Table:
         known = (view != NONE) & (view != WRONG)
         rows.append([f"ties {name}", given.estimate(Share((view == TIE).astype(np.float64), known))])
     both = (given.choice != NONE) & (given.swapped != NONE)
-    rows.append(["cohen_kappa of the orders", cohen_kappa(given.choice[both], given.swapped[both])])
+    found = class_estimates(given.swapped[both], given.choice[both], given.how, _clusters(given, both))
+    rows.append(["cohen_kappa of the orders", found["cohen_kappa"]])
     return table("orders", "Order of the responses", ("statistic", "value"), rows)
+
+
+def _clusters(given: Paired, chosen: NDArray[np.bool_]) -> Codes | None:
+    return None if given.cluster is None else clusters_of(given.cluster[chosen])
 
 
 def class_table(given: Paired) -> Table:
@@ -114,16 +119,14 @@ def class_table(given: Paired) -> Table:
         said, gold = view[counts], given.gold[counts]
         confusion = np.zeros((4, 4))
         np.add.at(confusion, (gold, said), 1)
-        scores = class_scores(confusion)
-        kappa = cohen_kappa(said, gold)
+        scores = class_estimates(said, gold, given.how, _clusters(given, counts))
         spread = float(discrimination(confusion.sum(0)[:3], 3)) if len(said) else float("nan")
         ties = rate(int((said == TIE).sum()), len(said), given.level)
         rows.append(
             [
                 name,
                 int(counts.sum()),
-                *scores,
-                kappa,
+                *scores.values(),
                 ties,
                 rate(int((gold == TIE).sum()), len(gold), given.level),
                 spread,

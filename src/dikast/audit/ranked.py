@@ -42,10 +42,7 @@ def ranking_tables(data: Data, given: Paired) -> list[Table]:
         ["largest shift of strength, Davidson against half ties", _largest(davidson, ranking)],
     ]
     if controlled is not None:
-        rows += [
-            [f"effect of {name}", float(value)]
-            for name, value in zip(_effects(data), controlled.fit.effects, strict=True)
-        ]
+        rows += [[f"effect of {name}", controlled.effect(i)] for i, name in enumerate(_effects(data))]
     tables.append(table("ranking checks", "Checks of the ranking", ("check", "value"), rows, _prior_note(ranking)))
     return tables
 

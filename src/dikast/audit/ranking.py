@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.bradley_terry import Games, Meetings, Model, Strengths, bradley_terry
 from dikast.audit.estimate import Estimate
-from dikast.audit.intervals import Resampling, cluster_profile, row_kinds, z_of
+from dikast.audit.intervals import Resampling, cluster_profile, row_kinds, wilson, z_of
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -34,7 +34,7 @@ class WinRate(NamedTuple):
 def win_rate(wins: float, ties: float, losses: float, rule: WinRule, level: float = 0.95) -> WinRate:
     """Win rate under a named tie rule (WIN_RULES), with the standard error of a mean of independent games.
 
-    The interval is normal: rate +/- z times the error, kept within [0, 1].
+    The interval is normal: rate +/- z times the error, kept within [0, 1]; if all games ended alike, Wilson's.
     """
     n = wins + losses + (0 if rule == "decided" else ties)
     if n == 0:
@@ -43,6 +43,8 @@ def win_rate(wins: float, ties: float, losses: float, rule: WinRule, level: floa
     squares = wins + (ties / 4 if rule == "half" else 0)
     mean = worth / n
     error = math.sqrt(max(squares / n - mean**2, 0) / (n - 1)) if n > 1 else math.nan
+    if error == 0:
+        return WinRate(Estimate(mean, round(n), *wilson(mean * n, round(n), level), level, "Wilson"), error)
     half = z_of(level) * error
     return WinRate(Estimate(mean, round(n), max(0.0, mean - half), min(1.0, mean + half), level, "normal"), error)
 
@@ -78,11 +80,15 @@ class Bouts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranking:
-    """Strengths (nats, mean 0), ranks (1 is best) and chances to beat the anchor, each with draws (B, players)."""
+    """Strengths (nats, mean 0), ranks (1 is best) and chances to beat the anchor, each with draws (B, players).
+
+    `drawn_effects` (B, k) are draws of the effects of the covariates.
+    """
 
     fit: Strengths
     names: Sequence[str]
     draws: Floats
+    drawn_effects: Floats
     anchor: int | None
     prior: float
     how: Resampling
@@ -92,7 +98,8 @@ class Ranking:
         """Log-odds against the anchor, or against the average player."""
         shift = 0.0 if self.anchor is None else self.fit.strength[self.anchor]
         moved = 0.0 if self.anchor is None else self.draws[:, self.anchor]
-        return self._told(self.fit.strength[player] - shift, self.draws[:, player] - moved)
+        known = player == self.anchor  # 0 by definition
+        return self._told(self.fit.strength[player] - shift, self.draws[:, player] - moved, point=known)
 
     def chance(self, player: int) -> Estimate:
         """The chance to beat the anchor (or the average player), ties aside and covariates equal."""
@@ -103,18 +110,23 @@ class Ranking:
         )
         return Estimate(value, self.n, low, high, self.how.level, found.method)
 
+    def effect(self, covariate: int) -> Estimate:
+        """What one unit of a covariate adds to the log-odds."""
+        return self._told(self.fit.effects[covariate], self.drawn_effects[:, covariate])
+
     def rank(self, player: int) -> Estimate:
         """The rank, from 1, with its bootstrap interval."""
         value = 1 + float((self.fit.strength > self.fit.strength[player]).sum())
         drawn = 1.0 + (self.draws > self.draws[:, [player]]).sum(1)
         drawn[np.isnan(self.draws[:, player])] = math.nan
-        found = self._told(value if not math.isnan(self.fit.strength[player]) else math.nan, drawn)
+        value = value if not math.isnan(self.fit.strength[player]) else math.nan
+        found = self._told(value, drawn, point=bool(np.ptp(self.draws, axis=0).max(initial=0) > 1e-9))
         if math.isnan(found.low):
             return found
         return replace(found, low=float(math.floor(found.low)), high=float(math.ceil(found.high)))
 
-    def _told(self, value: float, drawn: Floats) -> Estimate:
-        interval = self.how.interval(drawn) if len(drawn) else (math.nan, math.nan)
+    def _told(self, value: float, drawn: Floats, *, point: bool = False) -> Estimate:
+        interval = self.how.interval(drawn, point=point) if len(drawn) else (math.nan, math.nan)
         return Estimate(float(value), self.n, *interval, self.how.level, f"bootstrap, {len(drawn)} draws")
 
 
@@ -129,10 +141,10 @@ def rank_players(bouts: Bouts, how: Resampling, *, model: Model = "bradley-terry
     fit = bradley_terry(games, model=model, prior=prior)
     place = list(bouts.names).index(anchor) if anchor else None
     few = Resampling(min(how.draws, _MOST_DRAWS), how.level, how.seed)
-    draws = np.array(
-        [bradley_terry(each, model=model, prior=prior, start=fit).strength for each in _redrawn(bouts, few)]
-    )
-    return Ranking(fit, bouts.names, draws.reshape(-1, len(bouts.names)), place, prior, few, len(bouts.first))
+    fits = [bradley_terry(each, model=model, prior=prior, start=fit) for each in _redrawn(bouts, few)]
+    draws = np.array([each.strength for each in fits]).reshape(-1, len(bouts.names))
+    effects = np.array([each.effects for each in fits]).reshape(len(fits), -1)
+    return Ranking(fit, bouts.names, draws, effects, place, prior, few, len(bouts.first))
 
 
 def _redrawn(bouts: Bouts, how: Resampling) -> Iterator[Games]:

@@ -8,12 +8,15 @@ from typing import Any
 import orjson
 
 from dikast.audit.rows import Rows
+from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
 from dikast.core.records import read_records
 from dikast.core.rubric import Rubric, load_rubric
 from dikast.core.scale import Scale
 
 VERDICTS = "verdicts.jsonl"
+COMBINED = "combined.jsonl"
+JOINT = -1  # the `sample` of a row that joins all samples of its question
 _KEPT = ("label", "score", "expected", "mass", "marker", "distribution", "feedback", "claims")
 
 
@@ -23,32 +26,58 @@ class RunRows(Rows):
 
     Rows hold `item`, `criterion`, `sample`, `status`, `label`, `score`, `expected`, `mass`, `marker`, `distribution`,
     `feedback` and `claims`; `response` for a response, and for a pair `first` < `second` (indices), `choice` and
-    `swapped` ("a", "b" or "tie" as responses, None without a verdict). Verdicts that are not of the current
-    configuration (`keys.txt`) are left out and counted in `stale`. `gold` maps a column to item -> value, where a value
+    `swapped` ("a", "b" or "tie" as responses, None without a verdict), and `status_swapped` and `marker_swapped` beside
+    it; a run that asked in one order has none of these three. Verdicts that are not of the current
+    configuration (`keys.txt`) are left out and counted in `stale`. Where the run joined several samples of a response,
+    the joint verdicts (`combined.jsonl`) follow with the sample -1; those that do not join the very verdicts that are
+    current are left out and counted in `outdated`. `gold` maps a column to item -> value, where a value
     may be an object by criterion or a list by response.
     """
 
     gold: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     stale: int = 0
+    outdated: int = 0
 
     def __iter__(self) -> Iterator[tuple[dict[str, Any], int]]:
         folder, stale = Path(self.path), list[int]()
         pairs: dict[tuple[Any, ...], tuple[dict[str, Any], int]] = {}
+        joined = (folder / COMBINED).exists()
+        parts: dict[tuple[Any, ...], dict[int, str]] = {}
         for verdict, line in current(folder, stale):
-            try:
-                row = self._row(verdict)
-            except (KeyError, TypeError, AttributeError) as error:
-                raise DataError(f"not a verdict ({error!r})", path=str(folder / VERDICTS), line=line) from None
+            row = self._checked(verdict, folder / VERDICTS, line)
             if "first" not in row:
+                if joined:
+                    parts.setdefault(_asked(row), {})[row["sample"]] = verdict["key"]
                 yield row, line
                 continue
             key = (row["item"], row["criterion"], row["sample"], row["first"], row["second"])
             if key in pairs:
-                pairs[key][0].update({name: value for name, value in row.items() if value is not None})
+                known = pairs[key][0]
+                known.update({name: value for name, value in row.items() if value is not None or name not in known})
             else:
                 pairs[key] = (row, line)
         self.stale = len(stale)
         yield from pairs.values()
+        if joined:
+            yield from self._joint(folder / COMBINED, parts)
+
+    def _joint(
+        self, path: Path, parts: Mapping[tuple[Any, ...], Mapping[int, str]]
+    ) -> Iterator[tuple[dict[str, Any], int]]:
+        self.outdated = 0
+        for record in read_records(path):
+            row = self._checked(record.value, path, record.line)
+            keys = parts.get(_asked(row), {})
+            if record.value["key"] == fingerprint([keys[sample] for sample in sorted(keys)]):
+                yield row | {"sample": JOINT}, record.line
+            else:
+                self.outdated += 1
+
+    def _checked(self, verdict: dict[str, Any], path: Path, line: int) -> dict[str, Any]:
+        try:
+            return self._row(verdict)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DataError(f"not a verdict ({error!r})", path=str(path), line=line) from None
 
     def _row(self, verdict: dict[str, Any]) -> dict[str, Any]:
         question, responses = verdict["question"], verdict["question"].get("responses") or [0]
@@ -61,13 +90,17 @@ class RunRows(Rows):
             row["first"], row["second"] = sorted(responses[:2])
             swapped = responses[0] > responses[1]
             row["swapped" if swapped else "choice"] = verdict.get("label")
-            row["status_swapped" if swapped else "status"] = verdict["status"]
             if swapped:
-                row["status"] = None
+                row |= {"status_swapped": verdict["status"], "marker_swapped": row["marker"]}
+                row |= {"status": None, "marker": None}
         for column, values in self.gold.items():
             if (value := values.get(str(row["item"]))) is not None:
                 row[column] = _gold_of(value, str(row["criterion"]), responses)
         return row
+
+
+def _asked(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return row["item"], row["criterion"], row["response"]
 
 
 def current(folder: Path, stale: list[int]) -> Iterator[tuple[dict[str, Any], int]]:

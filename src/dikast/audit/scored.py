@@ -53,13 +53,7 @@ def scored(data: Data, score: Floats, *, between: bool = False, absent: str = "m
     `between` allows values between labels, as expected scores have; `absent` names rows without a value.
     """
     plan = data.plan
-    status = data.words.get("status")
-    failed_before = np.zeros(len(data), bool)
-    statuses: dict[str, int] = {}
-    if status is not None:
-        failed_before = _failures(status)
-        for code, count in zip(*np.unique(status.codes[failed_before], return_counts=True), strict=True):
-            statuses[status.names[code]] = int(count)
+    failed_before, statuses = failures_told(data.words.get("status"), len(data))
     valid = gold_on_scale(score, plan.scale) if between else on_scale(score, plan.scale)
     valid &= ~failed_before
     missing = np.isnan(score) & ~failed_before
@@ -105,7 +99,11 @@ def consensus(raters: Floats, rule: str) -> Floats:
     return out
 
 
-def _failures(status: Words) -> NDArray[np.bool_]:
-    """Rows whose status names a failure; a missing status says nothing."""
+def failures_told(status: Words | None, n: int) -> tuple[NDArray[np.bool_], dict[str, int]]:
+    """Rows (n,) whose status names a failure, and how many of each; a missing status says nothing."""
+    if status is None:
+        return np.zeros(n, bool), {}
     bad = np.array([name.casefold() not in ("ok", "stop", "success") for name in status.names] or [False])
-    return np.asarray((status.codes >= 0) & bad[status.codes])
+    failed = np.asarray((status.codes >= 0) & bad[status.codes])
+    codes, counts = np.unique(status.codes[failed], return_counts=True)
+    return failed, {status.names[code]: int(count) for code, count in zip(codes, counts, strict=True)}

@@ -52,7 +52,8 @@ class Plan:
     """What a run would ask: `questions` in all, of which `answered` have an answer in the folder already.
 
     Only a dry run fills the rest: how many questions cannot be asked (their items would be `bad_item`), the tokens of
-    the text to send, at 4 characters each, and the most that could come back.
+    the text to send, at 4 characters each, the most that could come back, and what both would cost where the engine
+    knows its price.
     """
 
     items: int
@@ -61,6 +62,7 @@ class Plan:
     unaskable: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
+    cost: float | None = None
 
     @property
     def missing(self) -> int:
@@ -114,7 +116,19 @@ class Count:
         """What was counted."""
         self.flush()
         tokens_in = self.characters // _TOKEN
-        return Plan(items, self.questions, self.answered, self.unaskable, tokens_in, self.tokens_out)
+        price = _price(self.judge.engine) if self.estimate else None
+        cost = price.cost(tokens_in, 0, self.tokens_out) if price is not None else None
+        return Plan(items, self.questions, self.answered, self.unaskable, tokens_in, self.tokens_out, cost)
+
+
+def _price(engine: Any) -> Any:
+    """What the engine charges, or one it wraps; None where no price is known."""
+    while engine is not None:
+        price = getattr(engine, "price", None)
+        if price is not None:
+            return price
+        engine = getattr(engine, "engine", None)
+    return None
 
 
 def load_rubrics(folder: Path) -> dict[str, Rubric]:

@@ -52,6 +52,10 @@ MinMass = Annotated[
     float, typer.Option("--min-mass", min=0.0, max=1.0, help="Probability that must fall on the labels.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything and say what would be asked; ask nothing.")]
+BudgetText = Annotated[
+    str | None,
+    typer.Option("--budget", help="Stop asking when spent, each judge: calls=1000,tokens=2000000,money=5."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 MaxFailures = Annotated[
@@ -82,6 +86,7 @@ class _Ask:
     read: str
     min_mass: float
     dry_run: bool
+    budget: str | None
     max_failures: str
     json: bool
     quiet: bool
@@ -104,6 +109,7 @@ def grade(
     read: ReadMode = "auto",
     min_mass: MinMass = 0.5,
     dry_run: DryRun = False,
+    budget: BudgetText = None,
     max_failures: MaxFailures = "0",
     json: Json = False,
     quiet: Quiet = False,
@@ -117,7 +123,7 @@ def grade(
 
     ask = _Ask(
         items, judge, out, rubric, scale, map, limit, samples, temperature, top_p, max_tokens, seed, read, min_mass,
-        dry_run, max_failures, json, quiet,
+        dry_run, budget, max_failures, json, quiet,
     )  # fmt: skip
     _run(ask, {"format": format or "absolute"}, grade_file, _Mistakes())
 
@@ -148,6 +154,7 @@ def compare(
     read: ReadMode = "auto",
     min_mass: MinMass = 0.5,
     dry_run: DryRun = False,
+    budget: BudgetText = None,
     max_failures: MaxFailures = "0",
     json: Json = False,
     quiet: Quiet = False,
@@ -170,7 +177,7 @@ def compare(
         wrong.append("--from-absolute grades each response alone: --one-order and --samples mean nothing with it")
     ask = _Ask(
         items, judge, out, rubric, scale, map, limit, samples, temperature, top_p, max_tokens, seed, read, min_mass,
-        dry_run, max_failures, json, quiet,
+        dry_run, budget, max_failures, json, quiet,
     )  # fmt: skip
 
     def one(judge: "Judge", source: "Source", out: Path, *, dry_run: bool, watch: "Watcher | None") -> dict[str, Any]:
@@ -226,12 +233,15 @@ class _Ready:
 
 def _prepared(ask: _Ask, formats: dict[str, str], wrong: _Mistakes) -> _Ready:
     from dikast.engines.base import Sampling
+    from dikast.engines.budget import Budget
     from dikast.engines.spec import open_engine
     from dikast.judging.judge import Judge
     from dikast.prompts.format import load_format
 
     if ask.out is None and not ask.dry_run:
         wrong.append("say where to keep the verdicts: --out FOLDER (or --dry-run to ask nothing)")
+    if ask.out == Path():  # what an empty variable becomes
+        wrong.append("--out is empty, or the working folder itself: name a folder for the run")
     if len(ask.specs) > 1 and ask.items == "-":
         wrong.append("a panel reads the items once for each judge: give it a file, not standard input")
     if ask.read not in ("auto", "only", "never"):
@@ -242,7 +252,10 @@ def _prepared(ask: _Ask, formats: dict[str, str], wrong: _Mistakes) -> _Ready:
     rubric = wrong.of(lambda: _rubric(ask))
     loaded = {name: wrong.of(partial(load_format, format)) for name, format in formats.items()}
     engines = [wrong.of(partial(open_engine, spec)) for spec in ask.specs]
+    budget = wrong.of(lambda: _budget(ask.budget))
     wrong.raise_all()
+    if budget:
+        engines = [Budget(engine, **budget) for engine in engines if engine is not None]
     assert allowed is not None
     assert source is not None
     settings: dict[str, Any] = {"samples": ask.samples, "read": ask.read, "min_mass": ask.min_mass, **loaded}
@@ -307,6 +320,21 @@ def _allowed(text: str) -> Callable[[int], float]:
     if not 0 <= value < float("inf"):
         raise UserError(f"--max-failures {text!r}: write a count (10) or a share (5%)")
     return (lambda n: n * value / 100) if text.endswith("%") else (lambda n: value)
+
+
+def _budget(text: str | None) -> dict[str, Any]:
+    """From `--budget`: the bounds of a `Budget`."""
+    found: dict[str, Any] = {}
+    for each in (text or "").split(",") if text else ():
+        name, _, number = each.strip().partition("=")
+        try:
+            value = float(number)
+        except ValueError:
+            value = -1.0
+        if name not in ("calls", "tokens", "money") or not 0 <= value < float("inf"):
+            raise UserError(f"--budget {text!r}: write calls=N, tokens=N or money=N, with commas between")
+        found[name] = value if name == "money" else int(value)
+    return found
 
 
 def _slug(spec: str) -> str:

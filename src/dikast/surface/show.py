@@ -27,6 +27,7 @@ def _show_plan(plan: dict[str, Any]) -> None:
         typer.echo(
             f"about {plan['tokens_in']:,} tokens in (text only, at 4 characters a token),"
             f" at most {plan['tokens_out']:,} tokens out"
+            + ("" if plan["cost"] is None else f", at most {plan['cost']:,.4f} in the currency of the price table")
         )
 
 
