@@ -134,7 +134,7 @@ def _edits(seed: int, times: int) -> Part:
     for domain, maker in _makers(seed + 6):
         if domain == "retouch":  # neither are its pictures painted over
             continue
-        for i in range(9 * times):
+        for i in range(13 * times):
             base = maker.sample(i)
             yield base, "edits", f"{domain}{i}"
             drawn = domain in DRAWN  # there the words are the request, which is not judged
