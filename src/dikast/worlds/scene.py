@@ -65,14 +65,6 @@ class Scene:
         return value
 
 
-def scene_from(value: Mapping[str, Any]) -> Scene:
-    """Read back what `Scene.to_json` wrote."""
-    fields = dict(value)
-    fields["things"] = [Thing(**thing) for thing in value["things"]]
-    fields["covers"] = [(cell[0], cell[1]) for cell in value["covers"]]
-    return Scene(**fields)
-
-
 def legal(colour: str, shape: str, pairs: str) -> bool:
     """Whether the split lets this pair be seen or spoken of."""
     return pairs != "seen" or (colour, shape) not in HELD_OUT_PAIRS
