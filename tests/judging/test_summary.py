@@ -1,6 +1,5 @@
 """What a run says of itself, by hand."""
 
-import math
 from dataclasses import asdict
 from pathlib import Path
 
@@ -49,9 +48,10 @@ def test_means_by_hand() -> None:
     one, nothing = Rate.mean(1, 4.0, 16.0), Rate.mean(0, 0.0, 0.0)
     assert (one.value, one.low, one.high) == (4.0, None, None)
     assert nothing.value is None
-    same = Rate.mean(3, 0.3, 0.03)
-    assert same.low == pytest.approx(0.1)
-    assert not math.isnan(same.high or math.nan)
+    same, none = Rate.mean(3, 0.3, 0.03), Rate.mean(5, 0.0, 0.0)
+    assert same.value == pytest.approx(0.1)
+    assert (same.low, same.high) == (None, None)
+    assert (none.value, none.low, none.n) == (0.0, None, 5)
 
 
 def test_a_run_is_counted_by_hand(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ LEVEL = 0.95
 _DIGITS = re.compile(r"\d+")  # reasons that differ only in numbers are one kind
 _KINDS = 1000  # of reasons; rarer ones that come after as many are not counted by kind
 _LONGEST_REASON = 240  # characters
+_ROUNDING = 1e-12  # of a sum of squares
 _Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 
 
@@ -40,13 +41,17 @@ class Rate:
 
     @classmethod
     def mean(cls, n: int, total: float, squares: float) -> "Rate":
-        """The mean of n values with the given sum and sum of squares; no interval below two values."""
+        """The mean of n values with the given sum and sum of squares.
+
+        No interval below two values, nor where all are alike: one of width 0 would claim a certainty nobody has.
+        """
         if n == 0:
             return cls(None, None, None, 0)
         mean = total / n
-        if n == 1:
-            return cls(mean, None, None, 1)
-        half = _Z * math.sqrt(max(squares - n * mean * mean, 0.0) / (n - 1) / n)
+        spread = squares - n * mean * mean
+        if n == 1 or spread <= _ROUNDING * squares:
+            return cls(mean, None, None, n)
+        half = _Z * math.sqrt(spread / (n - 1) / n)
         return cls(mean, mean - half, mean + half, n)
 
 
