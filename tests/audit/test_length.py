@@ -29,9 +29,9 @@ def test_clusters_widen_what_they_repeat() -> None:
     rng = np.random.default_rng(0)
     length, error = rng.integers(5, 500, 100), rng.normal(size=100)
     once = length_slope(error, np.zeros(100), length)
-    four = [np.repeat(each, 4) for each in (error, np.zeros(100), length, np.arange(100))]
-    naive = length_slope(*four[:3])
-    honest = length_slope(*four[:3], cluster=four[3].astype(np.int64))
+    scores, gold, lengths = (np.repeat(each, 4) for each in (error, np.zeros(100), length))
+    naive = length_slope(scores, gold, lengths)
+    honest = length_slope(scores, gold, lengths, cluster=np.repeat(np.arange(100), 4))
     assert math.isclose(once.value, honest.value)
     assert math.isclose(once.half_width, honest.half_width, rel_tol=1e-9)
     assert naive.half_width < 0.6 * honest.half_width

@@ -9,6 +9,8 @@ from dikast.audit.report import Audit
 from dikast.core.errors import UserError
 from dikast.core.text import near_miss
 
+Side = Literal["under", "over"]
+
 
 @dataclass(frozen=True, slots=True)
 class Gate:
@@ -16,7 +18,7 @@ class Gate:
 
     text: str
     metric: str
-    side: Literal["under", "over"]
+    side: Side
     limit: float
     run: str
     value: float | None
@@ -35,7 +37,7 @@ class Gate:
         )
 
 
-def check(audit: Audit | None, run: str, side: Literal["under", "over"], text: str) -> Gate:
+def check(audit: Audit | None, run: str, side: Side, text: str) -> Gate:
     """`METRIC=VALUE`, where a metric is a row of a table (`pearson`, `failed`), or `TABLE/ROW/COLUMN`.
 
     `.low` and `.high` after it take the end of the interval: a gate on `pearson.low` is one on what is sure. A run

@@ -10,6 +10,7 @@ from dikast.surface.report.collect import RunPage
 from dikast.surface.report.figures import Row, Ruler
 
 _RULED = ("pearson", "spearman", "quadratic_kappa", "exact", "within_1")
+_FORESTS = ("pearson", "exact", "all", "accuracy")  # the first of these that a table of slices has is drawn
 _CEILING = "(ceiling)"
 
 
@@ -87,8 +88,8 @@ def slices(page: RunPage) -> Iterator[tuple[Table, str, list[Row]]]:
     for table in page.audit or ():
         if not table.name.startswith("by ") or not table.rows:
             continue
-        column = next((c for c in ("pearson", "exact", "all", "accuracy") if c in table.columns), None)
-        column = column or next((c for c, v in zip(table.columns, table.rows[0], strict=True) if _is(v)), None)
+        measured = [c for c, v in zip(table.columns, table.rows[0], strict=True) if isinstance(v, Estimate)]
+        column = next((c for c in (*_FORESTS, *measured) if c in table.columns), None)
         if column is None:
             continue
         rows = []
@@ -238,10 +239,6 @@ def _estimate(table: Table, row: str, column: str) -> Estimate | None:
     except KeyError:
         return None
     return cell if isinstance(cell, Estimate) else None
-
-
-def _is(cell: Any) -> bool:
-    return isinstance(cell, Estimate)
 
 
 def _spelt(name: str) -> str:

@@ -41,12 +41,9 @@ def write_report(
             raise UserError(f"{path}: the folder {path.parent} does not exist")
     pages = [collect(folder, asked, runs[0] if number else None) for number, folder in enumerate(runs)]
     _tell_apart(pages)
-    checked = [
-        gates.check(page.audit, page.name, side, text)
-        for page in pages
-        for side, texts in (("under", fail_under), ("over", fail_over))
-        for text in texts
-    ]
+    wanted: list[tuple[gates.Side, str]] = [("under", text) for text in fail_under]
+    wanted += [("over", text) for text in fail_over]
+    checked = [gates.check(page.audit, page.name, side, text) for page in pages for side, text in wanted]
     heading = title or "Report: " + ", ".join(page.name for page in pages)
     numbers = exports.to_json(pages, checked)
     for path in out:
