@@ -95,7 +95,7 @@ def test_the_scores_of_a_constant_judge_are_seen_through(tmp_path: Path, run_aud
     assert pearson["value"] is None
     assert "every score is 3" in pearson["note"]
     beside = rows_of(found, "beside", "who")
-    assert beside["judge"]["discrimination"] == 0
+    assert beside["judge"]["discrimination"]["value"] == 0
 
 
 def test_few_pairs_duplicates_and_missing_gold_are_said(tmp_path: Path, run_audit: Run) -> None:
@@ -273,7 +273,8 @@ def test_unlabelled_verdicts_bring_few_labels(tmp_path: Path, run_audit: Run) ->
     table = {row["from"]: row["mean"] for row in found["tables"]["few labels"]["rows"]}
     both, alone = table["labels and verdicts (PPI++)"], table["labels alone"]
     assert both["high"] - both["low"] < alone["high"] - alone["low"]
-    assert table["what a label is worth beside the verdicts"] > 1
+    worth = table["what a label is worth beside the verdicts"]
+    assert 1 < worth["low"] < worth["value"] < worth["high"]
     binary = [
         {"score": int(row["score"] > 3), "gold": None if row["gold"] is None else int(row["gold"] > 3)} for row in rows
     ]
@@ -343,7 +344,7 @@ def test_a_judge_that_always_says_tie_is_seen_through(tmp_path: Path, run_audit:
     rows: list[dict[str, Any]] = [{"score": "tie", "gold": gold} for gold in ("a", "b", "tie") * 10]
     found = run_audit(write(tmp_path / "x.csv", rows), "--score", "score", "--gold", "gold", "--pairwise")
     classes = rows_of(found, "classes", "verdict")["as shown"]
-    assert classes["discrimination"] == 0
+    assert classes["discrimination"]["value"] == 0
     assert classes["ties"]["value"] == 1
     assert math.isclose(classes["gold ties"]["value"], 1 / 3)
 
@@ -540,6 +541,7 @@ def test_claims_that_cannot_be_compared_are_counted(tmp_path: Path, run_audit: R
         "1 row without a list of claims",
         "8 claims in claims without a text or a verdict, not used",
         "1 row without gold claims, left out of the F1",
+        "no interval (too few rows, or every draw alike): claims found (F1), claims with the right verdict (F1)",
     ]
     assert (feedback["rows"][0]["value"]["value"], feedback["rows"][0]["value"]["n"]) == (1, 8)
     assert "--claims" in refused(run_audit, file, "--score", "score", "--gold-claims", "due")

@@ -118,7 +118,7 @@ def _refs(plan: AuditPlan, run: bool) -> _Refs:
     refs.numbers |= {f"covariate {i}": Ref.of(name) for i, name in enumerate(plan.covariates)}
     if plan.length:
         refs.numbers["length"] = Ref.of(plan.length)
-    for role in ("claims", "gold_claims"):
+    for role in ("claims", "gold_claims", "spans", "gold_spans"):
         if name := getattr(plan, role):
             refs.objects[role] = Ref.of(name)
     if run and plan.pairwise:

@@ -81,6 +81,8 @@ class AuditPlan:
     epsilon: float = 0.2
     claims: str = ""
     gold_claims: str = ""
+    spans: str = ""
+    gold_spans: str = ""
     ranked: bool = False
     resampling: Resampling = field(default_factory=Resampling)
 

@@ -172,6 +172,15 @@ GoldClaims = Annotated[
     str,
     typer.Option("--gold-claims", metavar=_COLUMN, help="The true claims, in the same form.", rich_help_panel=_BESIDE),
 ]
+Spans = Annotated[
+    str,
+    typer.Option(
+        "--spans", metavar=_COLUMN, help="Characters the judge marked: a list of [start, end].", rich_help_panel=_BESIDE
+    ),
+]
+GoldSpans = Annotated[
+    str, typer.Option("--gold-spans", metavar=_COLUMN, help="The same, by people.", rich_help_panel=_BESIDE)
+]
 Draws = Annotated[int, typer.Option("--draws", help="Bootstrap draws.", rich_help_panel=_INTERVALS)]
 Level = Annotated[float, typer.Option("--level", help="The level of intervals.", rich_help_panel=_INTERVALS)]
 Seed = Annotated[int, typer.Option("--seed", help="Of the bootstrap.", rich_help_panel=_INTERVALS)]
@@ -216,6 +225,8 @@ def audit(
     epsilon: Epsilon = 0.2,
     claims: ClaimsColumn = "",
     gold_claims: GoldClaims = "",
+    spans: Spans = "",
+    gold_spans: GoldSpans = "",
     draws: Draws = 2000,
     level: Level = 0.95,
     seed: Seed = 0,
@@ -269,6 +280,8 @@ def audit(
         epsilon=epsilon,
         claims=claims,
         gold_claims=gold_claims,
+        spans=spans,
+        gold_spans=gold_spans,
         resampling=Resampling(draws, level, seed),
     )
     found = audit_file(plan)
