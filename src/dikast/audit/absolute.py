@@ -12,7 +12,7 @@ from dikast.audit.classes import class_estimates
 from dikast.audit.columns import Words
 from dikast.audit.contingency import discrimination
 from dikast.audit.estimate import Estimate
-from dikast.audit.intervals import Resampling, bootstrap_kinds, clusters_of, fisher
+from dikast.audit.intervals import Resampling, bootstrap_kinds, fisher
 from dikast.audit.load import Data, gold_on_scale, on_scale
 from dikast.audit.measures import FEW, MEASURES, difference, mean_over_pairs, measure, measures_for
 from dikast.audit.report import Cell, Table, table
@@ -24,11 +24,10 @@ from dikast.core.scale import Scale
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 _BESIDE = ("pearson", "spearman", "kendall_tau_b", "exact", "within_1", "mae", "quadratic_kappa")
-WANTED = 0.03
 
 
-def agreement_table(given: Scored, how: Resampling) -> Table:
-    """The headlines: complete cases, bounds over the unscored, labels needed for +/- .03."""
+def agreement_table(given: Scored, how: Resampling, wanted: float = 0.03) -> Table:
+    """The headlines: complete cases, bounds over the unscored, labels needed for +/- `wanted`."""
     chosen = given.paired
     score, gold = given.score[chosen], given.gold[chosen]
     names = measures_for(given.scale is not None)
@@ -36,19 +35,19 @@ def agreement_table(given: Scored, how: Resampling) -> Table:
     found = measure(score, gold, names, how, given.clusters(chosen), dropped=dropped)
     rows: list[list[Cell]] = []
     for name, value in found.items():
-        row: list[Cell] = [name, value, None, None, labels_for_width(value.half_width, value.n, WANTED), value.method]
+        row: list[Cell] = [name, value, None, None, labels_for_width(value.half_width, value.n, wanted), value.method]
         if given.scale is not None and len(given.unscored_gold):
             labels = np.asarray(given.scale.values)
             row[2:4] = bounds(score, gold, given.unscored_gold, labels, MEASURES[name].table, MEASURES[name].better)
         rows.append(row)
         if name == "pearson" and given.cluster is None and not math.isnan(value.value):
             r = Estimate(value.value, value.n, *fisher(value.value, value.n, how.level), how.level, "Fisher", dropped)
-            rows.append(["pearson (Fisher)", r, None, None, labels_for_pearson(r.value, WANTED, how.level), r.method])
+            rows.append(["pearson (Fisher)", r, None, None, labels_for_pearson(r.value, wanted, how.level), r.method])
     unscored = len(given.unscored_gold)
     return table(
         "agreement",
         f"Agreement of {len(score):,} scores with gold",
-        ("statistic", "value", "worst", "best", f"labels for ±{WANTED:g}", "interval"),
+        ("statistic", "value", "worst", "best", f"labels for ±{wanted:g}", "interval"),
         rows,
         f"only {len(score)} pairs: too few to conclude anything" if len(score) < FEW else "",
         f"worst and best: if the {unscored:,} unscored had been anything on the scale"
@@ -228,20 +227,3 @@ def rival_table(name: str, rival: Floats, given: Scored, how: Resampling) -> Tab
         rows,
         note,
     )
-
-
-def group_codes(words: Sequence[Words]) -> tuple[Codes, list[str]]:
-    """One code a row for the combination of several columns, -1 where one is missing, and the names of the groups."""
-    known = np.all([each.codes >= 0 for each in words], axis=0)
-    stacked = np.column_stack([each.codes for each in words])
-    distinct, codes = np.unique(stacked[known], axis=0, return_inverse=True)
-    out = np.full(len(known), -1, np.int64)
-    out[known] = codes.ravel()
-    names = [" | ".join(each.names[code] for each, code in zip(words, row, strict=True)) for row in distinct]
-    return out, names
-
-
-__all__ = [
-    "agreement_table", "beside_table", "class_table", "clusters_of", "confusion_table", "group_codes", "rival_table",
-    "spread_of", "systems_table",
-]  # fmt: skip

@@ -22,7 +22,8 @@ class Drift:
 
     `shift`: mean of later less earlier. `changed`: share of anchors with another score. `icc`: how alike the runs are.
     `evidence` is an e-value against "no shift": under that hypothesis its mean is at most 1, so 20 is as rare as p =
-    .05, and it may be looked at after every anchor (clusters enter by their mean). `lost` and `gained` count anchors scored in one run only.
+    .05, and it may be looked at after every anchor (clusters enter by their mean). `lost` and `gained` count anchors
+    scored in one run only.
     """
 
     shift: Estimate

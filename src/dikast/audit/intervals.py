@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Weighted = Callable[[Floats], Floats]
+ALIKE = 1e-12  # a standard error below is rounding: the groups are alike, and say nothing about how far others differ
 _BATCH = 4_000_000  # weights held at once: 32 MB
 
 
@@ -209,6 +210,8 @@ def mean_estimate(
         return Estimate(mean, n, level=level, dropped=dropped, note="one cluster: no interval")
     if np.ptp(given) == 0:
         return Estimate(mean, n, level=level, dropped=dropped, note="all alike: no interval")
+    if found.error < ALIKE:
+        return Estimate(mean, n, level=level, dropped=dropped, note="all clusters alike: no interval")
     half = t_of(level, found.groups - 1) * found.error
     method = "Student" if cluster is None else "Student, by cluster"
     return Estimate(mean, n, mean - half, mean + half, level, method, dropped)

@@ -32,7 +32,10 @@ def beside_table(data: Data, given: Paired) -> Table:
     for role, label in (("retest", "the judge asked again (test-retest)"), ("earlier", "the judge in the earlier run")):
         if role in data.words and given.final is not None:
             again = pairs.read_choices(data.words[role], data.plan.pair_labels, getattr(data.plan, role)).codes
-            rows.append(row(label, again, given.final))
+            once = given.final
+            if role == "retest" and "retested" in data.words:  # of a run with several samples, the first of them
+                once = pairs.read_choices(data.words["retested"], data.plan.pair_labels, "retest").codes
+            rows.append(row(label, again, once))
     n = len(given.gold)
     for code, name in enumerate(pairs.NAMES):
         rows.append(row(f"a judge that always says {name}", np.full(n, code, np.int64), given.gold))
@@ -65,7 +68,9 @@ def _at_random(final: Codes, given: Paired, rules: Sequence[TieRule]) -> list[Ce
     if not both.any():
         return [None for _ in rules]
     statistics = {rule: chance(rule) for rule in rules}
-    draws = bootstrap_tables(cells, {str(rule): each for rule, each in statistics.items()}, given.how, given.clusters(both))
+    draws = bootstrap_tables(
+        cells, {str(rule): each for rule, each in statistics.items()}, given.how, given.clusters(both)
+    )
     n, method = int(both.sum()), "expected under independence; bootstrap"
     values = {rule: float(statistics[rule](cells.table, cells.x, cells.y)) for rule in rules}
     return [Estimate(values[rule], n, *given.how.interval(draws[rule]), given.level, method) for rule in rules]

@@ -24,7 +24,7 @@ Codes = NDArray[np.int64]
 _THREE = Scale(pairs.NAMES, (0.0, 1.0, 2.0))  # for the discrimination index of choices
 
 
-def accuracy_table(given: Paired, unscored: str) -> Table:
+def accuracy_table(given: Paired, unscored: str, wanted: float = 0.03) -> Table:
     """Accuracy under each tie rule, in each order, in both, and of what both say together; bounds over the unscored."""
     views = _views(given)
     rows: list[list[Cell]] = []
@@ -34,13 +34,15 @@ def accuracy_table(given: Paired, unscored: str) -> Table:
         if given.swapped is not None and given.choice is not None:
             row.append(given.estimate(_right_twice(given, rule)))
         main = _share(views["as shown"], given.gold, rule)
-        rows.append([*row, *_bounds(main, given, rule), labels_for_width(_first(row).half_width, _first(row).n)])
+        rows.append(
+            [*row, *_bounds(main, given, rule), labels_for_width(_first(row).half_width, _first(row).n, wanted)]
+        )
     columns = ["statistic", *views, *(["right in both"] if given.swapped is not None else [])]
     n = int((given.gold != NONE).sum())
     return table(
         "accuracy",
         f"Accuracy against gold on {n:,} pairs",
-        (*columns, "worst", "best", "labels for ±0.03"),
+        (*columns, "worst", "best", f"labels for ±{wanted:g}"),
         rows,
         *(f"{rule}: {text}" for rule, text in TIE_RULES.items()),
         _told(unscored),
@@ -193,6 +195,25 @@ def slice_table(codes: Codes, names: Sequence[str], given: Paired, by: str) -> T
         "p: accuracy as shown against all the rest" + ("" if against is None else ", by cluster"),
         worst_decile(names, values, "accuracy"),
     )
+
+
+def unlabelled_table(codes: Codes, names: Sequence[str], given: Paired, by: str) -> Table:
+    """Without gold: how often each slice failed and who won."""
+    if given.final is None:
+        raise ValueError("verdicts are due")
+    known = (given.final != NONE) & (given.final != WRONG)
+    shares = {
+        name: Share((given.final == code).astype(np.float64), known)
+        for code, name in ((FIRST, "first wins"), (TIE, "tie"), (SECOND, "second wins"))
+    }
+    if given.swapped is not None and given.choice is not None:
+        shares["consistent"] = pairs.order_consistency(given.choice, given.swapped)
+    rows: list[list[Cell]] = []
+    for code, name in enumerate(names):
+        mine = codes == code
+        failed = share(~given.scored[mine], given.level, given.clusters(mine))
+        rows.append([name, int(mine.sum()), failed, *(given.estimate(each, mine) for each in shares.values())])
+    return table(f"by {by}", f"By {by}: {len(names)} slices, without gold", (by, "n", "failed", *shares), rows)
 
 
 def _counts_wrong(views: Mapping[str, Codes]) -> bool:

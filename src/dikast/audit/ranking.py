@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.bradley_terry import Games, Meetings, Model, Strengths, bradley_terry
 from dikast.audit.estimate import Estimate
-from dikast.audit.intervals import Resampling, cluster_profile, error_of, row_kinds, share, t_of, z_of
+from dikast.audit.intervals import ALIKE, Resampling, cluster_profile, error_of, row_kinds, share, t_of, z_of
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -46,7 +46,7 @@ def win_rate(worth: ArrayLike, rule: WinRule, level: float = 0.95, cluster: Code
         return WinRate(Estimate(math.nan, 0, level=level, note="no games"), math.nan)
     mean = float(values.mean())
     found = error_of((values - mean) / n, inside)
-    if not found.error > 0:
+    if not found.error > ALIKE:
         return WinRate(share(values, level, inside), found.error)
     half = (z_of(level) if cluster is None else t_of(level, found.groups - 1)) * found.error
     method = "normal" if cluster is None else "Student, by cluster"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.estimate import Estimate
-from dikast.audit.intervals import Resampling, bootstrap, clusters_of, error_of, mean_estimate, share
+from dikast.audit.intervals import ALIKE, Resampling, bootstrap, clusters_of, error_of, mean_estimate, share
 from dikast.audit.significance import benjamini_yekutieli
 
 Floats = NDArray[np.float64]
@@ -116,8 +116,8 @@ def _one_sided(difference: Floats, epsilon: float, cluster: Codes | None) -> flo
     found, gap = error_of((difference - difference.mean()) / n, cluster), float(difference.mean()) - epsilon
     if found.groups < 2:
         return math.nan
-    if found.error == 0:
-        return 0.0 if gap < 0 else 1.0
+    if found.error < ALIKE:  # all differences alike; or none between clusters, which are too few to say
+        return math.nan if np.ptp(difference) > 0 else 0.0 if gap < 0 else 1.0
     return float(stdtr(found.groups - 1, gap / found.error))
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dikast.audit.intervals import Error, clusters_of, error_of, z_of
+from dikast.audit.intervals import ALIKE, Error, clusters_of, error_of, z_of
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -56,9 +56,12 @@ def mcnemar_told(test: McNemar, name: str, right: str, level: float) -> str:
 
 
 def student(value: float, given: Error) -> float:
-    """Two-sided p-value of a linearised estimate against 0, with as many degrees of freedom as groups less one."""
-    if not given.error > 0:
-        return math.nan if given.groups < 2 else 1.0 if value == 0 else 0.0
+    """Two-sided p-value of a linearised estimate against 0, with as many degrees of freedom as groups less one.
+
+    NaN where the groups are all alike: they do not say how far others would differ.
+    """
+    if not given.error > ALIKE:
+        return 1.0 if given.groups > 1 and abs(value) < ALIKE else math.nan
     from scipy.special import stdtr
 
     return float(2 * stdtr(given.groups - 1, -abs(value) / given.error))

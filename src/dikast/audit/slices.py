@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dikast.audit.absolute import spread_of
+from dikast.audit.columns import Words
 from dikast.audit.estimate import Estimate
 from dikast.audit.intervals import Resampling, clusters_of, error_of, fisher, mean_estimate, share
 from dikast.audit.linear import ORDER, linear_pearson, squashed_interval
@@ -16,6 +18,7 @@ from dikast.audit.significance import Against, holm, student, two_correlations, 
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
+Masks = NDArray[np.bool_]
 _SHOWN = ("pearson", "kendall_tau_b", "exact", "within_1", "mae", "bias")
 _DRAWN = 100  # with more slices, intervals are Fisher's, Wilson's and linearised: drawing them would take minutes
 _ROWS: Mapping[str, Callable[[Floats, Floats], Floats]] = {
@@ -64,6 +67,24 @@ def slice_table(codes: Codes, names: Sequence[str], given: Scored, how: Resampli
         f"p: {'exact agreement' if given.scale is not None else 'correlation'} of the slice against all the rest"
         + (", by cluster" if cluster is not None else ""),
         worst_decile(names, r_all, "Pearson"),
+    )
+
+
+def unlabelled_table(slices: Sequence[tuple[str, Masks]], given: Scored, how: Resampling, by: str) -> Table:
+    """Without gold: how often each slice failed, its mean score, and how evenly labels are used."""
+    rows: list[list[Cell]] = []
+    for name, mine in slices:
+        kept = mine & ~np.isnan(given.score)
+        inside = given.clusters(kept)
+        failed = share(np.isnan(given.score[mine]), how.level, given.clusters(mine))
+        mean = mean_estimate(given.score[kept], how.level, inside, dropped=int((mine & ~kept).sum()))
+        rows.append([name, int(mine.sum()), failed, mean, spread_of(given.score[kept], given.scale, how, inside)])
+    return table(
+        f"by {by}" if by else "scores",
+        f"By {by}: {len(slices)} slices, without gold" if by else "Scores, without gold",
+        (by or "rows", "n", "failed", "mean score", "discrimination"),
+        rows,
+        "without gold nothing is said about who is right",
     )
 
 
@@ -122,3 +143,14 @@ def _other_correlation(given: Scored, chosen: Codes) -> float:
     parts = np.concatenate([mine.parts / (1 - mine.value**2), -theirs.parts / (1 - theirs.value**2)])
     found = error_of(parts, given.cluster[np.concatenate([chosen, others])])
     return student(math.atanh(mine.value) - math.atanh(theirs.value), found)
+
+
+def group_codes(words: Sequence[Words]) -> tuple[Codes, list[str]]:
+    """One code a row for the combination of several columns, -1 where one is missing, and the names of the groups."""
+    known = np.all([each.codes >= 0 for each in words], axis=0)
+    stacked = np.column_stack([each.codes for each in words])
+    distinct, codes = np.unique(stacked[known], axis=0, return_inverse=True)
+    out = np.full(len(known), -1, np.int64)
+    out[known] = codes.ravel()
+    names = [" | ".join(each.names[code] for each, code in zip(words, row, strict=True)) for row in distinct]
+    return out, names
