@@ -24,7 +24,8 @@ HOW = Resampling(400, seed=1)
 
 
 def width(found: Any) -> float:
-    return found["high"] - found["low"] if isinstance(found, dict) else found.high - found.low
+    low, high = (found["low"], found["high"]) if isinstance(found, dict) else (found.low, found.high)
+    return float(high - low)
 
 
 def copied(n: int, times: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -66,8 +67,8 @@ def test_few_labels_in_clusters() -> None:
     labelled = 250
     parts = truth[:labelled], judged[:labelled], judged[labelled:]
     assert width(ppi_mean(*parts, 0.95, cluster)) > 1.8 * width(ppi_mean(*parts))
-    binary = [(each > 0).astype(int) for each in parts]
-    assert width(rogan_gladen(*binary, 0.95, cluster)) > 1.5 * width(rogan_gladen(*binary))
+    y, f, rest = ((each > 0).astype(int) for each in parts)
+    assert width(rogan_gladen(y, f, rest, 0.95, cluster)) > 1.5 * width(rogan_gladen(y, f, rest))
     worth = multiplier_estimate(*parts[:2], 750, HOW, cluster[:labelled])
     assert 1 <= worth.low < worth.value < worth.high
     # the same items under two systems: by item the difference is known better than of independent samples
@@ -144,13 +145,13 @@ def test_every_interval_of_a_file_in_clusters(tmp_path: Path, run_audit: Run) ->
     alone, together = (
         run_audit(file, *arguments, "--by", "part", *more, "--draws", "300") for more in ((), ("--cluster", "scene"))
     )
-    for table, key, row, column in (
+    for table, key, line, column in (
         ("failures", "status", "failed", "share"), ("beside", "who", "judge", "discrimination"),
         ("beside", "who", "a judge that draws its labels at random", "mae"),
         ("by part", "part", "p0", "failed"), ("by part", "part", "p0", "exact"),
     ):  # fmt: skip
-        one, two = (width(rows_of(found, table, key)[row][column]) for found in (alone, together))
-        assert two > 1.8 * one, (table, row, column)
+        one, two = (width(rows_of(found, table, key)[line][column]) for found in (alone, together))
+        assert two > 1.8 * one, (table, line, column)
     p, clustered = (rows_of(found, "by part", "part")["p0"]["p"] for found in (alone, together))
     assert p < clustered
     assert "McNemar by cluster" in together["tables"]["rival"]["notes"][0]
