@@ -62,6 +62,7 @@ class Job:
     rejections: int = 0
     conceded: int = 0
     began: float = 0.0
+    waited: float = 0.0  # seconds, by order of the policy
     taken: bool = False
 
 
