@@ -160,9 +160,10 @@ class HttpEngine:
 
     def _wants(self, flow: Flow, pending: int) -> bool:
         """Whether more requests should be pulled; sets how few may wait before the loop asks for more."""
-        limit = self._portal.limit.value
+        limit, most = self._portal.limit.value, self._portal.limit.most
         flow.low = limit // 2 + 4
-        return flow.waiting < flow.low and flow.submitted - flow.delivered + pending < 3 * limit + 32
+        held = min(3 * limit + self._portal.idle, 3 * most) + 32
+        return flow.waiting < flow.low and flow.submitted - flow.delivered + pending < held
 
 
 class _Desk:
