@@ -7,25 +7,18 @@ The server runs in a process of its own and answers a fixed reply after a fixed 
 client's. CPU is `time.process_time` of the client over all its threads, divided by the requests; every ratio is taken
 between runs of this one process, the best of `--repeat` each. One JSON object a line on stdout.
 
-`peers` compares with other clients, each in a process and an environment of its own, all in turns against one server;
-figures are medians over `--repeat` rounds. `--openai`, `--litellm` and `--prometheus` (or DIKAST_PEER_OPENAI, ...) name
-the Python of each environment; what is not named is left out with a word. They are made so, each in a fresh venv:
-
-    pip install 'openai[aiohttp]==2.54.0'
-    pip install litellm==1.106.2
-    pip install prometheus-eval==0.1.20 litellm==1.106.2
+`peers` compares with the openai SDK, litellm and prometheus-eval; `benchmarks.peers` says how.
 """
 
 import argparse
 import asyncio
 import base64
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -296,69 +289,13 @@ def rate_limit(rate: float, latency: float, seconds: float = 30.0) -> None:
         engine.close()  # type: ignore[attr-defined]
 
 
-PEERS = ("openai", "litellm", "prometheus")
-
-
-def beside_peers(pythons: Mapping[str, str], in_flight: int, n: int, repeat: int) -> None:
-    """CPU per request of every client, in turns, and how many times what ours takes."""
-    processes: dict[str, subprocess.Popen[bytes]] = {}
-    costs: dict[str, list[float]] = {}
-    rates: dict[str, list[float]] = {}
-    versions: dict[str, str] = {}
-
-    told_by_clients = tempfile.TemporaryFile()  # noqa: SIM115 - progress bars, and why one broke down
-
-    def turn(name: str, url: str, n: int) -> dict[str, Any]:
-        process = processes[name]
-        assert process.stdin is not None
-        assert process.stdout is not None
-        work = {"url": url, "model": MODEL, "prompt": PROMPT, "text": TEXT, "n": n, "in_flight": in_flight}
-        process.stdin.write(orjson.dumps(work) + b"\n")
-        process.stdin.flush()
-        if not (line := process.stdout.readline()):
-            told_by_clients.seek(0)
-            raise RuntimeError(f"{name} broke down: {told_by_clients.read()[-2000:].decode(errors='replace')}")
-        told: dict[str, Any] = orjson.loads(line)
-        return told
-
-    script = str(Path(__file__).with_name("peers.py"))
-    environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}  # or its import looks for a price list online
-    try:
-        for name in ("raw", "stream", "grade", *pythons):
-            command = [pythons[name], "-P", script] if name in pythons else [sys.executable, "-m", "benchmarks.peers"]
-            processes[name] = subprocess.Popen(
-                [*command, name], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=told_by_clients
-            )
-        with served() as url:
-            for name in processes:
-                versions[name] = turn(name, url, 2 * in_flight)["version"]  # imports, caches
-            for _ in range(repeat):
-                for name in processes:
-                    told = turn(name, url, n)
-                    costs.setdefault(name, []).append(told["cpu"] / n * 1e6)
-                    rates.setdefault(name, []).append(n / told["wall"])
-    finally:
-        for process in processes.values():
-            process.kill()
-            process.wait()
-    for name, found in costs.items():
-        ratios = {
-            f"times_{ours}": statistics.median(a / b for a, b in zip(found, costs[ours], strict=True))
-            for ours in ("stream", "grade")
-        }
-        tell(
-            what="peer", client=name, version=versions[name], in_flight=in_flight, n=n, rounds=repeat,
-            us=statistics.median(found), least_us=min(found), most_us=max(found), **ratios,
-            per_second=statistics.median(rates[name]),
-        )  # fmt: skip
-
-
 def main() -> None:
+    from benchmarks import peers  # which needs this module's server
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("which", nargs="*", default=["cpu", "image", "grade", "throughput", "limit", "peers"])
     parser.add_argument("--repeat", type=int, default=3)
-    for name in PEERS:
-        parser.add_argument(f"--{name}", default=os.environ.get(f"DIKAST_PEER_{name.upper()}", ""), metavar="PYTHON")
+    peers.add_options(parser)
     parser.add_argument("--serve", nargs=2, type=float, metavar=("LATENCY", "RATE"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.serve:
@@ -380,12 +317,7 @@ def main() -> None:
         for rate, latency in ((200.0, 0.05), (100.0, 1.0)):
             rate_limit(rate, latency)
     if "peers" in given.which:
-        pythons = {name: path for name in PEERS if (path := getattr(given, name))}
-        for name in PEERS:
-            if name not in pythons:
-                print(f"{name} is left out: name the Python of its environment with --{name}", file=sys.stderr)
-        for in_flight in (128, 512):
-            beside_peers(pythons, in_flight, 1500, given.repeat)
+        peers.compare(given)
 
 
 if __name__ == "__main__":

@@ -1,133 +1,99 @@
-"""One client of the comparison, in an environment of its own: `PYTHON -P benchmarks/peers.py NAME`.
+"""The client beside others: the openai SDK with its aiohttp transport, litellm, prometheus-eval.
 
-`python -m benchmarks.client peers` starts one such process for each client and lets them run in turns against one
-server. So this file imports nothing but the standard library and the client that it is about. Each line on standard
-input says what to send (`url`, `model`, `prompt`, `text` to expect, `n` requests, `in_flight` of them at once); for each
-one line comes back with the CPU seconds and the wall seconds it took.
+    python -m benchmarks.client peers --openai PYTHON --litellm PYTHON --prometheus PYTHON
+
+Each client runs in a process of its own (`benchmarks/peer.py`), those of others with the Python of an environment of
+their own, which the options (or DIKAST_PEER_OPENAI, DIKAST_PEER_LITELLM, DIKAST_PEER_PROMETHEUS) name; what is not
+named is left out with a word. All take turns against one server that answers after 50 ms; figures are medians over the
+rounds of client CPU per request, ratios those within a round. The environments, each in a fresh venv:
+
+    pip install 'openai[aiohttp]==2.54.0'
+    pip install litellm==1.106.2
+    pip install prometheus-eval==0.1.20 litellm==1.106.2
 """
 
-import asyncio
-import contextlib
-import json
+import argparse
 import os
+import statistics
+import subprocess
 import sys
-import time
-from collections.abc import Awaitable, Callable, Iterator
-from importlib.metadata import version
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-Work = dict[str, Any]
-Ask = Callable[[list[dict[str, str]]], Awaitable[str]]
+import orjson
+
+from benchmarks.client import MODEL, PROMPT, TEXT, served, tell
+
+PEERS = ("openai", "litellm", "prometheus")
 
 
-def body(work: Work, i: int) -> dict[str, Any]:
-    """The request, as keywords."""
-    return {
-        "model": work["model"], "max_tokens": 1024, "temperature": 0.0,
-        "messages": [{"role": "user", "content": f"{i} {work['prompt']}"}],
-    }  # fmt: skip
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options that name the environments."""
+    for name in PEERS:
+        parser.add_argument(f"--{name}", default=os.environ.get(f"DIKAST_PEER_{name.upper()}", ""), metavar="PYTHON")
 
 
-async def workers(work: Work, ask: Callable[[dict[str, Any]], Awaitable[Any]]) -> None:
-    """`in_flight` workers that share `n` requests."""
-    left: Iterator[int] = iter(range(work["n"]))
-
-    async def worker() -> None:
-        for i in left:
-            answer = await ask(body(work, i))
-            assert answer.choices[0].message.content == work["text"]
-
-    await asyncio.gather(*(worker() for _ in range(work["in_flight"])))
+def compare(given: argparse.Namespace) -> None:
+    """Measure, and print one JSON object a line for each client."""
+    pythons = {name: path for name in PEERS if (path := getattr(given, name))}
+    for name in PEERS:
+        if name not in pythons:
+            print(f"{name} is left out: name the Python of its environment with --{name}", file=sys.stderr)
+    for in_flight in (128, 512):
+        in_turns(pythons, in_flight, 1500, given.repeat)
 
 
-def run_openai(work: Work) -> None:
-    """The openai SDK with its aiohttp transport."""
-    import openai
+def in_turns(pythons: Mapping[str, str], in_flight: int, n: int, repeat: int) -> None:
+    """CPU per request of every client, in turns, and how many times what ours takes."""
+    processes: dict[str, subprocess.Popen[bytes]] = {}
+    costs: dict[str, list[float]] = {}
+    rates: dict[str, list[float]] = {}
+    versions: dict[str, str] = {}
 
-    async def run() -> None:
-        async with openai.AsyncOpenAI(
-            base_url=work["url"], api_key="none", http_client=openai.DefaultAioHttpClient()
-        ) as sdk:
-            await workers(work, lambda fields: sdk.chat.completions.create(**fields))
+    told_by_clients = tempfile.TemporaryFile()  # noqa: SIM115 - progress bars, and why one broke down
 
-    asyncio.run(run())
+    def turn(name: str, url: str, n: int) -> dict[str, Any]:
+        process = processes[name]
+        assert process.stdin is not None
+        assert process.stdout is not None
+        work = {"url": url, "model": MODEL, "prompt": PROMPT, "text": TEXT, "n": n, "in_flight": in_flight}
+        process.stdin.write(orjson.dumps(work) + b"\n")
+        process.stdin.flush()
+        if not (line := process.stdout.readline()):
+            told_by_clients.seek(0)
+            raise RuntimeError(f"{name} broke down: {told_by_clients.read()[-2000:].decode(errors='replace')}")
+        told: dict[str, Any] = orjson.loads(line)
+        return told
 
-
-def run_litellm(work: Work) -> None:
-    """litellm's `acompletion`, which uses an aiohttp transport of its own."""
-    import litellm
-
-    async def ask(fields: dict[str, Any]) -> Any:
-        fields["model"] = f"openai/{fields['model']}"
-        return await litellm.acompletion(**fields, api_base=work["url"], api_key="none")
-
-    asyncio.run(workers(work, ask))
-
-
-def run_prometheus(work: Work) -> None:
-    """prometheus-eval's `absolute_grade` over litellm, its limit of 100 requests a minute lifted."""
-    from prometheus_eval import PrometheusEval
-    from prometheus_eval.litellm import AsyncLiteLLM
-
-    os.environ["OPENAI_API_KEY"] = "none"
-    model = AsyncLiteLLM(
-        f"openai/{work['model']}", batch_size=work["in_flight"], requests_per_minute=10**9, api_base=work["url"]
-    )
-    n = work["n"]
-    with contextlib.redirect_stdout(sys.stderr):
-        _, scores = PrometheusEval(model=model).absolute_grade(
-            instructions=["Report."] * n,
-            responses=[f"{i} {work['prompt']}" for i in range(n)],
-            rubric="Is it right? 1 to 5.",
-            reference_answers=[None] * n,
-            params={},
-        )
-    assert scores == [4] * n, "not every reply was parsed"
-
-
-def run_raw(work: Work) -> None:
-    """Raw aiohttp and orjson; in Dikast's own environment."""
-    from benchmarks.client import raw_aiohttp
-
-    raw_aiohttp(work["url"], work["n"], work["in_flight"])
-
-
-def run_stream(work: Work) -> None:
-    """Dikast's `engine.stream`."""
-    from benchmarks.client import our_stream
-
-    our_stream(work["url"], work["n"], work["in_flight"])
-
-
-def run_grade(work: Work) -> None:
-    """The whole of Dikast's `grade`."""
-    from benchmarks.client import our_grade
-
-    our_grade(work["url"], work["n"], work["in_flight"])
-
-
-CLIENTS: dict[str, tuple[str, Callable[[Work], None]]] = {
-    "raw": ("aiohttp", run_raw),
-    "stream": ("dikast", run_stream),
-    "grade": ("dikast", run_grade),
-    "openai": ("openai", run_openai),
-    "litellm": ("litellm", run_litellm),
-    "prometheus": ("prometheus-eval", run_prometheus),
-}
-"""By name: the distribution that is measured, and what sends the requests."""
-
-
-def main() -> None:
-    distribution, run = CLIENTS[sys.argv[1]]
-    out = os.fdopen(os.dup(1), "w", buffering=1)  # what the clients print must not come between
-    os.dup2(2, 1)
-    for line in sys.stdin:
-        work = json.loads(line)
-        cpu, wall = time.process_time(), time.perf_counter()
-        run(work)
-        took = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
-        out.write(json.dumps({**took, "version": version(distribution)}) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+    script = str(Path(__file__).with_name("peer.py"))
+    environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}  # or its import looks for a price list online
+    try:
+        for name in ("raw", "stream", "grade", *pythons):
+            command = [pythons[name], "-P", script] if name in pythons else [sys.executable, "-m", "benchmarks.peer"]
+            processes[name] = subprocess.Popen(
+                [*command, name], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=told_by_clients
+            )
+        with served() as url:
+            for name in processes:
+                versions[name] = turn(name, url, 2 * in_flight)["version"]  # imports, caches
+            for _ in range(repeat):
+                for name in processes:
+                    told = turn(name, url, n)
+                    costs.setdefault(name, []).append(told["cpu"] / n * 1e6)
+                    rates.setdefault(name, []).append(n / told["wall"])
+    finally:
+        for process in processes.values():
+            process.kill()
+            process.wait()
+    for name, found in costs.items():
+        ratios = {
+            f"times_{ours}": statistics.median(a / b for a, b in zip(found, costs[ours], strict=True))
+            for ours in ("stream", "grade")
+        }
+        tell(
+            what="peer", client=name, version=versions[name], in_flight=in_flight, n=n, rounds=repeat,
+            us=statistics.median(found), least_us=min(found), most_us=max(found), **ratios,
+            per_second=statistics.median(rates[name]),
+        )  # fmt: skip
