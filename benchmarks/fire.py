@@ -15,6 +15,7 @@ with 1 when a rule is broken or a run takes longer than it may.
 """
 
 import argparse
+import os
 import re
 import signal
 import subprocess
@@ -29,6 +30,7 @@ import orjson
 
 from dikast.testing.faults import Faults, FaultServer, graded, prompt_of
 
+ROOT = Path(__file__).parent.parent
 EVERY = (
     "rate_limited", "rate_limited_wait", "server_error", "hang", "cut", "truncated_json", "invalid_json", "empty",
     "wrong_model", "drip", "ignored",
@@ -80,7 +82,8 @@ def grade(items: str, spec: str, out: str) -> None:
 
 def client(items: Path, spec: str, out: Path) -> "subprocess.Popen[bytes]":
     command = [sys.executable, "-m", "benchmarks.fire", "--grade", str(items), f"{spec},{OPTIONS}", str(out)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE)
+    path = os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
+    return subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path})
 
 
 def finished(process: "subprocess.Popen[bytes]") -> dict[str, Any]:
@@ -107,7 +110,8 @@ def broken_rules(found: Sequence[Mapping[str, Any]], n: int, fault: str) -> list
     wrong = []
     if {each["question"]["item"] for each in found} != {str(i) for i in range(n)} or len(found) != n:
         wrong.append(RULES[0])
-    if any(each["status"] not in allowed or not each["reason"] or each["score"] is not None for each in failures):
+    typed = [re.match(r"[a-z_]+: ." if each["status"] == "engine_error" else ".", each["reason"]) for each in failures]
+    if not all(typed) or any(each["status"] not in allowed or each["score"] is not None for each in failures):
         wrong.append(RULES[1])
     for each in found:
         replies = [attempt["raw"] for attempt in each["attempts"] if attempt["raw"]]
