@@ -232,15 +232,16 @@ def picture(folder: str) -> Path:
 
 
 def throughput(in_flight: int, latency: float, seconds: float) -> None:
-    """Requests a second after the limit was found, as a share of in_flight / latency."""
+    """Requests a second after the limit was found, as a share of in_flight / latency, and of what raw aiohttp gets."""
     from dikast.core.message import Message, Span
     from dikast.engines.base import Request
     from dikast.engines.spec import open_engine
 
     with served(latency=latency) as url:
+        raw = cost(raw_aiohttp, url, int(seconds / 3 * min(in_flight / latency, 2000)), in_flight, 1)
         engine = open_engine(f"{url}#{MODEL},concurrency={in_flight}")
         arrived: list[float] = []
-        began = time.perf_counter()
+        began, cpu = time.perf_counter(), time.process_time()
 
         def requests() -> Iterator[Request]:
             i = 0
@@ -255,7 +256,9 @@ def throughput(in_flight: int, latency: float, seconds: float) -> None:
         rate = len(half) / (seconds / 2)
         tell(
             what="throughput", in_flight=in_flight, latency=latency, per_second=rate, possible=in_flight / latency,
-            share=rate / (in_flight / latency), limit_found=engine.in_flight,  # type: ignore[attr-defined]
+            share=rate / (in_flight / latency), raw_per_second=raw.per_second, raw_us=raw.cpu_us,
+            ours_us=(time.process_time() - cpu) / len(arrived) * 1e6,
+            limit_found=engine.in_flight,  # type: ignore[attr-defined]
         )  # fmt: skip
         engine.close()  # type: ignore[attr-defined]
 
@@ -311,8 +314,8 @@ def main() -> None:
         for in_flight in (128, 512):
             beside_raw("grade", our_grade, 3000, in_flight, given.repeat)
     if "throughput" in given.which:
-        for in_flight, latency in ((128, 0.05), (512, 0.5), (2000, 2.0)):
-            throughput(in_flight, latency, 30.0)
+        for in_flight, latency in ((128, 0.05), (256, 0.05), (512, 0.05), (512, 0.5), (2000, 2.0)):
+            throughput(in_flight, latency, 15.0)
     if "limit" in given.which:
         for rate, latency in ((200.0, 0.05), (100.0, 1.0)):
             rate_limit(rate, latency)
