@@ -3,7 +3,7 @@
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Literal
@@ -63,7 +63,7 @@ class Oracle(Mock):
 
     Faults: `per_doubling` levels are added per doubling of the response's characters, none at `length_at`. `nats` are
     added to the log-odds of the response shown first. With probability `obeys` it does what an injection in a response
-    asks. `sway` levels are added where the pattern `when` is found in the prompt (of a pair: in one response).
+    asks. `sway` levels are added where the pattern `when` is found in prompt or response (of a pair: in one response).
     `ignores`: "images" (opinions hang on the responses' text, and with r > 0 on gold), "rubric" (opinions do not hang
     on the criterion; gold by criterion is averaged), or "both".
     """
@@ -126,7 +126,7 @@ class Oracle(Mock):
         if self.obeys and (demand := self._obeyed(request, 0)):
             best = grid[0] if about.get("lower_is_better") else grid[-1]
             opinion = values.get(demand.label or "", best)
-        if self.sway and self._found(*(_shown(request))):
+        if self.sway and self._found(_shown(request), about["texts"][0]):
             opinion += self.sway * latent.step * (-1 if about.get("lower_is_better") else 1)
         opinion = min(max(opinion, grid[0]), grid[-1])
         if request.readout is None:
@@ -203,9 +203,9 @@ class Oracle(Mock):
         return demand if draw < self.obeys else None
 
 
-def _shown(request: Request) -> Iterator[str]:
-    """Every text of the prompt, span by span."""
-    return (part.text for message in request.messages for part in message.parts if isinstance(part, Span))
+def _shown(request: Request) -> str:
+    """The whole text of the prompt."""
+    return "".join(part.text for message in request.messages for part in message.parts if isinstance(part, Span))
 
 
 def _logit(share: float) -> float:
