@@ -15,7 +15,7 @@ from dikast.worlds.sample import Sample
 from dikast.worlds.settings import FORM_ASPECTS, Settings
 from dikast.worlds.slots import DRAWN, Draft, Slot, State
 
-_ATTEMPTS = 200  # fresh starts before giving up; about one item in a hundred needs a second
+_ATTEMPTS = 5000  # fresh starts before giving up; about one item in a hundred needs a second
 _BUILDS = 40
 _OVERLAYS = ("5/5", "BEST", "PASS", "TOP")
 

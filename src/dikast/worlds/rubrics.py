@@ -160,7 +160,7 @@ def _bands(cuts: Sequence[int], style: int) -> list[str]:
         if cut == 0:
             found.append(nothing)
         elif low == cut:
-            found.append(exact.format(n=cut))
+            found.append((exact.replace("points", "point") if cut == 1 else exact).format(n=cut))
         else:
             found.append((most if low == 0 else between).format(m=low, n=cut))
         low = cut + 1

@@ -14,7 +14,7 @@ from dikast.worlds.rubrics import rubric_of
 from dikast.worlds.settings import Settings
 from dikast.worlds.slots import DRAWN, Domain, Finding, Picture
 
-VERSION = "worlds/2"
+VERSION = "worlds/3"
 
 
 class Graded(NamedTuple):
