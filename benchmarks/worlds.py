@@ -18,7 +18,7 @@ import orjson
 from dikast.core.item import item_to
 from dikast.worlds.check import regrade
 from dikast.worlds.domains import DOMAINS
-from dikast.worlds.leaks import Gap, Report, collect, first_slot, probe
+from dikast.worlds.leaks import collect, first_slot, probe
 from dikast.worlds.make import Maker, make
 from dikast.worlds.raster import png
 from dikast.worlds.sample import VERSION
@@ -37,22 +37,27 @@ def start_of(section: str) -> str:
 
 
 def domain_figures(domain: str, scale: int) -> Iterator[str]:
-    """Probes and lengths of one domain."""
-    test = _fresh(domain)
-    train = replace(test, split="domain" if domain == HELD_OUT_DOMAIN else "train", seed=0)
-    yield f"\n### {domain.capitalize()} ({VERSION})"
-    for needs, title, n in (
-        (("image",), "rubrics that need what is shown", 100_000 // scale),
-        (("both", "text"), "rubrics that also weigh what the text alone shows", 20_000 // scale),
-    ):
-        if domain in DRAWN and "image" not in needs:
-            continue
-        report = probe(collect(test, n, needs=needs), collect(train, n, needs=needs))
-        yield from _probes(title, report)
-    long = replace(test, scales=(_MOST,), form=0)
+    """Probes and lengths of one domain, under rubrics that need what is shown."""
+    yield f"\n### {domain.capitalize()}, rubrics that need what is shown"
+    yield from _probes(_fresh(domain), ("image",), 100_000 // scale)
+
+
+def form(scale: int) -> Iterator[str]:
+    """The same under rubrics that the text alone can tell something about; drawn worlds have none of these."""
+    for domain in DOMAINS:
+        if domain not in DRAWN:
+            yield f"\n#### {domain.capitalize()}"
+            yield from _probes(_fresh(domain), ("both", "text"), 20_000 // scale)
+
+
+def lengths(scale: int) -> Iterator[str]:
+    """Mean lengths by score on the longest scale alone, where each level has the fewest items."""
     n = 50_000 // scale
-    gap = probe(collect(long, n, grams=False)).gaps[_MOST]
-    yield f"\n{_MOST} alone (n = {n}): {_told(gap)}."
+    yield f"\n| scale {_MOST} alone (n = {n} each) | largest gap of a mean length | standard error of one mean | p |"
+    yield "|---|---|---|---|"
+    for domain in DOMAINS:
+        gap = probe(collect(replace(_fresh(domain), scales=(_MOST,), form=0), n, grams=False)).gaps[_MOST]
+        yield f"| {domain} | {gap.largest:.2%} | {gap.error:.2%} | {gap.p:.2f} |"
 
 
 def _fresh(domain: str) -> Settings:
@@ -60,8 +65,10 @@ def _fresh(domain: str) -> Settings:
     return Settings(domain=domain, split="domain", seed=1) if domain == HELD_OUT_DOMAIN else Settings(domain, "fresh")
 
 
-def _probes(title: str, report: Report) -> Iterator[str]:
-    yield f"\n**{title}** (n = {report.n}; words learnt from as many training items)\n"
+def _probes(test: Settings, needs: tuple[str, ...], n: int) -> Iterator[str]:
+    train = replace(test, split="domain" if test.domain == HELD_OUT_DOMAIN else "train", seed=0)
+    report = probe(collect(test, n, needs=needs), collect(train, n, needs=needs))
+    yield f"\nn = {report.n}, words learnt from as many training items ({VERSION}).\n"
     yield "| feature | n | Pearson with the score | standard error | information, bits |"
     yield "|---|---|---|---|---|"
     for each in report.probes:
@@ -74,10 +81,6 @@ def _probes(title: str, report: Report) -> Iterator[str]:
     for scale, counts in report.counts.items():
         gap = report.gaps[scale]
         yield f"| {scale} | {', '.join(map(str, counts))} | {gap.largest:.2%} | {gap.error:.2%} | {gap.p:.2f} |"
-
-
-def _told(gap: Gap) -> str:
-    return f"largest gap of a mean length {gap.largest:.2%}, standard error of one mean {gap.error:.2%}, p {gap.p:.2f}"
 
 
 def pairs(scale: int) -> Iterator[str]:
@@ -140,7 +143,7 @@ def memory(scale: int) -> Iterator[str]:
     n = 1_000_000 // scale
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "world"
-        arguments = ["world", "make", "--domain", "text", "-n", str(n), "--suffix", "jsonl.gz", "--out", str(out)]
+        arguments = ["world", "make", "--domain", "text", "-n", str(n), "--out", str(out)]
         began = time.perf_counter()
         process = subprocess.Popen([sys.executable, "-m", "dikast", *arguments], stdout=subprocess.DEVNULL)
         curve: dict[int, float] = {}
@@ -156,10 +159,10 @@ def memory(scale: int) -> Iterator[str]:
         if process.returncode:
             raise SystemExit(f"dikast {' '.join(arguments)} ended with {process.returncode}")
         size = sum(path.stat().st_size for path in out.glob("items-*"))
-    told = ", ".join(f"{mb:.0f}" for _, mb in sorted(curve.items()))
+    rising = ", ".join(f"{mb:.0f}" for _, mb in sorted(curve.items()))
     yield (
-        f"\n`dikast world make --domain text -n {n} --suffix jsonl.gz`: {took:.0f} s on one process of a shared machine,"
-        f" {size / 1e6:.0f} MB on disk; resident memory of the process as each tenth begins: {told} MB.\n"
+        f"\n`dikast world make --domain text -n {n}`: {took:.0f} s on a shared machine,"
+        f" {size / 1e6:.0f} MB on disk; resident memory of the process as each tenth begins: {rising} MB.\n"
     )
 
 
@@ -175,6 +178,8 @@ def _resident(pid: int) -> float:
 
 SECTIONS: dict[str, Callable[[int], Iterator[str]]] = {
     **{domain: lambda scale, domain=domain: domain_figures(domain, scale) for domain in DOMAINS},  # type: ignore[misc]
+    "form": form,
+    "lengths": lengths,
     "pairs": pairs,
     "reading": reading,
     "speed": speed,
@@ -195,12 +200,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; all if none is named")
     parser.add_argument("--small", action="store_true", help="a fiftieth of the size")
+    parser.add_argument("--part", type=int, default=1, help="one part in so many of the size")
     parser.add_argument("--write", action="store_true", help="put the figures into docs/worlds.md")
     options = parser.parse_args()
     if unknown := [name for name in options.sections if name not in SECTIONS]:
         parser.error(f"there is no section {unknown[0]!r}; there are {', '.join(SECTIONS)}")
     for name in options.sections or SECTIONS:
-        text = "\n".join(SECTIONS[name](50 if options.small else 1))
+        text = "\n".join(SECTIONS[name](50 if options.small else options.part))
         print(text, flush=True)
         if options.write:
             put(name, text)
