@@ -50,8 +50,12 @@ def make(
     if suite:
         from dikast.worlds.prove import write_suite
 
+        if domain or pairs or groups != 1 or split != "train":
+            raise UserError("suite: it has all domains and splits, single items and pairs; leave these options out")
         written = write_suite(suite, out, seed=seed, large=large)
     else:
+        if large:
+            raise UserError("large: it is the size of a suite; name one with --suite")
         if pairs and groups != 1:
             raise UserError("--pairs and --groups: use one of them")
         names = [name for given in domain or ["scenes"] for name in given.split(",") if name] or [""]

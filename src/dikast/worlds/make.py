@@ -101,27 +101,34 @@ class Maker:
     def ladder(self, index: int, kind: str) -> list[Sample]:
         """The same words on scenes in which one claim of this kind is off by 0, 1, 2 ... units and all else is right.
 
-        The rubric weighs that claim's aspect alone, by distance; the rung's metric is in the notes.
+        `kind` may also be an aspect of whole counts (`completeness`, `preservation`): then ever more things are left
+        out or changed unasked. The rubric weighs that aspect alone, claims by distance; the rung's metric is in the
+        notes.
         """
+        counted = kind in self.domain.kinds and not self.domain.kinds[kind]
         for attempt in range(_ATTEMPTS):
             s = self.settings
             rng = Stream("ladder", s.seed, s.split, s.domain, kind, index, attempt)
             text = self._drafter.draft(rng)
             at = next((i for i, slot in enumerate(text.slots) if slot.kind == kind), None) if text else None
-            if text is None or at is None or len(text.slots) < 3:
+            if text is None or (at is None and not counted) or len(text.slots) < 3:
                 continue
-            slot, scale = text.slots[at], Spec(((text.slots[at].aspect, 1),), True, (0, 1), "1-3", False, (0, 0, 0, 0))
+            aspect = kind if at is None else text.slots[at].aspect
+            scale = Spec(((aspect, 1),), not counted, (0, 1), "1-3", False, (0, 0, 0, 0))
             right = [
                 next((x for x in s.universe if not self.domain.distance(s, s.stated[0], x)), None) for s in text.slots
             ]
-            rungs: dict[int, State] = {}
-            for state in slot.universe:
-                rungs.setdefault(self.domain.distance(slot, slot.stated[0], state), state)
+            rungs: dict[int, State] = dict.fromkeys(range(ASPECTS[aspect].cap + 1)) if at is None else {}
+            if at is not None:
+                slot = text.slots[at]
+                for state in slot.universe:
+                    rungs.setdefault(self.domain.distance(slot, slot.stated[0], state), state)
             found: list[Sample] = []
             for metric, state in sorted(rungs.items()):
                 states = [state if i == at else each for i, each in enumerate(right)]
+                missing = metric if at is None else None
                 for _ in range(_BUILDS):
-                    graph = None if None in right else self.domain.build(text.draft, text.slots, states, None)
+                    graph = None if None in right else self.domain.build(text.draft, text.slots, states, missing)
                     if graph is not None:
                         first = found[0] if found else self._sample(text, scale, graph, index, {})
                         found.append(replace(first, graph=graph, notes=(("rung", metric),)))

@@ -14,6 +14,8 @@ from dikast.worlds.splits import HELD_OUT_DOMAIN, rules_of
 
 FORM_ASPECTS = ("relevance", "concision", "consistency", "format", "length")
 _DRAWS = {"objects": ("scenes", "pictures"), "style": ("scenes", "clips", *DRAWN)}  # not all have them
+_EIGHT = "tells its things apart by their shapes, and training shows as many things as there are shapes"
+_WHY = {("objects", "clips"): _EIGHT, ("objects", "retouch"): _EIGHT}
 TIES = 33  # percent
 _LARGEST = 16  # responses to one instruction
 
@@ -118,13 +120,13 @@ class Settings:
                 f"split: {self.split!r} is about {', '.join(sorted(wanted))}; {self.domain!r} has none of these"
             )
         if self.domain not in _DRAWS.get(self.split, DOMAINS):
-            raise UserError(
-                f"split: {self.split!r} is about {', '.join(_DRAWS[self.split])}; {self.domain!r} has nothing of it"
-            )
+            why = _WHY.get((self.split, self.domain), "has nothing of it")
+            raise UserError(f"split: {self.split!r} is about {', '.join(_DRAWS[self.split])}; {self.domain!r} {why}")
         open_ = [a for a in kinds if a not in rules.held_aspects and a not in rules.kinds_out]
         if rules.held_together and not any(held_together(a, b) for a in open_ for b in open_ if a < b):
             raise UserError(
-                f"split: no two aspects of the domain {self.domain!r} are held apart in training; try 'scenes'"
+                f"split: {self.domain!r} has too few aspects to hold two apart in training ({', '.join(open_)});"
+                " try 'scenes'"
             )
         if rules.must and not set(rules.must) & set(kinds) and (self.responses > 1 or self.domain in DRAWN):
             only = "no items" if self.domain in DRAWN else "single items only"
