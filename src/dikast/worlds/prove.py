@@ -136,7 +136,7 @@ def _restyled(maker: Maker, response: Response, rng: Stream) -> dict[str, Respon
 def _painted(graph: Any) -> Any | None:
     """What is judged, with words over it; None where nothing is drawn that could carry them."""
     if isinstance(graph, Retouched):
-        return replace(graph, after=_painted(graph.after))
+        return replace(graph, after=replace(graph.after, overlay="5/5"))
     return replace(graph, overlay="5/5") if hasattr(graph, "overlay") else None
 
 
