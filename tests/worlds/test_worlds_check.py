@@ -48,7 +48,7 @@ def test_the_reader_shares_no_code_with_the_maker() -> None:
 @pytest.mark.parametrize("responses", [1, 2, 5])
 def test_an_independent_reading_gives_the_gold(responses: int) -> None:
     for settings in _settings(responses):
-        for sample in make(settings, 60 // responses):
+        for sample in make(settings, 40 // responses):
             assert not _differing(sample)
 
 
