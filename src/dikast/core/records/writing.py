@@ -152,7 +152,7 @@ def _row(item: Item, path: str) -> dict[str, Any]:
 
 
 def _rebased(item: Item, folder: str) -> Item:
-    if not any(image.root != folder and not _absolute(image.source) for image in item.images):
+    if not any(each.root != folder and not _absolute(each.source) for each in (*item.images, *item.videos)):
         return item
     return replace(
         item,
@@ -167,7 +167,9 @@ def _moved(content: Content, folder: str) -> Content:
     parts: list[Part] = []
     for part in content:
         if isinstance(part, Video):
-            part = Video(tuple(_moved_image(frame, folder) for frame in part.frames), part.seconds)
+            file = _moved_image(Image(part.source, part.root), folder) if part.source else Image("")
+            frames = tuple(_moved_image(frame, folder) for frame in part.frames)
+            part = replace(part, frames=frames, source=file.source, root=file.root)
         parts.append(_moved_image(part, folder) if isinstance(part, Image) else part)
     return tuple(parts)
 
