@@ -224,7 +224,8 @@ def _known_hash(image: Image) -> str | None:
         whole = _known_hash(replace(image, frame=None))
         return None if whole is None else _frame_sha256(whole, image.frame)
     if image.source.startswith("data:"):
-        return known.sha256 if (known := _inline.get(image.source)) is not None else None
+        known = _inline.get(image.source)
+        return None if known is None else known.sha256
     return _hashes.get(image.source if _is_url(image.source) else _stamp(image))
 
 
@@ -244,9 +245,10 @@ def _read(image: Image) -> _File:
     """The bytes of the image file, and their hash, which is remembered."""
     source = image.source
     if source.startswith("data:"):
-        file = _inside(_from_data_url(source, _name(image)))
-        _inline.put(source, _Inline(file.sha256, len(source)))
-        return file
+        inside = _from_data_url(source, _name(image))
+        known = _inline.get(source) or _Inline(hashlib.sha256(inside).hexdigest(), len(source))
+        _inline.put(source, known)
+        return _File(inside, known.sha256)
     key: _Stamp | str
     if _is_url(source):
         key, raw = source, _fetched.get(source)
@@ -264,14 +266,10 @@ def _read(image: Image) -> _File:
             raise DataError(f"{_name(image)} cannot be read: {error.strerror}") from None
     if not raw:
         raise DataError(f"{_name(image)} is empty (0 bytes): put the {_kind(image)} there, or mend the path")
-    file = _inside(raw)
+    file = _File(raw, hashlib.sha256(raw).hexdigest())
     if isinstance(key, str) or key.settled:
         _hashes.put(key, file.sha256)
     return file
-
-
-def _inside(raw: bytes) -> _File:
-    return _File(raw, hashlib.sha256(raw).hexdigest())
 
 
 def _stamp(image: Image) -> _Stamp:

@@ -8,13 +8,13 @@ names a label off the scale stands as what it is. Every reply is kept.
 
 import itertools
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from dikast.core.errors import DataError
 from dikast.core.item import Item
-from dikast.core.media import check_image, sample_video
+from dikast.core.media import check_image, image_sha256, sample_video
 from dikast.core.message import Message, Span
 from dikast.core.part import Content, Image, Turn, Video, images_of, text_of
 from dikast.core.rubric import Rubric
@@ -115,12 +115,13 @@ def _taken(waiting: dict[str, list[_Open]], key: str) -> _Open | None:
 def first_request(task: Task, format: Format, settings: Settings) -> Request:
     """The first request about a task. DataError when the item cannot be asked about."""
     try:
-        for image in task.images:
-            check_image(image)
+        images = [check_image(image) for image in task.images]
         item = _with_frames(task.item, task.question.responses, settings.frames)
     except DataError as error:
         raise DataError(str(error), path=task.item.origin) from error
     messages = format.ask(item, task.rubric, task.question.responses)
+    if item is not task.item:  # frames of video files are images too
+        images = [image_sha256(image) for message in messages for image in images_of(_media(message))]
     labels = format.labels(task.rubric)
     readout = None
     if settings.read != "never" and format.marker:
@@ -132,7 +133,7 @@ def first_request(task: Task, format: Format, settings: Settings) -> Request:
         sampling=replace(settings.sampling, seed=settings.sampling.seed + task.question.sample),
         readout=readout,
         schema=format.schema(task.rubric),
-        about=_about(task, format, labels, [image for message in messages for image in images_of(_media(message))]),
+        about=_about(task, format, labels, images),
     )
 
 
@@ -167,8 +168,8 @@ def _clips(opened: _Open | None) -> tuple[ShownClip, ...]:
     )
 
 
-def _about(task: Task, format: Format, labels: Mapping[str, str], images: Sequence[Image]) -> dict[str, Any]:
-    """What a mock or a replay may know of a request; never shown to a model."""
+def _about(task: Task, format: Format, labels: Mapping[str, str], images: list[str]) -> dict[str, Any]:
+    """What a mock or a replay may know of a request, images by their hashes; never shown to a model."""
     question, scale = task.question, task.rubric.scale
     return {
         "kind": format.kind,
@@ -182,7 +183,7 @@ def _about(task: Task, format: Format, labels: Mapping[str, str], images: Sequen
         "lower_is_better": scale.lower_is_better,
         "marker": format.marker,
         "texts": [text_of(task.item.responses[i]) for i in question.responses if i < len(task.item.responses)],
-        "images": [check_image(image) for image in images],
+        "images": images,
         "gold": task.item.gold,
     }
 

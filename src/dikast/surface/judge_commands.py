@@ -127,8 +127,8 @@ def grade(
     from dikast.judging.run import grade_file
 
     ask = _Ask(
-        items, judge, out, rubric, scale, map, limit, samples, temperature, top_p, max_tokens, seed, read, min_mass, frames,
-        dry_run, budget, max_failures, json, quiet,
+        items, judge, out, rubric, scale, map, limit, samples, temperature, top_p, max_tokens, seed, read, min_mass,
+        frames, dry_run, budget, max_failures, json, quiet,
     )  # fmt: skip
     _run(ask, {"format": format or "absolute"}, grade_file, _Mistakes())
 
@@ -182,8 +182,8 @@ def compare(
     if from_absolute and (one_order or samples > 1):
         wrong.append("--from-absolute grades each response alone: --one-order and --samples mean nothing with it")
     ask = _Ask(
-        items, judge, out, rubric, scale, map, limit, samples, temperature, top_p, max_tokens, seed, read, min_mass, frames,
-        dry_run, budget, max_failures, json, quiet,
+        items, judge, out, rubric, scale, map, limit, samples, temperature, top_p, max_tokens, seed, read, min_mass,
+        frames, dry_run, budget, max_failures, json, quiet,
     )  # fmt: skip
 
     def one(judge: "Judge", source: "Source", out: Path, *, dry_run: bool, watch: "Watcher | None") -> dict[str, Any]:

@@ -42,7 +42,7 @@ def adapter(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def requests() -> list[Request]:
     from PIL import Image as Pictures
 
-    shown = Image.of(Pictures.effect_noise((70, 50), 80).convert("RGB"))
+    shown = Image.of(Pictures.linear_gradient("L").resize((70, 50)).convert("RGB"))
     readout = Readout(("1", "2", "10"), "\nScore: ", generate=False)
     return [
         Request(str(i), (Message("user", (*parts, Span("good " * (i + 1)))),), readout=readout)
@@ -102,7 +102,7 @@ def test_a_base_that_is_not_there_is_told_and_can_be_given(tiny: Tiny, adapter: 
     assert reads(LocalEngine(str(moved), device="cpu", base=base)) == reads(LocalEngine(str(adapter), device="cpu"))
     with pytest.raises(UserError, match="a whole model, not an adapter"):
         LocalEngine(base, device="cpu", base=base)
-    with pytest.raises(UserError, match="does not fit|cannot be loaded"):
+    with pytest.raises(UserError, match=r"does not fit|cannot be loaded"):
         LocalEngine(str(moved), device="cpu", base=str(tiny("qwen")))
     (moved / "adapter_config.json").write_text("{}")
     with pytest.raises(UserError, match="no adapter of PEFT"):

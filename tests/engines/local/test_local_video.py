@@ -22,6 +22,8 @@ from dikast.engines.local.batch import Row, tensors_of
 from dikast.engines.local.clips import Clip, Clips
 from dikast.engines.local.engine import LocalEngine
 from dikast.engines.local.prompt import encode
+from runs import dikast_here as dikast
+from runs import lines
 from videos import make_video
 
 Engines = Callable[[str], LocalEngine]
@@ -205,10 +207,9 @@ def test_a_video_item_is_graded_from_the_command_line(tiny: Tiny, tmp_path: Path
     items = tmp_path / "items.jsonl"
     items.write_text("".join(json.dumps(row) + "\n" for row in rows))
     out = tmp_path / "run"
-    command = [sys.executable, "-m", "dikast", "grade", str(items), "--judge", str(tiny("llava_onevision"))]
-    command += ["--rubric", "helpfulness", "--out", str(out), "--read", "only", "--min-mass", "0", "--frames", "4"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    verdicts = {each["question"]["item"]: each for each in map(json.loads, (out / "verdicts.jsonl").open())}
+    more = ["--rubric", "helpfulness", "--read", "only", "--min-mass", 0, "--frames", 4]
+    done = dikast("grade", items, "--judge", tiny("llava_onevision"), "--out", out, *more)
+    verdicts = {each["question"]["item"]: each for each in lines(out / "verdicts.jsonl")}
     assert verdicts["shown"]["status"] == verdicts["made"]["status"] == "ok", done.stderr
     assert verdicts["shown"]["clips"] == [{"indices": [0, 4, 7, 11], "seconds": [0.0, 1.0, 1.75, 2.75]}]
     assert verdicts["made"]["clips"][0]["indices"] == [0, 6, 11]

@@ -152,7 +152,8 @@ def _row(item: Item, path: str) -> dict[str, Any]:
 
 
 def _rebased(item: Item, folder: str) -> Item:
-    if not any(each.root != folder and not _absolute(each.source) for each in (*item.images, *item.videos)):
+    sources = [(each.source, each.root) for each in item.images] + [(each.source, each.root) for each in item.videos]
+    if not any(root != folder and not _absolute(source) for source, root in sources):
         return item
     return replace(
         item,
