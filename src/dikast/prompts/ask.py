@@ -54,22 +54,12 @@ def _apart(turns: tuple[Turn, ...]) -> tuple[tuple[Turn, ...], Content]:
     return words, tuple(part for turn in turns for part in turn.content if not isinstance(part, Text))
 
 
-def check_needs(needs: tuple[str, ...], item: Item, rubric: Rubric, where: str) -> None:
-    """DataError for what a prompt cannot do without and the item or its rubric has not."""
+def check_item(needs: tuple[str, ...], item: Item, where: str) -> None:
+    """DataError for what a prompt cannot do without and the item has not."""
     for need in needs:
-        if need == "levels":
-            described = {label for label, _ in rubric.levels}
-            missing = [label for label in rubric.scale.labels if label not in described]
-            if missing:
-                message = f"{where} shows a description of every level; rubric {rubric.name!r} has none for {', '.join(missing)}: add them"
-                raise DataError(message, path=item.origin, field="rubric")
-        elif not getattr(item, need):
-            raise DataError(
-                f"{where} cannot ask without a {need}, and item {item.id!r} has none: give it one, or use another format"
-                " (--format)",
-                path=item.origin,
-                field=need,
-            )
+        if need != "levels" and not getattr(item, need):
+            message = f"{where} cannot ask without a {need}, and item {item.id!r} has none: give it one, or use another"
+            raise DataError(f"{message} format (--format)", path=item.origin, field=need)
 
 
 def response_of(item: Item, index: int) -> Content:

@@ -16,7 +16,7 @@ from dikast.core.message import Message
 from dikast.core.rubric import Rubric
 from dikast.core.scale import Scale
 from dikast.core.text import Located, near_miss, parse_located, read_located
-from dikast.prompts.ask import NAMES, ROLES, as_given, check_needs, names_for
+from dikast.prompts.ask import NAMES, ROLES, as_given, check_item, names_for
 from dikast.prompts.dialects import Dialect
 from dikast.prompts.parse import get_dialect, parse_for
 from dikast.prompts.parsed import PAIR_WORDS, SLOTS, Parsed, Target
@@ -86,14 +86,8 @@ class Format:
         if self.verbatim:
             return as_given(item, responses)
         where = f"format {self.name!r}"
-        check_needs(self.needs, item, rubric, where)
-        if self.scale and Scale.parse(self.scale).labels != rubric.scale.labels:
-            raise DataError(
-                f"{where} asks on the scale {self.scale}, rubric {rubric.name!r} is on {rubric.scale}: use a rubric on"
-                f" {self.scale} (--scale), or another format (--format)",
-                path=item.origin,
-                field="rubric",
-            )
+        self.check_rubric(rubric, item.origin)
+        check_item(self.needs, item, where)
         slots = Slots(self.guards, self.heading)
         apart = "images" in names_in(self.user)
         names = {**names_for(self.kind, slots, item, rubric, responses, apart=apart), "words": dict(self.words)}
@@ -102,6 +96,25 @@ class Format:
             messages.append(Message("system", render(self.system, slots, names, where, exact=self.exact)))
         messages.append(Message("user", render(self.user, slots, names, where, exact=self.exact)))
         return tuple(messages)
+
+    def check_rubric(self, rubric: Rubric, path: str = "") -> None:
+        """DataError if the prompt cannot be made with this rubric: another scale, or levels without a description."""
+        if self.kind == "pairwise":
+            return
+        where, scale = f"format {self.name!r}", rubric.scale
+        if self.scale and Scale.parse(self.scale).labels != scale.labels:
+            raise DataError(
+                f"{where} asks on the scale {self.scale}, rubric {rubric.name!r} is on {scale}: use a rubric on"
+                f" {self.scale} (--scale), or another format (--format)",
+                path=path,
+                field="rubric",
+            )
+        if "levels" not in self.needs:
+            return
+        described = {label for label, _ in rubric.levels}
+        if missing := [label for label in scale.labels if label not in described]:
+            message = f"{where} shows what every level means, and rubric {rubric.name!r} does not say it for"
+            raise DataError(f"{message} {', '.join(missing)}: add them to its 'levels'", path=path, field="rubric")
 
     def labels(self, rubric: Rubric) -> dict[str, str]:
         """Each verdict and the exact text that follows the marker for it, leading space included."""
@@ -188,7 +201,7 @@ def _read(document: Located) -> Format:
         "words": words,
         **templates,
     }
-    extra = {
+    extra: dict[str, Any] = {
         "exact": _flag(document, value, "exact", default=False),
         "needs": _needs(document, value),
         "scale": _scale(document, value),

@@ -137,9 +137,7 @@ def plain_pieces(content: Content) -> tuple[Piece, ...]:
     return tuple(Span(part.text) if isinstance(part, Text) else part for part in content if part != Text(""))
 
 
-def render(
-    source: str, slots: Slots, names: dict[str, Any], where: str, *, exact: bool = False
-) -> tuple[Piece, ...]:
+def render(source: str, slots: Slots, names: dict[str, Any], where: str, *, exact: bool = False) -> tuple[Piece, ...]:
     """The parts of one message: template text as trusted spans, everything from slots as it stands there.
 
     Line breaks at the ends are taken off unless `exact`.

@@ -55,7 +55,9 @@ def named_columns(given: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -
             found[slot] = column
             continue
         if column.count("*") != 1:
-            raise UserError(f"--field levels={column}: write the columns with * for the label: levels=score*_description")
+            raise UserError(
+                f"--field levels={column}: write the columns with * for the label: levels=score*_description"
+            )
         pattern = re.compile(re.escape(column).replace(r"\*", "(.+)"))
         labels = {match[1]: name for name in rows[0] if (match := pattern.fullmatch(name))}
         if not labels:
@@ -109,7 +111,9 @@ def _is_stripped(name: str, rows: Sequence[Fielded]) -> bool:
     for i, row in enumerate(rows, 1):
         value = row.fields[name]
         if not value.strip() or value.strip() not in row.prompt:
-            raise UserError(f"the text of field {name!r} is not in the prompt of row {i} of those drawn: {value[:60]!r}")
+            raise UserError(
+                f"the text of field {name!r} is not in the prompt of row {i} of those drawn: {value[:60]!r}"
+            )
     return True
 
 
@@ -126,7 +130,7 @@ def _candidates(prompt: str, values: Mapping[str, str]) -> Iterator[Skeleton]:
     choices = []
     for name, value in values.items():
         places = _places(prompt, value)
-        ways = [(place,) for place in places]
+        ways: list[tuple[int, ...]] = [(place,) for place in places]
         if len(places) > 1:
             ways.append(tuple(places))
         choices.append([(name, way) for way in ways])

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from dikast.prompts.parse import get_dialect
 _MARKERS = {"bracketed": "[RESULT]", "bridge": "[RESULT]", "verdict": "Verdict:", "claims": "Verdict:"}
 _RESULT = "[RESULT]"
 _SHOWN = 60
+_FEWEST = 5  # different prompts, where they come without their fields
 _HINTS = (  # what the last words before a slot may say about it, most telling first
     ("levels", r"^$"),
     ("reference", r"reference|ground truth|gold"),
@@ -154,6 +155,16 @@ def learn_format(
     return Learnt(form, to_yaml(document, comment), skeleton, report)
 
 
+def prove_on(learnt: Learnt, path: str | Path, columns: Sequence[str] = ()) -> Learnt:
+    """The same, proven on the prompts of one more file too: its report counts them, and their misfits."""
+    rows = read_rows(path)
+    prompts = prompts_of(rows, columns or (find_prompt(rows),), str(path))
+    found = prove(learnt.format, learnt.skeleton, prompts, {})
+    report = learnt.report
+    more = replace(report, held_out=report.held_out + len(prompts), misfits=(*report.misfits, *found))
+    return replace(learnt, report=more)
+
+
 def propose(skeleton: Skeleton) -> dict[str, str]:
     """What each unnamed slot seems to be, by the words before it; "" where they say nothing."""
     found: dict[str, str] = {}
@@ -195,6 +206,11 @@ def _fielded(row: Rendered, fields: Mapping[str, str], path: str) -> Fielded:
 
 def _from_rows(reading: Reading, texts: Sequence[str]) -> tuple[Skeleton, str]:
     headings = find_headings(texts, re.compile(reading.headings) if reading.headings else None)
+    if len(set(texts)) < _FEWEST:
+        raise UserError(
+            f"{len(set(texts))} prompt(s) alone are too few to tell fixed text from text they happen to share: give"
+            f" {_FEWEST} or more to learn from, or their fields (--field)"
+        )
     if headings:
         return from_headings(texts, headings), "headings"
     if reading.headings:
@@ -227,7 +243,9 @@ def _unnamed(skeleton: Skeleton, proposed: Mapping[str, str], missing: Sequence[
         if slot in missing:
             shown = values[slot][:_SHOWN] if isinstance(values, dict) else ""
             before = literal.strip().split("\n")[-1][-_SHOWN:]
-            lines.append(f"  {slot}: after {before!r}, such as {shown!r}" + f"; {proposed[slot]}?" * bool(proposed[slot]))
+            lines.append(
+                f"  {slot}: after {before!r}, such as {shown!r}" + f"; {proposed[slot]}?" * bool(proposed[slot])
+            )
     guess = " ".join(f"--name {slot}={proposed[slot] or 'NAME'}" for slot in missing)
     lines.append(f"  name them: {guess}" + (" (or --accept-names)" if all(proposed[each] for each in missing) else ""))
     return "\n".join(lines)
