@@ -21,7 +21,7 @@ def model_of(spec: str) -> str:
 
 
 def default_format(spec: str, kind: str) -> Format:
-    """The format for that kind of question; a released judge's own is learnt on first use (UserError if it cannot be)."""
+    """The format for that kind of question. A released judge's own is learnt on first use (UserError if it cannot)."""
     own = own_format(model_of(spec), kind)
     return own.format if own else load_format(BUILT_IN[kind])
 

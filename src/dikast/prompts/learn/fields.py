@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import islice, pairwise, product
 from typing import Any
 
 from dikast.core.errors import UserError
@@ -94,8 +94,9 @@ def from_fields(rows: Sequence[Fielded]) -> tuple[Skeleton, dict[str, bool]]:
                 raise UserError("nothing is left of the prompt once its fields are out: a field swallows the skeleton")
             return skeleton, stripped
     raise UserError(
-        f"no one prompt makes these rows: what makes row {template + 1} of the {len(rows)} drawn makes {max(best - 1, 0)} of"
-        " the others; they may come from more than one prompt (--where COLUMN=VALUE), or a field may be missing (--field)"
+        f"no one prompt makes these rows: what makes row {template + 1} of the {len(rows)} drawn makes"
+        f" {max(best - 1, 0)} of the others; they may come from more than one prompt (--where COLUMN=VALUE), or a field"
+        " may be missing (--field)"
     )
 
 
@@ -136,7 +137,7 @@ def _candidates(prompt: str, values: Mapping[str, str]) -> Iterator[Skeleton]:
         choices.append([(name, way) for way in ways])
     for combination in product(*choices):
         taken = sorted((at, at + len(values[name]), name) for name, way in combination for at in way)
-        if any(a[1] > b[0] for a, b in zip(taken, taken[1:], strict=False)):
+        if any(a[1] > b[0] for a, b in pairwise(taken)):
             continue
         literals, at = [], 0
         for start, end, _ in taken:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from dikast.core.errors import UserError
-from dikast.prompts.learn.levels import refine
+from dikast.prompts.learn.levels import LEVEL, refine
 from dikast.prompts.learn.skeleton import Skeleton, joined
 
 _SIGIL = re.compile(r"[ \t]*(#+|\*\*|={2,}|-{3,}|</?|\[+|\|+|@+|>{2,})")
@@ -37,6 +37,7 @@ def from_headings(texts: Sequence[str], headings: Sequence[str]) -> Skeleton:
     rows = [_sections(text, headings) for text in texts]
     sections = [[row[i] for row in rows] for i in range(len(headings) + 1)]
     differs = [len(set(each)) > 1 for each in sections]
+    _refuse_swallowed(sections, headings)
     if not any(differs):
         raise UserError("all rows are the same prompt: there is nothing to learn from them")
     lead = min((_leading(v) for s, d in list(zip(sections, differs, strict=True))[1:] if d for v in s), default=0)
@@ -59,18 +60,22 @@ def from_headings(texts: Sequence[str], headings: Sequence[str]) -> Skeleton:
             slots.append(name)
             literals.append(literal)
         literals[-1] += after
-    skeleton = numbered(joined(literals, slots))
-    _refuse_swallowed(skeleton, texts, headings)
-    return skeleton
+    return numbered(joined(literals, slots))
 
 
 def numbered(skeleton: Skeleton) -> Skeleton:
-    """Slots without a name called by their number; the levels of a rubric count as one."""
+    """Slots without a name called by their number; the levels of a rubric count as one, and there is one such list."""
+    levels = [slot for slot in skeleton.slots if slot.startswith(LEVEL)]
+    if len(set(levels)) < len(levels):
+        raise UserError(
+            "two lists in the prompts are counted up and differ from row to row: only a rubric's levels can be such a"
+            " list; these rows may come from more than one prompt (--where COLUMN=VALUE)"
+        )
     names: list[str] = []
     count = 0
     for i, slot in enumerate(skeleton.slots):
-        if slot.startswith("level "):
-            count += not (i and skeleton.slots[i - 1].startswith("level "))
+        if slot.startswith(LEVEL):
+            count += not (i and skeleton.slots[i - 1].startswith(LEVEL))
             names.append(slot)
         else:
             count += 1
@@ -132,18 +137,16 @@ def _trailing(text: str) -> int:
     return len(text) - len(text.rstrip("\n"))
 
 
-def _refuse_swallowed(skeleton: Skeleton, texts: Sequence[str], headings: Sequence[str]) -> None:
-    """A heading that a good share of the rows have inside a slot was not found because other rows lack it."""
+def _refuse_swallowed(sections: Sequence[Sequence[str]], headings: Sequence[str]) -> None:
+    """A heading that a good share of the rows have under another one was not found because other rows lack it."""
     sigils = {_sigil(heading) for heading in headings} - {""}
-    held: Counter[tuple[str, str]] = Counter()
-    for text in texts:
-        parts = skeleton.split(text)
-        if isinstance(parts, dict):
-            held.update({(slot, line) for slot, v in parts.items() for line in _lines(v) if _sigil(line) in sigils})
-    for (_, line), count in held.most_common(1):
-        if count >= max(2, _SWALLOWED * len(texts)):
-            raise UserError(
-                f"a slot swallows a part of the prompt: {line!r} stands inside it in {count} of {len(texts)} rows and"
-                " is missing from the others. These rows come from more than one prompt: learn from one kind at a time"
-                " (--where COLUMN=VALUE)"
-            )
+    rows = len(sections[0])
+    for values in sections:
+        held = Counter(line for value in values for line in set(_lines(value)) if _sigil(line) in sigils)
+        for line, count in held.most_common(1):
+            if max(2, _SWALLOWED * rows) <= count < rows:
+                raise UserError(
+                    f"a slot swallows a part of the prompt: {line!r} stands inside it in {count} of {rows} rows and is"
+                    " missing from the others. These rows come from more than one prompt: learn from one kind at a time"
+                    " (--where COLUMN=VALUE)"
+                )

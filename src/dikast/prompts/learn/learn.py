@@ -113,8 +113,8 @@ def learn_format(
 ) -> Learnt:
     """Learn a format from rows of rendered prompts, with their fields or alone, and prove it on the rows not drawn.
 
-    UserError when the rows have no one prompt, when a slot would swallow a part of it, when slots have no names, or when
-    the prompt does not say how its verdict is to be read (`dialect`). Rows that do not fit are in the report.
+    UserError when the rows have no one prompt, when a slot would swallow a part of it, when slots have no names, or
+    when the prompt does not say how its verdict is to be read (`dialect`). Rows that do not fit are in the report.
     """
     reading = reading or Reading()
     path = str(source) if isinstance(source, str | Path) else "rows"

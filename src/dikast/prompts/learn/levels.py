@@ -45,7 +45,7 @@ def _levels(values: Sequence[str]) -> tuple[list[str], list[str]] | None:
     """The literals before each level's text, and the labels, where every value counts the same way."""
     first = [(m["lead"], m["n"], m["tail"]) for m in _COUNTED.finditer(values[0])]
     for lead, tail in dict.fromkeys((lead, tail) for lead, _, tail in first):
-        labels = [n for l, n, t in first if (l, t) == (lead, tail)]
+        labels = [n for before, n, after in first if (before, after) == (lead, tail)]
         counted = [int(n) for n in labels]
         if len(labels) < 2 or counted != list(range(counted[0], counted[0] + len(counted))):
             continue

@@ -17,9 +17,9 @@ WAYS = ("package", "github", "hub")
 class Variant:
     """One prompt of a source: with a reference, without one, or "" for a prompt that is the same for all items.
 
-    `file` holds its rows (of an origin with a module, `file` is the name of the template). `sha256` is the fingerprint of the
-    skeleton, or of several that its publishers are known to have used; empty means that the first one learnt is
-    trusted, and kept.
+    `file` holds its rows (of an origin with a module, `file` is the name of the template). `sha256` is the fingerprint
+    of the skeleton, or of several that its publishers are known to have used; empty means that the first one learnt
+    is trusted, and kept.
     """
 
     reference: Literal["with", "without", ""]

@@ -64,11 +64,11 @@ def own_format(model: str, kind: str) -> Own | None:
             why.append(f"{_called(origin)}: {error}")
             continue
         return _keep(path, released, prompted, origin, taken)
+    reasons, command = "\n  ".join(why), prompted.cure.format(data=data_folder())
     raise UserError(
-        f"{model} is a released judge ({released.name}): its own prompt is learnt on first use, and cannot be had here:\n  "
-        + "\n  ".join(why)
-        + f"\n  cure: {prompted.cure.format(data=data_folder())}\n  (or --format {kind} for Dikast's own prompt, which this"
-        " judge was not trained on)"
+        f"{model} is a released judge ({released.name}): its own prompt is learnt on first use, and cannot be had here:"
+        f"\n  {reasons}\n  cure: {command}\n  (or --format {kind} for Dikast's own prompt, which this judge was not"
+        " trained on)"
     )
 
 

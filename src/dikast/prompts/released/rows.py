@@ -1,4 +1,4 @@
-"""Published rows and templates fetched once: a folder of the user's, the Hub's cache, GitHub or the Hub at one commit."""
+"""Published rows and templates, from a folder of the user's, the Hub's cache, GitHub, or the Hub at one commit."""
 
 import ast
 import importlib.metadata
