@@ -86,7 +86,26 @@ def _anchors(rows: Sequence[Sequence[str]]) -> list[tuple[list[int], int]]:
             runs[-1] = (runs[-1][0], runs[-1][1] + 1)
         elif not runs or all(a + runs[-1][1] < b for a, b in zip(runs[-1][0], each, strict=True)):
             runs.append((each, _SHINGLE))
-    return runs
+    return _extended(rows, runs)
+
+
+def _extended(rows: Sequence[Sequence[str]], runs: list[tuple[list[int], int]]) -> list[tuple[list[int], int]]:
+    """Each run with the tokens on both sides that all rows have there, up to its neighbours."""
+    found: list[tuple[list[int], int]] = []
+    for i, (starts, size) in enumerate(runs):
+        floor = [at + found[-1][1] for at in found[-1][0]] if found else [0] * len(rows)
+        ceiling = runs[i + 1][0] if i + 1 < len(runs) else [len(row) for row in rows]
+        begin, end = list(starts), [at + size for at in starts]
+        while all(a > low for a, low in zip(begin, floor, strict=True)) and _same(rows, [a - 1 for a in begin]):
+            begin = [a - 1 for a in begin]
+        while all(a < high for a, high in zip(end, ceiling, strict=True)) and _same(rows, end):
+            end = [a + 1 for a in end]
+        found.append((begin, end[0] - begin[0]))
+    return found
+
+
+def _same(rows: Sequence[Sequence[str]], places: Sequence[int]) -> bool:
+    return len({row[at] for row, at in zip(rows, places, strict=True)}) == 1
 
 
 def _chain(starts: list[list[int]]) -> list[list[int]]:

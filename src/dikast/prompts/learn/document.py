@@ -12,7 +12,7 @@ from dikast.prompts.learn.skeleton import Skeleton
 
 SLOT_NAMES = ("instruction", "response", "first", "second", "reference", "context", "criterion", "levels")
 _OPTIONAL = ("reference", "context", "criterion", "levels")
-_OWN = re.compile(r"\{(?=[{%#]|\Z)|\r")
+_OWN = re.compile(r"[{\r]")
 _LINE_END = re.compile(r"[ \t]+(?=\n|\Z)")  # spelt out, as YAML blocks cannot show it and editors take it off
 _SPELT = {"{": '{{ "{" }}', "\r": '{{ "\\r" }}'}
 IMAGES_FIRST = '{%+ if images +%}{{ images }}{{ "\\n" }}{%+ endif +%}'
