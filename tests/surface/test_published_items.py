@@ -118,8 +118,8 @@ def vicuna_pairs(recorded: Path, count: int) -> list[dict[str, Any]]:
         fields = parts(row)
         questions.setdefault(fields["instruction"], []).append(fields)
     found: list[dict[str, Any]] = []
-    for fields in questions.values():
-        for a, b in combinations(fields, 2):
+    for responses in questions.values():
+        for a, b in combinations(responses, 2):
             same = {key: a[key] for key in ("instruction", "reference", "rubric")}
             found.append({"id": str(len(found)), **same, "responses": [a["response"], b["response"]]})
     return found[:count]
@@ -138,7 +138,8 @@ def grade_and_compare(recorded: Path, model: Path, own: Path, folder: Path, coun
         assert isinstance(item.rubric, Rubric)
         assert form.ask(item, item.rubric, (0,))[-1].text == row["instruction"]  # what the model is sent
     pairs = written(folder / "pairs.jsonl", vicuna_pairs(recorded, count))
-    for name, more in {"own": ("--format", own), "built-in": ()}.items():
+    ways: dict[str, tuple[object, ...]] = {"own": ("--format", own), "built-in": ()}
+    for name, more in ways.items():
         summary = judged("grade", items, model, folder / f"grade-{name}", *more)
         assert summary["status"] == {"ok": count}
         lock = orjson.loads((folder / f"grade-{name}" / "judge.lock.json").read_bytes())
