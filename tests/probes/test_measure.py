@@ -1,6 +1,7 @@
 """The statistics of the card, by hand."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def verdict(item: Item, score: float | None) -> Verdict:
     return Verdict("k" * 32, Question(item.id, "care"), status, label=label, score=score)
 
 
-def card(probe: str, pairs: list[tuple[float | None, float | None]]) -> tuple[ProbePlan, Answers]:
+def card(probe: str, pairs: Sequence[tuple[float | None, float | None]]) -> tuple[ProbePlan, Answers]:
     plan, told = ProbePlan([PROBES[probe]]), []
     for i, (before, after) in enumerate(pairs):
         for name, variant, score in ((BASE, BASE, before), (probe, probe, after)):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dikast.audit.report import Table, table
+from dikast.audit.report import Cell, Table, table
 from dikast.probes.measure import Result
 
 
@@ -40,7 +40,7 @@ class Card:
     def table(self) -> Table:
         """The card as a table, faults first."""
         order = {"fail": 0, "unclear": 1, "pass": 2, "measured": 3, "not run": 4}
-        rows = [
+        rows: list[list[Cell]] = [
             [
                 each.probe,
                 each.result,
