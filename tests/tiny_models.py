@@ -2,12 +2,13 @@
 
 Every family has the tokenizer kind, the special tokens and a chat template of the shape that its real checkpoints
 have, so that the code that loads and prompts them meets the same conditions. `build("qwen", folder)` takes about a
-second; the weights depend on the family and `seed` only.
+second; the weights depend on the family, `seed` and shape only.
 """
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 TEXT_FAMILIES = ("llama", "mistral", "qwen")
 IMAGE_FAMILIES = ("llava", "qwen_vl")
@@ -63,8 +64,11 @@ TEXT_SHAPE: dict[str, Any] = {
 }
 
 
-def build(family: str, folder: str | Path, *, seed: int = 0) -> Path:
-    """Save a random model of `family` with tokenizer (and processor) under `folder`; returns the folder."""
+def build(family: str, folder: str | Path, *, seed: int = 0, **shape: Any) -> Path:
+    """Save a random model of `family` with tokenizer (and processor) under `folder`; returns the folder.
+
+    `shape` replaces entries of TEXT_SHAPE.
+    """
     import torch
 
     makers: dict[str, Callable[[Path], None]] = {
@@ -75,7 +79,7 @@ def build(family: str, folder: str | Path, *, seed: int = 0) -> Path:
         "qwen_vl": _qwen_vl,
     }
     folder = Path(folder)
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(), patch.dict(TEXT_SHAPE, shape):
         torch.manual_seed(seed)
         makers[family](folder)
     return folder
