@@ -38,8 +38,8 @@ _FLOOR = 1e-12
 _SUM_WITHIN = 0.02  # probabilities of all answers sum to 1, but for rounding
 _UNUSED = ("continues", "top_logprobs")  # settings of chat completions
 _NO_FEEDBACK = (
-    "a decision endpoint writes no text, so verdicts have no feedback; the formats decision-absolute and"
-    " decision-pairwise ask for none"
+    "a decision endpoint writes no text, so verdicts have no feedback (the formats score-only and choice-only ask for"
+    " none)"
 )
 
 
@@ -68,7 +68,7 @@ def asked_of(request: Request) -> Asked:
     if len(spelt) < 2 or len(set(spelt)) < len(spelt) or not all(spelt):
         raise EngineError(
             "a decision endpoint only chooses between answers, and this request names none to read: use a format with"
-            " a verdict marker, such as decision-absolute or decision-pairwise",
+            " a verdict marker, such as score-only or choice-only",
             kind="bad_request",
         )
     ordered = not request.choices and request.readout is not None and request.readout.ordered
