@@ -24,13 +24,13 @@ _KEPT = ("label", "score", "expected", "mass", "marker", "distribution", "feedba
 class RunRows(Rows):
     """The verdicts of a run folder, one row for each response or, in a pairwise run, for each pair with both orders.
 
-    Rows hold `item`, `criterion`, `sample`, `status`, `label`, `score`, `expected`, `mass`, `marker`, `distribution`,
-    `feedback` and `claims`; `response` for a response, and for a pair `first` < `second` (indices), `choice` and
-    `swapped` ("a", "b" or "tie" as responses, None without a verdict), and `status_swapped` and `marker_swapped` beside
-    it; a run that asked in one order has none of these three. Verdicts that are not of the current
-    configuration (`keys.txt`) are left out and counted in `stale`. Where the run joined several samples of a response,
-    the joint verdicts (`combined.jsonl`) follow with the sample -1; those that do not join the very verdicts that are
-    current are left out and counted in `outdated`. `gold` maps a column to item -> value, where a value
+    Rows hold `item`, `criterion`, `rubric` (its hash), `sample`, `status`, `label`, `score`, `expected`, `mass`,
+    `marker`, `distribution`, `feedback` and `claims`; `response` for a response, and for a pair `first` < `second`
+    (indices), `choice` and `swapped` ("a", "b" or "tie" as responses, None without a verdict), and `status_swapped` and
+    `marker_swapped` beside it; a run that asked in one order has none of these three. Verdicts that are not of the
+    current configuration (`keys.txt`) are left out and counted in `stale`. Where the run joined several samples of a
+    response, the joint verdicts (`combined.jsonl`) follow with the sample -1; those that do not join the very verdicts
+    that are current are left out and counted in `outdated`. `gold` maps a column to item -> value, where a value
     may be an object by criterion or a list by response.
     """
 
@@ -84,6 +84,7 @@ class RunRows(Rows):
         row = {name: verdict.get(name) for name in _KEPT}
         row |= {name: question.get(name) for name in ("item", "criterion", "sample")}
         row["status"] = verdict["status"]
+        row["rubric"] = (verdict.get("hashes") or {}).get("rubric")
         if len(responses) == 1:
             row["response"] = responses[0]
         else:

@@ -11,7 +11,14 @@ from importlib.metadata import version as installed
 import typer
 
 from dikast.core.errors import DikastError, UserError
-from dikast.surface import audit_command, doctor_command, format_commands, judge_commands, world_command
+from dikast.surface import (
+    audit_command,
+    doctor_command,
+    format_commands,
+    judge_commands,
+    report_command,
+    world_command,
+)
 
 app = typer.Typer(
     name="dikast",
@@ -25,6 +32,7 @@ app.command("grade")(judge_commands.grade)
 app.command("compare")(judge_commands.compare)
 app.command("replay")(judge_commands.replay)
 app.command("audit")(audit_command.audit)
+app.command("report")(report_command.report)
 app.command("doctor")(doctor_command.doctor)
 app.add_typer(world_command.app, name="world")
 app.add_typer(format_commands.app, name="format")
