@@ -22,16 +22,17 @@ def tiny_llava(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def transformers_text(tiny_text: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of `transformers serve` with the text model."""
+    """The spec of `transformers serve` with the text model."""
     with live_servers.transformers_server(tiny_text, tmp_path_factory.mktemp("serve-text")) as address:
-        yield address
+        yield f"{address}/v1#{tiny_text}"
 
 
 @pytest.fixture(scope="session")
-def transformers_llava(tiny_llava: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of `transformers serve` with the vision-language model."""
-    with live_servers.transformers_server(tiny_llava, tmp_path_factory.mktemp("serve-llava")) as address:
-        yield address
+def transformers_llava(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The spec of `transformers serve` with a vision-language model."""
+    model = live_servers.tiny_llava_with_start(tmp_path_factory.mktemp("models") / "llava-with-start")
+    with live_servers.transformers_server(model, tmp_path_factory.mktemp("serve-llava")) as address:
+        yield f"{address}/v1#{model}"
 
 
 @pytest.fixture(scope="session")

@@ -17,12 +17,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import orjson
 import pytest
 
 import tiny_models
 
 STARTS_WITHIN = 400.0  # seconds; importing vLLM on two busy cores takes minutes
-WIDE = {"hidden_size": 64, "max_position_embeddings": 8192}  # vLLM on CPUs takes heads of 32 and more
+WIDE = {"hidden_size": 64, "max_position_embeddings": 16384}  # vLLM on CPUs takes heads of 32 and more
 VLLM_ON_CPU = {
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
@@ -123,3 +124,13 @@ def tiny_text(folder: Path) -> Path:
 def tiny_llava(folder: Path) -> Path:
     """A tiny LLaVA-1.5 under released names, which transformers and vLLM take."""
     return with_hub_names(tiny_models.build("llava", folder.with_name(folder.name + "-as-saved"), **WIDE), folder)
+
+
+def tiny_llava_with_start(folder: Path) -> Path:
+    """The same, with a chat template that writes the first token itself: System One takes no images otherwise."""
+    tiny_llava(folder)
+    template = folder / "chat_template.jinja"
+    template.write_text("{{ bos_token }}" + template.read_text("utf-8"), "utf-8")
+    tokenizer = orjson.loads((folder / "tokenizer.json").read_bytes())
+    (folder / "tokenizer.json").write_bytes(orjson.dumps({**tokenizer, "post_processor": None}))
+    return folder

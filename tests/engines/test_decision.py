@@ -19,7 +19,7 @@ from dikast.engines.decision import DecisionEngine
 from dikast.engines.spec import open_engine
 from dikast.testing import check_engine, sample_requests
 from engines.decision_server import MODEL, DecisionServer, text_of
-from engines.http_servers import LABELS, READ, ask, grade, verdicts, write_items
+from engines.http_servers import LABELS, READ, ask, grade, system_one, verdicts, write_items
 
 FIVE = (0.05, 0.1, 0.15, 0.3, 0.4)
 SCALE = Readout(LABELS, "Verdict:", ordered=True)
@@ -248,8 +248,8 @@ def test_specs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_system_one_of_a_real_server(transformers_text: str, tiny_text: Path, tmp_path: Path) -> None:
-    spec = f"decision:{transformers_text}/v1/systemone#{tiny_text}"
+def test_system_one_of_a_real_server(transformers_text: str, tmp_path: Path) -> None:
+    spec = system_one(transformers_text)
     engine = open_engine(spec)
     readouts = [SCALE, Readout((" A", " B", " tie"), "V:"), Readout((" fail", " pass"), "V:", ordered=True)]
     requests = [ask(i, readout=readout) for i, readout in enumerate(readouts)]
@@ -272,16 +272,14 @@ def test_system_one_of_a_real_server(transformers_text: str, tiny_text: Path, tm
 
 
 @pytest.mark.slow
-def test_images_of_system_one_are_seen_by_a_real_server(
-    transformers_llava: str, tiny_llava: Path, tmp_path: Path
-) -> None:
-    engine = open_engine(f"decision:{transformers_llava}/v1/systemone#{tiny_llava}")
+def test_images_of_system_one_are_seen_by_a_real_server(transformers_llava: str, tmp_path: Path) -> None:
+    engine = open_engine(system_one(transformers_llava))
     paths = [tmp_path / f"{color}.png" for color in ("red", "blue")]
     for path in paths:
         PIL.Image.new("RGB", (64, 64), path.stem).save(path)
 
     def asked(key: str, *images: Path) -> Request:
-        parts = (*(Image(str(path)) for path in images), Span("Grade [image-1] this."))
+        parts: tuple[Span | Image, ...] = (*(Image(str(path)) for path in images), Span("Grade [image-1] this."))
         return Request(key, (Message("user", parts),), readout=SCALE)
 
     found = {e.key: e for e in engine.stream([asked("none"), asked("red", paths[0]), asked("two", *paths)])}

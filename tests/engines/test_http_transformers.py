@@ -17,13 +17,10 @@ from engines.http_servers import READ, ask, grade, verdicts, write_items
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def text_server(transformers_text: str, tiny_text: Path) -> str:
-    return f"{transformers_text}/v1#{tiny_text}"
-
-
-def test_it_answers_and_what_it_ignores_is_noticed_and_said(text_server: str, caplog: pytest.LogCaptureFixture) -> None:
-    engine = open_engine(text_server)
+def test_it_answers_and_what_it_ignores_is_noticed_and_said(
+    transformers_text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = open_engine(transformers_text)
     assert isinstance(engine, HttpEngine)
     short = Sampling(max_tokens=12)
     schema = {
@@ -50,9 +47,9 @@ def test_it_answers_and_what_it_ignores_is_noticed_and_said(text_server: str, ca
     engine.close()
 
 
-def test_a_run_ends_with_a_typed_status_for_every_item(text_server: str, tmp_path: Path) -> None:
+def test_a_run_ends_with_a_typed_status_for_every_item(transformers_text: str, tmp_path: Path) -> None:
     _, summary = grade(
-        write_items(tmp_path / "items.jsonl", 6), text_server, tmp_path / "run", "--max-tokens", 16,
+        write_items(tmp_path / "items.jsonl", 6), transformers_text, tmp_path / "run", "--max-tokens", 16,
         "--max-failures", 6,
     )  # fmt: skip
     assert summary["verdicts"] == 6
@@ -62,10 +59,10 @@ def test_a_run_ends_with_a_typed_status_for_every_item(text_server: str, tmp_pat
         assert (verdict["score"] is None) == (verdict["status"] != "ok")
 
 
-def test_images_reach_the_model(transformers_llava: str, tiny_llava: Path, tmp_path: Path) -> None:
+def test_images_reach_the_model(transformers_llava: str, tmp_path: Path) -> None:
     path = tmp_path / "square.png"
     PIL.Image.new("RGB", (64, 64), "red").save(path)
-    engine = open_engine(f"{transformers_llava}/v1#{tiny_llava}")
+    engine = open_engine(transformers_llava)
     sampling = Sampling(max_tokens=4)
     blind = Request("blind", (Message("user", (Span("Grade this."),)),), sampling)
     seeing = Request("seeing", (Message("user", (Image(str(path)), Span("Grade this."))),), sampling)

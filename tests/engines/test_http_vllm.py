@@ -18,6 +18,7 @@ from dikast.testing import check_engine
 from engines.http_servers import LABELS, READ, ask
 
 SHORT = Sampling(max_tokens=16)
+ONLY = replace(READ, generate=False)
 OPTIONS = "retries=1,timeout=120"  # a server that died is told soon
 pytestmark = pytest.mark.slow
 
@@ -40,13 +41,25 @@ def test_it_keeps_the_protocol(engine: HttpEngine) -> None:
     check_engine(engine)
 
 
+def test_all_of_the_vocabulary_told_is_a_whole_reading(vllm_text: str, tiny_text: Path) -> None:
+    vocabulary = orjson.loads((tiny_text / "config.json").read_bytes())["vocab_size"]
+    engine = open_engine(f"{vllm_text},{OPTIONS},top_logprobs={vocabulary}")
+    assert isinstance(engine, HttpEngine)
+    for request in (ask(1), ask(2, prefill="It is sound.\nVerdict:")):
+        read = one(engine, key=request.key, messages=request.messages, prefill=request.prefill, readout=ONLY)
+        assert read.label_logprobs is not None
+        assert read.label_logprobs.keys() == set(LABELS)
+        assert (read.text, read.marker) == ("", "forced")
+        assert 0 < sum(map(math.exp, read.label_logprobs.values())) <= 1 + 1e-4
+    engine.close()
+
+
 def test_it_goes_on_where_it_is_told_to_and_reads_there(engine: HttpEngine) -> None:
-    only = replace(READ, generate=False)
-    read = one(engine, prefill="It is sound.\nVerdict:", readout=only)
+    read = one(engine, prefill="It is sound.\nVerdict:", readout=ONLY)
     if read.label_logprobs is not None:  # a model without training may put its probability anywhere
         assert (read.text, read.marker) == ("", "forced")
         assert sum(map(math.exp, read.label_logprobs.values())) <= 1 + 1e-4
-    chosen = one(engine, prefill="It is sound.\nVerdict:", readout=only, choices=LABELS)
+    chosen = one(engine, prefill="It is sound.\nVerdict:", readout=ONLY, choices=LABELS)
     assert chosen.text in LABELS
     assert chosen.label_logprobs is None, "under a constraint the server renormalises: that is no read-out"
     assert engine.noticed == {}, "it showed that it goes on, and gave log-probabilities where they were asked for"
@@ -77,7 +90,7 @@ def test_images_are_seen(vllm_llava: str, tmp_path: Path) -> None:
         PIL.Image.new("RGB", (64, 64), color).save(pictures[color])
 
     def asked(key: str, *images: Path) -> Request:
-        parts = (*(Image(str(path)) for path in images), Span("Grade this."))
+        parts: tuple[Span | Image, ...] = (*(Image(str(path)) for path in images), Span("Grade this."))
         return Request(key, (Message("user", parts),), SHORT)
 
     requests = [

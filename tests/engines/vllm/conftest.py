@@ -10,7 +10,9 @@ import pytest
 from dikast.engines.spec import open_engine
 from engines.live_servers import VLLM_ON_CPU
 
-OPTIONS = 'dtype=float32,window=64,engine={"enforce_eager":true,"block_size":32,"max_num_seqs":32}'
+OPTIONS: dict[str, Any] = {
+    "dtype": "float32", "window": 64, "engine": '{"enforce_eager":true,"block_size":32,"max_num_seqs":32}',
+}  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +30,7 @@ def on_cpu() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def text(on_cpu: None, tiny_text: Path) -> Iterator[Any]:
     """The text model in vLLM."""
-    engine: Any = open_engine(f"vllm:{tiny_text},{OPTIONS}")
+    engine: Any = open_engine(f"vllm:{tiny_text}", **OPTIONS)
     yield engine
     engine.close()
 
@@ -36,7 +38,7 @@ def text(on_cpu: None, tiny_text: Path) -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def llava(on_cpu: None, tiny_llava: Path) -> Iterator[Any]:
     """The vision-language model in vLLM."""
-    engine: Any = open_engine(f"vllm:{tiny_llava},{OPTIONS}")
+    engine: Any = open_engine(f"vllm:{tiny_llava}", **OPTIONS)
     yield engine
     engine.close()
 

@@ -112,7 +112,7 @@ def test_images_are_seen_as_the_local_engine_sees_them(llava: Any, local_llava: 
         PIL.Image.new("RGB", (56, 56), path.stem).save(path)
 
     def asked(key: str, *images: Path) -> Request:
-        parts = (*(Image(str(path)) for path in images), Span("Grade this <image>."))
+        parts: tuple[Span | Image, ...] = (*(Image(str(path)) for path in images), Span("Grade this <image>."))
         return Request(key, (Message("user", parts),), Sampling(max_tokens=8), readout=ONLY)
 
     requests = [asked("none"), asked("red", paths[0]), asked("blue", paths[1]), asked("both", *paths)]

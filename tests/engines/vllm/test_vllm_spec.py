@@ -18,7 +18,7 @@ def test_where_vllm_is_missing_the_message_says_how_to_get_it() -> None:
 def test_arguments_are_checked_first() -> None:
     with pytest.raises(UserError, match="not valid JSON"):
         open_engine("vllm:org/name,engine=fast")
-    with pytest.raises(UserError, match="dtype in engine=...: there is an option for that"):
+    with pytest.raises(UserError, match=r"dtype in engine=\.\.\.: there is an option for that"):
         open_engine('vllm:org/name,engine={"dtype":"half"}')
-    with pytest.raises(UserError, match="unknown option 'gpu'.*did you mean 'gpus'"):
+    with pytest.raises(UserError, match=r"unknown option 'gpu'.*did you mean 'gpus'"):
         open_engine("vllm:org/name,gpu=2")

@@ -90,7 +90,7 @@ def encode(messages: Sequence[Message], processor: Processor, *, prefill: str = 
 
 
 def room_for_reply(request: Request, prompt: Prompt, tokens: Tokens, context: int) -> int:
-    """Tokens that a model of `context` tokens has left for its reply, less those kept for reading; EngineError if none."""
+    """Tokens that a model of `context` has left for its reply, less those kept for reading; EngineError if none."""
     room = context - len(prompt.ids) - _kept_for_reading(request, tokens)
     if room < 1:
         shown = (*prompt.seen.images, *prompt.seen.clips)

@@ -1,6 +1,7 @@
 """The engine of models that vLLM runs in this process."""
 
 import importlib.metadata
+import functools
 import itertools
 import os
 import time
@@ -8,10 +9,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from dikast.core.errors import DikastError, EngineError, UserError, require
 from dikast.engines.base import Completion, Request
+from dikast.engines.http.settings import extra_fields
 from dikast.engines.local.source import locate
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class VllmEngine:
     """A model in vLLM, in process: `vllm:ORG/NAME[@REV]`, or `vllm:FOLDER`.
 
     dtype, context (the most tokens, prompt and reply together), gpu_memory (the share of it to use) and gpus (tensor
-    parallel) are vLLM's; `engine` is a JSON object with any other of its engine arguments, such as
+    parallel) are vLLM's; `engine` is a JSON object, or a file with one, of any other of its engine arguments, such as
     `{"quantization":"fp8"}`. `window` requests are given to it at once, sorted by their tokens, so that those that
     begin alike come one after another and its prefix cache hits; `usage.tokens_cached` counts what it found there.
 
@@ -144,7 +144,7 @@ class VllmEngine:
         for job in jobs:
             mine.add(job)
             job.began = time.monotonic()
-            job.deliver = lambda completion, job=job: deliver(job, completion)
+            job.deliver = functools.partial(deliver, job)
             self._hand_over(job, job.first)
 
     def _hand_over(self, job: "Job", make: Any) -> bool:
@@ -175,7 +175,7 @@ class VllmEngine:
             job, beginning = self._flying.pop(output.request_id)
             try:
                 if beginning is None:
-                    if self._hand_over(job, lambda job=job, output=output: job.written(output)):
+                    if self._hand_over(job, functools.partial(job.written, output)):
                         continue
                 else:
                     job.told(beginning, output)
@@ -205,12 +205,7 @@ class VllmEngine:
 
 def _arguments(source: str, text: str) -> dict[str, Any]:
     """The object that `engine` spells; UserError for what has an option of its own."""
-    try:
-        value = orjson.loads(text) if text else {}
-    except orjson.JSONDecodeError as error:
-        raise UserError(f"vllm:{source}: engine={text[:80]}: not valid JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise UserError(f"vllm:{source}: engine={text[:80]}: a JSON object is needed")
+    value = extra_fields(text, "engine")
     if twice := [name for name in value if name in _RESERVED]:
         raise UserError(f"vllm:{source}: {', '.join(twice)} in engine=...: there is an option for that")
     return value
