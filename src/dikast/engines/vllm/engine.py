@@ -1,7 +1,7 @@
 """The engine of models that vLLM runs in this process."""
 
-import importlib.metadata
 import functools
+import importlib.metadata
 import itertools
 import os
 import time
@@ -17,6 +17,7 @@ from dikast.engines.local.source import locate
 if TYPE_CHECKING:
     from dikast.engines.vllm.work import Job, Order
 
+_READING, _SEEING = 1024, 128  # requests under way; vLLM holds the pixels of all of them
 _RESERVED = ("model", "tokenizer", "dtype", "max_model_len", "gpu_memory_utilization", "tensor_parallel_size")
 
 
@@ -25,8 +26,9 @@ class VllmEngine:
 
     dtype, context (the most tokens, prompt and reply together), gpu_memory (the share of it to use) and gpus (tensor
     parallel) are vLLM's; `engine` is a JSON object, or a file with one, of any other of its engine arguments, such as
-    `{"quantization":"fp8"}`. `window` requests are given to it at once, sorted by their tokens, so that those that
-    begin alike come one after another and its prefix cache hits; `usage.tokens_cached` counts what it found there.
+    `{"quantization":"fp8"}`. `window` requests (1024, for models that see 128) are given to it at once, sorted by their
+    tokens, so that those that begin alike come one after another and its prefix cache hits; `usage.tokens_cached`
+    counts what it found there.
 
     Prompts, untrusted text and reading are those of `LocalEngine`; a clip is its frames. Errors of single requests have
     the kinds `context_length`, `no_vision`, `bad_media`, `chat_template`, `tokenizer`, and `model` (what vLLM raised).
@@ -42,10 +44,10 @@ class VllmEngine:
         context: int | None = None,
         gpu_memory: float = 0.9,
         gpus: int = 1,
-        window: int = 1024,
+        window: int | None = None,
         engine: str = "",
     ) -> None:
-        if window < 1:
+        if window is not None and window < 1:
             raise UserError(f"vllm:{source}: window must be at least 1, got {window}")
         arguments = _arguments(source, engine)
         os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")  # standard output is for results
@@ -56,10 +58,10 @@ class VllmEngine:
         from dikast.engines.local.processor import load_processor
 
         self.name = f"vllm:{source}"
-        self.window = window
         folder = str(self._source.folder)
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
         sees = sees_images(config, self._source)
+        self.window = window or (_SEEING if sees else _READING)
         self._processor = load_processor(self._source.folder, config, sees=sees, as_video=False)
         try:
             model = self._vllm.LLM(

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from dikast.core.errors import DataError, EngineError
@@ -38,7 +38,6 @@ class Job:
     prompt: Prompt
     processor: Processor
     ids: list[int]
-    pictures: list[Any]
     most: int  # tokens of the reply; 0 where labels are read at once
     began: float = field(default_factory=time.monotonic)
     deliver: Callable[[Completion], None] = lambda completion: None
@@ -55,7 +54,8 @@ class Job:
         room = room_for_reply(request, prompt, processor.tokens, context)
         generates = request.readout is None or request.readout.generate
         most = max(1, min(request.sampling.max_tokens, room)) if generates else 0
-        return cls(request, prompt, processor, _collapsed(prompt.ids, prompt, processor), _pictures(request), most)
+        prompt = replace(prompt, seen=replace(prompt.seen, tensors={}))  # vLLM makes its own from the pictures
+        return cls(request, prompt, processor, _collapsed(prompt.ids, prompt, processor), most)
 
     def first(self) -> list[tuple[tuple[int, ...] | None, Order]]:
         """The orders that begin the work, each with the beginning of labels that it reads (None: it writes a reply)."""
@@ -140,10 +140,9 @@ class Job:
         return orders
 
     def _prompt(self, ids: list[int]) -> dict[str, Any]:
-        return {
-            "prompt_token_ids": ids,
-            **({"multi_modal_data": {"image": self.pictures}} if self.pictures else {}),
-        }
+        if not self.prompt.seen.images:
+            return {"prompt_token_ids": ids}
+        return {"prompt_token_ids": ids, "multi_modal_data": {"image": _pictures(self.request)}}
 
     def _note_cached(self, output: Any) -> None:
         if self.cached is None:
