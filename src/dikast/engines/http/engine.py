@@ -68,6 +68,15 @@ class Contract(NamedTuple):
     reads: Reads
 
 
+class Waits(NamedTuple):
+    """Seconds that requests were made to wait: timeouts that ran out, `Retry-After`, back-off; waits overlap."""
+
+    longest: float
+    """Of any one request, all its tries together: no run that meets these faults can be shorter."""
+    total: float
+    """Of all requests together."""
+
+
 class HttpEngine:
     """A model behind `POST {url}/chat/completions`.
 
@@ -110,6 +119,11 @@ class HttpEngine:
     def noticed(self) -> Mapping[str, int]:
         """How often the server did not do what it was asked for, by what that was."""
         return dict(self._desk.answers.noticed)
+
+    @property
+    def waits(self) -> Waits:
+        """How long requests waited before another try, since the engine was opened."""
+        return Waits(self._desk.longest_wait, self._desk.waited)
 
     @property
     def in_flight(self) -> int:
@@ -188,9 +202,10 @@ class HttpEngine:
 
     def _wants(self, flow: Flow, pending: int) -> bool:
         """Whether more requests should be pulled; sets how few may wait before the loop asks for more."""
-        limit = self._portal.limit.value
+        limit, most = self._portal.limit.value, self._portal.limit.most
         flow.low = limit // 2 + 4
-        return flow.waiting < flow.low and flow.submitted - flow.delivered + pending < 3 * limit + 32
+        held = min(3 * limit + self._portal.idle, 3 * most) + 32
+        return flow.waiting < flow.low and flow.submitted - flow.delivered + pending < held
 
 
 class _Desk:
@@ -199,6 +214,7 @@ class _Desk:
     def __init__(self, wire: Wire, bodies: Asks, answers: Reads, settings: Settings) -> None:
         self.wire, self.bodies, self.answers, self.settings = wire, bodies, answers, settings
         self.answered = 0  # requests that this server has answered
+        self.longest_wait = self.waited = 0.0
         self._jitter = random.Random()  # spreads retries over time; no result depends on it
 
     def job(self, request: Request, flow: Flow) -> Job | Completion:
@@ -238,7 +254,17 @@ class _Desk:
         if failure.refusal:
             job.flow.consecutive = 0
             return Completion(job.request.key, refusal=failure.refusal)
-        return self._retried(job, failure)
+        if failure.kind == "timeout":
+            self._note_wait(job, min(time.monotonic() - now, self.settings.timeout))
+        outcome = self._retried(job, failure)
+        if isinstance(outcome, Later):
+            self._note_wait(job, outcome.seconds)
+        return outcome
+
+    def _note_wait(self, job: Job, seconds: float) -> None:
+        job.waited += seconds
+        self.waited += seconds
+        self.longest_wait = max(self.longest_wait, job.waited)
 
     def _retried(self, job: Job, failure: Failure) -> Completion | Later:
         job.tries += 1
