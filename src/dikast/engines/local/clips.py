@@ -126,7 +126,7 @@ class Clips:
         if not self._settings["do_resize"]:
             return frames
         size = self._size(len(frames), Size(*frames.shape[-2:]))
-        if size == frames.shape[-2:]:
+        if size == Size(*frames.shape[-2:]):
             return frames
         mode = _MODES[self._settings["resample"]]
         return torch.nn.functional.interpolate(frames, size=list(size), mode=mode, antialias=True, align_corners=False)

@@ -36,10 +36,11 @@ class _Job:
 
 
 class LocalEngine:
-    """A transformers model as an engine: `hf:ORG/NAME[@REV]`, or a folder with its files.
+    """A transformers model as an engine: `hf:ORG/NAME[@REV]`, or a folder with its files, or with a LoRA adapter's.
 
     device: `auto` (CUDA, else MPS, else CPU) or a torch device. dtype: `auto` (as saved; float32 on a CPU) or a torch
     dtype's name. Requests are taken `window` at a time, sorted by length, and run `batch_size` at a time.
+    base: the model that an adapter goes over, where it is not where the adapter says; the adapter is merged into it.
     clips: a clip goes in as `video` where the model knows video, or as its `frames`, one image each, as in every other
     model. The checkpoint's own sampling defaults are not applied: `Request.sampling` alone decides.
 
@@ -58,6 +59,7 @@ class LocalEngine:
         batch_size: int = 8,
         window: int = 64,
         clips: Literal["video", "frames"] = "video",
+        base: str | None = None,
     ) -> None:
         if batch_size < 1 or window < batch_size:
             raise ValueError(
@@ -70,7 +72,7 @@ class LocalEngine:
 
         self.name = source
         self.batch_size, self.window = batch_size, window
-        self._source = locate(str(source), revision)
+        self._source = locate(str(source), revision, base=base)
         self._loaded = load(self._source, device=device, dtype=dtype, as_video=clips == "video")
         vocabulary = int(self._loaded.model.get_output_embeddings().weight.shape[0])
         self._grammars = Grammars(self._loaded.tokens, vocabulary, self._loaded.ends)
@@ -101,9 +103,10 @@ class LocalEngine:
         return self._identity
 
     def versions(self) -> Mapping[str, str]:
-        """Versions of torch, transformers and tokenizers, and of llguidance where it is installed."""
+        """Versions of torch, transformers and tokenizers, of llguidance where it is installed, of peft where used."""
         found = {}
-        for package in ("torch", "transformers", "tokenizers", "llguidance"):
+        packages = ["torch", "transformers", "tokenizers", "llguidance", *(["peft"] if self._source.adapter else [])]
+        for package in packages:
             try:
                 found[package] = importlib.metadata.version(package)
             except importlib.metadata.PackageNotFoundError:

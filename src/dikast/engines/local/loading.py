@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import importlib.util
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 import transformers
 
 from dikast.core.canonical import fingerprint
-from dikast.core.errors import UserError
+from dikast.core.errors import UserError, require
 from dikast.engines.local.processor import Processor, load_processor
 from dikast.engines.local.source import Source
 from dikast.engines.local.tokens import Tokens
@@ -60,7 +61,7 @@ def load(source: Source, *, device: str, dtype: str, as_video: bool = True) -> L
 def _load(source: Source, *, device: str, dtype: str, as_video: bool) -> Loaded:
     config = transformers.AutoConfig.from_pretrained(source.folder, local_files_only=True)
     sees = sees_images(config, source)
-    processor = load_processor(source.folder, config, sees=sees, as_video=as_video)
+    processor = load_processor(source, config, sees=sees, as_video=as_video)
     return _limits(_load_weights(source, config, sees=sees, device=device, dtype=dtype), processor)
 
 
@@ -135,11 +136,33 @@ def _load_weights(source: Source, config: Any, *, sees: bool, device: str, dtype
             f"{source.folder}: the weight files lack {len(missing)} of the model's tensors ({', '.join(missing[:3])}); "
             "they would be random: fetch the model again, or give the folder of a model with a language head"
         )
+    if source.adapter is not None:
+        model = _merged(model, source.adapter)
     # The checkpoint's habits of sampling (temperature, top-k, repetition penalty) are dropped: the request decides.
     habits = model.generation_config
     ids = {name: getattr(habits, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
     model.generation_config = transformers.GenerationConfig(**ids)
     return model.to(place).eval().requires_grad_(False)
+
+
+def _merged(model: Any, adapter: Source) -> Any:
+    """The model with a PEFT adapter merged into its weights, which is then a model of the same class."""
+    peft = require("peft", "lora")
+    weights = sorted(adapter.folder.glob("adapter_model.*"))
+    if not weights:
+        raise UserError(f"{adapter.folder}: the adapter's weights (adapter_model.safetensors) are missing")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        over = peft.PeftModel.from_pretrained(model, str(adapter.folder), local_files_only=True)
+    unfit = next((str(each.message) for each in said if "missing adapter keys" in str(each.message).lower()), "")
+    if unfit:
+        raise UserError(
+            f"{adapter.folder}: the adapter does not fit the model it goes over: {unfit.splitlines()[0][:300]}"
+        )
+    if not hasattr(over, "merge_and_unload"):
+        kind = over.peft_config[over.active_adapter].peft_type
+        raise UserError(f"{adapter.folder}: adapters of the type {kind} cannot be merged: use LoRA")
+    return over.merge_and_unload()
 
 
 def _device(wanted: str) -> torch.device:

@@ -1,9 +1,9 @@
 """What turns messages into a model's inputs: tokenizer, chat template, image processor. It needs no weights."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from dikast.engines.local.source import Source
 from dikast.engines.local.template import Medium, Template
 from dikast.engines.local.tokens import Tokens
 from dikast.engines.local.vision import Vision, load_vision
@@ -24,15 +24,15 @@ class Processor:
     padding: int
 
 
-def load_processor(folder: Path, config: Any, *, sees: bool, as_video: bool = True) -> Processor:
-    """The processor of the checkpoint in `folder`; `config` is its configuration, `sees` whether it takes images.
+def load_processor(source: Source, config: Any, *, sees: bool, as_video: bool = True) -> Processor:
+    """The processor of the checkpoint in `source`; `config` is its configuration, `sees` whether it takes images.
 
     Without `as_video` a clip is its frames, one image each, also for a model that knows clips.
     """
     import transformers
 
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    vision = load_vision(folder, config, tokenizer, as_video=as_video) if sees else "it is a text-only model"
+    tokenizer = transformers.AutoTokenizer.from_pretrained(source.tokenizer_folder, local_files_only=True)
+    vision = load_vision(source.folder, config, tokenizer, as_video=as_video) if sees else "it is a text-only model"
     return assemble(tokenizer, vision)
 
 

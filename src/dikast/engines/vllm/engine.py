@@ -53,6 +53,8 @@ class VllmEngine:
         os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")  # standard output is for results
         self._vllm: Any = require("vllm", "vllm")
         self._source = locate(str(source), revision)
+        if self._source.adapter is not None:
+            raise UserError(f"vllm:{source}: this is an adapter; save it merged into its model, and give that folder")
         transformers = require("transformers", "vllm")
         from dikast.engines.local.loading import sees_images, settings_of
         from dikast.engines.local.processor import load_processor
@@ -62,7 +64,7 @@ class VllmEngine:
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
         sees = sees_images(config, self._source)
         self.window = window or (_SEEING if sees else _READING)
-        self._processor = load_processor(self._source.folder, config, sees=sees, as_video=False)
+        self._processor = load_processor(self._source, config, sees=sees, as_video=False)
         try:
             model = self._vllm.LLM(
                 model=folder,
