@@ -59,7 +59,7 @@ def vllm_server(model: Path, home: Path, *, name: str) -> Iterator[str]:
     command = [
         str(vllm_python()), "-m", "vllm.entrypoints.openai.api_server", "--model", str(model), "--served-model-name",
         name, "--dtype", "float32", "--block-size", "32", "--max-num-seqs", "32", "--enforce-eager",
-        "--limit-mm-per-prompt", '{"image": 2}', "--enable-prompt-tokens-details", "--max-logprobs", "1000",
+        "--limit-mm-per-prompt", '{"image": 2}', "--enable-prompt-tokens-details", "--max-logprobs", "100",
     ]  # fmt: skip
     with _running(command, home / "log", VLLM_ON_CPU) as address:
         yield address

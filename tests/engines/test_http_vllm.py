@@ -41,9 +41,8 @@ def test_it_keeps_the_protocol(engine: HttpEngine) -> None:
     check_engine(engine)
 
 
-def test_all_of_the_vocabulary_told_is_a_whole_reading(vllm_text: str, tiny_text: Path) -> None:
-    vocabulary = orjson.loads((tiny_text / "config.json").read_bytes())["vocab_size"]
-    engine = open_engine(f"{vllm_text},{OPTIONS},top_logprobs={vocabulary}")
+def test_with_many_alternatives_told_the_labels_are_read(vllm_text: str) -> None:
+    engine = open_engine(f"{vllm_text},{OPTIONS},top_logprobs=100,continues=yes")
     assert isinstance(engine, HttpEngine)
     for request in (ask(1), ask(2, prefill="It is sound.\nVerdict:")):
         read = one(engine, key=request.key, messages=request.messages, prefill=request.prefill, readout=ONLY)
