@@ -16,7 +16,7 @@ def test_where_vllm_is_missing_the_message_says_how_to_get_it() -> None:
 
 
 def test_arguments_are_checked_first() -> None:
-    with pytest.raises(UserError, match="not valid JSON"):
+    with pytest.raises(UserError, match="engine=fast: neither a JSON object nor a file"):
         open_engine("vllm:org/name,engine=fast")
     with pytest.raises(UserError, match=r"dtype in engine=\.\.\.: there is an option for that"):
         open_engine('vllm:org/name,engine={"dtype":"half"}')
