@@ -272,8 +272,8 @@ def _llava_onevision(folder: Path) -> None:
     config = LlavaOnevisionConfig(
         vision_config=vision,
         text_config=Qwen2Config(**TEXT_SHAPE, **_ids(tokenizer)),
-        image_token_id=tokenizer.convert_tokens_to_ids("<image>"),
-        video_token_id=tokenizer.convert_tokens_to_ids("<video>"),
+        image_token_index=tokenizer.convert_tokens_to_ids("<image>"),
+        video_token_index=tokenizer.convert_tokens_to_ids("<video>"),
         vision_feature_layer=-1,
         vision_feature_select_strategy="full",
         image_grid_pinpoints=grid,

@@ -280,7 +280,8 @@ def test_images_of_system_one_are_seen_by_a_real_server(transformers_llava: str,
 
     def asked(key: str, *images: Path) -> Request:
         parts: tuple[Span | Image, ...] = (*(Image(str(path)) for path in images), Span("Grade [image-1] this."))
-        return Request(key, (Message("user", parts),), readout=SCALE)
+        pair = Readout((" A", " B"), "V:")  # its options go by A and B, which are tokens of this model; C is not
+        return Request(key, (Message("user", parts),), readout=pair)
 
     found = {e.key: e for e in engine.stream([asked("none"), asked("red", paths[0]), asked("two", *paths)])}
     assert [each.error for each in found.values()] == [None] * 3
