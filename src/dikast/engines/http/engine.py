@@ -110,7 +110,10 @@ class HttpEngine:
     def _chat(self) -> Contract:
         answers = Answers(self.address.model, self.settings.served_as, self.price, self.name)
         answers.continues = {"yes": True, "no": False, "auto": None}[self.settings.continues]
-        return Contract(self.address.chat, Bodies(self.address.model, self.settings.top_logprobs, self._extra), answers)
+        bodies = Bodies(
+            self.address.model, self.settings.top_logprobs, self._extra, continues=lambda: answers.continues
+        )
+        return Contract(self.address.chat, bodies, answers)
 
     def __repr__(self) -> str:
         return f"HttpEngine({self.name!r})"
