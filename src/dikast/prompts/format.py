@@ -18,12 +18,17 @@ from dikast.core.scale import Scale
 from dikast.core.text import Located, near_miss, parse_located, read_located
 from dikast.prompts.ask import NAMES, ROLES, as_given, names_for
 from dikast.prompts.dialects import Dialect
+from dikast.prompts.gold import Gold
 from dikast.prompts.parse import get_dialect, parse_for
 from dikast.prompts.parsed import PAIR_WORDS, SLOTS, Parsed, Target
 from dikast.prompts.render import Slots, headed, names_in, render
+from dikast.prompts.target import Reply, target
 
 RENDERING = 1  # rises when the same YAML would give another prompt (escaping, separators, how a scale is spelt)
-_KEYS = ("name", "about", "kind", "dialect", "marker", "feedback", "heading", "words", "verbatim", "system", "user")
+_KEYS = (
+    "name", "about", "kind", "dialect", "marker", "feedback", "explains", "heading", "words", "verbatim", "system",
+    "user",
+)  # fmt: skip
 _FOLDER = resources.files("dikast.prompts").joinpath("formats")
 _BLOCK_HEADING = re.compile(r"^==\[ (.+) \]==$", re.M)
 _BLOCK = re.compile(r"\{%\s*include\s*[\"']([\w-]+)[\"']\s*%\}\n?")
@@ -35,7 +40,8 @@ class Format:
 
     `kind` says whether one response is graded or two are compared. `system` and `user` are Jinja templates; a format
     with `verbatim` has none and sends the item's turns as they are. `marker` is the text after which the verdict's
-    label stands ("" if it cannot be read there). `feedback` says whether prose is asked for before the verdict.
+    label stands ("" if it cannot be read there). `feedback` says whether prose is asked for before the verdict,
+    `explains` whether it is asked for after it.
     `heading` is the pattern of the headings ("{}" stands for the title), for escaping; "" escapes nothing. `words`
     spells the slots of a pair; a pair without a word for `tie` allows none.
     """
@@ -52,6 +58,7 @@ class Format:
     verbatim: bool = False
     heading: str = ""
     words: tuple[tuple[str, str], ...] = ()
+    explains: bool = False
 
     @property
     def guards(self) -> tuple[str, ...]:
@@ -104,6 +111,13 @@ class Format:
             "required": list(properties),
             "additionalProperties": False,
         }
+
+    def target(self, gold: Gold, rubric: Rubric, *, where: str = "") -> Reply:
+        """The reply that a perfect judge would give in this format; parsing it gives the gold's label (and claims) back.
+
+        DataError, with `where` in front, for what this format cannot say.
+        """
+        return target(self, gold, rubric, where=where)
 
     def parse(self, reply: str, rubric: Rubric, *, finish: str = "stop", refusal: str = "") -> Parsed:
         """What `reply` says; `finish` is `length` if it was cut off, `refusal` the server's own refusal field."""
@@ -170,6 +184,12 @@ def _read(document: Located) -> Format:
         "words": words,
         **templates,
     }
+    if _flag(document, value, "explains", default=False):
+        if spec["feedback"] or not spec["marker"]:
+            raise document.error(
+                "'explains' is prose after the verdict: set 'feedback: false' and a 'marker'", "explains"
+            )
+        spec["explains"] = True  # left out where it is not so: older formats keep their hash
     digest = fingerprint({**spec, "dialect_version": dialect.version, "rendering": RENDERING})
     form = Format(name=name, hash=digest, about=_text(document, value, "about"), **spec)
     _try_out(document, form)

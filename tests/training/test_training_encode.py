@@ -1,0 +1,99 @@
+"""The string trained on is the string judged with: text, tokens and images."""
+
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import torch
+
+import tiny_models
+from dikast.core.records.items import read_items
+from dikast.core.rubric import Rubric
+from dikast.engines.local.loading import load
+from dikast.engines.local.prompt import prepare
+from dikast.engines.local.reading import place
+from dikast.engines.local.source import locate
+from dikast.judging.ask import Settings, first_request
+from dikast.judging.task import tasks_of
+from dikast.prompts.format import load_format
+from dikast.training.config import Augment, Config, Data
+from dikast.training.encode import encode, end_of_reply
+from dikast.training.examples import Asker, Row
+from dikast.training.shards import Shards, ShardWriter
+
+FORMATS = ("absolute", "claims", "score-only", "score-first", "pairwise", "choice-only")
+
+
+@pytest.mark.parametrize("family", tiny_models.FAMILIES)
+def test_text_tokens_and_images_are_those_of_judging(
+    family: str, tiny: Callable[[str], Path], world: Path, tmp_path: Path
+) -> None:
+    loaded = load(locate(str(tiny(family))), device="cpu", dtype="float32")
+    end = end_of_reply(loaded)
+    sees = family in tiny_models.IMAGE_FAMILIES
+    writer, expected = ShardWriter(tmp_path, 0), []
+    for name in FORMATS:
+        form = load_format(name)
+        pair = form.kind == "pairwise"
+        folder = ("pairs" if pair else "scenes") if sees else "texts"
+        if pair and not sees:
+            continue
+        item = next(read_items(world / folder / "items-00000.jsonl"))
+        data = Data(items=("x",), formats=(name,))
+        asker = Asker(Config("out", (data,), augment=_plain()))
+        (example,) = asker.examples(Row(0, 0, item))
+        encoded = encode(example, loaded, end=end, most=100_000)
+
+        assert isinstance(item.rubric, Rubric)
+        task = next(
+            tasks_of(item, item.rubric, judge="", format="", shape="pairs" if pair else "each", samples=range(1))
+        )
+        request = first_request(task, form, Settings())
+        judged = prepare(request, loaded)
+        assert example.messages == request.messages
+        assert encoded.ids[: len(judged.ids)] == judged.ids
+        assert encoded.ids[-1] == end
+        assert end in loaded.ends
+        written = encoded.ids[len(judged.ids) : -1]
+        assert loaded.tokens.decode(written, after=judged.ids) == example.reply.text
+
+        labels = list(form.labels(item.rubric).values())
+        marked = example.reply.before.rstrip()
+        n = next(n for n in range(len(written) + 1) if marked in loaded.tokens.decode(written[:n], after=judged.ids))
+        read = place(judged, written[:n], marked, labels, loaded.tokens)
+        label = read.labels[labels.index(f" {example.reply.label}")]
+        whole = [*read.context, *label]
+        assert encoded.ids[: len(whole)] == whole
+        first, last = encoded.label
+        assert tuple(encoded.ids[first:last]) == label[-(last - first) :] != ()
+        writer.add(example.id, example.origin, encoded)
+        expected.append(encoded)
+    writer.flush()
+
+    shards = Shards.open(tmp_path)
+    assert len(shards) == len(expected)
+    for number, encoded in enumerate(expected):
+        part, row = shards.find(number)
+        assert part.ids(row).tolist() == encoded.ids
+        assert int(part.rows[row]["prompt"]) == encoded.prompt
+        for stored, image in zip(part.images(row), encoded.made.images, strict=True):
+            for key, tensor in image.tensors.items():
+                assert stored.tensors[key].dtype == tensor.dtype
+                assert torch.equal(stored.tensors[key], tensor)  # bit for bit
+        for key, values in encoded.made.aligned.items():
+            assert part.aligned(row)[key][: len(values)].tolist() == values
+
+
+def _plain() -> Augment:
+    return Augment(swap="none")
+
+
+def test_an_example_that_is_too_long_says_so(tiny: Callable[[str], Path], world: Path) -> None:
+    from dikast.core.errors import DataError
+
+    loaded = load(locate(str(tiny("llama"))), device="cpu", dtype="float32")
+    item = next(islice(read_items(world / "texts" / "items-00000.jsonl"), 2, None))
+    (example,) = Asker(Config("out", (Data(items=("x",), formats=("claims",)),))).examples(Row(0, 0, item))
+    with pytest.raises(DataError, match=r"items-00000.jsonl:3: .*more than max_tokens: 50; raise it"):
+        encode(example, loaded, end=1, most=50)
