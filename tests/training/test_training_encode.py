@@ -77,11 +77,13 @@ def test_text_tokens_and_images_are_those_of_judging(
         part, row = shards.find(number)
         assert part.ids(row).tolist() == encoded.ids
         assert int(part.rows[row]["prompt"]) == encoded.prompt
-        for stored, image in zip(part.images(row), encoded.made.images, strict=True):
-            for key, tensor in image.tensors.items():
-                assert stored.tensors[key].dtype == tensor.dtype
-                assert torch.equal(stored.tensors[key], tensor)  # bit for bit
-        for key, values in encoded.made.aligned.items():
+        stored = part.media(row)
+        assert stored.keys() == encoded.media.keys()
+        assert bool(stored) == sees
+        for key, tensor in encoded.media.items():
+            assert stored[key].dtype == tensor.dtype
+            assert torch.equal(stored[key], tensor)  # bit for bit
+        for key, values in encoded.aligned.items():
             assert part.aligned(row)[key][: len(values)].tolist() == values
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dikast.engines.local.vision import together
+from dikast.engines.local.vision import SeenImage, together
 from dikast.training.shards import Shards
 
 _BUCKET = 32  # batches whose examples are sorted by length together
@@ -67,18 +67,22 @@ class Plan:
         return np.concatenate([full[rng.permutation(whole)].ravel(), rest])
 
 
-def micro_batches(step: NDArray[np.int64], lengths: NDArray[np.int32], most: int, parts: int = 1) -> list[list[int]]:
+def micro_batches(step: NDArray[np.int64], shards: Shards, most: int, parts: int = 1) -> list[list[int]]:
     """Cut a step, longest first, into runs whose padded size stays within `most` tokens for each of `parts` processes.
 
-    Every process gets as many runs: of each run process p takes the examples p, p + parts, ...
+    A run holds examples of one group. Of each run process p takes the examples p, p + parts, ...
     """
+    open_runs: dict[int, list[int]] = {}
     runs: list[list[int]] = []
     for number in map(int, step):
-        room = runs and (len(runs[-1]) // parts + 1) * int(lengths[runs[-1][0]]) <= most
-        if runs and (room or len(runs[-1]) % parts):
-            runs[-1].append(number)
-        else:
-            runs.append([number])
+        group = int(shards.groups[number])
+        run = open_runs.get(group)
+        if run is None or (
+            len(run) % parts == 0 and (len(run) // parts + 1) * int(shards.lengths[run[0]]) > most
+        ):
+            run = open_runs[group] = []
+            runs.append(run)
+        run.append(number)
     return runs
 
 
@@ -98,10 +102,11 @@ def collate(shards: Shards, numbers: Sequence[int], *, padding: int, label_weigh
         weights[n, row["label"][0] : row["label"][1]] *= label_weight
         for name, values in part.aligned(i).items():
             aligned.setdefault(name, np.zeros_like(ids))[n, : len(values)] = values
-    images = [image for part, i in found for image in part.images(i)]
+    media = [tensors for part, i in found if (tensors := part.media(i))]
     inputs: dict[str, Any] = {"input_ids": torch.from_numpy(ids)}
-    if images:
-        inputs.update({name: torch.from_numpy(values) for name, values in aligned.items()}, **together(images))
+    if media:
+        inputs.update({name: torch.from_numpy(values) for name, values in aligned.items()})
+        inputs.update(together([SeenImage((), tensors) for tensors in media]))
     return Batch(inputs, inputs["input_ids"][:, first:], torch.from_numpy(weights[:, first:]), tuple(numbers))
 
 

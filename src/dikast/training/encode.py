@@ -4,7 +4,9 @@ The prompt is made by the code of the local engine, and the reply is tokenised b
 so that the text, the tokens and the images are those of judging.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from dikast.core.errors import DataError, EngineError
 from dikast.engines.base import Request, Sampling
@@ -13,19 +15,29 @@ from dikast.engines.local.prompt import Prompt, prepare
 from dikast.engines.local.reading import behind_anchor
 from dikast.engines.local.template import Turn
 from dikast.engines.local.tokens import Tokens
+from dikast.engines.local.vision import together
 from dikast.training.examples import Example
+
+if TYPE_CHECKING:
+    import torch
 
 _PROBE = "probe-of-a-reply"
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Token ids, the first `prompt` of which are not learnt; `label` = (first, last + 1) of the verdict's label."""
+    """Token ids, the first `prompt` of which are not learnt; `label` = (first, last + 1) of the verdict's label.
+
+    `media` holds the tensors of everything shown, as one prompt's; rows of one `shape` may share a batch. `aligned` are
+    further rows as long as the ids that are asked.
+    """
 
     ids: list[int]
     prompt: int
     label: tuple[int, int]
-    made: Prompt  # holds the images and rows aligned with the prompt's ids
+    media: "Mapping[str, torch.Tensor]" = field(default_factory=dict)
+    shape: tuple[int, ...] = ()
+    aligned: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
 def end_of_reply(loaded: Loaded) -> int:
@@ -69,7 +81,7 @@ def encode(example: Example, loaded: Loaded, *, end: int, most: int) -> Encoded:
             "shorten the item or use smaller images",
             path=example.origin,
         )
-    return Encoded(ids, start, label, made)
+    return Encoded(ids, start, label, together(made.images), (int(bool(made.images)),), made.aligned)
 
 
 def _behind(made: Prompt, text: str, tokens: Tokens, *, merged: bool) -> list[int]:

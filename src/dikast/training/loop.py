@@ -138,7 +138,7 @@ def _batches(
     """The micro-batches of each step, put together ahead of time."""
 
     def make(step: int) -> list[Batch]:
-        cuts = micro_batches(plan.step(step), shards.lengths, config.micro_tokens)
+        cuts = micro_batches(plan.step(step), shards, config.micro_tokens)
         multiple = _ALIGNED if config.compile else 1
         weight = config.verdict_weight
         return [collate(shards, c, padding=loaded.padding, label_weight=weight, multiple=multiple) for c in cuts]

@@ -2,7 +2,7 @@
 
 Images are coded without loss: a processor's output takes few distinct values (256 levels in three channels), so each
 number is stored as its place in a table of those values, one or two bytes instead of four. Where there are too many
-values for that, the numbers are stored as they are. An image that several examples of a shard show is stored once.
+values for that, the numbers are stored as they are. What several examples of a shard show is stored once.
 """
 
 import hashlib
@@ -21,13 +21,9 @@ from dikast.training.encode import Encoded
 if TYPE_CHECKING:
     import torch
 
-    from dikast.engines.local.vision import SeenImage
-
 VERSION = 1
-ROW = np.dtype(
-    [("start", "<i8"), ("length", "<i4"), ("prompt", "<i4"), ("label", "<i4", 2), ("images", "<i4"), ("shown", "<i4")]
-)  # `shown` images from place `images` of the shard's list of shown images
-PICTURE = np.dtype([("kind", "<i4"), ("floats", "<i8"), ("ints", "<i8")])
+ROW = np.dtype([("start", "<i8"), ("length", "<i4"), ("prompt", "<i4"), ("label", "<i4", 2), ("media", "<i4")])
+MEDIA = np.dtype([("kind", "<i4"), ("floats", "<i8"), ("ints", "<i8")])
 _MOST_ROWS = 8192
 _MOST_FLOATS = 64 * 2**20
 _MOST_VALUES = 2**16
@@ -46,39 +42,41 @@ class ShardWriter:
         self._rows: list[tuple[Any, ...]] = []
         self._names: list[tuple[str, str]] = []
         self._kinds: list[dict[str, Any]] = []
-        self._pictures: list[tuple[int, int, int]] = []
+        self._media: list[tuple[int, int, int]] = []
         self._known: dict[bytes, int] = {}
-        self._shown: list[int] = []
         self._floats: list[NDArray[np.float32]] = []
         self._ints: list[NDArray[np.int64]] = []
         self._size = self._float_size = self._int_size = 0
 
     def add(self, name: str, origin: str, encoded: Encoded) -> None:
         """Put an example at the end."""
-        images = [self._picture(image) for image in encoded.made.images]
-        row = (self._size, len(encoded.ids), encoded.prompt, encoded.label, len(self._shown), len(images))
+        media = self._place(encoded)
+        row = (self._size, len(encoded.ids), encoded.prompt, encoded.label, media)
         self._rows.append(row)
         self._names.append((name, origin))
-        self._shown.extend(images)
-        for kind, values in encoded.made.aligned.items():
-            self._aligned.setdefault(kind, []).append((self._size, values))
+        for kind, values in encoded.aligned.items():
+            self._aligned.setdefault(kind, []).append((self._size, list(values)))
         self._tokens.append(np.asarray(encoded.ids, np.uint32))
         self._size += len(encoded.ids)
         if len(self._rows) >= _MOST_ROWS or self._float_size >= _MOST_FLOATS:
             self.flush()
 
-    def _picture(self, image: "SeenImage") -> int:
-        arrays = {name: np.ascontiguousarray(tensor.numpy()) for name, tensor in sorted(image.tensors.items())}
+    def _place(self, encoded: Encoded) -> int:
+        """The place of what an example shows; -1 for nothing."""
+        if not encoded.media:
+            return -1
+        arrays = {name: np.ascontiguousarray(tensor.numpy()) for name, tensor in sorted(encoded.media.items())}
         digest = hashlib.blake2b(digest_size=16)
         for array in arrays.values():
             digest.update(array)  # type: ignore[arg-type]  # a buffer
         key = digest.digest()
         if key in self._known:
             return self._known[key]
-        kind = {name: {"shape": list(a.shape), "dtype": str(a.dtype)} for name, a in arrays.items()}
+        tensors = {name: {"shape": list(a.shape), "dtype": str(a.dtype)} for name, a in arrays.items()}
+        kind = {"group": list(encoded.shape), "tensors": tensors}
         if kind not in self._kinds:
             self._kinds.append(kind)
-        self._pictures.append((self._kinds.index(kind), self._float_size, self._int_size))
+        self._media.append((self._kinds.index(kind), self._float_size, self._int_size))
         for array in arrays.values():
             if array.dtype.kind == "f":
                 self._floats.append(array.astype(np.float32).ravel())
@@ -86,7 +84,7 @@ class ShardWriter:
             else:
                 self._ints.append(array.astype(np.int64).ravel())
                 self._int_size += array.size
-        self._known[key] = len(self._pictures) - 1
+        self._known[key] = len(self._media) - 1
         return self._known[key]
 
     def flush(self) -> None:
@@ -98,8 +96,7 @@ class ShardWriter:
         folder.mkdir(parents=True, exist_ok=True)
         np.save(folder / "tokens.npy", tokens.astype(np.uint16) if tokens.max() < 2**16 else tokens)
         np.save(folder / "rows.npy", np.array(self._rows, ROW))
-        np.save(folder / "pictures.npy", np.array(self._pictures, PICTURE))
-        np.save(folder / "shown.npy", np.array(self._shown, np.int32))
+        np.save(folder / "media.npy", np.array(self._media, MEDIA))
         np.save(folder / "ints.npy", np.concatenate(self._ints) if self._ints else np.zeros(0, np.int64))
         table, codes = _coded(self._floats)
         np.save(folder / "table.npy", table)
@@ -138,8 +135,7 @@ class Shard:
         self.folder = folder
         self.rows = np.load(folder / "rows.npy")
         self._tokens = np.load(folder / "tokens.npy", mmap_mode="r")
-        self._pictures = np.load(folder / "pictures.npy")
-        self._shown = np.load(folder / "shown.npy")
+        self._media = np.load(folder / "media.npy")
         self._kinds = orjson.loads((folder / "kinds.json").read_bytes())
         self._ints = np.load(folder / "ints.npy")
         self._table = np.load(folder / "table.npy")
@@ -158,20 +154,21 @@ class Shard:
         row = self.rows[i]
         return {name: np.asarray(a[row["start"] : row["start"] + row["length"]]) for name, a in self._aligned.items()}
 
-    def images(self, i: int) -> "list[SeenImage]":
-        """The images of a row, in order, bit for bit as the processor gave them."""
-        from dikast.engines.local.vision import SeenImage
+    def groups(self) -> list[tuple[int, ...]]:
+        """What each row may share a batch with: rows of an equal group."""
+        kinds = [tuple(kind["group"]) for kind in self._kinds]
+        return [kinds[self._media[place]["kind"]] if place >= 0 else () for place in self.rows["media"]]
 
-        row = self.rows[i]
-        places = self._shown[row["images"] : row["images"] + row["shown"]]
-        return [SeenImage((), self._picture(int(place))) for place in places]
-
-    def _picture(self, place: int) -> "dict[str, torch.Tensor]":
+    def media(self, i: int) -> "dict[str, torch.Tensor]":
+        """The tensors of what a row shows, bit for bit as the processor gave them."""
         import torch
 
-        kind, float_at, int_at = (int(value) for value in self._pictures[place])
+        place = int(self.rows[i]["media"])
+        if place < 0:
+            return {}
+        kind, float_at, int_at = (int(value) for value in self._media[place])
         found: dict[str, torch.Tensor] = {}
-        for name, about in self._kinds[kind].items():
+        for name, about in self._kinds[kind]["tensors"].items():
             size = int(np.prod(about["shape"]))
             if about["dtype"].startswith("float"):
                 stored = np.asarray(self._floats[float_at : float_at + size])
@@ -212,6 +209,12 @@ class Shards:
     def prompts(self) -> NDArray[np.int32]:
         """Tokens of each example that are not learnt, (n,)."""
         return np.concatenate([part.rows["prompt"] for part in self.parts])
+
+    @cached_property
+    def groups(self) -> NDArray[np.int32]:
+        """A number for each example, (n,): those of one number may share a batch."""
+        known: dict[tuple[int, ...], int] = {}
+        return np.array([known.setdefault(g, len(known)) for part in self.parts for g in part.groups()], np.int32)
 
     def find(self, number: int) -> tuple[Shard, int]:
         """The shard of an example and its row there."""
