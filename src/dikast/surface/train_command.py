@@ -28,5 +28,9 @@ def sft(
 
 
 def _tell(line: dict[str, Any]) -> None:
-    shown = ", ".join(f"{key} {value:.4g}" for key, value in line.items() if isinstance(value, int | float))
-    typer.echo(shown, err=True)
+    shown = []
+    for key, value in line.items():
+        if isinstance(value, dict):
+            value = "undefined" if value["value"] is None else value["value"]
+        shown.append(f"{key} {value:.4g}" if isinstance(value, int | float) else f"{key} {value}")
+    typer.echo(", ".join(shown), err=True)

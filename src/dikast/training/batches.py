@@ -77,9 +77,7 @@ def micro_batches(step: NDArray[np.int64], shards: Shards, most: int, parts: int
     for number in map(int, step):
         group = int(shards.groups[number])
         run = open_runs.get(group)
-        if run is None or (
-            len(run) % parts == 0 and (len(run) // parts + 1) * int(shards.lengths[run[0]]) > most
-        ):
+        if run is None or (len(run) % parts == 0 and (len(run) // parts + 1) * int(shards.lengths[run[0]]) > most):
             run = open_runs[group] = []
             runs.append(run)
         run.append(number)

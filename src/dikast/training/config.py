@@ -47,7 +47,8 @@ class Augment:
 @dataclass(frozen=True, slots=True)
 class Lora:
     """Low-rank adapters (Hu et al. 2021). `targets`: `language` (every linear layer of the language model but its head)
-    or a regular expression on module names."""
+    or a regular expression on module names.
+    """
 
     rank: int = 16
     alpha: float = 32.0
@@ -239,7 +240,7 @@ def _check(document: Located, values: dict[str, Any], mistakes: list[str]) -> No
     for key in ("learning_rate", "epochs"):
         if values.get(key, 1.0) <= 0:
             wrong(f"must be above 0, got {values[key]}", key)
-    if not 0 <= values.get("warmup", 0.0):
+    if not values.get("warmup", 0.0) >= 0:
         wrong("is a share of the steps (below 1) or a number of steps", "warmup")
     if len(values.get("betas", (0, 0))) != 2:
         wrong("are two numbers", "betas")

@@ -110,7 +110,7 @@ class Asker:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._formats = [[load_format(_named(config, name)) for name in data.formats] for data in config.data]
+        self._formats = [[load_format(named_format(config, name)) for name in data.formats] for data in config.data]
         self._rubrics = [_rubric(config, data) for data in config.data]
 
     def examples(self, row: Row) -> Iterator[Example]:
@@ -214,7 +214,8 @@ def _orders(shown: list[tuple[int, ...]], augment: Augment, rng: np.random.Gener
 
 def _blanked(item: Item) -> Item | None:
     """The item with every image of instruction and context grey; None if it shows none, or its gold does not rest on
-    what is shown (`meta.needs` other than `image`)."""
+    what is shown (`meta.needs` other than `image`).
+    """
     shown = [part for turn in item.instruction for part in turn.content] + list(item.context or ())
     if not any(isinstance(part, Image | Video) for part in shown) or item.meta.get("needs", "image") != "image":
         return None
@@ -243,7 +244,7 @@ def _grey(width: int, height: int) -> Image:
     return Image.of(buffer.getvalue())
 
 
-def _named(config: Config, name: str) -> str:
+def named_format(config: Config, name: str) -> str:
     """A format's file beside the configuration, or its name."""
     path = config.path(name)
     return str(path) if path.is_file() else name

@@ -101,11 +101,13 @@ def train(
                 line["seconds"] = seconds + time.monotonic() - started
                 log.write(line)
                 watch(line)
+                tally = _Tally()
             if judge is not None and ((config.eval.every and now % config.eval.every == 0) or last):
                 model.eval()
                 with torch.random.fork_rng():
                     judge(now)
                 model.train()
+                tally = _Tally()
             stop = config.max_seconds and time.monotonic() - started >= config.max_seconds
             if last or stop or (config.save_every and now % config.save_every == 0):
                 save(now)
@@ -230,7 +232,7 @@ class _Tally:
         self._learnt += sum(int((batch.weights > 0).sum()) for batch in micro)
 
     def line(self) -> dict[str, Any]:
-        """Mean loss (nats a token), and rates per second of wall clock; starts anew."""
+        """Mean loss (nats a token), and rates per second of wall clock."""
         spent = max(time.monotonic() - self._since, 1e-9)
         found = {
             "loss": sum(self._losses) / len(self._losses),
@@ -238,8 +240,13 @@ class _Tally:
             "learnt_per_second": self._learnt / spent,
             "examples_per_second": self._examples / spent,
         }
-        self.__init__()  # type: ignore[misc]
         return found
+
+
+def steps_done(out: Path) -> int:
+    """The steps of the last checkpoint in a run's folder; 0 without one."""
+    found = checkpoints(out / "checkpoints")
+    return int(found[-1].name.removeprefix("step-")) if found else 0
 
 
 class Log:

@@ -132,7 +132,13 @@ def save_model(loaded: Loaded, config: Config, folder: Path) -> None:
     model = loaded.model
     if config.train == "lora":
         model = _merged(model)
-    model.save_pretrained(temporary)
+    shown = transformers.utils.logging.is_progress_bar_enabled()
+    transformers.utils.logging.disable_progress_bar()
+    try:
+        model.save_pretrained(temporary)
+    finally:
+        if shown:
+            transformers.utils.logging.enable_progress_bar()
     shutil.rmtree(folder, ignore_errors=True)
     temporary.rename(folder)
 
