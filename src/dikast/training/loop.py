@@ -87,7 +87,7 @@ def train(
             for batch in micro:
                 with _fits(batch, shards):
                     loss = _loss(forward, batch, loaded, arithmetic) / max(weight, 1.0)
-                    loss.backward()  # type: ignore[no-untyped-call]
+                    loss.backward()
                 losses.append(loss.detach())
             norm = torch.nn.utils.clip_grad_norm_(trained(model).values(), config.clip or math.inf)
             if not math.isfinite(float(norm)) or not math.isfinite(float(sum(losses))):

@@ -56,7 +56,7 @@ def prepare_shards(config: Config, loaded: Loaded, about: Any) -> Shards:
     about: what of the model decides tokens and images, as JSON values. DataError at the first record that cannot be
     used; nothing is left behind then.
     """
-    key = fingerprint([VERSION, data_hash(config), about, config.max_tokens])
+    key = fingerprint([VERSION, data_hash(config), about, config.max_tokens, config.verdict_weight != 1])
     folder = config.path(config.shards or str(Path(config.out) / "shards")) / key
     if not (folder / "done.json").is_file():
         shutil.rmtree(folder, ignore_errors=True)
@@ -101,10 +101,12 @@ def _work(job: tuple[int, Unit]) -> int:
 
 def _unit(config: Config, loaded: Loaded, folder: Path, number: int, unit: Unit) -> int:
     asker, end = Asker(config), end_of_reply(loaded)
-    writer, count = ShardWriter(folder, number), 0
+    writer, count, find = ShardWriter(folder, number), 0, config.verdict_weight != 1
     for row in islice(_rows(config, unit), unit.limit or None):
         for example in asker.examples(row):
-            writer.add(example.id, example.origin, encode(example, loaded, end=end, most=config.max_tokens))
+            writer.add(
+                example.id, example.origin, encode(example, loaded, end=end, most=config.max_tokens, find_label=find)
+            )
             count += 1
     writer.flush()
     return count
