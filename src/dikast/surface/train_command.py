@@ -11,12 +11,26 @@ app = typer.Typer(no_args_is_help=True, help="Teach a model to judge, and merge 
 @app.command("sft")
 def sft(
     config: Annotated[Path, typer.Option("--config", help="The training configuration (YAML).")],
+    export: Annotated[str, typer.Option("--export", help="`trl`: write what `trl sft` runs, and train nothing.")] = "",
+    out: Annotated[Path | None, typer.Option("--out", help="With --export: the folder to write to.")] = None,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Train a judge on items with gold; the same command goes on after an interruption."""
     import orjson
 
+    from dikast.core.errors import UserError
     from dikast.training.sft import sft as run
+
+    if export:
+        from dikast.training.config import load_config
+        from dikast.training.export import export_trl
+
+        if export != "trl" or out is None:
+            raise UserError("write --export trl --out FOLDER")
+        written = export_trl(load_config(config), out)
+        shown = f"{written['examples']} examples; run: cd {out} && trl sft --config sft.yaml"
+        typer.echo(orjson.dumps(written).decode() if json else shown)
+        return
 
     done = run(config, watch=_tell)
     if json:
