@@ -33,6 +33,8 @@ def sft(
         return
 
     done = run(config, watch=_tell)
+    if not done.pop("main"):  # of several processes one speaks
+        return
     if json:
         typer.echo(orjson.dumps(done).decode())
     elif done["complete"]:
