@@ -35,7 +35,8 @@ def one(i: int, **fields: Any) -> Item:
 
 def pair(i: int, said: str = "a", **fields: Any) -> Item:
     gold = {"preference": said, "responses": [{"score": 4, "claims": CLAIMS}, {"score": 2, "claims": CLAIMS}]}
-    return Item.of("What?", id=f"p{i}", responses=["A cat.", "A dog."], rubric=RUBRIC, gold=gold, **fields)
+    asked = fields.pop("instruction", "What?")
+    return Item.of(asked, id=f"p{i}", responses=["A cat.", "A dog."], rubric=RUBRIC, gold=gold, **fields)
 
 
 def made(items: list[Item], formats: tuple[str, ...], augment: Augment | None = None, **data: Any) -> list[Example]:
