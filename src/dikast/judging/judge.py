@@ -8,8 +8,10 @@ from typing import Any
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError
 from dikast.core.item import Item, item_from
+from dikast.core.part import MOST_FRAMES
 from dikast.core.rubric import Rubric, Sheet, load_rubric
 from dikast.core.verdict import Preference, Verdict
+from dikast.core.video import DEFAULT_FRAMES
 from dikast.engines.base import Engine, Sampling
 from dikast.engines.spec import open_engine
 from dikast.judging.ask import Read, Settings, answer
@@ -36,7 +38,8 @@ class Judge:
 
     `engine` is a spec such as `hf:ORG/NAME`, a folder, `mock:oracle,r=.8`, or an Engine. `rubric` may be left out when
     every item brings its own. `format` and `compare_format` are names of built-in formats or YAML files. `samples`
-    above 1 asks every question that often (with a temperature) and averages what comes back.
+    above 1 asks every question that often (with a temperature) and averages what comes back. `frames` is how many are
+    sampled from a video file whose item names no number.
     """
 
     def __init__(
@@ -50,10 +53,11 @@ class Judge:
         samples: int = 1,
         read: Read = "auto",
         min_mass: float = 0.5,
+        frames: int = DEFAULT_FRAMES,
     ) -> None:
         self.engine = open_engine(engine)
         self.rubric = load_rubric(rubric) if rubric is not None else None
-        self.settings = Settings(sampling or Sampling(), read, min_mass)
+        self.settings = Settings(sampling or Sampling(), read, min_mass, frames=frames)
         self.format = _of_kind(load_format(format), "absolute", "format")
         self.compare_format = _of_kind(load_format(compare_format), "pairwise", "compare_format")
         self.samples = samples
@@ -65,6 +69,8 @@ class Judge:
             raise UserError("several samples at temperature 0 are all the same: set a temperature, such as 1.0")
         if read not in ("auto", "only", "never"):
             raise UserError(f"read {read!r}: say auto, only or never")
+        if not 1 <= frames <= MOST_FRAMES:
+            raise UserError(f"frames is how many to sample from a video, from 1 to {MOST_FRAMES}, got {frames}")
         if not 0 <= min_mass <= 1:
             raise UserError(f"min_mass is a probability from 0 to 1, got {min_mass}")
 
