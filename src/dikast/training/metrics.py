@@ -68,7 +68,9 @@ def judge_metrics(loaded: Loaded, held: HeldOut, config: Config, *, step: int) -
         if not items:
             continue
         kind = {"compare_format": form} if pair else {"format": form}
-        judge = Judge(engine, held.rubric, sampling=sampling, read=config.eval.read, **kind)  # type: ignore[arg-type]
+        judge = Judge(
+            engine, held.rubric, sampling=sampling, read=config.eval.read, min_mass=config.eval.min_mass, **kind
+        )  # type: ignore[arg-type]
         found = (
             _of_pairs(judge.compare_many(items), items, held.rubric)
             if pair
