@@ -17,6 +17,7 @@ from dikast.surface import (
     format_commands,
     judge_commands,
     report_command,
+    train_command,
     world_command,
 )
 
@@ -34,6 +35,7 @@ app.command("replay")(judge_commands.replay)
 app.command("audit")(audit_command.audit)
 app.command("report")(report_command.report)
 app.command("doctor")(doctor_command.doctor)
+app.add_typer(train_command.app, name="train")
 app.add_typer(world_command.app, name="world")
 app.add_typer(format_commands.app, name="format")
 
