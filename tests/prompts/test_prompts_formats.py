@@ -61,6 +61,7 @@ def test_prompts_are_what_they_were(name: str) -> None:
 REPLIES = {
     "absolute": ("It miscounts by one.\n\nVerdict: 2", "2"),
     "score-only": (" 2", "2"),
+    "score-first": ("Verdict: 2\nIt miscounts by one.", "2"),
     "claims": ("Claim: there are two cats\nFinding: wrong - three are seen\n\nVerdict: 1", "1"),
     "json-absolute": ('{"feedback": "It miscounts by one.", "verdict": "2"}', "2"),
     "pairwise": ("The first miscounts.\n\nVerdict: B", "second"),

@@ -50,7 +50,7 @@ def catalogue(folder: str) -> list[Probe]:
         Probe("level-order", "listing the levels from the top matters"),
         _one("label-names", "letters in place of numbers matter", changes.relabelled),
         _one("rubric-inversion", "a scale turned round gets other scores", changes.inverted),
-        Probe("rubric-contrast", "two rubrics that must differ get one score", "down", share=0.6),
+        Probe("rubric-contrast", "two rubrics that must differ get one score", "down", share=0.9),
         _one(
             "reference-removed", "what a missing reference changes", changes.without_reference, side="none", share=0.5
         ),

@@ -18,14 +18,16 @@ from dikast.core.scale import Scale
 from dikast.core.text import Located, near_miss, parse_located, read_located
 from dikast.prompts.ask import NAMES, ROLES, as_given, check_item, names_for
 from dikast.prompts.dialects import Dialect
+from dikast.prompts.gold import Gold
 from dikast.prompts.parse import get_dialect, parse_for
 from dikast.prompts.parsed import PAIR_WORDS, SLOTS, Parsed, Target
 from dikast.prompts.render import Slots, headed, names_in, render
+from dikast.prompts.target import Reply, target
 
 RENDERING = 1  # rises when the same YAML would give another prompt (escaping, separators, how a scale is spelt)
 _KEYS = (
-    "name", "about", "kind", "dialect", "marker", "feedback", "heading", "words", "verbatim", "exact", "needs", "scale",
-    "system", "user",
+    "name", "about", "kind", "dialect", "marker", "feedback", "explains", "heading", "words", "verbatim", "exact",
+    "needs", "scale", "system", "user",
 )  # fmt: skip
 _NEEDS = ("instruction", "reference", "context", "levels")
 _FOLDER = resources.files("dikast.prompts").joinpath("formats")
@@ -39,7 +41,8 @@ class Format:
 
     `kind` says whether one response is graded or two are compared. `system` and `user` are Jinja templates; a format
     with `verbatim` has none and sends the item's turns as they are. `marker` is the text after which the verdict's
-    label stands ("" if it cannot be read there). `feedback` says whether prose is asked for before the verdict.
+    label stands ("" if it cannot be read there). `feedback` says whether prose is asked for before the verdict,
+    `explains` whether it is asked for after it.
     `heading` is the pattern of the headings ("{}" stands for the title), for escaping; "" escapes nothing. `words`
     spells the slots of a pair; a pair without a word for `tie` allows none. An `exact` format sends its text as the
     template makes it, nothing escaped and nothing taken off at the ends. `needs` names what an item must have, as the
@@ -61,6 +64,7 @@ class Format:
     exact: bool = False
     needs: tuple[str, ...] = ()
     scale: str = ""
+    explains: bool = False
 
     @property
     def guards(self) -> tuple[str, ...]:
@@ -136,6 +140,13 @@ class Format:
             "additionalProperties": False,
         }
 
+    def target(self, gold: Gold, rubric: Rubric, *, where: str = "") -> Reply:
+        """The reply that a perfect judge would give in this format; parsing it gives the gold back.
+
+        DataError, with `where` in front, for what this format cannot say.
+        """
+        return target(self, gold, rubric, where=where)
+
     def parse(self, reply: str, rubric: Rubric, *, finish: str = "stop", refusal: str = "") -> Parsed:
         """What `reply` says; `finish` is `length` if it was cut off, `refusal` the server's own refusal field."""
         scale = rubric.scale if self.kind == "absolute" else None
@@ -205,7 +216,10 @@ def _read(document: Located) -> Format:
         "exact": _flag(document, value, "exact", default=False),
         "needs": _needs(document, value),
         "scale": _scale(document, value),
+        "explains": _flag(document, value, "explains", default=False),
     }
+    if extra["explains"] and (spec["feedback"] or not spec["marker"]):
+        raise document.error("'explains' is prose after the verdict: set 'feedback: false' and a 'marker'", "explains")
     if extra["exact"] and (heading or verbatim):
         raise document.error("an exact format escapes nothing: leave out 'heading' and 'verbatim'", "exact")
     stated = {key: each for key, each in extra.items() if each}  # absent keys leave the hash of a format as it was

@@ -18,6 +18,7 @@ from dikast.surface import (
     judge_commands,
     probe_command,
     report_command,
+    train_command,
     world_command,
 )
 
@@ -36,6 +37,7 @@ app.command("audit")(audit_command.audit)
 app.command("probe")(probe_command.probe)
 app.command("report")(report_command.report)
 app.command("doctor")(doctor_command.doctor)
+app.add_typer(train_command.app, name="train")
 app.add_typer(world_command.app, name="world")
 app.add_typer(format_commands.app, name="format")
 

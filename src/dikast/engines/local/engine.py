@@ -15,6 +15,7 @@ from dikast.engines.local.source import locate
 
 if TYPE_CHECKING:
     from dikast.engines.local.generating import Ask, Reply
+    from dikast.engines.local.loading import Loaded
     from dikast.engines.local.prompt import Prompt
 
 _log = logging.getLogger(__name__)
@@ -77,6 +78,20 @@ class LocalEngine:
         vocabulary = int(self._loaded.model.get_output_embeddings().weight.shape[0])
         self._grammars = Grammars(self._loaded.tokens, vocabulary, self._loaded.ends)
         self._identity: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, loaded: "Loaded", *, name: str, batch_size: int = 8, window: int = 64) -> "LocalEngine":
+        """An engine on a model that is in memory, such as one in training; `name` says which, and is its identity."""
+        from dikast.engines.local.constraint import Grammars
+        from dikast.engines.local.loading import fixed_settings
+
+        engine = cls.__new__(cls)
+        engine.name, engine.batch_size, engine.window = name, batch_size, max(window, batch_size)
+        engine._loaded = loaded
+        vocabulary = int(loaded.model.get_output_embeddings().weight.shape[0])
+        engine._grammars = Grammars(loaded.tokens, vocabulary, loaded.ends)
+        engine._identity = {"engine": "local", "weights": name, **fixed_settings(loaded)}
+        return engine
 
     def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
         """Answers, each with its request's key; never raises for a single request."""

@@ -62,7 +62,7 @@ def _load(source: Source, *, device: str, dtype: str, as_video: bool) -> Loaded:
     config = transformers.AutoConfig.from_pretrained(source.folder, local_files_only=True)
     sees = sees_images(config, source)
     processor = load_processor(source, config, sees=sees, as_video=as_video)
-    return _limits(_load_weights(source, config, sees=sees, device=device, dtype=dtype), processor)
+    return limits(_load_weights(source, config, sees=sees, device=device, dtype=dtype), processor)
 
 
 def sees_images(config: Any, source: Source) -> bool:
@@ -90,7 +90,8 @@ def _blame_torchvision(error: Exception) -> None:
         raise UserError(f"{why}: {TORCHVISION_CURE}; `dikast doctor` tells more") from error
 
 
-def _limits(model: Any, processor: Processor) -> Loaded:
+def limits(model: Any, processor: Processor) -> Loaded:
+    """Put a model and its processor together, with what bounds its replies."""
     tokenizer = processor.tokens.tokenizer
     return Loaded(
         model=model,

@@ -49,7 +49,7 @@ def place(prompt: Prompt, reply: Sequence[int], text: str, labels: Sequence[str]
     if agreed >= min(shared, len(written)) - _MOST_MERGED and agreed >= len(prompt.ids) - _MOST_MERGED:
         return _read(prompt, base[:shared], [ids[shared:] for ids in whole])
     kept, rest = _as_written(prompt, reply, text, tokens)
-    base, *whole = _behind_anchor([rest, *(rest + label for label in labels)], tokens)
+    base, *whole = behind_anchor([rest, *(rest + label for label in labels)], tokens)
     shared = _shared([base, *whole])
     return _read(prompt, [*prompt.ids, *kept, *base[:shared]], [ids[shared:] for ids in whole])
 
@@ -117,7 +117,7 @@ def _as_written(prompt: Prompt, reply: Sequence[int], text: str, tokens: Tokens)
     return [], text
 
 
-def _behind_anchor(texts: Sequence[str], tokens: Tokens) -> list[list[int]]:
+def behind_anchor(texts: Sequence[str], tokens: Tokens) -> list[list[int]]:
     """Token ids of texts as they stand in the middle of other text (no mark of a first word)."""
     for anchor in ("\n", ".", "a", "="):
         lead = tokens.encode([Piece(anchor)])

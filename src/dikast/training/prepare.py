@@ -1,0 +1,120 @@
+"""From the configuration's files to shards: in parallel over files, once for the same data and model."""
+
+import multiprocessing
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from dikast.core.canonical import fingerprint
+from dikast.core.errors import UserError
+from dikast.engines.local.loading import Loaded
+from dikast.engines.local.source import file_sha256
+from dikast.training.config import Config
+from dikast.training.encode import encode, end_of_reply
+from dikast.training.examples import Asker, Row, files_of, rows_of_file
+from dikast.training.processes import Solo
+from dikast.training.shards import VERSION, Shards, ShardWriter
+
+
+class Unit(NamedTuple):
+    """Files of one source, in one of its rounds, that one process turns into shards."""
+
+    source: int
+    round: int
+    files: tuple[str, ...]
+    limit: int
+
+
+def units_of(config: Config) -> list[Unit]:
+    """The work to be done: file by file, but a source with a limit as a whole."""
+    found = []
+    for number, data in enumerate(config.data):
+        files = files_of(config, data.items or data.talk)
+        for round in range(data.repeat):
+            if data.limit:
+                found.append(Unit(number, round, tuple(files), data.limit))
+            else:
+                found.extend(Unit(number, round, (file,), 0) for file in files)
+    return found
+
+
+def data_hash(config: Config) -> str:
+    """Fingerprint of the data: every file's content, and what is made of it."""
+    files = [[file_sha256(Path(file)) for file in files_of(config, data.items or data.talk)] for data in config.data]
+    made = [{k: v for k, v in asdict(data).items() if k not in ("items", "talk")} for data in config.data]
+    return fingerprint([files, made, asdict(config.augment), config.seed])
+
+
+def prepare_shards(config: Config, loaded: Loaded, about: Any, team: Solo) -> Shards:
+    """The shards of this data for this model, made if they are not there yet.
+
+    about: what of the model decides tokens and images, as JSON values. DataError at the first record that cannot be
+    used; nothing is left behind then. The main process makes them, the others wait.
+    """
+    key = fingerprint([VERSION, data_hash(config), about, config.max_tokens, config.verdict_weight != 1])
+    folder = config.path(config.shards or str(Path(config.out) / "shards")) / key
+    if team.main and not (folder / "done.json").is_file():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        try:
+            counts = _make(config, loaded, folder)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        (folder / "done.json").write_bytes(orjson.dumps({"examples": sum(counts), "version": VERSION}))
+    team.wait()
+    shards = Shards.open(folder)
+    if not len(shards):
+        raise UserError("the data gives no examples")
+    return shards
+
+
+def _make(config: Config, loaded: Loaded, folder: Path) -> list[int]:
+    units = list(enumerate(units_of(config)))
+    if config.workers == 1 or len(units) == 1:
+        return [_unit(config, loaded, folder, number, unit) for number, unit in units]
+    context = multiprocessing.get_context("spawn")
+    workers = min(config.workers, len(units))
+    with ProcessPoolExecutor(workers, context, initializer=_start, initargs=(config, str(folder))) as pool:
+        return list(pool.map(_work, units))
+
+
+_worker: dict[str, Any] = {}
+
+
+def _start(config: Config, folder: str) -> None:
+    import torch
+
+    from dikast.training.model import open_blank
+
+    torch.set_num_threads(1)
+    _worker.update(config=config, folder=Path(folder), loaded=open_blank(config))
+
+
+def _work(job: tuple[int, Unit]) -> int:
+    return _unit(_worker["config"], _worker["loaded"], _worker["folder"], *job)
+
+
+def _unit(config: Config, loaded: Loaded, folder: Path, number: int, unit: Unit) -> int:
+    asker, end = Asker(config), end_of_reply(loaded)
+    writer, count, find = ShardWriter(folder, number), 0, config.verdict_weight != 1
+    for row in islice(_rows(config, unit), unit.limit or None):
+        for example in asker.examples(row):
+            writer.add(
+                example.id, example.origin, encode(example, loaded, end=end, most=config.max_tokens, find_label=find)
+            )
+            count += 1
+    writer.flush()
+    return count
+
+
+def _rows(config: Config, unit: Unit) -> Iterator[Row]:
+    for file in unit.files:
+        for record, target in rows_of_file(file, talk=bool(config.data[unit.source].talk)):
+            yield Row(unit.source, unit.round, record, target)

@@ -1,0 +1,71 @@
+"""Supervised fine-tuning of a judge, from its configuration to a model folder."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dikast.core.canonical import fingerprint
+from dikast.core.errors import require
+from dikast.training.config import Config, load_config
+
+Watcher = Callable[[dict[str, Any]], None]
+
+
+def sft(config: "Config | str | Path", *, watch: Watcher = lambda line: None) -> dict[str, Any]:
+    """Train the judge that the configuration describes, from where an earlier call left off.
+
+    The folder `out` gets `train.jsonl` (loss, rate, speed), `eval.jsonl` (judge metrics), `curves.svg`, `checkpoints/`,
+    and, at the end, `model/` with its card. watch: gets every line of either log. Returns what was done.
+    """
+    require("torch", "hf")
+    require("transformers", "hf")
+    from dikast.training.card import write_card
+    from dikast.training.checkpoint import checkpoints, load_weights
+    from dikast.training.loop import Log, Loop, read_log
+    from dikast.training.metrics import held_out, judge_metrics
+    from dikast.training.model import about, open_model, save_model, source_of
+    from dikast.training.plot import plot
+    from dikast.training.prepare import data_hash, prepare_shards
+    from dikast.training.processes import team_of
+
+    config = config if isinstance(config, Config) else load_config(config)
+    out, team = config.path(config.out), team_of(config)
+    held = held_out(config)
+    loaded = open_model(config)
+    shards = prepare_shards(config, loaded, about(loaded), team)
+    start = source_of(config).identity() if config.model else about(loaded)
+    data = data_hash(config)
+    run = fingerprint([config.hash, data, start])
+    loop = Loop(config, loaded, shards, out, team, run=run)
+    evals = Log(out / "eval.jsonl", loop.done, write=team.main)
+
+    def judge(step: int) -> None:
+        for line in judge_metrics(loaded, held, config, step=step) if held else ():
+            evals.write(line)
+            if team.main:
+                watch(line)
+        if team.main:
+            plot(out)
+
+    outcome = loop.train(watch=watch if team.main else lambda line: None, judge=judge if held else None)
+    if team.main:
+        plot(out)
+    if team.main and outcome.complete:
+        if team.size > 1:  # the weights are dealt out: put them together in a model of this process alone
+            loaded = open_model(replace(config, device="cpu"))
+            load_weights(checkpoints(out / "checkpoints")[-1], loaded.model)
+        save_model(loaded, config, out / "model")
+        lines, found = read_log(out / "train.jsonl"), read_log(out / "eval.jsonl")
+        write_card(out / "model", config, data=data, run=run, examples=len(shards), lines=lines, evals=found)
+    team.wait()
+    return {
+        "steps": outcome.steps,
+        "total": outcome.total,
+        "complete": outcome.complete,
+        "examples": len(shards),
+        "model": str(out / "model") if outcome.complete else None,
+        "run": run,
+        "processes": team.about,
+        "main": team.main,
+    }

@@ -1,0 +1,166 @@
+"""The string trained on is the string judged with: text, tokens and images."""
+
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import tiny_models
+from dikast.core.records.items import read_items
+from dikast.core.rubric import Rubric
+from dikast.engines.local.engine import LocalEngine
+from dikast.engines.local.loading import load
+from dikast.engines.local.prompt import encode as encode_prompt
+from dikast.engines.local.reading import place
+from dikast.engines.local.source import locate
+from dikast.judging.ask import Settings, first_request
+from dikast.judging.judge import Judge
+from dikast.judging.task import tasks_of
+from dikast.prompts.format import load_format
+from dikast.training.batches import collate, micro_batches, summed_loss
+from dikast.training.config import Augment, Config, Data
+from dikast.training.encode import encode, end_of_reply
+from dikast.training.examples import Asker, Row
+from dikast.training.loop import placed
+from dikast.training.shards import Shards, ShardWriter
+
+FORMATS = ("absolute", "claims", "score-only", "score-first", "pairwise", "choice-only")
+
+
+@pytest.mark.parametrize("family", tiny_models.FAMILIES)
+def test_text_tokens_and_images_are_those_of_judging(
+    family: str, tiny: Callable[[str], Path], world: Path, tmp_path: Path
+) -> None:
+    loaded = load(locate(str(tiny(family))), device="cpu", dtype="float32")
+    end = end_of_reply(loaded)
+    sees = family in tiny_models.IMAGE_FAMILIES
+    writer, expected = ShardWriter(tmp_path, 0), []
+    for name in FORMATS:
+        form = load_format(name)
+        pair = form.kind == "pairwise"
+        folder = ("pairs" if pair else "scenes") if sees else "texts"
+        if pair and not sees:
+            continue
+        item = next(read_items(world / folder / "items-00000.jsonl"))
+        data = Data(items=("x",), formats=(name,))
+        asker = Asker(Config("out", (data,), augment=_plain()))
+        (example,) = asker.examples(Row(0, 0, item))
+        encoded = encode(example, loaded, end=end, most=100_000)
+
+        assert isinstance(item.rubric, Rubric)
+        task = next(
+            tasks_of(item, item.rubric, judge="", format="", shape="pairs" if pair else "each", samples=range(1))
+        )
+        request = first_request(task, form, Settings())
+        judged = encode_prompt(request.messages, loaded.processor)
+        assert example.messages == request.messages
+        assert encoded.ids[: len(judged.ids)] == judged.ids
+        assert encoded.ids[-1] == end
+        assert end in loaded.ends
+        written = encoded.ids[len(judged.ids) : -1]
+        assert loaded.tokens.decode(written, after=judged.ids) == example.reply.text
+
+        labels = list(form.labels(item.rubric).values())
+        marked = example.reply.before.rstrip()
+        n = next(n for n in range(len(written) + 1) if marked in loaded.tokens.decode(written[:n], after=judged.ids))
+        read = place(judged, written[:n], marked, labels, loaded.tokens)
+        label = read.labels[labels.index(f" {example.reply.label}")]
+        whole = [*read.context, *label]
+        assert encoded.ids[: len(whole)] == whole
+        first, last = encoded.label
+        assert tuple(encoded.ids[first:last]) == label
+        writer.add(example.id, example.origin, encoded)
+        expected.append(encoded)
+    writer.flush()
+
+    shards = Shards.open(tmp_path)
+    assert len(shards) == len(expected)
+    for number, encoded in enumerate(expected):
+        part, row = shards.find(number)
+        assert part.ids(row).tolist() == encoded.ids
+        assert int(part.rows[row]["prompt"]) == encoded.prompt
+        stored = part.media(row)
+        assert stored.keys() == encoded.media.keys()
+        assert bool(stored) == sees
+        for key, tensor in encoded.media.items():
+            assert stored[key].dtype == tensor.dtype
+            assert torch.equal(stored[key], tensor)  # bit for bit
+
+
+def _plain() -> Augment:
+    return Augment(swap="none")
+
+
+def test_an_example_that_is_too_long_says_so(tiny: Callable[[str], Path], world: Path) -> None:
+    from dikast.core.errors import DataError
+
+    loaded = load(locate(str(tiny("llama"))), device="cpu", dtype="float32")
+    item = next(islice(read_items(world / "texts" / "items-00000.jsonl"), 2, None))
+    (example,) = Asker(Config("out", (Data(items=("x",), formats=("claims",)),))).examples(Row(0, 0, item))
+    with pytest.raises(DataError, match=r"items-00000.jsonl:3: .*more than max_tokens: 50; raise it"):
+        encode(example, loaded, end=1, most=50)
+
+
+@pytest.mark.parametrize("family", tiny_models.IMAGE_FAMILIES)
+def test_clips_are_trained_on_as_they_are_judged(
+    family: str, tiny: Callable[[str], Path], world: Path, tmp_path: Path
+) -> None:
+    """Models that know clips get them as such, the others as frames; several images go the same way."""
+    loaded = load(locate(str(tiny(family))), device="cpu", dtype="float32")
+    asker, writer = Asker(Config("out", (Data(items=("x",), formats=("score-only",)),))), ShardWriter(tmp_path, 0)
+    items = list(read_items(world / "clips" / "items-00000.jsonl"))
+    for item in items:
+        (example,) = asker.examples(Row(0, 0, item))
+        encoded = encode(example, loaded, end=loaded.ends[0], most=100_000)
+        judged = encode_prompt(example.messages, loaded.processor)
+        assert encoded.ids[: len(judged.ids)] == judged.ids
+        assert bool(judged.seen.clips) == (family in tiny_models.VIDEO_FAMILIES)
+        assert len(judged.seen.clips or judged.seen.images) >= 1
+        writer.add(example.id, example.origin, encoded)
+    writer.flush()
+    shards = Shards.open(tmp_path)
+    whole = 0.0
+    for run in micro_batches(np.argsort(-shards.lengths), shards, 100_000):
+        batch = placed(collate(shards, run, loaded.processor), loaded)
+        with torch.no_grad():
+            kept = batch.targets.shape[1] + 1
+            whole += float(summed_loss(loaded.model(**batch.inputs, logits_to_keep=kept).logits, batch))
+    alone = 0.0
+    for number in range(len(items)):
+        batch = placed(collate(shards, [number], loaded.processor), loaded)
+        with torch.no_grad():
+            kept = batch.targets.shape[1] + 1
+            alone += float(summed_loss(loaded.model(**batch.inputs, logits_to_keep=kept).logits, batch))
+    assert whole == pytest.approx(alone, rel=1e-4)
+
+
+@pytest.mark.parametrize("family", tiny_models.FAMILIES)
+def test_the_engine_reads_the_probability_that_the_loss_scores(
+    family: str, tiny: Callable[[str], Path], world: Path, tmp_path: Path
+) -> None:
+    loaded = load(locate(str(tiny(family))), device="cpu", dtype="float32")
+    folder = "scenes" if family in tiny_models.IMAGE_FAMILIES else "texts"
+    items = list(islice(read_items(world / folder / "items-00000.jsonl"), 3))
+    asker, writer = Asker(Config("out", (Data(items=("x",), formats=("score-only",)),))), ShardWriter(tmp_path, 0)
+    end = end_of_reply(loaded)
+    for item in items:
+        (example,) = asker.examples(Row(0, 0, item))
+        writer.add(example.id, example.origin, encode(example, loaded, end=end, most=100_000))
+    writer.flush()
+    batch = placed(collate(Shards.open(tmp_path), range(3), loaded.processor, label_weight=1.0), loaded)
+    only = placed(collate(Shards.open(tmp_path), range(3), loaded.processor, label_weight=2.0), loaded)
+    label = only.weights - batch.weights  # 1 on the tokens of the verdict's label
+    with torch.no_grad():
+        logits = loaded.model(**batch.inputs, logits_to_keep=batch.targets.shape[1] + 1).logits
+    told = torch.nn.functional.log_softmax(logits[:, -batch.targets.shape[1] - 1 : -1].float(), -1)
+    scored = (told.gather(-1, batch.targets[..., None])[..., 0] * label).sum(1)
+
+    judge = Judge(LocalEngine.of(loaded, name="tiny"), format="score-only", read="only", min_mass=0.0)
+    read = {verdict.question.item: verdict for verdict in judge.grade_many(items)}
+    for item, expected in zip(items, scored.tolist(), strict=True):
+        logprobs = read[item.id].attempts[0].label_logprobs
+        assert logprobs is not None
+        assert logprobs[f" {item.gold['label']}"] == pytest.approx(expected, abs=1e-4)
