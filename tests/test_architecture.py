@@ -19,6 +19,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "judging": {"core", "prompts", "engines"},
     "audit": {"core"},
     "worlds": {"core"},
+    "probes": {"core", "prompts", "judging", "audit"},
     "training": {"core", "prompts", "engines", "judging", "audit"},
     "testing": {"core", "engines", "judging"},  # outside the rooms; imported by none of them
 }

@@ -16,6 +16,7 @@ from dikast.surface import (
     doctor_command,
     format_commands,
     judge_commands,
+    probe_command,
     report_command,
     train_command,
     world_command,
@@ -33,6 +34,7 @@ app.command("grade")(judge_commands.grade)
 app.command("compare")(judge_commands.compare)
 app.command("replay")(judge_commands.replay)
 app.command("audit")(audit_command.audit)
+app.command("probe")(probe_command.probe)
 app.command("report")(report_command.report)
 app.command("doctor")(doctor_command.doctor)
 app.add_typer(train_command.app, name="train")
