@@ -19,6 +19,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "judging": {"core", "prompts", "engines"},
     "audit": {"core"},
     "worlds": {"core"},
+    "corpus": {"core", "prompts", "engines", "judging", "audit", "worlds"},
     "testing": {"core", "engines", "judging"},  # outside the rooms; imported by none of them
 }
 MAY_IMPORT["surface"] = set(MAY_IMPORT) - {"testing"}

@@ -13,6 +13,7 @@ import typer
 from dikast.core.errors import DikastError, UserError
 from dikast.surface import (
     audit_command,
+    corpus_command,
     doctor_command,
     format_commands,
     judge_commands,
@@ -35,6 +36,7 @@ app.command("audit")(audit_command.audit)
 app.command("report")(report_command.report)
 app.command("doctor")(doctor_command.doctor)
 app.add_typer(world_command.app, name="world")
+app.add_typer(corpus_command.app, name="corpus")
 app.add_typer(format_commands.app, name="format")
 
 
