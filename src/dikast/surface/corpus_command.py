@@ -1,5 +1,6 @@
 """The verbs `corpus convert`, `corpus check`, `corpus card` and `corpus build`."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -40,3 +41,49 @@ def convert(
     if done.missing:
         shown = ", ".join(done.examples[:3])
         typer.echo(f"  {done.missing:,} of {done.images:,} images are not there: {shown}; see --images", err=True)
+
+
+_Against = Annotated[list[str] | None, typer.Option("--against", help="A benchmark file to look for in the data.")]
+_Near = Annotated[bool, typer.Option("--near/--exact", help="Look for near duplicates too (extra `dedup`).")]
+_Seed = Annotated[int, typer.Option("--seed", help="Seed of the shuffles.")]
+
+
+@app.command("check")
+def check(
+    file: Annotated[str, typer.Argument(help="Feedback data in any known schema.")],
+    from_: _From = "",
+    against: _Against = None,
+    near: _Near = True,
+    draws: Annotated[int, typer.Option("--draws", min=20, help="Shuffles of the scores.")] = 200,
+    seed: _Seed = 0,
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Check feedback data: what length tells of the score, scores, duplicates, leakage, rubrics, contradictions."""
+    import orjson
+
+    from dikast.corpus.card import card as markdown
+    from dikast.corpus.check import check_file
+
+    found = check_file(file, from_=from_, against=against, near=near, draws=draws, seed=seed)
+    typer.echo(orjson.dumps(found.to_dict(), option=orjson.OPT_INDENT_2).decode() if json else markdown(found))
+
+
+@app.command("card")
+def card(
+    file: Annotated[str, typer.Argument(help="Feedback data in any known schema.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The Markdown file to write.")],
+    title: Annotated[str, typer.Option("--title", help="The card's title.")] = "",
+    from_: _From = "",
+    against: _Against = None,
+    near: _Near = True,
+    seed: _Seed = 0,
+) -> None:
+    """Write a data card: the figures of `corpus check` as Markdown."""
+    from dikast.core.errors import UserError
+    from dikast.corpus.card import card as markdown
+    from dikast.corpus.check import check_file
+
+    if not out.parent.is_dir():
+        raise UserError(f"{out}: the folder {out.parent} does not exist: make it first")
+    out.write_text(markdown(check_file(file, from_=from_, against=against, near=near, seed=seed), title=title), "utf-8")
+    typer.echo(str(out))
