@@ -53,7 +53,8 @@ def _told(found: list[Information], check: Check) -> str:
     sample = f" (a sample of {check.sampled:,})" if check.sampled else ""
     return (
         f"Mutual information in bits, n = {found[0].n:,}{sample}, beside its mean and 95 % quantile over"
-        f" {found[0].draws} shuffles of the scores (seed {check.seed}). Plug-in estimates are too high by about the shuffled mean."
+        f" {found[0].draws} shuffles of the scores (seed {check.seed}). Plug-in estimates are too high by about"
+        " the shuffled mean."
     )
 
 
@@ -69,8 +70,9 @@ def _rubrics(check: Check) -> str:
     told = check.rubrics
     scales = ", ".join(f"{name} ({n})" for name, n in told["scales"].items())
     return (
-        f"{told['distinct']:,} distinct rubrics over {told['records']:,} records: {told['fewest']:,} to {told['most']:,}"
-        f" records each, median {told['median']:g}. Scales: {scales}. Every level described: {told['every_level_described']:,}."
+        f"{told['distinct']:,} distinct rubrics over {told['records']:,} records: {told['fewest']:,} to"
+        f" {told['most']:,} records each, median {told['median']:g}. Scales: {scales}."
+        f" Every level described: {told['every_level_described']:,}."
         f" At least two different scores occur under {told['with_two_scores_or_more']:,} of them."
     )
 

@@ -16,8 +16,8 @@ import orjson
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import item_from
 from dikast.core.records import read_records, write_records
-from dikast.corpus.schemas import Schema, get_schema, guess_schema
-from dikast.corpus.schemas.base import NO_ID, Row
+from dikast.corpus.schemas import get_schema, guess_schema
+from dikast.corpus.schemas.base import NO_ID, Row, Schema
 from dikast.corpus.schemas.delta import difference, restored
 
 _CARRIED = "dikast"

@@ -1,9 +1,11 @@
 """The verbs `corpus convert`, `corpus check`, `corpus card` and `corpus build`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from dikast.surface.judge_commands import BudgetText
 
 app = typer.Typer(no_args_is_help=True, help="Feedback data for judges: convert, check, describe and build it.")
 _From = Annotated[str, typer.Option("--from", help="The schema of the file; guessed from its columns if left out.")]
@@ -87,3 +89,62 @@ def card(
         raise UserError(f"{out}: the folder {out.parent} does not exist: make it first")
     out.write_text(markdown(check_file(file, from_=from_, against=against, near=near, seed=seed), title=title), "utf-8")
     typer.echo(str(out))
+
+
+@app.command("build")
+def build(
+    recipe: Annotated[str, typer.Argument(help="The recipe: a YAML file; docs/corpus.md says what it holds.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder to build in; running again goes on where it stopped.")],
+    teacher: Annotated[str, typer.Option("--teacher", help="Takes the place of the recipe's teacher.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked; ask nothing.")] = False,
+    budget: BudgetText = None,
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Build feedback data with a teacher: a model behind any engine, or `world:text` with exact gold.
+
+    Exit code 3 when something is left to be asked: run the same command again.
+    """
+    from dataclasses import asdict, replace
+
+    import orjson
+
+    from dikast.corpus.build import build as run
+    from dikast.corpus.build import estimate
+    from dikast.corpus.recipe import load_recipe
+    from dikast.surface.judge_commands import budget_of
+    from dikast.surface.progress import StageLine
+
+    told = load_recipe(recipe)
+    if teacher:
+        told = replace(told, teacher=teacher)
+    if dry_run:
+        stages = [asdict(each) for each in estimate(told)]
+        if json:
+            typer.echo(orjson.dumps(stages).decode())
+            return
+        for each in stages:
+            asked = f"{each['calls']:,} calls, about {each['tokens_in']:,} tokens in"
+            typer.echo(f"{each['stage']:<16} {asked}, at most {each['most_tokens_out']:,} out")
+        return
+    with StageLine(quiet=quiet) as line:
+        built = run(told, out, budget=budget_of(budget), progress=line)
+    if json:
+        typer.echo(orjson.dumps(built.to_dict()).decode())
+    else:
+        for stage in built.stages:
+            _show(stage.to_dict())
+        for reason, n in built.dropped.most_common():
+            typer.echo(f"dropped {n:,}: {reason}")
+        typer.echo(f"{built.items:,} items in {out}" + (f"; {built.waits}" if built.waits else ""))
+    if built.waits:
+        raise typer.Exit(3)
+
+
+def _show(stage: dict[str, Any]) -> None:
+    share = "nothing answered" if stage["yield"] is None else f"{stage['yield']:.1%} of them accepted"
+    money = "" if stage["money"] is None else f", {stage['money']:.4g} money"
+    tokens = f"{stage['tokens_in']:,} tokens in, {stage['tokens_out']:,} out{money}"
+    typer.echo(f"{stage['stage']:<16} {stage['tasks']:,} tasks, {share}, {stage['records']:,} records, {tokens}")
+    for reason, n in {**stage["rejected"], **stage["left"]}.items():
+        typer.echo(f"  {n:,}: {reason}")

@@ -23,8 +23,9 @@ def images_at(row: Row) -> list[str]:
     """The row's `image` or `images`, each a path, a URL or a data URL."""
     found = row.get("images", row.get("image"))
     listed = found if isinstance(found, list) else [] if found is None or found == "" else [found]
-    sources = [each.get("path") or each.get("bytes") if isinstance(each, dict) else each for each in listed]
-    if not all(isinstance(each, str) for each in sources):
+    given = [each.get("path") or each.get("bytes") if isinstance(each, dict) else each for each in listed]
+    sources = [each for each in given if isinstance(each, str)]
+    if len(sources) < len(given):
         raise DataError("images are paths, URLs or data URLs", field="image")
     return sources
 

@@ -51,7 +51,7 @@ class Slots(NamedTuple):
 def slots_of(prompt: str) -> Slots:
     """The text after each named slot, its brackets taken off; of slots that stand twice the first counts."""
     text = _ASSISTANT.sub("", prompt)
-    heads, last = [], ""
+    heads: list[tuple[str, re.Match[str]]] = []
     for match in _HEADS.finditer(text):
         role = str(match.lastgroup)
         if role not in {name for name, _ in heads}:
@@ -59,8 +59,8 @@ def slots_of(prompt: str) -> Slots:
     parts: dict[str, str] = {}
     for i, (role, match) in enumerate(heads):
         end = heads[i + 1][1].start() if i + 1 < len(heads) else len(text)
-        last = text[match.end() : end].strip()
-        parts[role] = last[1:-1].strip() if last.startswith("[") and last.endswith("]") else last
+        said = text[match.end() : end].strip()
+        parts[role] = said[1:-1].strip() if said.startswith("[") and said.endswith("]") else said
     return Slots(parts, text[: heads[0][1].start()].strip() if heads else text.strip())
 
 
