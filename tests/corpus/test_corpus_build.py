@@ -34,7 +34,7 @@ LEVELS = {
     "4": "Most is there.",
     "5": "All of it.",
 }
-SEED = {"criterion": "Does the answer name its sources?", "levels": LEVELS}
+SEED: dict[str, Any] = {"criterion": "Does the answer name its sources?", "levels": LEVELS}
 WORDS = ("river", "stone", "tower", "garden", "window", "letter", "bridge", "winter", "market", "candle", "harbour")
 
 
@@ -133,7 +133,7 @@ def answer(request: Request) -> str:
             return "I will think about it."
         text = " ".join(rng.choice(WORDS, 20)) + f" {about['score']}"
         return orjson.dumps({"response": text, "feedback": "It goes on about it at length."}).decode()
-    return "Good enough.\nVerdict: " + request.about["response"].split()[-1]
+    return f"Good enough.\nVerdict: {request.about['response'].split()[-1]}"
 
 
 def engine_recipe(tmp_path: Path, **values: Any) -> Any:

@@ -121,12 +121,14 @@ class _Run:
         if self.built.waits:
             return
         last = "2-instructions"
-        stages = [(last, lambda: feedback_recipe.instruction_tasks(self.recipe, pool))]
-        stages.append(("3-responses", lambda: feedback_recipe.response_tasks(self.recipe, self.path("2-instructions"))))
+        stages: list[tuple[str, Iterable[Task]]] = [  # generators: each reads the stage before when its turn comes
+            (last, feedback_recipe.instruction_tasks(self.recipe, pool)),
+            ("3-responses", feedback_recipe.response_tasks(self.recipe, self.path(last))),
+        ]
         if self.recipe.regrade:
-            stages.append(("4-regrade", lambda: feedback_recipe.regrade_tasks(self.recipe, self.path("3-responses"))))
+            stages.append(("4-regrade", feedback_recipe.regrade_tasks(self.recipe, self.path("3-responses"))))
         for name, tasks in stages:
-            self.stage(name, tasks())
+            self.stage(name, tasks)
             last = name
             if self.built.stages[-1].left["budget"]:
                 return

@@ -28,6 +28,7 @@ _GROUP = 12  # responses drawn to take sentences from
 _MIXES = 120
 _ATTEMPTS = 300
 _LEVELS = 5
+_PLANS = 4096  # held between stages, some 20 kB each
 DOMAINS = ("text",)  # the notes stand in the instruction, so that no picture has to be carried
 
 
@@ -53,7 +54,7 @@ class WorldTeacher:
         if domain not in DOMAINS:
             raise UserError(f"teacher: there is no world {domain!r} for this recipe; known: {', '.join(DOMAINS)}")
         self.name, self.domain, self.seed, self.per_rubric = f"world:{domain}", domain, seed, per_rubric
-        self._plan = lru_cache(maxsize=256)(self._made)
+        self._plan = lru_cache(maxsize=_PLANS)(self._made)
         self._base = self._maker(())
 
     def identity(self) -> Mapping[str, Any]:
