@@ -19,6 +19,8 @@ from dikast.core.part import text_of
 from dikast.core.records import read_items
 from dikast.corpus.build import Built, build, estimate
 from dikast.corpus.check import check_file
+from dikast.corpus.duplicates import Index
+from dikast.corpus.feedback_recipe import pooled, rubric_tasks
 from dikast.corpus.journal import finished
 from dikast.corpus.recipe import load_recipe
 from dikast.corpus.seeds import lint, load_seeds
@@ -327,3 +329,15 @@ def test_build_on_the_command_line(tmp_path: Path) -> None:
     assert orjson.loads(made.stdout)["items"] == 15
     assert sum(1 for _ in finished(out / "3-responses.jsonl")) == 15
     assert [each.calls for each in estimate(load_recipe(path))] == [1, 3, 15, 15]
+
+
+def test_later_rounds_ask_for_other_rubrics(tmp_path: Path) -> None:
+    """A world's rubrics go by number: a round that lost some to duplicates must not be answered with the same again."""
+    told = load_recipe(recipe(tmp_path, rubrics=6, a_call=4))
+    numbers = [task.about["first"] for task in rubric_tasks(told, [], 2, 6, 10)]
+    assert numbers == [10, 14]
+    pool: list[dict[str, Any]] = []
+    dropped: Counter[str] = Counter()
+    made = [{"criterion": "Is it clear?", "levels": LEVELS}, {"criterion": "is it CLEAR", "levels": LEVELS}]
+    pooled(iter([{"made": made}]), pool, Index(near=False), dropped, 6)
+    assert (len(pool), dropped["near-duplicate rubric"]) == (1, 1)

@@ -147,6 +147,7 @@ class _Run:
             index.add(seed["criterion"] + " " + " ".join(seed["levels"].values()), f"rubric {i}")
         if recipe.world:
             pool = []
+        asked = 0
         for round_ in range(1, recipe.rounds + 1):
             missing = recipe.rubrics - len(pool)
             if missing <= 0:
@@ -155,13 +156,14 @@ class _Run:
             name = f"1-rubrics-{round_}"
             for _ in range(_PASSES):
                 self.built.waits = ""
-                tasks = list(feedback_recipe.rubric_tasks(recipe, list(pool), round_, most))
+                tasks = list(feedback_recipe.rubric_tasks(recipe, list(pool), round_, most, asked))
                 found = self.stage(name, tasks)
                 if not found.left or found.left["budget"]:
                     break
                 self.built.stages.pop()
             if self.built.waits:
                 return pool
+            asked += most
             feedback_recipe.pooled(finished(self.path(name)), pool, index, self.built.dropped, recipe.rubrics)
         if len(pool) < recipe.rubrics:
             self.built.dropped["rubrics short of the number asked for"] = recipe.rubrics - len(pool)

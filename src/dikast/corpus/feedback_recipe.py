@@ -40,8 +40,11 @@ _RESPONSE = {
 }  # fmt: skip
 
 
-def rubric_tasks(recipe: Recipe, pool: list[Record], round_: int, wanted: int) -> Iterator[Task]:
-    """Requests for `wanted` more rubrics beside examples from the pool; every other one asks for a paraphrase."""
+def rubric_tasks(recipe: Recipe, pool: list[Record], round_: int, wanted: int, start: int = 0) -> Iterator[Task]:
+    """Requests for `wanted` more rubrics beside examples from the pool; every other one asks for a paraphrase.
+
+    `start` rubrics were asked for in the rounds before.
+    """
     calls = -(-wanted // recipe.a_call)
     for call in range(calls):
         rng = random.Random(f"{recipe.seed} rubrics {round_} {call}")
@@ -56,7 +59,7 @@ def rubric_tasks(recipe: Recipe, pool: list[Record], round_: int, wanted: int) -
             low="1",
             high="5",
         )
-        first = len(pool) + call * recipe.a_call
+        first = start + call * recipe.a_call
         about = {"stage": "rubrics", "first": first, "count": count}
         lineage = {"round": round_, "how": how, "families": sorted({f for each in examples for f in each["families"]})}
         yield Task((round_, call), messages, _rubric_reader(count, lineage, world=bool(recipe.world)), _RUBRICS, about)

@@ -2,17 +2,21 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError
 from dikast.core.item import Item, item_from
+from dikast.core.part import MOST_FRAMES
 from dikast.core.rubric import Rubric, Sheet, load_rubric
 from dikast.core.verdict import Preference, Verdict
+from dikast.core.video import DEFAULT_FRAMES
 from dikast.engines.base import Engine, Sampling
 from dikast.engines.spec import open_engine
 from dikast.judging.ask import Read, Settings, answer
+from dikast.judging.defaults import default_format
 from dikast.judging.joining import join_orders, join_samples
 from dikast.judging.preference import RESAMPLES, EqualRule, from_scores
 from dikast.judging.task import Shape, Task, tasks_of
@@ -35,8 +39,10 @@ class Judge:
     """Grades and compares with one engine.
 
     `engine` is a spec such as `hf:ORG/NAME`, a folder, `mock:oracle,r=.8`, or an Engine. `rubric` may be left out when
-    every item brings its own. `format` and `compare_format` are names of built-in formats or YAML files. `samples`
-    above 1 asks every question that often (with a temperature) and averages what comes back.
+    every item brings its own. `format` and `compare_format` are names of built-in formats or YAML files; left out, a
+    released judge of the catalog is asked in its own prompt, any other in `absolute` and `pairwise`. `samples` above 1
+    asks every question that often (with a temperature) and averages what comes back. `frames` is how many are sampled
+    from a video file whose item names no number.
     """
 
     def __init__(
@@ -44,18 +50,22 @@ class Judge:
         engine: str | Engine,
         rubric: str | Path | Mapping[str, Any] | Rubric | Sheet | None = None,
         *,
-        format: str | Path | Format = "absolute",
-        compare_format: str | Path | Format = "pairwise",
+        format: str | Path | Format | None = None,
+        compare_format: str | Path | Format | None = None,
         sampling: Sampling | None = None,
         samples: int = 1,
         read: Read = "auto",
         min_mass: float = 0.5,
+        frames: int = DEFAULT_FRAMES,
     ) -> None:
         self.engine = open_engine(engine)
         self.rubric = load_rubric(rubric) if rubric is not None else None
-        self.settings = Settings(sampling or Sampling(), read, min_mass)
-        self.format = _of_kind(load_format(format), "absolute", "format")
-        self.compare_format = _of_kind(load_format(compare_format), "pairwise", "compare_format")
+        self.settings = Settings(sampling or Sampling(), read, min_mass, frames=frames)
+        self._spec = engine if isinstance(engine, str) else ""
+        if format is not None:
+            self.format = _of_kind(load_format(format), "absolute", "format")
+        if compare_format is not None:
+            self.compare_format = _of_kind(load_format(compare_format), "pairwise", "compare_format")
         self.samples = samples
         self.identity = {"engine": dict(self.engine.identity()), "settings": asdict(self.settings)}
         self.hash = fingerprint(self.identity)
@@ -65,8 +75,20 @@ class Judge:
             raise UserError("several samples at temperature 0 are all the same: set a temperature, such as 1.0")
         if read not in ("auto", "only", "never"):
             raise UserError(f"read {read!r}: say auto, only or never")
+        if not 1 <= frames <= MOST_FRAMES:
+            raise UserError(f"frames is how many to sample from a video, from 1 to {MOST_FRAMES}, got {frames}")
         if not 0 <= min_mass <= 1:
             raise UserError(f"min_mass is a probability from 0 to 1, got {min_mass}")
+
+    @cached_property
+    def format(self) -> Format:
+        """How one response is asked about."""
+        return default_format(self._spec, "absolute")
+
+    @cached_property
+    def compare_format(self) -> Format:
+        """How a pair is asked about."""
+        return default_format(self._spec, "pairwise")
 
     def grade(self, item: Item | Mapping[str, Any] | None = None, **fields: Any) -> Verdict:
         """Judge the one response of an item: an Item, a dict, or keywords (`instruction=`, `response=`, ...)."""
@@ -144,9 +166,12 @@ class Judge:
         format = self.format if shape == "each" else self.compare_format
         if self.settings.read == "only" and not format.marker:
             raise UserError(f"format {format.name!r} has no marker to read a label after: use read='auto'")
+        rubric = self._rubric(item)
+        for one in rubric if isinstance(rubric, Sheet) else (rubric,):
+            format.check_rubric(one, item.origin)
         return tasks_of(
             item,
-            self._rubric(item),
+            rubric,
             judge=self.hash,
             format=format.hash,
             shape=shape,
