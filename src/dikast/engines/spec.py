@@ -14,20 +14,24 @@ from dikast.engines.options import options_of, read_options
 
 GROUP = "dikast.engines"
 _BUILT_IN = {
+    "decision": "dikast.engines.decision:open_decision",
     "hf": "dikast.engines.local.engine:LocalEngine",
     "http": "dikast.engines.http.engine:open_http",
     "https": "dikast.engines.http.engine:open_https",
     "mock": "dikast.engines.mock:open_mock",
     "openai": "dikast.engines.http.engine:open_openai",
     "replay": "dikast.engines.replay:ReplayEngine",
+    "vllm": "dikast.engines.vllm.engine:VllmEngine",
 }
 _HOW = {
+    "decision": "decision:http://HOST/v1/systemone#MODEL",
     "hf": "hf:ORG/NAME[@REVISION]",
     "http": "http://HOST:PORT/v1#MODEL",
     "https": "https://HOST/v1#MODEL",
     "mock": "mock:NAME",
     "openai": "openai:MODEL",
     "replay": "replay:FILE",
+    "vllm": "vllm:ORG/NAME[@REVISION]",
 }
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_+.-]*):(.*)", re.DOTALL)
 _OPTION = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_-]*)\s*=(.*)", re.DOTALL)
@@ -63,8 +67,8 @@ def parse_spec(text: str) -> Spec:
 def open_engine(spec: str | Engine, **options: Any) -> Engine:
     """The engine that `spec` names; an engine is passed through. `options` count over those written in the spec.
 
-    `mock:NAME`, `replay:FILE`, `hf:ORG/NAME[@REVISION]`, the folder of a model, `http(s)://HOST/v1#MODEL`,
-    `openai:MODEL`, or the scheme of an installed package
+    `mock:NAME`, `replay:FILE`, `hf:ORG/NAME[@REVISION]`, the folder of a model, `vllm:ORG/NAME[@REVISION]`,
+    `http(s)://HOST/v1#MODEL`, `openai:MODEL`, `decision:URL#MODEL`, or the scheme of an installed package
     (entry point group `dikast.engines`, a callable `(target, **options) -> Engine`), each with `,NAME=VALUE` options.
     Raises UserError for anything else, with the near miss and the list of what there is.
     """
@@ -78,7 +82,7 @@ def open_engine(spec: str | Engine, **options: Any) -> Engine:
     given: dict[str, Any] = {**written, **options}
     if not scheme and target and Path(target).is_dir():
         scheme = "hf"
-    elif scheme == "hf" and not Path(target).is_dir():
+    elif scheme in ("hf", "vllm") and not Path(target).is_dir():
         target, given = _revision(spec, target, given)
     factory = _factory(spec, scheme)
     if not target:
