@@ -178,11 +178,14 @@ def recorded_rows(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def test_published_rows_come_back_exactly(recorded: Path) -> None:
-    """Public samples of the Prometheus family: 320 + 320 rendered prompts, 765 items, 1,392 pairs, 3 + 3 rows."""
+    """Public samples of the Prometheus family: 320 + 320 rendered prompts, 765 items, 1,392 pairs, 3 + 3 rows.
+
+    The first hundred of each; `dikast corpus convert` gave all 320 of the first back equal.
+    """
     seen: dict[str, int] = {}
     for name, row in recorded_rows(recorded / "prometheus"):
         seen[name] = seen.get(name, 0) + 1
-        if seen[name] > 330:  # enough of each for a quick test
+        if seen[name] > 100:  # enough of each for a quick test
             continue
         schema = guess_schema(row)
         record = to_record(row, schema)
