@@ -13,6 +13,7 @@ import typer
 from dikast.core.errors import DikastError, UserError
 from dikast.surface import (
     audit_command,
+    corpus_command,
     doctor_command,
     format_commands,
     judge_commands,
@@ -39,6 +40,7 @@ app.command("report")(report_command.report)
 app.command("doctor")(doctor_command.doctor)
 app.add_typer(train_command.app, name="train")
 app.add_typer(world_command.app, name="world")
+app.add_typer(corpus_command.app, name="corpus")
 app.add_typer(format_commands.app, name="format")
 
 
