@@ -1,7 +1,6 @@
 """The proof of the card, in small: `python -m benchmarks.probes` repeats it as often as the figures in the docs."""
 
 import pytest
-
 from benchmarks.probes import FAULTS, Cards, alarms, cards, found
 
 pytestmark = pytest.mark.slow
