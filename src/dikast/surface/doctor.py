@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from dikast.engines.local.vision import TORCHVISION_CURE
+from dikast.engines.local.cures import TORCHVISION_CURE
 
 State = Literal["ok", "missing", "broken"]
 

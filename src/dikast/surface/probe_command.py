@@ -57,7 +57,7 @@ def probe(
         format=format or "absolute",
         compare_format=compare_format or "pairwise",
         sampling=Sampling(max_tokens=max_tokens, seed=seed),
-        read=read,  # type: ignore[arg-type] - checked by Judge
+        read=read,  # type: ignore[arg-type]  # checked by Judge
         min_mass=min_mass,
     )
     if not items:

@@ -13,10 +13,11 @@ import transformers
 
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError, require
+from dikast.engines.local.cures import TORCHVISION_CURE
 from dikast.engines.local.processor import Processor, load_processor
 from dikast.engines.local.source import Source
 from dikast.engines.local.tokens import Tokens
-from dikast.engines.local.vision import FAMILIES, TORCHVISION_CURE
+from dikast.engines.local.vision import FAMILIES
 
 
 @dataclass(frozen=True, slots=True)

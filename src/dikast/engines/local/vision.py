@@ -12,15 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from dikast.core.errors import EngineError
 from dikast.engines.local.clips import Clip, Clips, load_clips
+from dikast.engines.local.cures import TORCHVISION_CURE
 
 if TYPE_CHECKING:
     import torch
     from PIL.Image import Image as Picture
 
-TORCHVISION_CURE = (
-    "install the torchvision that matches your torch (https://pytorch.org/get-started/locally pairs them), "
-    "or remove it: pip uninstall torchvision"
-)
 # By `model_type`. Other vision-language models differ in how images become tokens, so they are refused, not guessed.
 FAMILIES = {
     "llava": "LLaVA-1.5",
