@@ -118,12 +118,13 @@ def test_what_a_format_cannot_say_is_refused() -> None:
         load_format("absolute").target(Gold("4"), rubric, where="x.jsonl:3")
     with pytest.raises(DataError, match="'claims' asks for claims and the gold has none"):
         load_format("claims").target(Gold("4", "prose"), rubric)
-    with pytest.raises(DataError, match="reads back as '2', not as '4'|does not read back"):
+    with pytest.raises(DataError, match=r"reads back as '2', not as '4'|does not read back"):
         load_format("score-first").target(Gold("4", "See:\nVerdict: 2"), rubric)
     with pytest.raises(DataError, match="findings are right, wrong or unclear"):
         load_format("claims").target(Gold("4", claims=(Claim("It is so.", "perhaps"),)), rubric)
     no_tie = format_from(
-        {"name": "n", "kind": "pairwise", "dialect": "verdict", "marker": "Verdict:", "user": "{{ first }}\n{{ second }}",
+        {"name": "n", "kind": "pairwise", "dialect": "verdict", "marker": "Verdict:",
+         "user": "{{ first }}\n{{ second }}",
          "words": {"first": "A", "second": "B"}, "feedback": False}, path="n.yaml",
     )  # fmt: skip
     with pytest.raises(DataError, match="has no word for 'tie'"):

@@ -113,7 +113,7 @@ class Format:
         }
 
     def target(self, gold: Gold, rubric: Rubric, *, where: str = "") -> Reply:
-        """The reply that a perfect judge would give in this format; parsing it gives the gold's label (and claims) back.
+        """The reply that a perfect judge would give in this format; parsing it gives the gold back.
 
         DataError, with `where` in front, for what this format cannot say.
         """

@@ -60,13 +60,14 @@ def _part(item: Item, index: int) -> Mapping[str, Any]:
             return gold
         parts = gold.get("responses")
         if isinstance(parts, list) and index < len(parts) and isinstance(parts[index], Mapping):
-            return parts[index]
-        found = {}
+            found: Mapping[str, Any] = parts[index]
+            return found
+        known = {}
         for one, many in (("label", "labels"), ("score", "scores")):
             values = gold.get(many)
             if isinstance(values, list) and index < len(values):
-                found[one] = values[index]
-        return found
+                known[one] = values[index]
+        return known
     if several:
         return {"score": gold[index]} if isinstance(gold, list) and index < len(gold) else {}
     return {"score": gold}

@@ -9,8 +9,10 @@ from typing import Any
 import orjson
 import torch
 from safetensors.torch import load_file, save_file
+from torch.distributed.tensor import DTensor, distribute_tensor
 
 from dikast.core.errors import UserError
+from dikast.training.processes import Solo
 
 _NAME = re.compile(r"step-(\d{8})")
 
@@ -20,33 +22,52 @@ def trained(model: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
     return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
 
 
+def whole(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, put together where processes hold shards of it; all of them have to ask."""
+    full = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+    return full.detach().contiguous()
+
+
+def like(tensor: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
+    """A whole tensor, dealt out as the parameter is."""
+    if isinstance(parameter, DTensor):
+        placed = tensor.to(parameter.device_mesh.device_type)
+        return distribute_tensor(placed, parameter.device_mesh, parameter.placements)
+    return tensor.to(parameter.device)
+
+
 def save_checkpoint(
-    folder: Path, step: int, model: torch.nn.Module, optimizer: torch.optim.Optimizer, state: dict[str, Any], keep: int
+    folder: Path, step: int, model: torch.nn.Module, optimizer: Any, state: dict[str, Any], team: Solo, keep: int
 ) -> Path:
     """Write `folder/step-N` and remove all but the last `keep`."""
     temporary, final = folder / "part", folder / f"step-{step:08d}"
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
+    if team.main:
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+    team.wait()
     names = trained(model)
-    weights = {name: parameter.detach().contiguous() for name, parameter in names.items()}
-    save_file(weights, temporary / "weights.safetensors")
+    weights = {name: whole(parameter) for name, parameter in names.items()}
     moments: dict[str, torch.Tensor] = {}
     for name, parameter in names.items():
         for key, value in optimizer.state[parameter].items():
-            moments[f"{key}:{name}"] = torch.as_tensor(value).detach().contiguous()
-    save_file(moments, temporary / "optimizer.safetensors")
+            moments[f"{key}:{name}"] = whole(torch.as_tensor(value))
     draws = {"cpu": torch.get_rng_state()}
     if torch.cuda.is_available():
         draws["cuda"] = torch.cuda.get_rng_state()
-    save_file(draws, temporary / "draws.safetensors")
-    (temporary / "state.json").write_bytes(orjson.dumps({**state, "step": step}, option=orjson.OPT_INDENT_2))
-    for path in temporary.iterdir():
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-    shutil.rmtree(final, ignore_errors=True)
-    temporary.rename(final)
-    for old in checkpoints(folder)[:-keep]:
-        shutil.rmtree(old)
+    save_file(draws, temporary / f"draws-{team.rank}.safetensors")
+    team.wait()
+    if team.main:
+        save_file(weights, temporary / "weights.safetensors")
+        save_file(moments, temporary / "optimizer.safetensors")
+        (temporary / "state.json").write_bytes(orjson.dumps({**state, "step": step}, option=orjson.OPT_INDENT_2))
+        for path in temporary.iterdir():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        shutil.rmtree(final, ignore_errors=True)
+        temporary.rename(final)
+        for old in checkpoints(folder)[:-keep]:
+            shutil.rmtree(old)
+    team.wait()
     return final
 
 
@@ -55,9 +76,7 @@ def checkpoints(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("step-*") if _NAME.fullmatch(path.name))
 
 
-def load_checkpoint(
-    path: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, *, run: str
-) -> dict[str, Any]:
+def load_checkpoint(path: Path, model: torch.nn.Module, optimizer: Any, team: Solo, *, run: str) -> dict[str, Any]:
     """Put weights, moments and random state back; returns the state. UserError if it belongs to another run."""
     state: dict[str, Any] = orjson.loads((path / "state.json").read_bytes())
     if state["run"] != run:
@@ -65,20 +84,26 @@ def load_checkpoint(
             f"{path}: this checkpoint belongs to a run with other data or settings: give another 'out', or remove the "
             "folder to start again"
         )
+    names = load_weights(path, model)
+    for key, value in load_file(path / "optimizer.safetensors").items():
+        kind, _, name = key.partition(":")
+        optimizer.state[names[name]][kind] = value if kind == "step" else like(value, names[name])
+    draws = path / f"draws-{team.rank}.safetensors"
+    if draws.is_file():  # not for a process that was not there before
+        known = load_file(draws)
+        torch.set_rng_state(known["cpu"])
+        if "cuda" in known and torch.cuda.is_available():
+            torch.cuda.set_rng_state(known["cuda"])
+    return state
+
+
+def load_weights(path: Path, model: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
+    """Put the trained weights of a checkpoint into a model; returns them by name."""
     weights = load_file(path / "weights.safetensors")
-    moments = load_file(path / "optimizer.safetensors")
     names = trained(model)
     if missing := names.keys() ^ weights.keys():
         raise UserError(f"{path}: this checkpoint holds other parameters than the model trains: {sorted(missing)[:3]}")
     with torch.no_grad():
         for name, parameter in names.items():
-            parameter.copy_(weights[name])
-    for key, value in moments.items():
-        kind, _, name = key.partition(":")
-        place = torch.device("cpu") if kind == "step" else names[name].device
-        optimizer.state[names[name]][kind] = value.to(place)
-    draws = load_file(path / "draws.safetensors")
-    torch.set_rng_state(draws["cpu"])
-    if "cuda" in draws and torch.cuda.is_available():
-        torch.cuda.set_rng_state(draws["cuda"])
-    return state
+            parameter.copy_(like(weights[name], parameter))
+    return names

@@ -3,6 +3,7 @@
 import dataclasses
 import types
 import typing
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -222,17 +223,7 @@ def _check(document: Located, values: dict[str, Any], mistakes: list[str]) -> No
     def wrong(message: str, *at: object) -> None:
         mistakes.append(str(document.error(message, *at)))
 
-    if bool(values.get("model")) == bool(values.get("init")):
-        wrong("give 'model' (weights to start from) or 'init' (a configuration to start from scratch), one of them")
-    if not values["data"]:
-        wrong("there is no source of examples", "data")
-    for i, data in enumerate(values["data"]):
-        if bool(data.items) == bool(data.talk):
-            wrong("a source has 'items' or 'talk', one of them", "data", i)
-        if data.items and not data.formats:
-            wrong("name a format, or several", "data", i, "formats")
-        if data.repeat < 1 or data.limit < 0:
-            wrong("'repeat' is 1 or more, 'limit' 0 (all) or more", "data", i)
+    _check_sources(values, wrong)
     least = {"batch_size": 1, "micro_tokens": 1, "max_tokens": 2, "log_every": 1, "keep": 1, "workers": 1}
     for key, low in {**least, "steps": 0, "save_every": 0}.items():
         if values.get(key, low) < low:
@@ -248,3 +239,17 @@ def _check(document: Located, values: dict[str, Any], mistakes: list[str]) -> No
     for key in ("drop_reference", "permute_levels", "blank"):
         if not 0 <= getattr(augment, key) <= 1:
             wrong("is a probability from 0 to 1", "augment", key)
+
+
+def _check_sources(values: dict[str, Any], wrong: Callable[..., None]) -> None:
+    if bool(values.get("model")) == bool(values.get("init")):
+        wrong("give 'model' (weights to start from) or 'init' (a configuration to start from scratch), one of them")
+    if not values["data"]:
+        wrong("there is no source of examples", "data")
+    for i, data in enumerate(values["data"]):
+        if bool(data.items) == bool(data.talk):
+            wrong("a source has 'items' or 'talk', one of them", "data", i)
+        if data.items and not data.formats:
+            wrong("name a format, or several", "data", i, "formats")
+        if data.repeat < 1 or data.limit < 0:
+            wrong("'repeat' is 1 or more, 'limit' 0 (all) or more", "data", i)

@@ -61,18 +61,23 @@ def end_of_reply(loaded: Loaded) -> int:
     return loaded.ends[0]
 
 
-def encode(example: Example, loaded: Loaded, *, end: int, most: int) -> Encoded:
-    """The tokens of an example. DataError, naming its record, for one that does not fit into `most` tokens."""
+def encode(example: Example, loaded: Loaded, *, end: int, most: int, find_label: bool = True) -> Encoded:
+    """The tokens of an example. DataError, naming its record, for one that does not fit into `most` tokens.
+
+    Without `find_label` nobody will ask where the verdict's label stands, and looking for it takes time.
+    """
     try:
         made = prepare(Request(example.id, example.messages, Sampling(max_tokens=1)), loaded)
     except EngineError as error:
         raise DataError(f"example {example.id!r}: {error}", path=example.origin) from error
     reply = example.reply
     whole = _behind(made, reply.text, loaded.tokens, merged=example.prefilled)
-    before = _behind(made, reply.before, loaded.tokens, merged=example.prefilled)
-    upto = _behind(made, reply.before + reply.label, loaded.tokens, merged=example.prefilled)
     start = _agreed(made.ids, whole)
-    label = (min(_agreed(before, whole), len(whole)), _agreed(upto, whole)) if reply.label else (0, 0)
+    label = (0, 0)
+    if find_label and reply.label:
+        before = _behind(made, reply.before, loaded.tokens, merged=example.prefilled)
+        upto = _behind(made, reply.before + reply.label, loaded.tokens, merged=example.prefilled)
+        label = (_agreed(before, whole), _agreed(upto, whole))
     ids = [*whole, end]
     if len(ids) > most:
         raise DataError(

@@ -84,20 +84,25 @@ def _items(file: str) -> Iterator[tuple[Item, None]]:
 
 def _talk(file: str) -> Iterator[tuple[Item, str]]:
     for value, line in read_records(file):
-        where = {"path": file, "line": line}
         unknown = sorted(value.keys() - set(TALK_KEYS))
         if unknown:
             raise DataError(
-                f"unknown key {unknown[0]!r}: a row of talk has {', '.join(TALK_KEYS)}", field=unknown[0], **where
+                f"unknown key {unknown[0]!r}: a row of talk has {', '.join(TALK_KEYS)}",
+                field=unknown[0],
+                path=file,
+                line=line,
             )
         target = value.get("target")
         if not isinstance(target, str) or not target.strip():
             raise DataError(
-                "a row of talk says what is to be answered: give 'target' some text", field="target", **where
+                "a row of talk says what is to be answered: give 'target' some text",
+                field="target",
+                path=file,
+                line=line,
             )
         asked = [value[key] for key in ("messages", "parts", "instruction") if value.get(key) is not None]
         if len(asked) > 1:
-            raise DataError("give one of 'messages', 'parts' and 'instruction'", **where)
+            raise DataError("give one of 'messages', 'parts' and 'instruction'", path=file, line=line)
         given = {key: value[key] for key in ("id", "image", "images", "meta") if key in value}
         item = item_from(
             {**given, "instruction": asked[0] if asked else None}, path=file, line=line, root=folder_of(file)

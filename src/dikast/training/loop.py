@@ -3,10 +3,10 @@
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from dikast.engines.local.loading import Loaded
 from dikast.training.batches import Batch, Plan, collate, micro_batches, summed_loss
 from dikast.training.checkpoint import checkpoints, load_checkpoint, save_checkpoint, trained
 from dikast.training.config import Config
+from dikast.training.processes import Solo
 from dikast.training.schedule import rate_at
 from dikast.training.shards import Shards
 
@@ -39,81 +40,131 @@ class Outcome:
         return self.steps >= self.total
 
 
-def train(
-    config: Config,
-    loaded: Loaded,
-    shards: Shards,
-    out: Path,
-    *,
-    run: str,
-    watch: Watcher,
-    judge: Callable[[int], None] | None = None,
-) -> Outcome:
-    """Train to the last step, from the last checkpoint in `out` if there is one.
+class Loop:
+    """One training run: made, and resumed from its last checkpoint if it has one; then `train`ed to the end.
 
-    run: what makes this run this run; a checkpoint of another is refused. watch: gets every line of the log. judge:
-    called with the number of steps done as an evaluation falls due. RunError when a loss is not a number or a batch
-    does not fit; the last checkpoint is intact then.
+    run: what makes this run this run; a checkpoint of another is refused.
     """
-    model, started = loaded.model, time.monotonic()
-    plan = Plan(shards.lengths, batch_size=config.batch_size, seed=config.seed, grouped=config.group_by_length)
-    total = config.steps or max(1, round(config.epochs * plan.per_epoch))
-    optimizer = _optimizer(model, config)
-    torch.manual_seed(config.seed)
-    done, seconds = 0, 0.0
-    if found := checkpoints(out / "checkpoints"):
-        state = load_checkpoint(found[-1], model, optimizer, run=run)
-        done, seconds = int(state["step"]), float(state["seconds"])
-    log = Log(out / "train.jsonl", done)
-    forward = torch.compile(model, dynamic=True) if config.compile else model
-    arithmetic = _arithmetic(config, loaded.device)
-    tally = _Tally()
-    model.train()
 
-    def save(step: int) -> None:
-        state = {"run": run, "seconds": seconds + time.monotonic() - started}
-        save_checkpoint(out / "checkpoints", step, model, optimizer, state, config.keep)
+    def __init__(self, config: Config, loaded: Loaded, shards: Shards, out: Path, team: Solo, *, run: str) -> None:
+        self._config, self._loaded, self._shards, self._team, self._run = config, loaded, shards, team, run
+        self._folder = out / "checkpoints"
+        sizes, grouped = shards.lengths, config.group_by_length
+        self._plan = Plan(sizes, batch_size=config.batch_size, seed=config.seed, grouped=grouped)
+        self.total = config.steps or max(1, round(config.epochs * self._plan.per_epoch))
+        self._forward, self._optimizer = team.join(loaded.model, _optimizer(loaded.model, config))
+        if config.compile:
+            self._forward = torch.compile(self._forward, dynamic=True)
+        torch.manual_seed(config.seed + team.rank)
+        self.done, self._spent = 0, 0.0
+        if found := checkpoints(self._folder):
+            state = load_checkpoint(found[-1], loaded.model, self._optimizer, team, run=run)
+            self.done, self._spent = int(state["step"]), float(state["seconds"])
+        self._log = Log(out / "train.jsonl", self.done, write=team.main)
 
-    with ThreadPoolExecutor(1) as pool:
-        batches = _batches(config, loaded, shards, plan, range(done, total), pool)
-        for step in range(done, total):
-            rate = rate_at(step, steps=total, peak=config.learning_rate, warmup=config.warmup,
-                           shape=config.schedule, final=config.final_rate)  # fmt: skip
-            for group in optimizer.param_groups:
-                group["lr"] = rate
-            micro = next(batches)
-            weight = float(sum(batch.weights.sum() for batch in micro))
-            losses = []
-            for batch in micro:
-                with _fits(batch, shards):
-                    loss = _loss(forward, batch, loaded, arithmetic) / max(weight, 1.0)
-                    loss.backward()  # type: ignore[no-untyped-call]
-                losses.append(loss.detach())
-            norm = torch.nn.utils.clip_grad_norm_(trained(model).values(), config.clip or math.inf)
-            if not math.isfinite(float(norm)) or not math.isfinite(float(sum(losses))):
-                raise _not_a_number(model, micro, loaded, shards, step, arithmetic)
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-            tally.add(float(sum(losses)), micro)
-            now, last = step + 1, step + 1 == total
-            if now % config.log_every == 0 or last or now == done + 1:
-                line = {"step": now, **tally.line(), "rate": rate, "norm": float(norm), "steps": total}
-                line["seconds"] = seconds + time.monotonic() - started
-                log.write(line)
-                watch(line)
-                tally = _Tally()
-            if judge is not None and ((config.eval.every and now % config.eval.every == 0) or last):
-                model.eval()
-                with torch.random.fork_rng():
-                    judge(now)
-                model.train()
-                tally = _Tally()
-            stop = config.max_seconds and time.monotonic() - started >= config.max_seconds
-            if last or stop or (config.save_every and now % config.save_every == 0):
-                save(now)
-            if stop and not last:
-                return Outcome(now, total)
-    return Outcome(total, total)
+    def train(self, *, watch: Watcher, judge: Callable[[int], None] | None = None) -> Outcome:
+        """Train to the last step, or as long as `max_seconds` allows.
+
+        watch: gets every line of the log. judge: called with the number of steps done as an evaluation falls due.
+        RunError when a loss is not a number or a batch does not fit; the last checkpoint is intact then.
+        """
+        config, model, started = self._config, self._loaded.model, time.monotonic()
+        first, tally = self.done, _Tally()
+        model.train()
+        with ThreadPoolExecutor(1) as pool:
+            for step, micro in zip(range(first, self.total), self._batches(pool), strict=True):
+                rate = rate_at(step, steps=self.total, peak=config.learning_rate, warmup=config.warmup,
+                               shape=config.schedule, final=config.final_rate)  # fmt: skip
+                loss, norm = self._step(step, micro, rate)
+                tally.add(loss, micro)
+                self.done, last = step + 1, step + 1 == self.total
+                seconds = self._spent + time.monotonic() - started
+                if self.done % config.log_every == 0 or last or step == first:
+                    line = {"step": self.done, **tally.line(self._team), "rate": rate, "norm": norm}
+                    self._log.write({**line, "steps": self.total, "seconds": seconds})
+                    watch({**line, "steps": self.total, "seconds": seconds})
+                    tally = _Tally()
+                if judge is not None and (last or (config.eval.every and self.done % config.eval.every == 0)):
+                    model.eval()
+                    with torch.random.fork_rng():
+                        judge(self.done)
+                    model.train()
+                    tally = _Tally()
+                late = config.max_seconds > 0 and time.monotonic() - started >= config.max_seconds
+                stop = config.max_seconds > 0 and self._team.total(late) > 0  # one process late, all stop
+                if last or stop or (config.save_every and self.done % config.save_every == 0):
+                    state = {"run": self._run, "seconds": self._spent + time.monotonic() - started}
+                    save_checkpoint(self._folder, self.done, model, self._optimizer, state, self._team, config.keep)
+                if stop:
+                    break
+        return Outcome(self.done, self.total)
+
+    def _step(self, step: int, micro: list[Batch], rate: float) -> tuple[float, float]:
+        """One step of the optimiser; returns the loss in nats a learnt token, and the norm of the gradient."""
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        weight = max(self._team.total(sum(float(batch.weights.sum()) for batch in micro)), 1e-9)
+        losses = []
+        for batch in micro:
+            with _fits(batch, self._shards):
+                loss = self._loss(self._forward, batch) / weight
+                self._team.backward(loss)
+            losses.append(loss.detach())
+        norm = self._team.clip(trained(self._loaded.model).values(), self._config.clip or math.inf)
+        total = self._team.total(float(sum(losses)))
+        if not math.isfinite(norm) or not math.isfinite(total):
+            raise self._not_a_number(step)
+        self._optimizer.step()
+        self._optimizer.zero_grad(set_to_none=True)
+        return total, norm
+
+    def _loss(self, model: Any, batch: Batch) -> torch.Tensor:
+        """The weighted sum of the batch's losses, in nats."""
+        moved = placed(batch, self._loaded)
+        reduced = self._config.precision == "bf16"
+        with torch.autocast(self._loaded.device.type, torch.bfloat16) if reduced else nullcontext():
+            logits = model(**moved.inputs, use_cache=False, logits_to_keep=moved.targets.shape[1] + 1).logits
+        return summed_loss(logits, moved)
+
+    def _batches(self, pool: ThreadPoolExecutor) -> Iterator[list[Batch]]:
+        """The micro-batches of each step for this process, put together ahead of time."""
+        steps = iter(range(self.done, self.total))
+        waiting = [pool.submit(self._micro, step) for step in itertools.islice(steps, _AHEAD)]
+        while waiting:
+            yield waiting.pop(0).result()
+            waiting.extend(pool.submit(self._micro, step) for step in itertools.islice(steps, 1))
+
+    def _micro(self, step: int) -> list[Batch]:
+        team, made = self._team, []
+        for run in micro_batches(self._plan.step(step), self._shards, self._config.micro_tokens, team.size):
+            mine = run[team.rank :: team.size]  # with none left, a row that does not count keeps the processes in step
+            made.append(self._collate(mine or run[:1], counts=bool(mine)))
+        return made
+
+    def _collate(self, numbers: Sequence[int], *, counts: bool = True) -> Batch:
+        batch = collate(
+            self._shards,
+            numbers,
+            padding=self._loaded.padding,
+            label_weight=self._config.verdict_weight,
+            multiple=_ALIGNED if self._config.compile else 1,
+        )
+        return batch if counts else replace(batch, weights=torch.zeros_like(batch.weights))
+
+    def _not_a_number(self, step: int) -> RunError:
+        """The error that names the first example whose own loss is not a number, or says that the gradient is not."""
+        cure = "lower 'learning_rate' or use 'precision: fp32'"
+        kept = "the weights of the last checkpoint are intact"
+        for number in map(int, self._plan.step(step)):
+            with torch.no_grad():
+                loss = float(self._loss(self._loaded.model, self._collate([number])))
+            if not math.isfinite(loss):
+                name, origin = self._shards.name(number)
+                return RunError(
+                    f"{origin}: step {step + 1}: the loss of example {name!r} is {loss}: {cure}, or leave the record "
+                    f"out if it alone does this; {kept}"
+                )
+        return RunError(f"step {step + 1}: the gradient is not a number though every loss is: {cure}; {kept}")
 
 
 def _optimizer(model: torch.nn.Module, config: Config) -> torch.optim.AdamW:
@@ -126,40 +177,6 @@ def _optimizer(model: torch.nn.Module, config: Config) -> torch.optim.AdamW:
     cuda = any(p.is_cuda for p in parameters)
     betas = (config.betas[0], config.betas[1])
     return torch.optim.AdamW([g for g in groups if g["params"]], lr=config.learning_rate, betas=betas, fused=cuda)
-
-
-def _arithmetic(config: Config, device: torch.device) -> Callable[[], AbstractContextManager[Any]]:
-    if config.precision == "bf16":
-        return lambda: torch.autocast(device.type, torch.bfloat16)
-    return nullcontext
-
-
-def _batches(
-    config: Config, loaded: Loaded, shards: Shards, plan: Plan, steps: range, pool: ThreadPoolExecutor
-) -> Iterator[list[Batch]]:
-    """The micro-batches of each step, put together ahead of time."""
-
-    def make(step: int) -> list[Batch]:
-        cuts = micro_batches(plan.step(step), shards, config.micro_tokens)
-        multiple = _ALIGNED if config.compile else 1
-        weight = config.verdict_weight
-        return [collate(shards, c, padding=loaded.padding, label_weight=weight, multiple=multiple) for c in cuts]
-
-    todo = iter(steps)
-    waiting = [pool.submit(make, step) for step in itertools.islice(todo, _AHEAD)]
-    while waiting:
-        yield waiting.pop(0).result()
-        waiting.extend(pool.submit(make, step) for step in itertools.islice(todo, 1))
-
-
-def _loss(
-    model: Any, batch: Batch, loaded: Loaded, arithmetic: Callable[[], AbstractContextManager[Any]]
-) -> torch.Tensor:
-    """The weighted sum of the batch's losses, in nats."""
-    moved = placed(batch, loaded)
-    with arithmetic():
-        logits = model(**moved.inputs, use_cache=False, logits_to_keep=moved.targets.shape[1] + 1).logits
-    return summed_loss(logits, moved)
 
 
 def placed(batch: Batch, loaded: Loaded) -> Batch:
@@ -190,33 +207,6 @@ def _fits(batch: Batch, shards: Shards) -> Iterator[None]:
         ) from error
 
 
-def _not_a_number(
-    model: Any,
-    micro: list[Batch],
-    loaded: Loaded,
-    shards: Shards,
-    step: int,
-    arithmetic: Callable[[], AbstractContextManager[Any]],
-) -> RunError:
-    """The error that names the first example whose own loss is not a number, or says that only the gradient is not."""
-    kept = "the weights of the last checkpoint are intact"
-    for batch in micro:
-        for number in batch.numbers:
-            alone = collate(shards, [number], padding=loaded.padding, label_weight=1.0)
-            with torch.no_grad():
-                loss = float(_loss(model, alone, loaded, arithmetic))
-            if not math.isfinite(loss):
-                name, origin = shards.name(number)
-                return RunError(
-                    f"{origin}: step {step + 1}: the loss of example {name!r} is {loss}: lower 'learning_rate', use "
-                    f"'precision: fp32', or leave the record out if it alone does this; {kept}"
-                )
-    return RunError(
-        f"step {step + 1}: the gradient is not a number though every loss is: lower 'learning_rate' or use 'precision: "
-        f"fp32'; {kept}"
-    )
-
-
 class _Tally:
     """What happened since the last line of the log."""
 
@@ -231,14 +221,14 @@ class _Tally:
         self._tokens += sum(batch.size[0] * batch.size[1] for batch in micro)
         self._learnt += sum(int((batch.weights > 0).sum()) for batch in micro)
 
-    def line(self) -> dict[str, Any]:
-        """Mean loss (nats a token), and rates per second of wall clock."""
+    def line(self, team: Solo) -> dict[str, Any]:
+        """Mean loss (nats a learnt token), and rates per second of wall clock over all processes."""
         spent = max(time.monotonic() - self._since, 1e-9)
         found = {
             "loss": sum(self._losses) / len(self._losses),
-            "tokens_per_second": self._tokens / spent,
-            "learnt_per_second": self._learnt / spent,
-            "examples_per_second": self._examples / spent,
+            "tokens_per_second": team.total(self._tokens) / spent,
+            "learnt_per_second": team.total(self._learnt) / spent,
+            "examples_per_second": team.total(self._examples) / spent,
         }
         return found
 
@@ -252,14 +242,18 @@ def steps_done(out: Path) -> int:
 class Log:
     """A JSONL file of lines with a `step`; lines of steps that will be done again are dropped."""
 
-    def __init__(self, path: Path, done: int) -> None:
-        self._path = path
+    def __init__(self, path: Path, done: int, *, write: bool = True) -> None:
+        self._path, self._write = path, write
+        if not write:
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         kept = [line for line in read_log(path) if line["step"] <= done]
         path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in kept))
 
     def write(self, line: dict[str, Any]) -> None:
         """Append a line."""
+        if not self._write:
+            return
         with self._path.open("ab") as file:
             file.write(orjson.dumps(line, option=orjson.OPT_SERIALIZE_NUMPY) + b"\n")
 

@@ -152,7 +152,7 @@ def _merged(model: Any) -> Any:
     merged = copy.deepcopy(model)
     for name, module in list(merged.named_modules()):
         if isinstance(module, LoraLayer):
-            module.merge()  # type: ignore[attr-defined]
+            module.merge()
             parent, _, child = name.rpartition(".")
             setattr(merged.get_submodule(parent), child, module.get_base_layer())
     for attribute in ("peft_config", "_hf_peft_config_loaded"):

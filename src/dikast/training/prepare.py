@@ -18,6 +18,7 @@ from dikast.engines.local.source import file_sha256
 from dikast.training.config import Config
 from dikast.training.encode import encode, end_of_reply
 from dikast.training.examples import Asker, Row, files_of, rows_of_file
+from dikast.training.processes import Solo
 from dikast.training.shards import VERSION, Shards, ShardWriter
 
 
@@ -50,15 +51,15 @@ def data_hash(config: Config) -> str:
     return fingerprint([files, made, asdict(config.augment), config.seed])
 
 
-def prepare_shards(config: Config, loaded: Loaded, about: Any) -> Shards:
+def prepare_shards(config: Config, loaded: Loaded, about: Any, team: Solo) -> Shards:
     """The shards of this data for this model, made if they are not there yet.
 
     about: what of the model decides tokens and images, as JSON values. DataError at the first record that cannot be
-    used; nothing is left behind then.
+    used; nothing is left behind then. The main process makes them, the others wait.
     """
-    key = fingerprint([VERSION, data_hash(config), about, config.max_tokens])
+    key = fingerprint([VERSION, data_hash(config), about, config.max_tokens, config.verdict_weight != 1])
     folder = config.path(config.shards or str(Path(config.out) / "shards")) / key
-    if not (folder / "done.json").is_file():
+    if team.main and not (folder / "done.json").is_file():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         try:
@@ -67,6 +68,7 @@ def prepare_shards(config: Config, loaded: Loaded, about: Any) -> Shards:
             shutil.rmtree(folder, ignore_errors=True)
             raise
         (folder / "done.json").write_bytes(orjson.dumps({"examples": sum(counts), "version": VERSION}))
+    team.wait()
     shards = Shards.open(folder)
     if not len(shards):
         raise UserError("the data gives no examples")
@@ -101,10 +103,12 @@ def _work(job: tuple[int, Unit]) -> int:
 
 def _unit(config: Config, loaded: Loaded, folder: Path, number: int, unit: Unit) -> int:
     asker, end = Asker(config), end_of_reply(loaded)
-    writer, count = ShardWriter(folder, number), 0
+    writer, count, find = ShardWriter(folder, number), 0, config.verdict_weight != 1
     for row in islice(_rows(config, unit), unit.limit or None):
         for example in asker.examples(row):
-            writer.add(example.id, example.origin, encode(example, loaded, end=end, most=config.max_tokens))
+            writer.add(
+                example.id, example.origin, encode(example, loaded, end=end, most=config.max_tokens, find_label=find)
+            )
             count += 1
     writer.flush()
     return count

@@ -1,6 +1,7 @@
 """Supervised fine-tuning of a judge, from its configuration to a model folder."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,32 +20,41 @@ def sft(config: "Config | str | Path", *, watch: Watcher = lambda line: None) ->
     """
     require("torch", "hf")
     require("transformers", "hf")
-    from dikast.training.loop import Log, steps_done, train
+    from dikast.training.checkpoint import checkpoints, load_weights
+    from dikast.training.loop import Log, Loop
     from dikast.training.metrics import held_out, judge_metrics
     from dikast.training.model import about, open_model, save_model, source_of
     from dikast.training.plot import plot
     from dikast.training.prepare import data_hash, prepare_shards
+    from dikast.training.processes import team_of
 
     config = config if isinstance(config, Config) else load_config(config)
-    out = config.path(config.out)
+    out, team = config.path(config.out), team_of(config)
     held = held_out(config)
     loaded = open_model(config)
-    shards = prepare_shards(config, loaded, about(loaded))
+    shards = prepare_shards(config, loaded, about(loaded), team)
     start = source_of(config).identity() if config.model else about(loaded)
     run = fingerprint([config.hash, data_hash(config), start])
-    evals = Log(out / "eval.jsonl", steps_done(out))
+    loop = Loop(config, loaded, shards, out, team, run=run)
+    evals = Log(out / "eval.jsonl", loop.done, write=team.main)
 
     def judge(step: int) -> None:
         for line in judge_metrics(loaded, held, config, step=step) if held else ():
             evals.write(line)
-            watch(line)
-        if held:
+            if team.main:
+                watch(line)
+        if team.main:
             plot(out)
 
-    outcome = train(config, loaded, shards, out, run=run, watch=watch, judge=judge if held else None)
-    plot(out)
-    if outcome.complete:
+    outcome = loop.train(watch=watch if team.main else lambda line: None, judge=judge if held else None)
+    if team.main:
+        plot(out)
+    if team.main and outcome.complete:
+        if team.size > 1:  # the weights are dealt out: put them together in a model of this process alone
+            loaded = open_model(replace(config, device="cpu"))
+            load_weights(checkpoints(out / "checkpoints")[-1], loaded.model)
         save_model(loaded, config, out / "model")
+    team.wait()
     return {
         "steps": outcome.steps,
         "total": outcome.total,

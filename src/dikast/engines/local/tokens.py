@@ -20,6 +20,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from dikast.core.errors import EngineError
@@ -121,7 +122,7 @@ class Tokens:
 def unused_character(text: str) -> str:
     """A private-use character that `text` does not contain."""
     present = set(text)
-    for code in (*range(0x100000, 0x10FFFE), *range(0xF0000, 0xFFFFE)):
+    for code in chain(range(0x100000, 0x10FFFE), range(0xF0000, 0xFFFFE)):
         if chr(code) not in present:
             return chr(code)
     raise EngineError("the text uses every private character of Unicode", kind="tokenizer")

@@ -1,0 +1,96 @@
+"""One process, or several that train together: `accelerate launch -m dikast train sft --config C.yaml`."""
+
+import os
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+import torch
+
+from dikast.training.config import Config
+
+_PATIENCE = timedelta(hours=6)  # while one process prepares the data for all
+
+
+class Solo:
+    """A single process."""
+
+    rank, size, main = 0, 1, True
+
+    def join(self, model: Any, optimizer: Any) -> tuple[Any, Any]:
+        """The model to call forward on, and the optimiser to step."""
+        return model, optimizer
+
+    def backward(self, loss: torch.Tensor) -> None:
+        """Add the gradient of this process's share of the loss."""
+        loss.backward()
+
+    def clip(self, parameters: Iterable[torch.Tensor], most: float) -> float:
+        """Scale the gradient of all processes to a norm of at most `most`; returns the norm before."""
+        norm: Any = torch.nn.utils.clip_grad_norm_(parameters, most)
+        return float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)
+
+    def total(self, value: float) -> float:
+        """The sum over the processes."""
+        return value
+
+    def wait(self) -> None:
+        """Until every process is here."""
+
+
+class Team(Solo):
+    """Several processes, through accelerate: replicas (DDP), shards (FSDP2) or DeepSpeed, as it was launched."""
+
+    def __init__(self, config: Config) -> None:
+        from accelerate import Accelerator
+        from accelerate.utils import InitProcessGroupKwargs
+
+        self._accelerator = Accelerator(
+            mixed_precision="bf16" if config.precision == "bf16" else "no",
+            cpu=config.device == "cpu" or not torch.cuda.is_available(),
+            kwargs_handlers=[InitProcessGroupKwargs(timeout=_PATIENCE)],
+        )
+        self.rank = self._accelerator.process_index
+        self.size = self._accelerator.num_processes
+        self.main = self._accelerator.is_main_process
+
+    def join(self, model: Any, optimizer: Any) -> tuple[Any, Any]:
+        """As `Solo.join`; with FSDP every repeated layer is a shard of its own."""
+        if os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true":
+            self._shard_by_layer(model)
+        prepared: tuple[Any, Any] = self._accelerator.prepare(model, optimizer)
+        return prepared
+
+    def _shard_by_layer(self, model: Any) -> None:
+        from accelerate.utils import DistributedType, FullyShardedDataParallelPlugin
+
+        state = self._accelerator.state
+        if state.distributed_type is DistributedType.MULTI_CPU:  # torch shards there as well, accelerate does not ask
+            state.distributed_type = DistributedType.FSDP
+            state.fsdp_plugin = FullyShardedDataParallelPlugin()
+        names = [type(module).__name__ for module in model.modules()]
+        repeated = {name for name in model._no_split_modules or () if names.count(name) > 1}
+        state.fsdp_plugin.transformer_cls_names_to_wrap = sorted(repeated)
+
+    def backward(self, loss: torch.Tensor) -> None:
+        """As `Solo.backward`; processes average their gradients, so each share counts as often as there are any."""
+        self._accelerator.backward(loss * self.size)
+
+    def total(self, value: float) -> float:
+        """The sum over the processes."""
+        tensor = torch.tensor(value, dtype=torch.float64, device="cpu" if self._on_cpu else self._accelerator.device)
+        torch.distributed.all_reduce(tensor)
+        return float(tensor)
+
+    @property
+    def _on_cpu(self) -> bool:
+        return self._accelerator.device.type == "cpu"
+
+    def wait(self) -> None:
+        """Until every process is here."""
+        self._accelerator.wait_for_everyone()
+
+
+def team_of(config: Config) -> Solo:
+    """The processes this one was started with."""
+    return Team(config) if int(os.environ.get("WORLD_SIZE", "1")) > 1 else Solo()
