@@ -20,7 +20,9 @@ _BUILT_IN = {
     "mock": "dikast.engines.mock:open_mock",
     "openai": "dikast.engines.http.engine:open_openai",
     "replay": "dikast.engines.replay:ReplayEngine",
+    "scout": "dikast.engines.scout:Scout",
 }
+_ALONE = ("scout",)  # schemes that are the whole name
 _HOW = {
     "hf": "hf:ORG/NAME[@REVISION]",
     "http": "http://HOST:PORT/v1#MODEL",
@@ -28,6 +30,7 @@ _HOW = {
     "mock": "mock:NAME",
     "openai": "openai:MODEL",
     "replay": "replay:FILE",
+    "scout": "scout",
 }
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_+.-]*):(.*)", re.DOTALL)
 _OPTION = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_-]*)\s*=(.*)", re.DOTALL)
@@ -63,7 +66,7 @@ def parse_spec(text: str) -> Spec:
 def open_engine(spec: str | Engine, **options: Any) -> Engine:
     """The engine that `spec` names; an engine is passed through. `options` count over those written in the spec.
 
-    `mock:NAME`, `replay:FILE`, `hf:ORG/NAME[@REVISION]`, the folder of a model, `http(s)://HOST/v1#MODEL`,
+    `scout` (the judge that ships inside), `mock:NAME`, `replay:FILE`, `hf:ORG/NAME[@REVISION]`, the folder of a model, `http(s)://HOST/v1#MODEL`,
     `openai:MODEL`, or the scheme of an installed package
     (entry point group `dikast.engines`, a callable `(target, **options) -> Engine`), each with `,NAME=VALUE` options.
     Raises UserError for anything else, with the near miss and the list of what there is.
@@ -78,10 +81,12 @@ def open_engine(spec: str | Engine, **options: Any) -> Engine:
     given: dict[str, Any] = {**written, **options}
     if not scheme and target and Path(target).is_dir():
         scheme = "hf"
+    elif not scheme and target in _ALONE:
+        scheme, target = target, ""
     elif scheme == "hf" and not Path(target).is_dir():
         target, given = _revision(spec, target, given)
     factory = _factory(spec, scheme)
-    if not target:
+    if not target and scheme not in _ALONE:
         raise UserError(f"engine {spec!r} does not say which: write {_HOW.get(scheme, scheme + ':TARGET')}")
     known = options_of(factory)
     return cast(Engine, factory(target, **(given if known is None else read_options(given, known, where=spec))))

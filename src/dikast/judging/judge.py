@@ -35,7 +35,8 @@ class Judge:
     """Grades and compares with one engine.
 
     `engine` is a spec such as `hf:ORG/NAME`, a folder, `mock:oracle,r=.8`, or an Engine. `rubric` may be left out when
-    every item brings its own. `format` and `compare_format` are names of built-in formats or YAML files. `samples`
+    every item brings its own. `format` and `compare_format` are names of built-in formats or YAML files; left out, they
+    are those that the engine was taught (its `formats`), else `absolute` and `pairwise`. `samples`
     above 1 asks every question that often (with a temperature) and averages what comes back.
     """
 
@@ -44,8 +45,8 @@ class Judge:
         engine: str | Engine,
         rubric: str | Path | Mapping[str, Any] | Rubric | Sheet | None = None,
         *,
-        format: str | Path | Format = "absolute",
-        compare_format: str | Path | Format = "pairwise",
+        format: str | Path | Format | None = None,
+        compare_format: str | Path | Format | None = None,
         sampling: Sampling | None = None,
         samples: int = 1,
         read: Read = "auto",
@@ -54,6 +55,9 @@ class Judge:
         self.engine = open_engine(engine)
         self.rubric = load_rubric(rubric) if rubric is not None else None
         self.settings = Settings(sampling or Sampling(), read, min_mass)
+        taught: Mapping[str, str] = getattr(self.engine, "formats", {})
+        format = format or taught.get("absolute", "absolute")
+        compare_format = compare_format or taught.get("pairwise", "pairwise")
         self.format = _of_kind(load_format(format), "absolute", "format")
         self.compare_format = _of_kind(load_format(compare_format), "pairwise", "compare_format")
         self.samples = samples

@@ -125,7 +125,7 @@ def grade(
         items, judge, out, rubric, scale, map, limit, samples, temperature, top_p, max_tokens, seed, read, min_mass,
         dry_run, budget, max_failures, json, quiet,
     )  # fmt: skip
-    _run(ask, {"format": format or "absolute"}, grade_file, _Mistakes())
+    _run(ask, {"format": format} if format else {}, grade_file, _Mistakes())
 
 
 def compare(
@@ -185,8 +185,7 @@ def compare(
             return compare_file_by_scores(judge, source, out, equal=equal, dry_run=dry_run, watch=watch)  # type: ignore[arg-type]
         return compare_file(judge, source, out, both_orders=not one_order, dry_run=dry_run, watch=watch)
 
-    formats = {"format": format or "absolute"} if from_absolute else {"compare_format": format or "pairwise"}
-    _run(ask, formats, one, wrong)
+    _run(ask, {"format" if from_absolute else "compare_format": format} if format else {}, one, wrong)
 
 
 def replay(

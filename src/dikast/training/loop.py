@@ -24,7 +24,7 @@ from dikast.training.shards import Shards
 
 Watcher = Callable[[dict[str, Any]], None]
 _AHEAD = 4  # batches that are put together while the model works
-_ALIGNED = 64  # row lengths of a compiled model are multiples of so many tokens, so that few shapes occur
+_ALIGNED = 32  # row lengths of a compiled model are multiples of so many tokens, so that few shapes occur
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ class Loop:
         sizes, grouped = shards.lengths, config.group_by_length
         self._plan = Plan(sizes, batch_size=config.batch_size, seed=config.seed, grouped=grouped)
         self.total = config.steps or max(1, round(config.epochs * self._plan.per_epoch))
-        self._forward, self._optimizer = team.join(loaded.model, _optimizer(loaded.model, config))
         if config.compile:
-            self._forward = torch.compile(self._forward, dynamic=True)
+            _compile_layers(loaded.model)
+        self._forward, self._optimizer = team.join(loaded.model, _optimizer(loaded.model, config))
         torch.manual_seed(config.seed + team.rank)
         self.done, self._spent = 0, 0.0
         if found := checkpoints(self._folder):
@@ -165,6 +165,20 @@ class Loop:
                     f"out if it alone does this; {kept}"
                 )
         return RunError(f"step {step + 1}: the gradient is not a number though every loss is: {cure}; {kept}")
+
+
+def _compile_layers(model: Any) -> None:
+    """Compile the repeated layers, each kind once, and leave what is around them: seconds instead of minutes.
+
+    On a CPU attention is written out, so that it is compiled with the rest; the fused kernel's backward is slow there.
+    """
+    if model.device.type == "cpu":
+        model.set_attn_implementation("eager")
+    torch._dynamo.config.recompile_limit = max(64, torch._dynamo.config.recompile_limit)  # type: ignore[attr-defined]
+    for layers in model.modules():
+        if isinstance(layers, torch.nn.ModuleList):
+            for layer in layers:
+                layer.compile(dynamic=True)
 
 
 def _optimizer(model: torch.nn.Module, config: Config) -> torch.optim.AdamW:

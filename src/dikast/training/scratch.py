@@ -3,16 +3,19 @@
 The classes are those of LLaVA-1.5 (Liu et al. 2023): a CLIP vision tower, a projector of two layers, a Llama.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError, require
+from dikast.core.item import Item
 from dikast.training.config import Config
 from dikast.training.examples import Asker, Row, files_of, rows_of_file
 
+_WORD = re.compile(r"[^\W\d_]+")
 SPECIALS = ("<pad>", "<s>", "</s>", "<image>", "<judge>")
 TEMPLATE = (
     "<s>{% for m in messages %}{% if m['role'] == 'assistant' %}<judge>{% endif %}"
@@ -48,10 +51,17 @@ class Shape:
             )
 
 
+SIZES = {
+    "nano": Shape(),
+    "small": Shape(width=256, layers=6, heads=8, inner=768, seeing_layers=3, vocabulary=2048, context=4096, spread=0.04),
+}
+
+
 def new_judge(config: Config, folder: str | Path, shape: Shape | None = None, *, most: int = 20_000) -> Path:
     """Write configuration, tokenizer and processor for the data of `config` to `folder`; its weights are drawn later.
 
     The tokenizer is byte-level BPE, so that any text can be spelt, learnt from the first `most` examples of each source.
+    `words.txt` lists the words they have.
     """
     require("torch", "hf")
     from transformers import (
@@ -90,6 +100,8 @@ def new_judge(config: Config, folder: str | Path, shape: Shape | None = None, *,
         vision_feature_select_strategy="default", num_additional_image_tokens=1, chat_template=TEMPLATE,
     )  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
+    words = {word for line in texts(config, most, each_file=True) for word in _WORD.findall(line.casefold())}
+    (folder / "words.txt").write_text("\n".join(sorted(words)) + "\n", "utf-8")
     processor.save_pretrained(folder)
     made.save_pretrained(folder)
     GenerationConfig(**ids).save_pretrained(folder)
@@ -99,18 +111,20 @@ def new_judge(config: Config, folder: str | Path, shape: Shape | None = None, *,
 _MARKS = (("pad", "pad"), ("bos", "s"), ("eos", "/s"))
 
 
-def texts(config: Config, most: int) -> Iterator[str]:
-    """What is asked and answered in the examples of a configuration, the first `most` of each source."""
+def texts(config: Config, most: int, *, each_file: bool = False) -> Iterator[str]:
+    """What is asked and answered in the examples of a configuration, the first `most` of each source (or pattern)."""
     asker = Asker(config)
     for number, data in enumerate(config.data):
-        rows = (row for file in files_of(config, data.items or data.talk) for row in rows_of_file(file, talk=bool(data.talk)))
-        count = 0
-        for record, target in rows:
-            for example in asker.examples(Row(number, 0, record, target)):
-                yield "\n".join([*(message.text for message in example.messages), example.reply.text])
-                count += 1
-            if count >= most:
-                break
+        patterns = data.items or data.talk
+        for part in [(pattern,) for pattern in patterns] if each_file else [patterns]:
+            rows = ((number, row) for file in files_of(config, part) for row in rows_of_file(file, talk=bool(data.talk)))
+            yield from islice(_spelt(asker, rows), most)
+
+
+def _spelt(asker: Asker, rows: Iterator[tuple[int, tuple[Item, str | None]]]) -> Iterator[str]:
+    for number, (record, answer) in rows:
+        for example in asker.examples(Row(number, 0, record, answer)):
+            yield "\n".join([*(message.text for message in example.messages), example.reply.text])
 
 
 def _tokenizer(lines: Iterator[str], vocabulary: int) -> Any:

@@ -108,7 +108,7 @@ def write_lessons(
     reference: int = 0,
     only_talk: bool = False,
     workers: int = 1,
-    shard: int = 2_500,
+    shard: int = 1_500,
 ) -> Written:
     """Write lessons 0 to n - 1 to `out`: `items-00000.jsonl` ... (`talk-00000.jsonl` ...), pictures, `world.json`.
 
