@@ -15,7 +15,8 @@ import numpy as np  # noqa: E402
 
 from benchmarks.figures import Figure, table  # noqa: E402
 from dikast.audit.bradley_terry import Games, bradley_terry  # noqa: E402
-from dikast.audit.intervals import Resampling, bootstrap, weighted_pearson  # noqa: E402
+from dikast.audit.intervals import Resampling, bootstrap  # noqa: E402
+from dikast.audit.weighted import weighted_pearson  # noqa: E402
 
 VERDICTS = 1_000_000
 

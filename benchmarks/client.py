@@ -1,11 +1,13 @@
-"""What asking a server costs the client: CPU per request beside raw aiohttp, throughput, finding a rate limit.
+"""What asking a server costs the client: CPU per request beside raw aiohttp and beside others, throughput, rate limits.
 
     python -m benchmarks.client             every measurement, a few minutes
-    python -m benchmarks.client cpu image   only some: cpu, image, grade, throughput, limit
+    python -m benchmarks.client cpu image   only some: cpu, image, grade, throughput, limit, peers
 
 The server runs in a process of its own and answers a fixed reply after a fixed time, so all differences are the
 client's. CPU is `time.process_time` of the client over all its threads, divided by the requests; every ratio is taken
 between runs of this one process, the best of `--repeat` each. One JSON object a line on stdout.
+
+`peers` compares with the openai SDK, litellm and prometheus-eval; `benchmarks.peers` says how.
 """
 
 import argparse
@@ -23,7 +25,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
-TEXT = "It answers what was asked, and says where each figure comes from. " * 3 + "\nVerdict: 4"
+TEXT = (
+    "It answers what was asked, and says where each figure comes from. " * 3 + "\nVerdict: 4\n[RESULT] 4"
+)  # as several judges say it
 PROMPT = "The response states a figure and then another one. " * 60  # 3 KB
 MODEL = "judge"
 
@@ -228,15 +232,16 @@ def picture(folder: str) -> Path:
 
 
 def throughput(in_flight: int, latency: float, seconds: float) -> None:
-    """Requests a second after the limit was found, as a share of in_flight / latency."""
+    """Requests a second after the limit was found, as a share of in_flight / latency, and of what raw aiohttp gets."""
     from dikast.core.message import Message, Span
     from dikast.engines.base import Request
     from dikast.engines.spec import open_engine
 
     with served(latency=latency) as url:
+        raw = cost(raw_aiohttp, url, int(seconds / 3 * min(in_flight / latency, 2000)), in_flight, 1)
         engine = open_engine(f"{url}#{MODEL},concurrency={in_flight}")
         arrived: list[float] = []
-        began = time.perf_counter()
+        began, cpu = time.perf_counter(), time.process_time()
 
         def requests() -> Iterator[Request]:
             i = 0
@@ -251,7 +256,9 @@ def throughput(in_flight: int, latency: float, seconds: float) -> None:
         rate = len(half) / (seconds / 2)
         tell(
             what="throughput", in_flight=in_flight, latency=latency, per_second=rate, possible=in_flight / latency,
-            share=rate / (in_flight / latency), limit_found=engine.in_flight,  # type: ignore[attr-defined]
+            share=rate / (in_flight / latency), raw_per_second=raw.per_second, raw_us=raw.cpu_us,
+            ours_us=(time.process_time() - cpu) / len(arrived) * 1e6,
+            limit_found=engine.in_flight,  # type: ignore[attr-defined]
         )  # fmt: skip
         engine.close()  # type: ignore[attr-defined]
 
@@ -286,9 +293,12 @@ def rate_limit(rate: float, latency: float, seconds: float = 30.0) -> None:
 
 
 def main() -> None:
+    from benchmarks import peers  # which needs this module's server
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("which", nargs="*", default=["cpu", "image", "grade", "throughput", "limit"])
+    parser.add_argument("which", nargs="*", default=["cpu", "image", "grade", "throughput", "limit", "peers"])
     parser.add_argument("--repeat", type=int, default=3)
+    peers.add_options(parser)
     parser.add_argument("--serve", nargs=2, type=float, metavar=("LATENCY", "RATE"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.serve:
@@ -304,11 +314,13 @@ def main() -> None:
         for in_flight in (128, 512):
             beside_raw("grade", our_grade, 3000, in_flight, given.repeat)
     if "throughput" in given.which:
-        for in_flight, latency in ((128, 0.05), (512, 0.5), (2000, 2.0)):
-            throughput(in_flight, latency, 30.0)
+        for in_flight, latency in ((128, 0.05), (256, 0.05), (512, 0.05), (512, 0.5), (2000, 2.0)):
+            throughput(in_flight, latency, 15.0)
     if "limit" in given.which:
         for rate, latency in ((200.0, 0.05), (100.0, 1.0)):
             rate_limit(rate, latency)
+    if "peers" in given.which:
+        peers.compare(given)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "audit": {"core"},
     "worlds": {"core"},
     "training": {"core", "prompts", "engines", "judging", "audit"},
-    "testing": {"core", "engines"},  # outside the rooms; imported by none of them
+    "testing": {"core", "engines", "judging"},  # outside the rooms; imported by none of them
 }
 MAY_IMPORT["surface"] = set(MAY_IMPORT) - {"testing"}
 FILES = sorted(PACKAGE.rglob("*.py"))

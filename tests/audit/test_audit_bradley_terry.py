@@ -148,15 +148,18 @@ def test_somebody_unbeaten_gets_a_prior_that_is_told() -> None:
     assert math.isfinite(found.strength(0).value)
 
 
+GAMES = [1.0] * 5 + [0.5] * 2 + [0.0] * 3
+
+
 def test_win_rates_by_hand() -> None:
     # 5 wins, 2 ties, 3 losses
-    assert win_rate(5, 2, 3, "half").rate.value == 0.6
-    assert win_rate(5, 2, 3, "wins").rate.value == 0.5
-    assert win_rate(5, 2, 3, "decided").rate.value == 5 / 8
+    assert win_rate(GAMES, "half").rate.value == 0.6
+    assert win_rate(GAMES, "wins").rate.value == 0.5
+    assert win_rate(GAMES, "decided").rate.value == 5 / 8
     # worth 1 five times, .5 twice: mean .6, mean square .55, variance .19 * 10/9, error sqrt(.19 / 9)
-    assert math.isclose(win_rate(5, 2, 3, "half").error, math.sqrt(0.19 / 9))
-    assert math.isnan(win_rate(0, 0, 0, "half").rate.value)
-    assert math.isnan(win_rate(0, 4, 0, "decided").rate.value)
+    assert math.isclose(win_rate(GAMES, "half").error, math.sqrt(0.19 / 9))
+    assert math.isnan(win_rate([], "half").rate.value)
+    assert math.isnan(win_rate([0.5] * 4, "decided").rate.value)
 
 
 def test_cycles_by_hand() -> None:

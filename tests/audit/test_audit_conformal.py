@@ -56,8 +56,9 @@ def test_sets_are_contiguous_and_cover() -> None:
 
 
 def test_accuracy_against_coverage_by_hand() -> None:
-    found = conformal.accuracy_coverage([0.9, 0.2, 0.8, 0.4], [True, False, True, False], (1.0, 0.5))
-    assert [(each.n, each.hits) for each in found] == [(4, 2), (2, 2)]
+    right = np.array([True, False, True, False])
+    found = conformal.accuracy_coverage([0.9, 0.2, 0.8, 0.4], (1.0, 0.5))
+    assert [(len(each.rows), int(right[each.rows].sum())) for each in found] == [(4, 2), (2, 2)]
 
 
 def test_equating_by_hand() -> None:

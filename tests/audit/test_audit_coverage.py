@@ -8,7 +8,8 @@ import pytest
 
 from dikast.audit.estimate import Estimate, Interval
 from dikast.audit.few_labels import ppi_difference, ppi_mean, rogan_gladen
-from dikast.audit.intervals import Resampling, fisher, mean_estimate, tau_interval, wilson
+from dikast.audit.intervals import Resampling, fisher, mean_estimate, wilson
+from dikast.audit.linear import order_interval
 from dikast.audit.measures import difference, measure
 from dikast.audit.pairs import accuracy
 from dikast.audit.ranking import win_rate
@@ -83,14 +84,14 @@ def test_clustered_mean() -> None:
 def test_win_rate() -> None:
     def simulate(rng: np.random.Generator) -> tuple[Estimate, float]:
         wins, ties, losses = rng.multinomial(150, [0.5, 0.2, 0.3])
-        return win_rate(wins, ties, losses, "half").rate, 0.6
+        return win_rate(np.repeat([1, 0.5, 0], [wins, ties, losses]), "half").rate, 0.6
 
     assert 0.93 <= covered(simulate) <= 0.97
 
 
 def test_tau_interval() -> None:
     truth = 2 / math.pi * math.asin(0.5)  # of a bivariate normal
-    assert 0.93 <= covered(lambda rng: (tau_interval(*normal(rng, 100, 0.5), 0.95), truth)) <= 0.97
+    assert 0.93 <= covered(lambda rng: (order_interval("kendall_tau_b", *normal(rng, 100, 0.5), 0.95), truth)) <= 0.97
 
 
 @pytest.mark.slow

@@ -29,8 +29,11 @@ def test_ppi_by_hand() -> None:
     [(40, 400, 2.94243423, 2.743745201, 3.141123252), (200, 5000, 3.00660905, 2.911703646, 3.101514453)],
 )
 def test_against_the_reference_code(n: int, many: int, value: float, low: float, high: float) -> None:
-    # Numbers from ppi-python 0.2.3 (ppi_mean_pointestimate, ppi_mean_ci) on these very arrays. It divides the
-    # covariance by n where we divide by n - 1, and takes the normal quantile where we take Student's.
+    # Made once, with ppi-python 0.2.3 from the package index in an environment of its own (Python 3.11), by the loop
+    # below with these two lines in place of its body from `found` on:
+    #     print(ppi_py.ppi_mean_pointestimate(gold[:n], judged[:n], judged[n:]))
+    #     print(ppi_py.ppi_mean_ci(gold[:n], judged[:n], judged[n:], alpha=0.05))
+    # It divides the covariance by n where we divide by n - 1, and takes the normal quantile where we take Student's.
     rng = np.random.default_rng(11)
     for size, rest in ((40, 400), (200, 5000)):
         truth = rng.normal(size=size + rest)

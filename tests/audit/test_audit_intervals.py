@@ -15,13 +15,11 @@ from dikast.audit.intervals import (
     mean_estimate,
     merged,
     row_kinds,
-    tau_interval,
-    weighted_mean,
-    weighted_pearson,
-    weighted_spearman,
     wilson,
 )
+from dikast.audit.linear import order_interval
 from dikast.audit.measures import MEASURES, difference, mean_over_pairs, measure
+from dikast.audit.weighted import weighted_mean, weighted_pearson, weighted_spearman
 
 HOW = Resampling(400, seed=3)
 
@@ -139,9 +137,9 @@ def test_tau_interval_is_as_wide_as_the_bootstrap() -> None:
     x, y = sample(150, seed=7)
     rng = np.random.default_rng(8)
     drawn = [agreement.kendall_tau_b(x[at], y[at]) for at in rng.integers(0, 150, (600, 150))]
-    found = tau_interval(x, y, 0.95)
+    found = order_interval("kendall_tau_b", x, y, 0.95)
     assert math.isclose(found.high - found.low, np.quantile(drawn, 0.975) - np.quantile(drawn, 0.025), rel_tol=0.12)
-    assert all(map(math.isnan, tau_interval([1, 1, 1, 1], [1, 2, 3, 4], 0.95)))
+    assert all(map(math.isnan, order_interval("kendall_tau_b", [1, 1, 1, 1], [1, 2, 3, 4], 0.95)))
 
 
 def test_continuous_and_discrete_intervals_agree() -> None:

@@ -27,7 +27,7 @@ def test_alt_test_by_hand() -> None:
     first = found.annotators[0]
     assert first is not None
     # others of annotator 0: (1,1) (1,2) (2,1) (2,2). Judge agrees 1, 1/2, 1/2, 1; annotator 1, 1/2, 1/2, 0
-    assert (first.judge, first.annotator) == (1, 3 / 4)
+    assert (first.judge.value, first.annotator.value, first.less.value) == (1, 3 / 4, 1 / 4)
     # differences annotator less judge: 0 0 0 -1: mean -.25, sd .5; t = (-.25 - .2) / .25 = -1.8 with 3 degrees
     assert math.isclose(first.p, stats.t.cdf(-1.8, 3))
 
@@ -74,7 +74,7 @@ def test_drift_sees_a_shift_and_not_a_mere_wobble() -> None:
     assert drift(before, shifted, how=HOW, span=4).evidence > 20
     assert drift(before, wobble, how=HOW, span=4).evidence < 20
     same = drift(before, before, how=HOW)
-    assert (same.shift.value, same.changed.value, same.icc) == (0, 0, 1)
+    assert (same.shift.value, same.changed.value, same.icc.value) == (0, 0, 1)
 
 
 def test_evidence_rarely_misleads() -> None:

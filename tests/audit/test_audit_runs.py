@@ -177,6 +177,68 @@ def test_samples_of_pairs_are_no_more_pairs(tmp_path: Path, run_audit: Run) -> N
     assert (retest["value"], retest["n"]) == (9 / 12, 12)
 
 
+def test_all_samples_of_pairs_vote(tmp_path: Path, run_audit: Run) -> None:
+    def label(k: int, sample: int) -> str | None:
+        if k == 11:
+            return None
+        return "b" if sample == k % 3 else "a"  # one of three samples is wrong, another one for each pair
+
+    verdicts = [
+        paired(k, order, label(k, sample), sample) for k in range(12) for sample in (0, 1, 2) for order in ORDERS
+    ]
+    found = run_audit(write(tmp_path / "run", verdicts, {f"i{k}": "a" for k in range(12)}))
+    assert "the samples joined are the judge" in found["notes"][0]
+    accuracy = values(found, "accuracy")["accuracy (all)"]
+    assert (accuracy["as shown"]["value"], accuracy["both together"]["n"]) == (1, 11)
+    assert values(found, "failures", "status")["unparsed"]["count"] == 1
+    retest = values(found, "beside", "who")["the judge asked again (test-retest)"]["all"]
+    assert (retest["value"], retest["n"]) == (3 / 11, 11)  # samples 0 and 1 agree where sample 2 is the odd one
+
+
+def test_the_distributions_of_samples_of_pairs_are_averaged(tmp_path: Path, run_audit: Run) -> None:
+    sure, unsure = {"a": 0.1, "b": 0.9}, {"a": 0.6, "b": 0.4}
+    verdicts = [
+        paired(k, (0, 1), "b" if sample == 0 else "a", sample, distribution=sure if sample == 0 else unsure)
+        for k in range(10) for sample in (0, 1, 2)
+    ]  # fmt: skip
+    found = run_audit(write(tmp_path / "run", verdicts, {f"i{k}": "b" for k in range(10)}))
+    assert values(found, "accuracy")["accuracy (all)"]["as shown"]["value"] == 1  # 1.7 for b against 1.3
+
+
+def test_items_with_several_criteria_are_clusters(tmp_path: Path, run_audit: Run) -> None:
+    verdicts = [scored(k, 1 + (k + k % 2) % 5, criterion) for k in range(30) for criterion in ("c", "d", "e", "f")]
+    run = write(tmp_path / "run", verdicts, {f"i{k}": 1 + k % 5 for k in range(30)})
+    found = run_audit(run, "--scale", "1-5")
+    assert any(note.startswith("120 rows of 30 items: rows of an item are drawn together") for note in found["notes"])
+    alone = run_audit(run, "--scale", "1-5", "--cluster", "none")
+    assert not any("drawn together" in note for note in alone["notes"])
+    one, two = (values(each, "agreement")["exact"]["value"] for each in (alone, found))
+    assert two["high"] - two["low"] > 1.8 * (one["high"] - one["low"])
+
+
+def test_a_second_run_is_matched_by_item_criterion_and_sample(tmp_path: Path, run_audit: Run) -> None:
+    def run(name: str, shift: int, samples: int) -> Path:
+        def answers(k: int, criterion: str) -> list[dict[str, Any]]:
+            right = k + shift * (criterion == "d")
+            return [scored(k, 1 + (right + sample) % 5, criterion, sample) for sample in range(samples)]
+
+        asked = [answers(k, criterion) for k in range(20) for criterion in ("c", "d")]
+        folder = write(
+            tmp_path / name, [each for group in asked for each in group], {f"i{k}": 1 + k % 5 for k in range(20)}
+        )
+        if samples > 1:
+            lines = [json.dumps(joint(group, 1 + (i // 2 + shift * (i % 2)) % 5)) for i, group in enumerate(asked)]
+            (folder / "combined.jsonl").write_text("\n".join(lines) + "\n")
+        return folder
+
+    first, other = run("first", 0, 1), run("other", 1, 3)
+    found = run_audit(first, "--scale", "1-5", "--rival", f"score@{other}")
+    exact = values(found, "rival")["exact"]
+    assert (exact["judge"]["value"], exact["score"]["value"], exact["judge"]["n"]) == (1, 0.5, 40)
+    back = values(run_audit(other, "--scale", "1-5", "--rival", f"score@{first}"), "rival")["exact"]
+    assert (back["judge"]["value"], back["score"]["value"]) == (0.5, 1)
+
+
 def joint(verdicts: list[dict[str, Any]], value: int) -> dict[str, Any]:
     return {**verdicts[0], "key": fingerprint([each["key"] for each in verdicts]), "label": str(value), "score": value}
 

@@ -23,7 +23,7 @@ def test_mcnemar_by_hand() -> None:
     first, second = [1, 1, 1, 1, 0, 0], [1, 0, 0, 0, 0, 0]
     found = mcnemar(first, second)
     # three discordant items, all for the first: 2 * (1/2)^3
-    assert found == (3, 0, 0.25)
+    assert found == (3, 0, 0.25, 6, False)
     assert mcnemar([1, 0], [1, 0]).p == 1
     rng = np.random.default_rng(0)
     a, b = rng.random(80) < 0.7, rng.random(80) < 0.5

@@ -1,5 +1,7 @@
 import asyncio
+import base64
 import gc
+import hashlib
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -7,8 +9,10 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
+import PIL.Image
 import pytest
 
+from dikast.core import media
 from dikast.core.errors import UserError
 from dikast.core.message import Message, Span
 from dikast.engines.base import Completion, Engine, Readout, Request, Sampling
@@ -363,3 +367,22 @@ def test_a_marker_the_model_wrote_twice_is_read_where_a_label_follows() -> None:
         read = one(engine, ask(readout=Readout(LABELS, "Verdict:")))
     assert read.label_logprobs is not None
     assert max(read.label_logprobs, key=read.label_logprobs.__getitem__) == " 4"
+
+
+def test_an_image_in_a_data_url_is_hashed_once_for_an_item(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, hashed, plain = tmp_path / "a.png", [], hashlib.sha256
+    PIL.Image.new("RGB", (40, 30), 137).save(path)
+    url = "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode()
+
+    def counted(raw: bytes = b"") -> Any:
+        hashed.append(raw)
+        return plain(raw)
+
+    media.forget()
+    monkeypatch.setattr(hashlib, "sha256", counted)
+    with FaultServer() as server, opened(server) as engine:
+        judge = Judge(engine, "helpfulness")
+        assert judge.grade(instruction=["What is it?", {"type": "image", "image": url}], response="Grey.").score
+        (content,) = [message["content"] for message in server.bodies[-1]["messages"] if message["role"] == "user"]
+    assert [part["image_url"]["url"] for part in content if part["type"] == "image_url"] == [url]
+    assert [each for each in hashed if each == path.read_bytes()] == [path.read_bytes()]

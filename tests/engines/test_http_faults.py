@@ -22,34 +22,23 @@ EVERY = (
 ALL = Faults(**dict.fromkeys(EVERY, 0.2 / len(EVERY)))
 
 
-def run_under(fault: str, n: int, folder: Path, *, timeout: float) -> None:
-    server = FaultServer(faults=Faults(**{fault: 0.2}), latency=0.005)
-    with server:
-        _, summary = grade(
-            write_items(folder / "items.jsonl", n), f"{server.spec},backoff=0.01,timeout={timeout}", folder / "run"
-        )
+@pytest.mark.parametrize("fault", EVERY)
+def test_each_fault_at_a_fifth_of_the_requests(fault: str, tmp_path: Path) -> None:
+    n, timeout = 300, 0.6 if fault == "hang" else 20
+    with FaultServer(faults=Faults(**{fault: 0.2}), latency=0.005) as server:
+        spec = f"{server.spec},backoff=0.01,timeout={timeout}"
+        _, summary = grade(write_items(tmp_path / "items.jsonl", n), spec, tmp_path / "run")
     assert server.faulted[fault] > n / 8, "the fault was not there to be met"
     assert summary["verdicts"] == n
     allowed = ("ok", "engine_error", "unparsed") if fault == "empty" else ("ok", "engine_error")
     assert sum(summary["status"].get(status, 0) for status in allowed) == n
     assert summary["status"].get("ok", 0) >= 0.97 * n
     assert max(server.answered.values()) == 1
-    for verdict in verdicts(folder / "run"):
+    for verdict in verdicts(tmp_path / "run"):
         assert (verdict["score"] is None) == (verdict["status"] != "ok")
         if verdict["status"] == "ok" and fault != "empty":  # the score is the one the server gave
             (level,) = re.findall(r"Verdict: (\d)", verdict["attempts"][0]["raw"])
             assert verdict["score"] == float(level)
-
-
-@pytest.mark.parametrize("fault", EVERY)
-def test_each_fault_at_a_fifth_of_the_requests(fault: str, tmp_path: Path) -> None:
-    run_under(fault, 300, tmp_path, timeout=0.6 if fault == "hang" else 20)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", EVERY)
-def test_each_fault_at_a_fifth_of_many_requests(fault: str, tmp_path: Path) -> None:
-    run_under(fault, 5000, tmp_path, timeout=2 if fault == "hang" else 30)
 
 
 def test_an_empty_answer_is_followed_up_and_never_a_score_by_itself(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # more threads only slow models of this size down
@@ -36,3 +37,34 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_world(Settings(domain="scenes", responses=2, **seen), 12, folder / "pairs")
     write_world(Settings(domain="text", seed=5, scales=("1-5",)), 12, folder / "texts")
     return folder
+
+
+@pytest.fixture
+def write_config(tiny: Callable[[str], Path], world: Path, tmp_path: Path) -> Callable[..., Path]:
+    """Writes a small training configuration (short prompts, a few steps), and returns its path."""
+
+    def write(name: str = "c", family: str = "llava", **values: Any) -> Path:
+        for kind, shown in (("absolute", "{{ response }}"), ("pairwise", "{{ first }}\n{{ second }}")):
+            form = {
+                "kind": kind,
+                "dialect": "claims",
+                "marker": "Verdict:",
+                "user": f"{{{{ instruction }}}}\n{shown}\n",
+            }
+            (tmp_path / f"{kind}-short.yaml").write_text(yaml.safe_dump(form), "utf-8")
+        sees = family in tiny_models.IMAGE_FAMILIES
+        source = {
+            "items": [str(world / ("scenes" if sees else "texts") / "items-*.jsonl")],
+            "formats": ["absolute-short.yaml"],
+        }
+        settings: dict[str, Any] = {
+            "init": str(tiny(family)), "out": f"run-{name}", "shards": "shards", "data": [source], "steps": 4,
+            "batch_size": 4, "micro_tokens": 1500, "learning_rate": 1e-3, "warmup": 0, "save_every": 2, "log_every": 1,
+            "device": "cpu", "seed": 3,
+        }  # fmt: skip
+        settings.update(values)
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(yaml.safe_dump({key: each for key, each in settings.items() if each is not None}), "utf-8")
+        return path
+
+    return write

@@ -7,26 +7,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit.bounds import bounds
+from dikast.audit.chance import CHANCE, by_chance
 from dikast.audit.classes import class_estimates
 from dikast.audit.columns import Words
-from dikast.audit.contingency import Cells, discrimination
+from dikast.audit.contingency import discrimination
 from dikast.audit.estimate import Estimate
-from dikast.audit.intervals import Resampling, clusters_of, fisher
+from dikast.audit.intervals import Resampling, bootstrap_kinds, fisher
 from dikast.audit.load import Data, gold_on_scale, on_scale
 from dikast.audit.measures import FEW, MEASURES, difference, mean_over_pairs, measure, measures_for
 from dikast.audit.report import Cell, Table, table
 from dikast.audit.scored import Scored
-from dikast.audit.significance import labels_for_pearson, labels_for_width, mcnemar
+from dikast.audit.significance import labels_for_pearson, labels_for_width, mcnemar, mcnemar_told
+from dikast.audit.weighted import weighted_discrimination
+from dikast.core.scale import Scale
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 _BESIDE = ("pearson", "spearman", "kendall_tau_b", "exact", "within_1", "mae", "quadratic_kappa")
-_ORDER = ("pearson", "spearman", "kendall_tau_b")
-WANTED = 0.03
 
 
-def agreement_table(given: Scored, how: Resampling) -> Table:
-    """The headlines: complete cases, bounds over the unscored, labels needed for +/- .03."""
+def agreement_table(given: Scored, how: Resampling, wanted: float = 0.03) -> Table:
+    """The headlines: complete cases, bounds over the unscored, labels needed for +/- `wanted`."""
     chosen = given.paired
     score, gold = given.score[chosen], given.gold[chosen]
     names = measures_for(given.scale is not None)
@@ -34,19 +35,19 @@ def agreement_table(given: Scored, how: Resampling) -> Table:
     found = measure(score, gold, names, how, given.clusters(chosen), dropped=dropped)
     rows: list[list[Cell]] = []
     for name, value in found.items():
-        row: list[Cell] = [name, value, None, None, labels_for_width(value.half_width, value.n, WANTED), value.method]
+        row: list[Cell] = [name, value, None, None, labels_for_width(value.half_width, value.n, wanted), value.method]
         if given.scale is not None and len(given.unscored_gold):
             labels = np.asarray(given.scale.values)
             row[2:4] = bounds(score, gold, given.unscored_gold, labels, MEASURES[name].table, MEASURES[name].better)
         rows.append(row)
         if name == "pearson" and given.cluster is None and not math.isnan(value.value):
             r = Estimate(value.value, value.n, *fisher(value.value, value.n, how.level), how.level, "Fisher", dropped)
-            rows.append(["pearson (Fisher)", r, None, None, labels_for_pearson(r.value, WANTED, how.level), r.method])
+            rows.append(["pearson (Fisher)", r, None, None, labels_for_pearson(r.value, wanted, how.level), r.method])
     unscored = len(given.unscored_gold)
     return table(
         "agreement",
         f"Agreement of {len(score):,} scores with gold",
-        ("statistic", "value", "worst", "best", f"labels for ±{WANTED:g}", "interval"),
+        ("statistic", "value", "worst", "best", f"labels for ±{wanted:g}", "interval"),
         rows,
         f"only {len(score)} pairs: too few to conclude anything" if len(score) < FEW else "",
         f"worst and best: if the {unscored:,} unscored had been anything on the scale"
@@ -80,7 +81,7 @@ def beside_table(data: Data, given: Scored, how: Resampling) -> Table:
     chosen = given.paired
     score, gold, cluster = given.score[chosen], given.gold[chosen], given.clusters(chosen)
     names = [name for name in _BESIDE if name in measures_for(given.scale is not None)]
-    rows = [_row("judge", measure(score, gold, names, how, cluster), names, score, given)]
+    rows = [_row("judge", measure(score, gold, names, how, cluster), names, score, given, how, cluster)]
     if len(given.raters) > 1:
         rows.extend(_rater_rows(given, names, how))
     for role, label in (("retest", "the judge asked again (test-retest)"),):
@@ -91,7 +92,7 @@ def beside_table(data: Data, given: Scored, how: Resampling) -> Table:
                 once = _kept(data.numbers["retested"], given, data.plan.between)
             both = np.asarray(~np.isnan(once) & ~np.isnan(again))
             found = measure(once[both], again[both], names, how, given.clusters(both))
-            rows.append(_row(label, found, names, again[both], given))
+            rows.append(_row(label, found, names, again[both], given, how, given.clusters(both)))
     if len(score):
         rows.extend(_floors(data, given, names, how))
     return table(
@@ -113,19 +114,21 @@ def _rater_rows(given: Scored, names: Sequence[str], how: Resampling) -> Iterato
         return
     count = len(raters)
     cluster = given.clusters(complete)
+    together = np.tile(np.arange(raters.shape[1]) if cluster is None else cluster, count)  # an item's ratings
     pairs = [(i, j) for i in range(count) for j in range(i)]
     found = mean_over_pairs(raters, pairs, names, how, cluster)
-    yield _row("one rater against another (ceiling)", found, names, raters.ravel(), given)
+    yield _row("one rater against another (ceiling)", found, names, raters.ravel(), given, how, together)
     both = complete & ~np.isnan(given.score)
     columns = np.vstack([given.score[both], given.raters[:, both]])
     if both.any():
-        found = mean_over_pairs(columns, [(0, i + 1) for i in range(count)], names, how, given.clusters(both))
-        yield _row("judge against one rater", found, names, given.score[both], given)
+        inside = given.clusters(both)
+        found = mean_over_pairs(columns, [(0, i + 1) for i in range(count)], names, how, inside)
+        yield _row("judge against one rater", found, names, given.score[both], given, how, inside)
     if count > 2:
         rest = [(raters.sum(0) - raters[i]) / (count - 1) for i in range(count)]
         columns = np.vstack([raters, *rest])
         found = mean_over_pairs(columns, [(i, count + i) for i in range(count)], names, how, cluster)
-        yield _row("one rater against the mean of the others", found, names, raters.ravel(), given)
+        yield _row("one rater against the mean of the others", found, names, raters.ravel(), given, how, together)
 
 
 def _floors(data: Data, given: Scored, names: Sequence[str], how: Resampling) -> Iterator[list[Cell]]:
@@ -134,39 +137,56 @@ def _floors(data: Data, given: Scored, names: Sequence[str], how: Resampling) ->
     labels = np.asarray(given.scale.values) if given.scale is not None else np.array([np.median(gold)])
     constant = labels[np.argmin([np.abs(gold - label).sum() for label in labels])]
     found = measure(np.full(len(gold), constant), gold, names, how, cluster)
-    yield _row(f"a judge that always says {constant:g}", found, names, np.full(len(gold), constant), given)
-    yield _row("a judge that draws its labels at random", _at_random(score, gold, names, how), names, score, given)
+    label = f"a judge that always says {constant:g}"
+    yield _row(label, found, names, np.full(len(gold), constant), given, how, cluster)
+    found = _at_random(score, gold, names, how, cluster)
+    yield _row("a judge that draws its labels at random", found, names, score, given, how, cluster)
     if "length" in data.numbers:
         length = data.numbers["length"]
         known = chosen & ~np.isnan(length)
         alone = [name for name in names if not MEASURES[name].shared_scale]
         found = measure(length[known], given.gold[known], alone, how, given.clusters(known))
-        yield _row("length alone", found, names, np.array([]), given)
+        yield ["length alone", int(known.sum()), *(found.get(name) for name in names), None]
 
 
-def _at_random(score: Floats, gold: Floats, names: Sequence[str], how: Resampling) -> dict[str, Estimate]:
-    """What a judge with the same shares of labels and no eye for the items can expect."""
-    cells = Cells.of(score, gold)
-    method = "expected under independence"
-    if cells.size > 1_000_000:
-        return {name: Estimate(0.0, len(gold), level=how.level, method=method) for name in names if name in _ORDER}
-    table_ = np.outer(cells.table.sum(1), cells.table.sum(0)) / len(gold)
-    found = {name: float(MEASURES[name].table(table_, cells.x, cells.y)) for name in names}
-    return {name: Estimate(value, len(gold), level=how.level, method=method) for name, value in found.items()}
+def _at_random(
+    score: Floats, gold: Floats, names: Sequence[str], how: Resampling, cluster: Codes | None
+) -> dict[str, Estimate]:
+    """What a judge with the same shares of labels and no eye for the items can expect: correlations of 0, and means
+    over all pairs of a score and a gold.
+    """
+    found = {name: by_chance(name, score, gold, how.level, cluster) for name in names if name in CHANCE}
+    nought = Estimate(0.0, len(gold), level=how.level, method="expected under independence", note="0 by construction")
+    return {name: found.get(name, nought) for name in names}
 
 
-def _row(label: str, found: dict[str, Estimate], names: Sequence[str], scores: Floats, given: Scored) -> list[Cell]:
+def _row(
+    label: str,
+    found: dict[str, Estimate],
+    names: Sequence[str],
+    scores: Floats,
+    given: Scored,
+    how: Resampling,
+    cluster: Codes | None,
+) -> list[Cell]:
     n = next(iter(found.values())).n
-    return [label, n, *(found.get(name) for name in names), spread_of(scores, given)]
+    return [label, n, *(found.get(name) for name in names), spread_of(scores, given.scale, how, cluster)]
 
 
-def spread_of(scores: Floats, given: Scored) -> float:
-    """The discrimination index of scores on the scale; NaN without a scale or scores."""
-    if given.scale is None or len(scores) == 0 or not np.isin(scores, np.asarray(given.scale.values)).all():
-        return math.nan
-    labels = np.asarray(given.scale.values)
-    counts = np.array([(scores == label).sum() for label in labels], np.float64)
-    return float(discrimination(counts, len(labels)))
+def spread_of(scores: Floats, scale: Scale | None, how: Resampling, cluster: Codes | None) -> Estimate:
+    """The discrimination index of scores (n,) on the scale; NaN without a scale or scores.
+
+    Drawing anew makes shares less even than they are: the draws are moved to where the index is, and cut to [0, 1].
+    """
+    if scale is None or len(scores) == 0 or not np.isin(scores, np.asarray(scale.values)).all():
+        return Estimate(math.nan, len(scores), level=how.level, note="scores are not labels of a scale")
+    labels = len(scale.values)
+    value = float(discrimination(np.unique(scores, return_counts=True)[1].astype(np.float64), labels))
+    if np.ptp(scores) == 0:
+        return Estimate(value, len(scores), level=how.level, note=f"every score is {scores[0]:g}")
+    drawn = bootstrap_kinds(lambda x: weighted_discrimination(x, labels), [scores], how, cluster)
+    low, high = how.interval(np.clip(drawn + value - drawn.mean(), 0, 1))
+    return Estimate(value, len(scores), low, high, how.level, f"bootstrap, {how.draws:,} draws, centred")
 
 
 def _kept(values: Floats, given: Scored, between: bool = False) -> Floats:
@@ -199,8 +219,7 @@ def rival_table(name: str, rival: Floats, given: Scored, how: Resampling) -> Tab
     rows: list[list[Cell]] = [[each, first[each], second[each], less[each]] for each in names]
     note = ""
     if given.scale is not None:
-        test = mcnemar(score == gold, other == gold)
-        note = f"McNemar: only the judge exact {test.only_first:,}, only {name} {test.only_second:,}, p = {test.p:.4g}"
+        note = mcnemar_told(mcnemar(score == gold, other == gold, cluster), name, "exact", how.level)
     return table(
         "rival",
         f"Beside {name}, on the same {len(gold):,} items",
@@ -208,20 +227,3 @@ def rival_table(name: str, rival: Floats, given: Scored, how: Resampling) -> Tab
         rows,
         note,
     )
-
-
-def group_codes(words: Sequence[Words]) -> tuple[Codes, list[str]]:
-    """One code a row for the combination of several columns, -1 where one is missing, and the names of the groups."""
-    known = np.all([each.codes >= 0 for each in words], axis=0)
-    stacked = np.column_stack([each.codes for each in words])
-    distinct, codes = np.unique(stacked[known], axis=0, return_inverse=True)
-    out = np.full(len(known), -1, np.int64)
-    out[known] = codes.ravel()
-    names = [" | ".join(each.names[code] for each, code in zip(words, row, strict=True)) for row in distinct]
-    return out, names
-
-
-__all__ = [
-    "agreement_table", "beside_table", "class_table", "clusters_of", "confusion_table", "group_codes", "rival_table",
-    "spread_of", "systems_table",
-]  # fmt: skip

@@ -14,7 +14,6 @@ from dikast.audit.absolute import (
     beside_table,
     class_table,
     confusion_table,
-    group_codes,
     rival_table,
     systems_table,
 )
@@ -23,24 +22,25 @@ from dikast.audit.failures import failure_table
 from dikast.audit.human import rater_pairs_table, raters_table
 from dikast.audit.intervals import mean_estimate
 from dikast.audit.load import Data, Ref, load
-from dikast.audit.paired import paired, taken_again
+from dikast.audit.paired import paired
+from dikast.audit.pairs_beside import beside_table as beside_pairs
 from dikast.audit.plan import AuditPlan
+from dikast.audit.questions import clustered, one_row_each
 from dikast.audit.ranked import ranking_tables
 from dikast.audit.readout import (
-    Centres,
     Distributions,
     abstain_table,
     calibration_table,
-    conformal_table,
     from_logprobs,
     from_objects,
     readout_table,
     reliability_table,
 )
 from dikast.audit.report import Audit, Cell, Table, counted, table
-from dikast.audit.runs import JOINT, open_rows, scale_of
-from dikast.audit.scored import Scored, scored
-from dikast.audit.slices import slice_table
+from dikast.audit.runs import open_rows, scale_of
+from dikast.audit.scored import Scored, equated, scored
+from dikast.audit.slices import group_codes, slice_table, unlabelled_table
+from dikast.audit.widths import Centres, conformal_table
 from dikast.core.errors import UserError
 
 Slices = list[tuple[tuple[NDArray[np.int64], list[str]], str]]
@@ -56,7 +56,7 @@ def audit_file(plan: AuditPlan) -> Audit:
     """
     plan = _completed(plan)
     _check(plan)
-    data = _judged(load(plan))
+    data = clustered(one_row_each(load(plan)))
     tables = rankings_tables(data) if plan.ranked else _pairs(data) if plan.pairwise else _scores(data)
     if plan.means:
         tables.append(_means_table(data))
@@ -67,7 +67,7 @@ def audit_file(plan: AuditPlan) -> Audit:
 
 def _check(plan: AuditPlan) -> None:
     """Columns that this kind of audit would silently pass over are a mistake to be told."""
-    alone = {"system", "logprobs", "claims", "gold_claims"}
+    alone = {"system", "equate", "logprobs", "claims", "gold_claims", "spans", "gold_spans"}
     idle = alone if plan.pairwise else {"first", "second", "swapped"}
     idle = idle | {"rival", "retest", "earlier", "length", "by"} | alone if plan.ranked else idle
     given = sorted(name for name in idle if getattr(plan, name))
@@ -75,9 +75,14 @@ def _check(plan: AuditPlan) -> None:
         kind = "rankings" if plan.ranked else "pairs" if plan.pairwise else "scores"
         options = ", ".join("--" + name.replace("_", "-") for name in given)
         raise UserError(f"{options}: has no meaning for {kind}; leave it out")
-    lone = ["rival", "system", "gold_rule"] if not plan.gold else []
+    lone = ["rival", "system", "gold_rule", "equate"] if not plan.gold else []
     _refuse(plan, lone, "--gold")
+    _refuse(plan, ["equate"] if plan.scale is None else [], "--scale, the scale of gold")
+    also = ["rival", "retest", "earlier", "logprobs"] if plan.equate is not None else []
+    _refuse(plan, also, "scores on the scale of gold, without --equate")
     _refuse(plan, [] if plan.claims else ["gold_claims"], "--claims")
+    _refuse(plan, [] if plan.spans else ["gold_spans"], "--spans")
+    _refuse(plan, [] if plan.gold_spans else ["spans"], "--gold-spans")
     _refuse(plan, [] if plan.first and plan.second else ["anchor", "covariates"], "--first and --second")
 
 
@@ -117,6 +122,8 @@ def _scores(data: Data) -> list[Table]:
     between, absent = plan.between, "missing"
     if "score" in data.numbers:
         values = data.numbers["score"]
+        if plan.equate is not None:
+            values, between = equated(data, plan.equate), True
     elif read is not None:
         values, absent = (read.expected if plan.readout == "expected" else read.mode), "off_scale"
         between = between or plan.readout == "expected"
@@ -125,64 +132,36 @@ def _scores(data: Data) -> list[Table]:
                 f"{counted(lost, 'row')} without probability on any label: a failure, not the middle of the scale"
             )
     else:
+        _refuse(plan, ["by"] if not plan.means else [], "--score or --mean")
         return _raters(data, scored(data, np.full(len(data), np.nan))) if plan.gold else []
     given = scored(data, values, between=between, absent=absent)
-    tables = [failure_table(given.statuses, how.level, data.words.get("marker"))]
+    tables = [failure_table(given.status, how.level, data.words.get("marker"), given.cluster)]
     slices = _slices(data)
+    if not plan.gold:
+        tables.append(unlabelled_table([("all", np.ones(len(data), bool))], given, how, ""))
+        for (codes, names), name in slices:
+            parts = [(each, codes == code) for code, each in enumerate(names)]
+            tables.append(unlabelled_table(parts, given, how, name))
     if not plan.gold and "retest" in data.numbers:
         tables.append(beside_table(data, given, how))
     if plan.gold:
-        tables += [agreement_table(given, how), beside_table(data, given, how)]
+        tables += [agreement_table(given, how, plan.width), beside_table(data, given, how)]
         tables.extend(_labelled(data, given))
         for (codes, names), name in slices:
             tables.append(slice_table(codes, names, given, how, name))
         if "system" in data.words:
             tables.append(systems_table(data.words["system"], given, how))
-        if (few := few_labels_table(given, how.level)) is not None:
+        if (few := few_labels_table(data, given)) is not None:
             tables.append(few)
         tables.extend(_readouts(data, given, read, slices))
     if "earlier" in data.numbers:
         tables.append(drift_table(data, given, how))
-    if "claims" in data.objects:
+    if "claims" in data.objects or "spans" in data.objects:
         tables.append(feedback_table(data, given, how))
     tables.extend(_raters(data, given))
     if len(given.raters) > 2:
-        tables.append(alt_test_table(given.score, given.raters, plan.gold, plan.epsilon, how, nominal=False))
+        tables.append(alt_test_table(given.score, given.raters, plan, given.cluster, nominal=False))
     return tables
-
-
-def _judged(data: Data) -> Data:
-    """One row for each question that a run asked several times: the samples joined, where the run joined them.
-
-    Otherwise (pairs, a run that is still going) the first answers. The second against the first are the test-retest.
-    """
-    sample = data.numbers.get("sample")
-    if sample is None or not (sample != 0).any():
-        return data
-    asked = ("item", "criterion", *(("pair first", "pair second") if data.plan.pairwise else ("response",)))
-    codes, _ = group_codes([data.words[name] for name in asked])
-
-    def rows_of(number: int) -> NDArray[np.int64]:
-        """The row of each question's sample with that number, -1 without one."""
-        at = np.full(int(codes.max(initial=-1)) + 1, -1, np.int64)
-        at[codes[sample == number]] = np.flatnonzero(sample == number)
-        return at
-
-    first, second, joint = rows_of(0), rows_of(1), rows_of(JOINT)
-    whole = bool((joint >= 0).all())
-    data.notes.append(
-        f"each question was asked {int(sample.max()) + 1} times: "
-        + ("the samples joined are the judge" if whole else "the first answers count")
-        + "; the second against the first are the retest"
-    )
-    kept = data.rows(sample == (JOINT if whole else 0))
-    place = codes[sample == (JOINT if whole else 0)]
-    if data.plan.pairwise and "retest" not in kept.words:
-        kept.words["retest"] = taken_again(data, second[place])
-    elif not data.plan.pairwise and "retest" not in kept.numbers and "score" in data.numbers:
-        for role, rows in (("retest", second[place]), ("retested", first[place])):
-            kept.numbers[role] = np.where(rows < 0, np.nan, data.numbers["score"][rows])
-    return kept
 
 
 def _on_labels(given: Scored) -> bool:
@@ -229,10 +208,10 @@ def _readouts(data: Data, given: Scored, read: Distributions | None, slices: Sli
         yield readout_table(read, given.gold, how, cluster, family)
         if (found := calibration_table(read, given.gold, how, cluster, family)) is not None:
             yield found
-        yield reliability_table(read, given.gold, how.level)
+        yield reliability_table(read, given.gold, how.level, cluster)
         known = read.known & ~np.isnan(given.gold)
         confidence = read.probabilities[known].max(1)
-        yield abstain_table(confidence, read.mode[known] == given.gold[known], how.level)
+        yield abstain_table(confidence, read.mode[known] == given.gold[known], how.level, given.clusters(known))
     if given.scale is not None:
         centre = read.expected if read is not None else given.score
         found = conformal_table(Centres(centre, read, given.scale), given.gold, how, cluster, parts)
@@ -254,54 +233,56 @@ def _raters(data: Data, given: Scored) -> list[Table]:
     plan, how = data.plan, data.plan.resampling
     return [
         raters_table(given.raters, how, nominal=False, cluster=given.cluster),
-        rater_pairs_table(given.raters, plan.gold, how, nominal=False, shared=True),
+        rater_pairs_table(given.raters, plan.gold, how, nominal=False, shared=True, cluster=given.cluster),
     ]
 
 
 def _pairs(data: Data) -> list[Table]:
     plan, given = data.plan, paired(data)
     level, tables = plan.resampling.level, []
-    if given.choice is not None:
-        tables.append(failure_table(given.statuses, level, data.words.get("marker")))
-    if given.swapped is not None:
-        second = failure_table(given.statuses_swapped, level, data.words.get("marker_swapped"))
+    if given.status is not None:
+        tables.append(failure_table(given.status, level, data.words.get("marker"), given.cluster))
+    if given.status_swapped is not None:
+        second = failure_table(given.status_swapped, level, data.words.get("marker_swapped"), given.cluster)
         tables.append(
             dataclasses.replace(second, name="failures swapped", title=second.title + " in the swapped order")
         )
     if plan.gold and given.choice is not None:
-        tables += [pairwise.accuracy_table(given, plan.unscored), pairwise.class_table(given)]
-        tables += [pairwise.beside_table(data, given), pairwise.confusion_table(given)]
+        tables += [pairwise.accuracy_table(given, plan.unscored, plan.width), pairwise.class_table(given)]
+        tables += [beside_pairs(data, given), pairwise.confusion_table(given)]
     if given.choice is not None:
         tables.append(pairwise.preference_table(given))
     if given.choice is not None and given.swapped is not None:
         tables.append(pairwise.orders_table(given))
     if plan.rival and plan.gold and given.choice is not None:
         tables.append(pairwise.rival_table(data, given))
-    if given.choice is not None and plan.gold:
+    if given.choice is not None:
         for (codes, names), name in _slices(data):
-            tables.append(pairwise.slice_table(codes, names, given, name))
+            make = pairwise.slice_table if plan.gold else pairwise.unlabelled_table
+            tables.append(make(codes, names, given, name))
     if plan.first and plan.second and given.choice is not None:
         tables.extend(ranking_tables(data, given))
     if len(given.raters) > 1:
         how = plan.resampling
         tables.append(raters_table(given.raters, how, nominal=True, cluster=given.cluster))
-        tables.append(rater_pairs_table(given.raters, plan.gold, how, nominal=True, shared=True))
+        tables.append(rater_pairs_table(given.raters, plan.gold, how, nominal=True, shared=True, cluster=given.cluster))
     if len(given.raters) > 2 and given.final is not None:
         said = given.final.astype(np.float64)
         said[given.final < 0] = np.nan
-        tables.append(alt_test_table(said, given.raters, plan.gold, plan.epsilon, plan.resampling, nominal=True))
+        tables.append(alt_test_table(said, given.raters, plan, given.cluster, nominal=True))
     return tables
 
 
 def _means_table(data: Data) -> Table:
     """Means of any numeric columns, per slice where there are slices."""
     how = data.plan.resampling
-    groups = _slices(data)
+    groups, cluster = _slices(data), data.words.get("cluster")
     codes, names = groups[0][0] if groups else (np.zeros(len(data), np.int64), ["all"])
     rows: list[list[Cell]] = []
     for (i, column), (code, name) in itertools.product(enumerate(data.plan.means), enumerate(names)):
-        values = data.numbers[f"mean {i}"][codes == code]
-        known = values[~np.isnan(values)]
-        found = mean_estimate(known, how.level, dropped=len(values) - len(known))
-        rows.append([f"{name}: {column}" if groups else column, len(known), found])
+        mine = codes == code
+        known = mine & ~np.isnan(data.numbers[f"mean {i}"])
+        inside = cluster.codes[known] if cluster is not None else None
+        found = mean_estimate(data.numbers[f"mean {i}"][known], how.level, inside, dropped=int((mine & ~known).sum()))
+        rows.append([f"{name}: {column}" if groups else column, found.n, found])
     return table("means", "Means", ("column", "n", "mean"), rows)

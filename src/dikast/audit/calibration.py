@@ -11,9 +11,14 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dikast.audit.estimate import Estimate
+from dikast.audit.intervals import error_of, z_of
+
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 BINS = 15
+FOLDS = 5
+LEAST = 50  # labelled rows below which nothing is fitted
 _MOST_ROWS = 5_000
 
 
@@ -30,12 +35,17 @@ def reliability(confidence: ArrayLike, correct: ArrayLike, bins: int = BINS) -> 
     sure, right = np.asarray(confidence, np.float64), np.asarray(correct, np.float64)
     if len(sure) == 0:
         return []
-    order = np.argsort(sure, kind="stable")
-    sure, right = sure[order], right[order]
+    return [Bin(len(part), float(sure[part].mean()), float(right[part].mean())) for part in bin_rows(sure, bins)]
+
+
+def bin_rows(confidence: ArrayLike, bins: int = BINS) -> list[Codes]:
+    """Which rows fall into each bin of equal mass, from the least sure to the surest."""
+    given = np.asarray(confidence, np.float64)
+    order = np.argsort(given, kind="stable")
+    sure = given[order]
     cuts = np.unique(np.linspace(0, len(sure), bins + 1).round().astype(int)[1:-1])
     cuts = np.unique(np.searchsorted(sure, sure[cuts], side="left"))
-    parts = [part for part in np.split(np.arange(len(sure)), cuts) if len(part)]
-    return [Bin(len(part), float(sure[part].mean()), float(right[part].mean())) for part in parts]
+    return [part for part in np.split(order, cuts) if len(part)]
 
 
 def expected_calibration_error(confidence: ArrayLike, correct: ArrayLike, bins: int = BINS) -> float:
@@ -91,6 +101,23 @@ def fit_temperature(probabilities: Floats, gold: Codes) -> Temperature:
         lambda log_t: log_loss(Temperature(math.exp(log_t))(probabilities), gold), bounds=(-4, 6), method="bounded"
     )
     return Temperature(math.exp(float(found.x)))
+
+
+def temperature_estimate(probabilities: Floats, gold: Codes, level: float, cluster: Codes | None = None) -> Estimate:
+    """The temperature with a sandwich interval: normal in its inverse, errors summed within clusters (n,)."""
+    fitted = fit_temperature(probabilities, gold).temperature
+    p, y = _enough(probabilities, gold)
+    step = -(-len(gold) // _MOST_ROWS) if len(gold) else 1
+    logits = np.log(np.maximum(p, 1e-12))
+    q = Temperature(fitted)(p)
+    mean = (q * logits).sum(1)
+    curve = float(((q * logits**2).sum(1) - mean**2).sum())
+    if curve <= 0:
+        return Estimate(fitted, len(y), level=level, note="the probabilities do not tell labels apart")
+    parts = (logits[np.arange(len(y)), y] - mean) / curve
+    half = z_of(level) * error_of(parts, None if cluster is None else cluster[::step]).error
+    slow, fast = 1 / fitted - half, 1 / fitted + half
+    return Estimate(fitted, len(y), 1 / fast, 1 / slow if slow > 0 else math.inf, level, "sandwich")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

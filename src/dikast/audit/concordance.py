@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
+_MOST_CELLS = 10_000
 
 
 class PairCounts(NamedTuple):
@@ -43,10 +44,23 @@ def pair_counts(first: ArrayLike, second: ArrayLike) -> PairCounts:
 def concordance_by_item(first: ArrayLike, second: ArrayLike) -> Floats:
     """Concordant less discordant partners of each observation, (n,); the mean of these is twice the pair total / n."""
     x, y = _codes(first), _codes(second)
+    if len(x) and (int(x.max()) + 1) * (int(y.max()) + 1) <= _MOST_CELLS:
+        return _concordance_by_cell(x, y)
     down_x, down_y = x.max(initial=0) - x, y.max(initial=0) - y
     concordant = _dominated(x, y) + _dominated(down_x, down_y)
     discordant = _dominated(x, down_y) + _dominated(down_x, y)
     return (concordant - discordant).astype(np.float64)
+
+
+def _concordance_by_cell(x: NDArray[np.int64], y: NDArray[np.int64]) -> Floats:
+    """The same from the table of counts: with few distinct values every row of a cell has the same partners."""
+    shape = (int(x.max()) + 1, int(y.max()) + 1)
+    below = np.zeros((shape[0] + 1, shape[1] + 1))
+    below[1:, 1:] = np.bincount(x * shape[1] + y, minlength=shape[0] * shape[1]).reshape(shape).cumsum(0).cumsum(1)
+    low, up_x, up_y, total = below[:-1, :-1], below[1:, -1:], below[-1:, 1:], below[-1, -1]
+    concordant = low + (total - up_x - up_y + below[1:, 1:])  # below in both, or above in both
+    discordant = (below[:-1, -1:] - below[:-1, 1:]) + (below[-1:, :-1] - below[1:, :-1])
+    return np.asarray((concordant - discordant)[x, y])
 
 
 def untied_by_item(values: ArrayLike) -> Floats:

@@ -15,9 +15,9 @@ def conformal_quantile(scores: ArrayLike, level: float) -> float:
 
     A fresh exchangeable score is at most this with a chance of at least `level` (Vovk et al. 2005).
     """
-    given = np.sort(np.asarray(scores, np.float64))
-    place = math.ceil((len(given) + 1) * level - 1e-12)
-    return float(given[place - 1]) if place <= len(given) else math.inf
+    given = np.asarray(scores, np.float64)
+    place = max(1, math.ceil((len(given) + 1) * level - 1e-12))
+    return float(np.partition(given, place - 1)[place - 1]) if place <= len(given) else math.inf
 
 
 def mondrian_quantiles(scores: ArrayLike, group: ArrayLike, level: float) -> dict[int, float]:
@@ -75,24 +75,19 @@ def ordinal_sets(probabilities: ArrayLike, threshold: float) -> NDArray[np.bool_
 
 
 class Selective(NamedTuple):
-    """Accuracy on the share `coverage` of rows on which the judge is surest."""
+    """The share `coverage` of rows on which the judge is surest: `rows` indexes them."""
 
     coverage: float
-    n: int
-    hits: int
+    rows: Codes
 
 
 def accuracy_coverage(
-    confidence: ArrayLike, correct: ArrayLike, coverages: tuple[float, ...] = (1.0, 0.8, 0.6, 0.4, 0.2)
+    confidence: ArrayLike, coverages: tuple[float, ...] = (1.0, 0.8, 0.6, 0.4, 0.2)
 ) -> list[Selective]:
-    """What the judge may abstain from: accuracy where it is surest, at several coverages.
+    """What the judge may abstain from: the rows where it is surest, at several coverages.
 
     Ties in confidence are broken by order, so that coverages are exact.
     """
-    sure, right = np.asarray(confidence, np.float64), np.asarray(correct, bool)
+    sure = np.asarray(confidence, np.float64)
     order = np.argsort(-sure, kind="stable")
-    found = []
-    for coverage in coverages:
-        n = round(coverage * len(sure))
-        found.append(Selective(coverage, n, int(right[order[:n]].sum())))
-    return found
+    return [Selective(coverage, order[: round(coverage * len(sure))]) for coverage in coverages]

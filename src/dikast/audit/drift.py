@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.estimate import Estimate, undefined
-from dikast.audit.failures import rate
-from dikast.audit.intervals import Resampling, bootstrap, weighted_mean
+from dikast.audit.intervals import Resampling, bootstrap, bootstrap_kinds, clusters_of, share
 from dikast.audit.raters import icc_2_1
+from dikast.audit.weighted import weighted_icc, weighted_mean
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -22,12 +22,13 @@ class Drift:
 
     `shift`: mean of later less earlier. `changed`: share of anchors with another score. `icc`: how alike the runs are.
     `evidence` is an e-value against "no shift": under that hypothesis its mean is at most 1, so 20 is as rare as p =
-    .05, and it may be looked at after every anchor. `lost` and `gained` count anchors scored in one run only.
+    .05, and it may be looked at after every anchor (clusters enter by their mean). `lost` and `gained` count anchors
+    scored in one run only.
     """
 
     shift: Estimate
     changed: Estimate
-    icc: float
+    icc: Estimate
     evidence: float
     lost: int
     gained: int
@@ -55,16 +56,25 @@ def drift(
     both = ~np.isnan(a) & ~np.isnan(b)
     lost, gained = int((~np.isnan(a) & np.isnan(b)).sum()), int((np.isnan(a) & ~np.isnan(b)).sum())
     difference = (b - a)[both]
-    n = len(difference)
-    changed = rate(int((difference != 0).sum()), n, how.level, dropped=lost + gained)
+    n, codes = len(difference), None if cluster is None else clusters_of(cluster[both])
+    changed = share(difference != 0, how.level, codes, dropped=lost + gained)
     if n < 2:
         nothing = undefined(n, "needs two anchors scored in both runs", level=how.level, dropped=lost + gained)
-        return Drift(nothing, changed, math.nan, math.nan, lost, gained)
-    drawn = bootstrap(weighted_mean(difference), n, how, cluster=None if cluster is None else _codes(cluster[both]))
+        return Drift(nothing, changed, nothing, math.nan, lost, gained)
+    drawn = bootstrap(weighted_mean(difference), n, how, cluster=codes)
     method = "paired bootstrap" + ("" if cluster is None else " of clusters")
     shift = Estimate(float(difference.mean()), n, *how.interval(drawn), how.level, method, lost + gained)
+    icc = Estimate(
+        icc_2_1(np.vstack([a[both], b[both]])),
+        n,
+        *how.interval(bootstrap_kinds(weighted_icc, [a[both], b[both]], how, codes)),
+        how.level,
+        method,
+        lost + gained,
+    )
     widest = span or float(np.abs(difference).max()) or 1.0
-    return Drift(shift, changed, icc_2_1(np.vstack([a[both], b[both]])), e_value(difference / widest), lost, gained)
+    each = difference if codes is None else np.bincount(codes, difference) / np.bincount(codes)
+    return Drift(shift, changed, icc, e_value(each / widest), lost, gained)
 
 
 def e_value(differences: ArrayLike) -> float:
@@ -80,7 +90,3 @@ def e_value(differences: ArrayLike) -> float:
     logs = np.log1p(np.outer(stakes, given)).sum(1)
     most = logs.max()
     return float(np.exp(min(most, 700.0)) * np.exp(logs - most).mean())
-
-
-def _codes(cluster: Codes) -> Codes:
-    return np.unique(cluster, return_inverse=True)[1].astype(np.int64).ravel()

@@ -3,11 +3,17 @@
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dikast.audit.columns import Words
 from dikast.audit.estimate import Estimate
-from dikast.audit.intervals import wilson
+from dikast.audit.intervals import share, wilson
 from dikast.audit.report import Cell, Table, table
+
+Codes = NDArray[np.int64]
+Masks = NDArray[np.bool_]
+OK = "ok"
+_FINE = frozenset({OK, "stop", "success"})
 
 
 def rate(hits: float, n: int, level: float = 0.95, *, dropped: int = 0, note: str = "") -> Estimate:
@@ -16,14 +22,41 @@ def rate(hits: float, n: int, level: float = 0.95, *, dropped: int = 0, note: st
     return Estimate(value, n, *wilson(hits, n, level), level, "Wilson", dropped, note)
 
 
-def failure_table(statuses: Mapping[str, int], level: float, marker: Words | None = None) -> Table:
-    """Rate by status; `marker` says which verdicts were forced out of the model."""
-    total = sum(statuses.values())
-    failed = total - statuses.get("ok", 0)
-    rows: list[list[Cell]] = [["failed", failed, rate(failed, total, level)]]
-    rows += [[name, count, rate(count, total, level)] for name, count in statuses.items()]
+def failed_before(status: Words | None, n: int) -> Masks:
+    """Rows (n,) whose status names a failure; a missing status says nothing."""
+    if status is None:
+        return np.zeros(n, bool)
+    bad = np.array([name.casefold() not in _FINE for name in status.names] or [False])
+    return np.asarray((status.codes >= 0) & bad[status.codes])
+
+
+def statuses(ok: Masks, told: Words | None, more: Mapping[str, Masks]) -> Words:
+    """One status a row (n,): `ok`, what its status column says, or the first of `more` that holds."""
+    codes = np.where(ok, 0, -1)
+    names = {OK: 0}
+    if told is not None:
+        failed = failed_before(told, len(ok)) & ~ok
+        place = np.array([names.setdefault(name, len(names)) for name in told.names] or [0])
+        codes[failed] = place[told.codes[failed]]
+    for name, mask in more.items():
+        if (mask & (codes < 0)).any():
+            codes[mask & (codes < 0)] = names.setdefault(name, len(names))
+    return Words(codes, list(names))
+
+
+def failure_table(status: Words, level: float, marker: Words | None = None, cluster: Codes | None = None) -> Table:
+    """Rate by status (n,); `marker` says which verdicts were forced out of the model."""
+    total = len(status.codes)
+    ok = status.codes == status.names.index(OK)
+    rows: list[list[Cell]] = [["failed", total - int(ok.sum()), share(~ok, level, cluster)]]
+    for code, name in enumerate(status.names):
+        mine = status.codes == code
+        if name == OK or mine.any():
+            rows.append([name, int(mine.sum()), share(mine, level, cluster)])
     if marker is not None and len(marker.names):
-        forced = int(np.isin(marker.codes, [i for i, name in enumerate(marker.names) if name == "forced"]).sum())
-        known = int((marker.codes >= 0).sum())
-        rows.append(["forced marker", forced, rate(forced, known, level, note="of the verdicts that were read")])
+        forced = np.isin(marker.codes, [i for i, name in enumerate(marker.names) if name == "forced"])
+        known = marker.codes >= 0
+        inside = None if cluster is None else cluster[known]
+        found = share(forced[known], level, inside, note="of the verdicts that were read")
+        rows.append(["forced marker", int(forced.sum()), found])
     return table("failures", f"Failures of {total:,} verdicts", ("status", "count", "share"), rows)

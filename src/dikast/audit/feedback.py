@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.estimate import Estimate, undefined
-from dikast.audit.intervals import Resampling, bootstrap
+from dikast.audit.intervals import Resampling, Weighted, bootstrap_kinds, clusters_of
 from dikast.audit.measures import measure
 
 Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
 SUPPORTED = frozenset({"supported", "true", "correct", "yes", "met", "ok", "right"})
 _WORD = re.compile(r"\w+")
 
@@ -55,7 +56,10 @@ def claims_of(value: object) -> list[ClaimVerdict] | None:
 
 
 def feedback_scores(
-    said: Sequence[Sequence[ClaimVerdict]], gold: Sequence[Sequence[ClaimVerdict]], how: Resampling | None = None
+    said: Sequence[Sequence[ClaimVerdict]],
+    gold: Sequence[Sequence[ClaimVerdict]],
+    how: Resampling | None = None,
+    cluster: Codes | None = None,
 ) -> FeedbackScores:
     """Compare claims item by item; texts are matched but for case, punctuation and spacing."""
     how = how or Resampling()
@@ -70,22 +74,26 @@ def feedback_scores(
         for a, b in zip(said, gold, strict=True)
     ]
     return FeedbackScores(
-        *(f1_of(np.array(counts, np.float64).reshape(-1, 3), how) for counts in (claim, verdict, fault))
+        *(f1_of(np.array(counts, np.float64).reshape(-1, 3), how, cluster) for counts in (claim, verdict, fault))
     )
 
 
-def f1_of(counts: Floats, how: Resampling) -> Estimate:
+def f1_of(counts: Floats, how: Resampling, cluster: Codes | None = None) -> Estimate:
     """Micro F1 from (items, 3) of true positives, claimed and gold; undefined when nothing was claimed or due."""
     hits, claimed, due = counts.sum(0) if len(counts) else (0.0, 0.0, 0.0)
     if claimed + due == 0:
         return undefined(len(counts), "nothing was claimed and nothing was due", level=how.level)
 
-    def f1(weights: Floats) -> Floats:
-        tp, a, b = (weights @ counts).T
-        return np.asarray(np.divide(2 * tp, a + b, out=np.full(len(tp), np.nan), where=a + b > 0))
+    def f1(hits: Floats, claimed: Floats, due: Floats) -> Weighted:
+        def statistic(weights: Floats) -> Floats:
+            tp, either = weights @ hits, weights @ (claimed + due)
+            return np.asarray(np.divide(2 * tp, either, out=np.full(len(tp), np.nan), where=either > 0))
 
-    drawn = bootstrap(f1, len(counts), how)
-    return Estimate(2 * hits / (claimed + due), len(counts), *how.interval(drawn), how.level, "bootstrap over items")
+        return statistic
+
+    drawn = bootstrap_kinds(f1, list(counts.T), how, cluster)
+    method = "bootstrap over items" if cluster is None else "bootstrap over clusters"
+    return Estimate(2 * hits / (claimed + due), len(counts), *how.interval(drawn), how.level, method)
 
 
 class Span(NamedTuple):
@@ -95,13 +103,33 @@ class Span(NamedTuple):
     end: int
 
 
-def span_f1(said: Sequence[Sequence[Span]], gold: Sequence[Sequence[Span]], how: Resampling | None = None) -> Estimate:
+def spans_of(value: object) -> list[Span] | None:
+    """Spans from a list of `[start, end]` or `{"start", "end"}`; None where there is no list, or a span is none."""
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return None
+    found = []
+    for each in value:
+        ends = [each.get("start"), each.get("end")] if isinstance(each, Mapping) else each
+        if not isinstance(ends, list | tuple) or len(ends) != 2 or not all(type(end) is int for end in ends):
+            return None
+        if not 0 <= ends[0] <= ends[1]:
+            return None
+        found.append(Span(*ends))
+    return found
+
+
+def span_f1(
+    said: Sequence[Sequence[Span]],
+    gold: Sequence[Sequence[Span]],
+    how: Resampling | None = None,
+    cluster: Codes | None = None,
+) -> Estimate:
     """Micro F1 of marked characters, item by item; a character marked twice counts once."""
     counts = []
     for a, b in zip(said, gold, strict=True):
         one, two = ({i for span in spans for i in range(span.start, span.end)} for spans in (a, b))
         counts.append((len(one & two), len(one), len(two)))
-    return f1_of(np.array(counts, np.float64).reshape(-1, 3), how or Resampling())
+    return f1_of(np.array(counts, np.float64).reshape(-1, 3), how or Resampling(), cluster)
 
 
 def word_f1(said: Iterable[str], gold: Iterable[str]) -> float:
@@ -113,7 +141,10 @@ def word_f1(said: Iterable[str], gold: Iterable[str]) -> float:
 
 
 def score_follows(
-    score: ArrayLike, said: Sequence[Sequence[ClaimVerdict]], how: Resampling | None = None
+    score: ArrayLike,
+    said: Sequence[Sequence[ClaimVerdict]],
+    how: Resampling | None = None,
+    cluster: Codes | None = None,
 ) -> dict[str, Estimate]:
     """Does the score follow from the feedback? Correlations of scores with the share of claims said to be supported.
 
@@ -123,7 +154,8 @@ def score_follows(
     given = np.asarray(score, np.float64)
     share = np.array([_supported(claims) for claims in said])
     known = ~np.isnan(given) & ~np.isnan(share)
-    return measure(given[known], share[known], ["pearson", "spearman", "kendall_tau_b"], how)
+    codes = None if cluster is None else clusters_of(cluster[known])
+    return measure(given[known], share[known], ["pearson", "spearman", "kendall_tau_b"], how, codes)
 
 
 def _supported(claims: Sequence[ClaimVerdict]) -> float:

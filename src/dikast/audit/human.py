@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit.estimate import Estimate
-from dikast.audit.failures import rate
-from dikast.audit.intervals import Resampling, bootstrap
+from dikast.audit.intervals import Resampling, bootstrap, clusters_of, share
 from dikast.audit.measures import measure
 from dikast.audit.raters import fleiss_kappa, icc_2_1, krippendorff_alpha
 from dikast.audit.report import Cell, Table, table
@@ -18,7 +17,9 @@ Codes = NDArray[np.int64]
 _DRAWS = 500  # alpha and its kin are computed anew in each draw
 
 
-def rater_pairs_table(raters: Floats, names: Sequence[str], how: Resampling, *, nominal: bool, shared: bool) -> Table:
+def rater_pairs_table(
+    raters: Floats, names: Sequence[str], how: Resampling, *, nominal: bool, shared: bool, cluster: Codes | None = None
+) -> Table:
     """Every rater against every other, over the items both rated."""
     kinds = ["exact", "cohen_kappa"] if nominal else ["pearson", "spearman", "kendall_tau_b"]
     if shared and not nominal:
@@ -27,7 +28,8 @@ def rater_pairs_table(raters: Floats, names: Sequence[str], how: Resampling, *, 
     for i in range(len(raters)):
         for j in range(i + 1, len(raters)):
             both = ~np.isnan(raters[i]) & ~np.isnan(raters[j])
-            found = measure(raters[i, both], raters[j, both], kinds, how)
+            codes = None if cluster is None else clusters_of(cluster[both])
+            found = measure(raters[i, both], raters[j, both], kinds, how, codes)
             rows.append([f"{names[i]} - {names[j]}", int(both.sum()), *(found[kind] for kind in kinds)])
     return table("rater pairs", "Rater against rater", ("raters", "n", *kinds), rows)
 
@@ -36,12 +38,12 @@ def raters_table(raters: Floats, how: Resampling, *, nominal: bool, cluster: Cod
     """Coefficients over all raters at once; items are drawn anew for intervals."""
     present = ~np.isnan(raters)
     complete = raters[:, present.all(0)]
+    inside = None if cluster is None else cluster[present.all(0)]
     rated = int((present.sum(0) >= 2).sum())
     rows: list[list[Cell]] = []
     if complete.shape[1]:
-        same = int((complete == complete[0]).all(0).sum())
-        rows.append(["all raters equal", rate(same, complete.shape[1], how.level)])
-        rows.append(["fleiss_kappa", _drawn(complete, fleiss_kappa, how, cluster if present.all() else None)])
+        rows.append(["all raters equal", share((complete == complete[0]).all(0), how.level, inside)])
+        rows.append(["fleiss_kappa", _drawn(complete, fleiss_kappa, how, inside)])
     levels = ("nominal",) if nominal else ("nominal", "ordinal", "interval")
     for level in levels:
 
@@ -51,7 +53,7 @@ def raters_table(raters: Floats, how: Resampling, *, nominal: bool, cluster: Cod
         found = _drawn(raters, alpha, how, cluster)
         rows.append([f"alpha ({level})", Estimate(found.value, rated, found.low, found.high, how.level, found.method)])
     if complete.shape[1] and not nominal:
-        rows.append(["icc_2_1", _drawn(complete, icc_2_1, how, cluster if present.all() else None)])
+        rows.append(["icc_2_1", _drawn(complete, icc_2_1, how, inside)])
     return table(
         "raters", f"{len(raters)} raters, {rated:,} items with two or more ratings", ("statistic", "value"), rows
     )
@@ -72,5 +74,5 @@ def _drawn(ratings: Floats, statistic: object, how: Resampling, cluster: Codes |
 
     if n * few.draws > 4e8:
         return Estimate(value, n, level=how.level, note="no interval: too many items to draw anew")
-    draws = bootstrap(weighted, n, few, cluster=cluster)
+    draws = bootstrap(weighted, n, few, cluster=None if cluster is None else clusters_of(cluster))
     return Estimate(value, n, *how.interval(draws), how.level, f"bootstrap, {few.draws:,} draws")

@@ -5,14 +5,13 @@ the distinct ones. With clusters (items that share a prompt or a scene) whole cl
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dikast.audit.concordance import concordance_by_item, untied_by_item
 from dikast.audit.contingency import Cells, TableStatistic
 from dikast.audit.estimate import UNDEFINED, Estimate, Interval
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Weighted = Callable[[Floats], Floats]
+ALIKE = 1e-12  # a standard error below is rounding: the groups are alike, and say nothing about how far others differ
 _BATCH = 4_000_000  # weights held at once: 32 MB
 
 
@@ -163,64 +163,21 @@ def bootstrap_profiles(statistic: Weighted, profile: "csr_array", how: Resamplin
     return np.concatenate(found)
 
 
+def bootstrap_kinds(
+    make: Callable[..., Weighted], columns: Sequence[Floats], how: Resampling, cluster: NDArray[np.int64] | None = None
+) -> Floats:
+    """Draws of a statistic of rows: `make(*columns)` is its function of weights. Equal rows are merged first."""
+    kinds = row_kinds(*columns)
+    statistic = make(*(column[kinds.sample] for column in columns))
+    if cluster is None:
+        return bootstrap(statistic, len(kinds.sample), how, counts=kinds.sizes)
+    return bootstrap_profiles(statistic, cluster_profile(cluster, kinds), how)
+
+
 def merged(*columns: Floats) -> tuple[list[Floats], NDArray[np.int64]]:
     """Distinct rows of several columns (n,), and how often each occurs."""
     kinds = row_kinds(*columns)
     return [column[kinds.sample] for column in columns], kinds.sizes
-
-
-def weighted_pearson(x: ArrayLike, y: ArrayLike) -> Weighted:
-    """Pearson's correlation as a function of weights (b, n), for `bootstrap`."""
-    given_x, given_y = np.asarray(x, np.float64), np.asarray(y, np.float64)
-    # centred first, so that the moments below do not cancel
-    dx, dy = given_x - given_x.mean(), given_y - given_y.mean()
-    features = np.column_stack([np.ones_like(dx), dx, dy, dx * dx, dy * dy, dx * dy])
-
-    def statistic(weights: Floats) -> Floats:
-        total, sx, sy, sxx, syy, sxy = (weights @ features).T
-        return _correlation(total, sx, sy, sxx, syy, sxy)
-
-    return statistic
-
-
-def weighted_spearman(x: ArrayLike, y: ArrayLike) -> Weighted:
-    """Spearman's correlation as a function of weights (b, n): ranks are taken anew in every draw."""
-    codes_x, codes_y = (np.unique(np.asarray(each), return_inverse=True)[1].ravel() for each in (x, y))
-
-    def statistic(weights: Floats) -> Floats:
-        rx, ry = _weighted_ranks(weights, codes_x), _weighted_ranks(weights, codes_y)
-        total = weights.sum(1)
-        middle = (total[:, None] + 1) / 2
-        rx, ry = rx - middle, ry - middle
-        moments = [(weights * each).sum(1) for each in (rx, ry, rx * rx, ry * ry, rx * ry)]
-        return _correlation(total, *moments)
-
-    return statistic
-
-
-def weighted_mean(values: ArrayLike) -> Weighted:
-    """The mean as a function of weights (b, n)."""
-    given = np.asarray(values, np.float64)
-
-    def statistic(weights: Floats) -> Floats:
-        return np.asarray((weights @ given) / weights.sum(1))
-
-    return statistic
-
-
-def _correlation(total: Floats, sx: Floats, sy: Floats, sxx: Floats, syy: Floats, sxy: Floats) -> Floats:
-    vx, vy = sxx - sx**2 / total, syy - sy**2 / total
-    scale = np.sqrt(np.maximum(vx, 0) * np.maximum(vy, 0))
-    flat = scale <= 1e-12 * np.sqrt(np.maximum(sxx * syy, 1e-300))
-    return np.asarray(np.divide(sxy - sx * sy / total, scale, out=np.full_like(scale, np.nan), where=~flat))
-
-
-def _weighted_ranks(weights: Floats, codes: NDArray[np.int64]) -> Floats:
-    order = np.argsort(codes, kind="stable")
-    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-    sizes = np.add.reduceat(weights[:, order], starts, axis=1)
-    middle = np.cumsum(sizes, 1) - (sizes - 1) / 2
-    return np.asarray(middle[:, codes])
 
 
 def _multinomial(rng: np.random.Generator, sizes: NDArray[np.int64], count: int) -> Floats:
@@ -239,32 +196,6 @@ def _batches(draws: int, width: int) -> Iterator[int]:
         yield min(most, draws - start)
 
 
-def tau_interval(x: ArrayLike, y: ArrayLike, level: float, cluster: NDArray[np.int64] | None = None) -> Interval:
-    """An interval for Kendall's tau-b of continuous scores, by linearising it (it is a ratio of U-statistics).
-
-    The influence of each observation is taken from its own concordant and untied partners; variances add up over
-    observations, or over clusters; the interval is normal in atanh tau.
-    """
-    n = len(np.asarray(x))
-    if n < 4:
-        return UNDEFINED
-    concordant, free_x, free_y = (
-        each / (n - 1) for each in (concordance_by_item(x, y), untied_by_item(x), untied_by_item(y))
-    )
-    ux, uy = free_x.mean(), free_y.mean()
-    if ux == 0 or uy == 0:
-        return UNDEFINED
-    tau = float(concordant.mean() / math.sqrt(ux * uy))
-    influence = 2 * (concordant / math.sqrt(ux * uy) - tau * (free_x / ux + free_y / uy) / 2)
-    if cluster is not None:
-        influence = np.bincount(cluster, influence)
-    groups = len(influence)
-    if groups < 2 or abs(tau) >= 1:
-        return UNDEFINED
-    half = z_of(level) * math.sqrt(groups / (groups - 1) * float((influence**2).sum())) / n / (1 - tau**2)
-    return Interval(math.tanh(math.atanh(tau) - half), math.tanh(math.atanh(tau) + half))
-
-
 def mean_estimate(
     values: ArrayLike, level: float, cluster: NDArray[np.int64] | None = None, *, dropped: int = 0
 ) -> Estimate:
@@ -274,18 +205,64 @@ def mean_estimate(
     if n == 0:
         return Estimate(math.nan, 0, level=level, dropped=dropped, note="no observations")
     mean = float(given.mean())
-    parts = given - mean if cluster is None else np.bincount(cluster, given - mean)
-    parts = parts if cluster is None else parts[np.bincount(cluster) > 0]
-    if len(parts) < 2:
+    found = error_of((given - mean) / n, cluster)
+    if found.groups < 2:
         return Estimate(mean, n, level=level, dropped=dropped, note="one cluster: no interval")
-    from scipy.special import stdtrit
-
-    error = math.sqrt(len(parts) / (len(parts) - 1) * float(parts @ parts)) / n
     if np.ptp(given) == 0:
         return Estimate(mean, n, level=level, dropped=dropped, note="all alike: no interval")
-    half = float(stdtrit(len(parts) - 1, (1 + level) / 2)) * error
+    if found.error < ALIKE:
+        return Estimate(mean, n, level=level, dropped=dropped, note="all clusters alike: no interval")
+    half = t_of(level, found.groups - 1) * found.error
     method = "Student" if cluster is None else "Student, by cluster"
     return Estimate(mean, n, mean - half, mean + half, level, method, dropped)
+
+
+class Error(NamedTuple):
+    """A standard error, and how many independent groups (rows, or clusters) it was learnt from."""
+
+    error: float
+    groups: int
+
+
+def error_of(parts: Floats, cluster: NDArray[np.int64] | None = None) -> Error:
+    """The standard error of a linearised estimate: `parts` (n,) sum to 0 and say what each row moves it by.
+
+    Rows of a cluster are summed first; -1 is a cluster of its own.
+    """
+    sums = parts if cluster is None else np.bincount(clusters_of(cluster), parts)
+    groups = len(sums)
+    return Error(math.sqrt(groups / (groups - 1) * float(sums @ sums)) if groups > 1 else math.nan, groups)
+
+
+def t_of(level: float, free: float) -> float:
+    """Student's two-sided quantile with `free` degrees of freedom."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(free, (1 + level) / 2))
+
+
+def share(
+    worth: ArrayLike, level: float, cluster: NDArray[np.int64] | None = None, *, dropped: int = 0, note: str = ""
+) -> Estimate:
+    """The mean of values in [0, 1]: Wilson's interval of independent rows, Student's over clusters.
+
+    Where all are alike Student's would be a point: then Wilson's, each cluster counted once. `cluster` (n,), -1 alone.
+    """
+    given = np.asarray(worth, np.float64)
+    n = len(given)
+    if n == 0:
+        return Estimate(math.nan, 0, level=level, dropped=dropped, note=note or "no observations")
+    if cluster is None:
+        total = float(given.sum())
+        return Estimate(total / n, n, *wilson(total, n, level), level, "Wilson", dropped, note)
+    codes = clusters_of(cluster)
+    groups = int(codes.max()) + 1
+    if n < 2 or np.ptp(given) == 0 or groups < 2:
+        value = float(given.mean())
+        ends = wilson(value * groups, groups, level)
+        return Estimate(value, n, *ends, level, "Wilson, clusters counted", dropped, note)
+    found = mean_estimate(given, level, codes, dropped=dropped)
+    return replace(found, low=max(0.0, found.low), high=min(1.0, found.high), note=note)
 
 
 def clusters_of(codes: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit.columns import Frame, Wanted, Words, duplicates, keys_of, match, read_frame
-from dikast.audit.plan import AuditPlan
+from dikast.audit.plan import NO_CLUSTER, AuditPlan
 from dikast.audit.report import counted
 from dikast.audit.rows import Rows
-from dikast.audit.runs import RunRows, gold_by_item, open_rows
+from dikast.audit.runs import JOINT, RunRows, gold_by_item, open_rows
 from dikast.core.errors import UserError
 from dikast.core.scale import Scale
 
@@ -109,7 +109,7 @@ def _refs(plan: AuditPlan, run: bool) -> _Refs:
     if plan.swapped:
         refs.words["swapped"] = Ref.of(plan.swapped)
     for role in ("cluster", "system", "status", "first", "second"):
-        if (name := getattr(plan, role)) and not name.startswith("="):
+        if (name := getattr(plan, role)) and not name.startswith("=") and (role, name) != ("cluster", NO_CLUSTER):
             refs.words[role] = Ref.of(name)
     refs.words |= {f"by {i}": Ref.of(name) for i, name in enumerate(plan.by)}
     refs.words |= {f"where {i}": Ref.of(name.partition("=")[0]) for i, name in enumerate(plan.where)}
@@ -118,7 +118,7 @@ def _refs(plan: AuditPlan, run: bool) -> _Refs:
     refs.numbers |= {f"covariate {i}": Ref.of(name) for i, name in enumerate(plan.covariates)}
     if plan.length:
         refs.numbers["length"] = Ref.of(plan.length)
-    for role in ("claims", "gold_claims"):
+    for role in ("claims", "gold_claims", "spans", "gold_spans"):
         if name := getattr(plan, role):
             refs.objects[role] = Ref.of(name)
     if run and plan.pairwise:
@@ -141,7 +141,7 @@ def _key_columns(plan: AuditPlan, rows: Rows, refs: _Refs) -> tuple[str, ...]:
     if plan.key:
         return plan.key
     if isinstance(rows, RunRows):
-        return ("item",) if joined else ()
+        return ("item", "criterion", *(("first", "second") if plan.pairwise else ("response",))) if joined else ()
     if "id" in record:
         return ("id",)
     if joined:
@@ -157,8 +157,10 @@ def _read_all(plan: AuditPlan, rows: Rows, refs: _Refs, keys: tuple[str, ...]) -
         path = _beside(file, plan.file)
         other_rows = open_rows(path)
         other_keys = _keys_there(other_rows, keys)
-        other = read_frame(other_rows, _wanted(refs, file, plan, other_keys))
-        found = match(frame, data.keys, other, keys_of(other, other_keys))
+        wanted = _wanted(refs, file, plan, tuple(other_keys.values()), sample=isinstance(other_rows, RunRows))
+        other = _one_each(read_frame(other_rows, wanted), other_rows)
+        mine = data.keys if len(other_keys) == len(keys) else keys_of(frame, tuple(other_keys))
+        found = match(frame, mine, other, keys_of(other, tuple(other_keys.values())))
         missing = int((found.partner < 0).sum())
         if missing == len(frame):
             raise UserError(
@@ -166,7 +168,7 @@ def _read_all(plan: AuditPlan, rows: Rows, refs: _Refs, keys: tuple[str, ...]) -
             )
         if missing:
             data.notes.append(
-                f"{counted(missing, 'row')} without a partner in {Path(path).name} (by {', '.join(keys)})"
+                f"{counted(missing, 'row')} without a partner in {Path(path).name} (by {', '.join(other_keys)})"
             )
         if found.unused:
             data.notes.append(
@@ -176,12 +178,13 @@ def _read_all(plan: AuditPlan, rows: Rows, refs: _Refs, keys: tuple[str, ...]) -
     return data
 
 
-def _wanted(refs: _Refs, file: str, plan: AuditPlan, keys: tuple[str, ...]) -> Wanted:
+def _wanted(refs: _Refs, file: str, plan: AuditPlan, keys: tuple[str, ...], *, sample: bool = False) -> Wanted:
     def names(chosen: dict[str, Ref]) -> list[str]:
         return [ref.name for ref in chosen.values() if ref.file == file]
 
     failed = frozenset(plan.failed)
-    return Wanted(names(refs.numbers), [*names(refs.words), *keys], names(refs.objects), plan.scale, failed)
+    numbers = names(refs.numbers) + ["sample"] * sample
+    return Wanted(numbers, [*names(refs.words), *keys], names(refs.objects), plan.scale, failed)
 
 
 def _take(data: Data, refs: _Refs, frame: Frame, file: str, index: Codes | None) -> None:
@@ -201,14 +204,35 @@ def _take(data: Data, refs: _Refs, frame: Frame, file: str, index: Codes | None)
             data.objects[role] = found if index is None else [found[i] if i >= 0 else None for i in index]
 
 
-def _keys_there(rows: Rows, keys: tuple[str, ...]) -> tuple[str, ...]:
-    """The key columns of a joined file: the same names, or `id` or `item` for a single one."""
+def _keys_there(rows: Rows, keys: tuple[str, ...]) -> dict[str, str]:
+    """Each key column of the audited file and what it is called in a joined one: the same, or `id` for `item`.
+
+    What only runs have (criterion, response, the two of a pair) is matched where the other file has it too.
+    """
     record, _ = next(iter(rows))
-    if len(keys) == 1 and keys[0] not in record and keys[0] != "line":
-        for name in ("id", "item"):
-            if name in record:
-                return (name,)
-    return keys
+    found = {key: key for key in keys if key in record or key == "line" or key not in _OF_RUNS}
+    if (name := keys[0]) not in record and name != "line" and len(found) == 1:
+        found[name] = next((each for each in ("id", "item") if each in record), name)
+    return found
+
+
+_OF_RUNS = ("criterion", "response", "first", "second")
+
+
+def _one_each(frame: Frame, rows: Rows) -> Frame:
+    """Of another run with several samples, the joint verdict of each question, or else its first answer."""
+    if not isinstance(rows, RunRows) or not (frame.numbers["sample"] != 0).any():
+        return frame
+    sample = frame.numbers["sample"]
+    joint = sample == JOINT
+    at = np.flatnonzero(joint if int(joint.sum()) >= int((sample == 0).sum()) else sample == 0)
+    return Frame(
+        frame.path,
+        frame.lines[at],
+        {name: values[at] for name, values in frame.numbers.items()},
+        {name: Words(each.codes[at], each.names) for name, each in frame.words.items()},
+        {name: [values[i] for i in at] for name, values in frame.objects.items()},
+    )
 
 
 def _beside(file: str, main: Path) -> str:

@@ -20,11 +20,15 @@ from dikast.audit.intervals import (
     bootstrap_tables,
     cluster_profile,
     row_kinds,
-    tau_interval,
+    wilson,
+)
+from dikast.audit.linear import ORDER, order_interval
+from dikast.audit.weighted import (
+    weighted_cohen_kappa,
     weighted_mean,
     weighted_pearson,
+    weighted_quadratic_kappa,
     weighted_spearman,
-    wilson,
 )
 
 Floats = NDArray[np.float64]
@@ -89,8 +93,8 @@ MEASURES: Mapping[str, Measure] = {
     "within_1": Measure(contingency.within_one, agreement.within, weighted=_near),
     "mae": Measure(contingency.mae, agreement.mean_absolute_error, "low", weighted=_distance),
     "bias": Measure(contingency.bias, agreement.bias, "zero", weighted=_difference),
-    "cohen_kappa": Measure(contingency.cohen_kappa, _kappa(False)),
-    "quadratic_kappa": Measure(contingency.quadratic_kappa, _kappa(True)),
+    "cohen_kappa": Measure(contingency.cohen_kappa, _kappa(False), weighted=weighted_cohen_kappa),
+    "quadratic_kappa": Measure(contingency.quadratic_kappa, _kappa(True), weighted=weighted_quadratic_kappa),
 }
 
 
@@ -181,11 +185,8 @@ def _continuous(
         return Interval(math.nan, math.nan), ""
     if maker is not None:
         return how.interval(bootstrap(maker(score, gold), len(score), how, cluster=cluster)), method
-    if name == "kendall_tau_b":
-        return tau_interval(score, gold, how.level, cluster), "linearised" + (
-            " by cluster" if cluster is not None else ""
-        )
-    return Interval(math.nan, math.nan), ""
+    by = " by cluster" if cluster is not None else ""
+    return order_interval(name, score, gold, how.level, cluster), "linearised" + by
 
 
 def _why(score: Floats, gold: Floats) -> str:
@@ -207,7 +208,7 @@ def mean_over_pairs(
 ) -> dict[str, Estimate]:
     """The mean of each statistic over several pairs of columns (C, n) of the same items, drawn jointly.
 
-    For raters against raters, and for one judge against each rater. Continuous columns get no interval.
+    For raters against raters, and for one judge against each rater.
     """
     values = {name: float(np.mean([MEASURES[name].value(columns[i], columns[j]) for i, j in pairs])) for name in names}
     draws = _joint(columns, pairs, [1 / len(pairs)] * len(pairs), names, how, cluster)
@@ -245,7 +246,7 @@ def _joint(
         return {}
     if columns.shape[1] > _MANY:
         columns = np.vstack(_binned(*columns))
-    kinds = row_kinds(*columns)
+    kinds, every = row_kinds(*columns), columns
     counts: Codes | tuple[int, ...] = ()
     profile = None
     if cluster is None:
@@ -255,7 +256,8 @@ def _joint(
     n = columns.shape[1]
     cells = [Cells.of(columns[i], columns[j]) for i, j in pairs]
     if max(each.size for each in cells) > _MOST_CELLS and profile is None:
-        return _joint_rows(columns, pairs, signs, names, how, cluster, counts)
+        chosen = kinds.sample if cluster is None else np.arange(n)
+        return _joint_rows(every, chosen, pairs, signs, names, how, cluster, counts)
     found: dict[str, list[Floats]] = {name: [] for name in names}
     onehot = []
     for each in cells:
@@ -282,6 +284,7 @@ def _joint(
 
 def _joint_rows(
     columns: Floats,
+    chosen: Codes,
     pairs: Sequence[tuple[int, int]],
     signs: Sequence[float],
     names: Sequence[str],
@@ -289,15 +292,20 @@ def _joint_rows(
     cluster: Codes | None,
     counts: Codes | tuple[int, ...],
 ) -> dict[str, Floats]:
+    """As `_joint` for continuous columns (C, n): weights on the `chosen` rows; order statistics are linearised."""
+
+    def part(name: str, x: Floats, y: Floats) -> Weighted:
+        if (maker := MEASURES[name].weighted) is not None:
+            return maker(x[chosen], y[chosen])
+        found = ORDER[name](x, y)
+        return weighted_mean(found.value + len(x) * found.parts[chosen])
+
     found: dict[str, Floats] = {}
     for name in names:
-        maker = MEASURES[name].weighted
-        if maker is None:
-            continue
-        parts = [maker(columns[i], columns[j]) for i, j in pairs]
+        parts = [part(name, columns[i], columns[j]) for i, j in pairs]
 
         def statistic(weights: Floats, parts: Sequence[Weighted] = parts) -> Floats:
             return sum((sign * part(weights) for sign, part in zip(signs, parts, strict=True)), np.zeros(len(weights)))
 
-        found[name] = bootstrap(statistic, columns.shape[1], how, cluster=cluster, counts=counts)
+        found[name] = bootstrap(statistic, len(chosen), how, cluster=cluster, counts=counts)
     return found

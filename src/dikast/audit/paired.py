@@ -1,7 +1,6 @@
 """Pairwise verdicts as arrays, after failures have been told from choices."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,12 +8,13 @@ from numpy.typing import NDArray
 from dikast.audit import pairs
 from dikast.audit.columns import Words
 from dikast.audit.estimate import Estimate
-from dikast.audit.failures import rate
-from dikast.audit.intervals import Resampling, bootstrap, clusters_of, mean_estimate, merged, wilson
+from dikast.audit.failures import failed_before, statuses
+from dikast.audit.intervals import Resampling, bootstrap, clusters_of, merged
+from dikast.audit.intervals import share as mean_share
 from dikast.audit.load import Data
 from dikast.audit.pairs import NONE, TIE, Choices, Share
 from dikast.audit.report import counted
-from dikast.audit.scored import consensus, failures_told
+from dikast.audit.scored import consensus
 from dikast.core.errors import UserError
 
 Floats = NDArray[np.float64]
@@ -33,8 +33,8 @@ class Paired:
     strong: Masks
     gold: Codes
     raters: Floats
-    statuses: Mapping[str, int]
-    statuses_swapped: Mapping[str, int]
+    status: Words | None
+    status_swapped: Words | None
     cluster: Codes | None
     level: float
     how: Resampling
@@ -49,26 +49,19 @@ class Paired:
     def estimate(self, share: Share, rows: Masks | None = None) -> Estimate:
         """A share with Wilson's interval, or a Student's interval over clusters."""
         counts = share.counts if rows is None else share.counts & rows
-        worth, n = share.worth[counts], int(counts.sum())
-        dropped = len(counts) - n if rows is None else int(rows.sum()) - n
-        if self.cluster is None or n < 2:
-            return rate(float(worth.sum()), n, self.level, dropped=dropped)
+        dropped = int((~counts).sum() if rows is None else (rows & ~counts).sum())
+        return mean_share(share.worth[counts], self.level, self.clusters(counts), dropped=dropped)
 
-        cluster = clusters_of(self.cluster[counts])
-        if np.ptp(worth) == 0:  # Student's interval would be a point: Wilson's, each cluster counted once
-            groups = int(cluster.max()) + 1
-            ends = wilson(worth[0] * groups, groups, self.level)
-            return Estimate(float(worth[0]), n, *ends, self.level, "Wilson, clusters counted", dropped)
-        found = mean_estimate(worth, self.level, cluster, dropped=dropped)
-        low, high = np.clip([found.low, found.high], 0, 1)  # NaN stays
-        return replace(found, low=float(low), high=float(high))
+    def clusters(self, chosen: Masks) -> Codes | None:
+        """Cluster codes of the chosen rows, from 0 without gaps."""
+        return None if self.cluster is None else clusters_of(self.cluster[chosen])
 
 
 def paired(data: Data) -> Paired:
     """Read choices, gold and raters; tell failures from verdicts."""
     plan = data.plan
-    choice, statuses = _verdicts(data, "score", plan.score)
-    swapped, statuses_swapped = _verdicts(data, "swapped", plan.swapped)
+    choice, status = _verdicts(data, "score", plan.score)
+    swapped, status_swapped = _verdicts(data, "swapped", plan.swapped)
     if swapped is not None and plan.swapped_as == "slots":
         swapped = swapped._replace(codes=pairs.swap(swapped.codes))
     golds = [pairs.read_choices(data.words[f"gold {i}"], plan.pair_labels, name) for i, name in enumerate(plan.gold)]
@@ -89,8 +82,8 @@ def paired(data: Data) -> Paired:
         choice.strong if choice is not None else np.zeros(len(data), bool),
         gold,
         raters,
-        statuses,
-        statuses_swapped,
+        status,
+        status_swapped,
         data.words["cluster"].codes if "cluster" in data.words else None,
         plan.resampling.level,
         plan.resampling,
@@ -103,24 +96,22 @@ def _rule(name: str) -> str:
     return name or "majority"
 
 
-def _verdicts(data: Data, role: str, column: str) -> tuple[Choices | None, dict[str, int]]:
+def _verdicts(data: Data, role: str, column: str) -> tuple[Choices | None, Words | None]:
     if role not in data.words:
-        return None, {}
+        return None, None
     words = data.words[role]
     status = data.words.get("status_swapped" if role == "swapped" else "status", data.words.get("status"))
-    failed, told = failures_told(status, len(data))
+    failed = failed_before(status, len(data))
     words = Words(np.where(failed, -1, words.codes), words.names)  # what a failed row holds is no choice
     found = pairs.read_choices(words, data.plan.pair_labels, column)
-    statuses = {"ok": int((found.codes != NONE).sum()), **told}
-    if missing := int(((words.codes < 0) & ~failed).sum()):
-        statuses["missing"] = statuses.get("missing", 0) + missing
+    missing = (words.codes < 0) & ~failed
+    told = statuses(found.codes != NONE, status, {"missing": missing, "unparsed": ~missing & ~failed})
     if found.other:
-        statuses["unparsed"] = statuses.get("unparsed", 0) + sum(found.other.values())
         named = ", ".join(
             f"{count:,} {word[:40]!r}" for word, count in sorted(found.other.items(), key=lambda x: -x[1])[:5]
         )
         data.notes.append(f"no choice in column {column!r}: {named}{' and others' if len(found.other) > 5 else ''}")
-    return found, statuses
+    return found, told
 
 
 def ruled(found: Choices | None, rule: str) -> Codes | None:

@@ -6,24 +6,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit import pairs
+from dikast.audit.absolute import spread_of
 from dikast.audit.classes import class_estimates
-from dikast.audit.contingency import discrimination
 from dikast.audit.estimate import Estimate
-from dikast.audit.failures import rate
-from dikast.audit.intervals import clusters_of
+from dikast.audit.intervals import share
 from dikast.audit.load import Data, Ref
 from dikast.audit.measures import FEW
 from dikast.audit.paired import WRONG, Paired, ratio, ruled
 from dikast.audit.pairs import FIRST, NONE, SECOND, TIE, TIE_RULES, Share, TieRule
 from dikast.audit.report import Cell, Table, table
-from dikast.audit.significance import holm, labels_for_width, mcnemar, two_rates
+from dikast.audit.significance import Against, holm, labels_for_rate, labels_for_width, mcnemar, mcnemar_told, two_rates
 from dikast.audit.slices import worst_decile
+from dikast.core.scale import Scale
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
+_THREE = Scale(pairs.NAMES, (0.0, 1.0, 2.0))  # for the discrimination index of choices
 
 
-def accuracy_table(given: Paired, unscored: str) -> Table:
+def accuracy_table(given: Paired, unscored: str, wanted: float = 0.03) -> Table:
     """Accuracy under each tie rule, in each order, in both, and of what both say together; bounds over the unscored."""
     views = _views(given)
     rows: list[list[Cell]] = []
@@ -33,13 +34,15 @@ def accuracy_table(given: Paired, unscored: str) -> Table:
         if given.swapped is not None and given.choice is not None:
             row.append(given.estimate(_right_twice(given, rule)))
         main = _share(views["as shown"], given.gold, rule)
-        rows.append([*row, *_bounds(main, given, rule), labels_for_width(_first(row).half_width, _first(row).n)])
+        rows.append(
+            [*row, *_bounds(main, given, rule), labels_for_width(_first(row).half_width, _first(row).n, wanted)]
+        )
     columns = ["statistic", *views, *(["right in both"] if given.swapped is not None else [])]
     n = int((given.gold != NONE).sum())
     return table(
         "accuracy",
         f"Accuracy against gold on {n:,} pairs",
-        (*columns, "worst", "best", "labels for ±0.03"),
+        (*columns, "worst", "best", f"labels for ±{wanted:g}"),
         rows,
         *(f"{rule}: {text}" for rule, text in TIE_RULES.items()),
         _told(unscored),
@@ -102,13 +105,9 @@ def orders_table(given: Paired) -> Table:
         known = (view != NONE) & (view != WRONG)
         rows.append([f"ties {name}", given.estimate(Share((view == TIE).astype(np.float64), known))])
     both = (given.choice != NONE) & (given.swapped != NONE)
-    found = class_estimates(given.swapped[both], given.choice[both], given.how, _clusters(given, both))
+    found = class_estimates(given.swapped[both], given.choice[both], given.how, given.clusters(both))
     rows.append(["cohen_kappa of the orders", found["cohen_kappa"]])
     return table("orders", "Order of the responses", ("statistic", "value"), rows)
-
-
-def _clusters(given: Paired, chosen: NDArray[np.bool_]) -> Codes | None:
-    return None if given.cluster is None else clusters_of(given.cluster[chosen])
 
 
 def class_table(given: Paired) -> Table:
@@ -117,21 +116,12 @@ def class_table(given: Paired) -> Table:
     for name, view in _views(given).items():
         counts = (view != NONE) & (given.gold != NONE)
         said, gold = view[counts], given.gold[counts]
-        confusion = np.zeros((4, 4))
-        np.add.at(confusion, (gold, said), 1)
-        scores = class_estimates(said, gold, given.how, _clusters(given, counts))
-        spread = float(discrimination(confusion.sum(0)[:3], 3)) if len(said) else float("nan")
-        ties = rate(int((said == TIE).sum()), len(said), given.level)
-        rows.append(
-            [
-                name,
-                int(counts.sum()),
-                *scores.values(),
-                ties,
-                rate(int((gold == TIE).sum()), len(gold), given.level),
-                spread,
-            ]
-        )
+        codes = given.clusters(counts)
+        scores = class_estimates(said, gold, given.how, codes)
+        ties = [share(each == TIE, given.level, codes) for each in (said, gold)]
+        chosen = counts & (view != WRONG)
+        spread = spread_of(view[chosen].astype(np.float64), _THREE, given.how, given.clusters(chosen))
+        rows.append([name, int(counts.sum()), *scores.values(), *ties, spread])
     columns = (
         "verdict",
         "n",
@@ -165,66 +155,6 @@ def confusion_table(given: Paired) -> Table:
     return table("confusion", "Gold (down) and judge (across)", ("gold", *pairs.NAMES, "none"), rows)
 
 
-def beside_table(data: Data, given: Paired) -> Table:
-    """The judge between floors and ceiling, three-way and where gold is decided."""
-    rules: tuple[TieRule, ...] = ("all", "no_gold_ties")
-    known = given.gold != NONE
-
-    def row(label: str, view: Codes, gold: Codes) -> list[Cell]:
-        return [label, *(given.estimate(_share(view, gold, rule)) for rule in rules)]
-
-    rows = []
-    if given.final is not None:
-        rows.append(row("judge", given.final, given.gold))
-    rows.extend(_rater_rows(given, rules))
-    for role, label in (("retest", "the judge asked again (test-retest)"), ("earlier", "the judge in the earlier run")):
-        if role in data.words and given.final is not None:
-            again = pairs.read_choices(data.words[role], data.plan.pair_labels, getattr(data.plan, role)).codes
-            rows.append(row(label, again, given.final))
-    n = len(given.gold)
-    for code, name in enumerate(pairs.NAMES):
-        rows.append(row(f"a judge that always says {name}", np.full(n, code, np.int64), given.gold))
-    if given.final is not None and known.any():
-        shares = np.bincount(given.gold[known], minlength=3)[:3] / known.sum()
-        said = given.final[known & (given.final != NONE)]
-        own = np.bincount(said, minlength=4)[:3] / max(len(said), 1)
-        decided = shares[:2].sum()
-        half = float(own[:2] @ shares[:2] / decided) if decided else float("nan")
-        note = "expected under independence"
-        chance = [Estimate(float(own @ shares), len(said), method=note), Estimate(half, len(said), method=note)]
-        rows.append(["a judge that draws its labels at random", *chance])
-    if "length" in data.numbers:
-        extra = data.numbers["length"]
-        longer = np.where(np.isnan(extra), NONE, np.where(extra == 0, TIE, np.where(extra > 0, SECOND, FIRST)))
-        rows.append(row("the longer response", longer, given.gold))
-    note = "no human ceiling: give more than one --gold" if len(given.raters) < 2 else ""
-    return table("beside", "The judge between floor and ceiling", ("who", *rules), rows, note)
-
-
-def _rater_rows(given: Paired, rules: Sequence[TieRule]) -> list[list[Cell]]:
-    if len(given.raters) < 2:
-        return []
-    codes = [np.where(np.isnan(each), NONE, each).astype(np.int64) for each in given.raters]
-    rows: list[list[Cell]] = []
-    for label, others in (("one rater against another (ceiling)", codes), ("judge against one rater", None)):
-        row: list[Cell] = [label]
-        for rule in rules:
-            if others is not None:
-                shares = [_share(a, b, rule) for i, a in enumerate(codes) for j, b in enumerate(codes) if i != j]
-            elif given.final is not None:
-                shares = [_share(given.final, each, rule) for each in codes]
-            else:
-                continue
-            worth, counts = (
-                np.array([s.worth * s.counts for s in shares]).sum(0),
-                np.array([s.counts for s in shares]).sum(0),
-            )
-            row.append(ratio(worth, counts.astype(np.float64), given))
-        if len(row) > 1:
-            rows.append(row)
-    return rows
-
-
 def slice_table(codes: Codes, names: Sequence[str], given: Paired, by: str) -> Table:
     """One row a slice: failures, accuracy in each order and in both, consistency; Holm over slices against the rest."""
     views = _views(given)
@@ -238,12 +168,19 @@ def slice_table(codes: Codes, names: Sequence[str], given: Paired, by: str) -> T
         np.bincount(codes[main.counts & (codes >= 0)], weight, len(names))
         for weight in (main.worth[main.counts & (codes >= 0)], None)
     )
+    tested = main.counts & (codes >= 0)
+    cluster = given.clusters(tested)
+    against = None if cluster is None else Against(main.worth[tested], cluster)
     for code, name in enumerate(names):
         mine = codes == code
-        unscored = int((mine & ~given.scored).sum())
-        found: list[Cell] = [name, int(mine.sum()), rate(unscored, int(mine.sum()), given.level)]
-        rows.append([*found, *(given.estimate(share, mine) for share in shares.values())])
-        tests.append(two_rates(hits[code], int(sizes[code]), hits.sum() - hits[code], int(sizes.sum() - sizes[code])))
+        failed = share(~given.scored[mine], given.level, given.clusters(mine))
+        found: list[Cell] = [name, int(mine.sum()), failed]
+        rows.append([*found, *(given.estimate(each, mine) for each in shares.values())])
+        if against is not None:
+            tests.append(against.p(np.flatnonzero(mine[tested])))
+        else:
+            rest = hits.sum() - hits[code], int(sizes.sum() - sizes[code])
+            tests.append(two_rates(hits[code], int(sizes[code]), *rest))
     cells: list[list[Cell]] = [[*row, p, q] for row, p, q in zip(rows, tests, holm(tests), strict=True)]
     values = [float(h / s) if s else float("nan") for h, s in zip(hits, sizes, strict=True)]
     title = f"By {by}: {len(names)} slices"
@@ -255,9 +192,28 @@ def slice_table(codes: Codes, names: Sequence[str], given: Paired, by: str) -> T
         columns,
         cells,
         both,
-        "p: accuracy as shown against all the rest",
+        "p: accuracy as shown against all the rest" + ("" if against is None else ", by cluster"),
         worst_decile(names, values, "accuracy"),
     )
+
+
+def unlabelled_table(codes: Codes, names: Sequence[str], given: Paired, by: str) -> Table:
+    """Without gold: how often each slice failed and who won."""
+    if given.final is None:
+        raise ValueError("verdicts are due")
+    known = (given.final != NONE) & (given.final != WRONG)
+    shares = {
+        name: Share((given.final == code).astype(np.float64), known)
+        for code, name in ((FIRST, "first wins"), (TIE, "tie"), (SECOND, "second wins"))
+    }
+    if given.swapped is not None and given.choice is not None:
+        shares["consistent"] = pairs.order_consistency(given.choice, given.swapped)
+    rows: list[list[Cell]] = []
+    for code, name in enumerate(names):
+        mine = codes == code
+        failed = share(~given.scored[mine], given.level, given.clusters(mine))
+        rows.append([name, int(mine.sum()), failed, *(given.estimate(each, mine) for each in shares.values())])
+    return table(f"by {by}", f"By {by}: {len(names)} slices, without gold", (by, "n", "failed", *shares), rows)
 
 
 def _counts_wrong(views: Mapping[str, Codes]) -> bool:
@@ -282,10 +238,8 @@ def rival_table(data: Data, given: Paired) -> Table:
             [f"accuracy ({rule})", given.estimate(Share(one.worth, both)), given.estimate(Share(two.worth, both)), less]
         )
         if rule == "all":
-            test = mcnemar(one.worth[both] == 1, two.worth[both] == 1)
-            note = (
-                f"McNemar: only the judge right {test.only_first:,}, only {name} {test.only_second:,}, p = {test.p:.4g}"
-            )
+            test = mcnemar(one.worth[both] == 1, two.worth[both] == 1, given.clusters(both))
+            note = mcnemar_told(test, name, "right", given.level)
     return table("rival", f"Beside {name}, on the same pairs", ("statistic", "judge", name, "difference"), rows, note)
 
 
@@ -300,4 +254,9 @@ def preference_table(given: Paired) -> Table:
     ]
     net = np.where(given.final == FIRST, 1.0, np.where(given.final == SECOND, -1.0, 0.0))
     rows.append(["first less second", ratio(np.where(known, net, 0), known.astype(np.float64), given)])
-    return table("preferences", f"Preferences in {int(known.sum()):,} pairs", ("side", "share"), rows)
+    wins, decided = int((given.final == FIRST).sum()), int(np.isin(given.final, (FIRST, SECOND)).sum())
+    needed = labels_for_rate(wins / decided, level=1 - given.level) if decided else float("inf")
+    note = ""
+    if np.isfinite(needed):
+        note = f"to tell {wins / decided:.3f} of the decided from one half with a chance of .8 takes {needed:,} of them"
+    return table("preferences", f"Preferences in {int(known.sum()):,} pairs", ("side", "share"), rows, note)

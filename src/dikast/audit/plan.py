@@ -13,6 +13,7 @@ from dikast.core.scale import Scale
 GoldRule = Literal["mean", "median", "majority", "first"]
 Unscored = Literal["drop", "tie", "wrong"]
 FLOOR = math.log(1e-5)
+NO_CLUSTER = "none"  # as `cluster`: every row by itself, also the rows of one item of a run
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,11 @@ class AuditPlan:
     epsilon: float = 0.2
     claims: str = ""
     gold_claims: str = ""
+    spans: str = ""
+    gold_spans: str = ""
     ranked: bool = False
+    equate: Scale | None = None  # the scale the scores are on, where gold is on another
+    width: float = 0.03  # half of the interval that 'labels for' speaks of
     resampling: Resampling = field(default_factory=Resampling)
 
     def to_dict(self) -> dict[str, Any]:

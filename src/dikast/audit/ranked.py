@@ -5,12 +5,22 @@ from numpy.typing import NDArray
 
 from dikast.audit.columns import Words
 from dikast.audit.estimate import Estimate
-from dikast.audit.intervals import Resampling, bootstrap
+from dikast.audit.intervals import Resampling, bootstrap_kinds, clusters_of
 from dikast.audit.load import Data
 from dikast.audit.paired import WRONG, Paired
 from dikast.audit.pairs import FIRST, NONE, SECOND, TIE
-from dikast.audit.ranking import WIN_RULES, Bouts, Ranking, cyclic_triples, rank_players, win_matrix, win_rate
+from dikast.audit.ranking import (
+    WIN_RULES,
+    Bouts,
+    Ranking,
+    cycles_by_chance,
+    cyclic_triples,
+    rank_players,
+    win_matrix,
+    win_rate,
+)
 from dikast.audit.report import Cell, Table, table
+from dikast.audit.weighted import weighted_mean
 from dikast.core.errors import UserError
 
 Floats = NDArray[np.float64]
@@ -34,11 +44,11 @@ def ranking_tables(data: Data, given: Paired) -> list[Table]:
     controlled = rank_players(bouts, how, anchor=anchor) if bouts.covariates.shape[1] else None
     tables = [_board(data, given, names, first, second, ranking, controlled)]
     tables.append(_counts(given, names, first, second, how))
-    davidson = rank_players(plain, Resampling(1, how.level, how.seed), model="davidson", anchor=anchor)
-    cycles = cyclic_triples(win_matrix(plain.games()))
+    davidson, games = rank_players(plain, how, model="davidson", anchor=anchor), plain.games()
     rows: list[list[Cell]] = [
-        ["cyclic triples", cycles],
-        ["Davidson tie parameter", float(np.exp(davidson.fit.tie))],
+        ["cyclic triples", cyclic_triples(win_matrix(games))],
+        ["cyclic triples if the strengths were all", cycles_by_chance(games, ranking.fit, how)],
+        ["Davidson tie parameter", davidson.tie],
         ["largest shift of strength, Davidson against half ties", _largest(davidson, ranking)],
     ]
     if controlled is not None:
@@ -47,8 +57,9 @@ def ranking_tables(data: Data, given: Paired) -> list[Table]:
     return tables
 
 
-def _largest(davidson: Ranking, ranking: Ranking) -> float:
-    return float(np.abs(davidson.fit.strength - ranking.fit.strength).max())
+def _largest(davidson: Ranking, ranking: Ranking) -> Estimate:
+    value = float(np.abs(davidson.fit.strength - ranking.fit.strength).max())
+    return Estimate(value, ranking.n, level=ranking.how.level, note="the largest of many; a check, not a finding")
 
 
 def _prior_note(ranking: Ranking) -> str:
@@ -133,43 +144,38 @@ def _board(
 def _counts(given: Paired, names: list[str], first: Codes, second: Codes, how: Resampling) -> Table:
     """Games of each player by outcome, win rates under each rule, and the mean grade."""
     choice = given.choice if given.choice is not None else np.full(len(first), NONE)
+    lost_all = choice == WRONG
+    worth = np.select([choice == FIRST, choice == SECOND, choice == TIE], [1.0, 0.0, 0.5], np.nan)
     rows: list[list[Cell]] = []
-    views = [(first, choice == FIRST, choice == SECOND), (second, choice == SECOND, choice == FIRST)]
     for code, name in enumerate(names):
-        strong_wins = wins = ties = losses = strong_losses = wrong = 0
-        for player, won, lost in views:
-            mine = (player == code) if player is first else (player == code) & (first != code)
-            strong_wins += int((mine & won & given.strong).sum())
-            wins += int((mine & won & ~given.strong).sum())
-            losses += int((mine & lost & ~given.strong).sum())
-            strong_losses += int((mine & lost & given.strong).sum())
-            ties += int((mine & (choice == TIE)).sum())
-            wrong += int((mine & (choice == WRONG)).sum())
-        won_all, lost_all = wins + strong_wins, losses + strong_losses + wrong
-        row: list[Cell] = [name, won_all + lost_all + ties, strong_wins, wins, ties, losses, strong_losses]
+        as_first, as_second = first == code, (second == code) & (first != code)
+        mine = np.where(as_second, 1 - worth, worth)  # what the player got of each row
+        mine = np.where(lost_all, 0.0, mine)
+        played = (as_first | as_second) & ~np.isnan(mine)
+        got, strong, codes = mine[played], given.strong[played], given.clusters(played)
+        counts = [int(((got == each) & (strong == hard) & ~lost_all[played]).sum()) for each, hard in _OUTCOMES]
+        counts[2] = int((got == 0.5).sum())
+        row: list[Cell] = [name, len(got), *counts]
         for rule in WIN_RULES:
-            found = win_rate(won_all, ties, lost_all, rule, how.level)
+            found = win_rate(got, rule, how.level, codes)
             row.append(found.rate)
             if rule == "half":
                 row.append(found.error)
-        rows.append([*row, _grade(np.array([strong_wins, wins, ties, losses, strong_losses], np.float64), how)])
+        graded = ~lost_all[played]
+        grade = (got[graded] * 2 - 1) * np.where(strong[graded], 1, 0.5)
+        rows.append([*row, _grade(grade, how, None if codes is None else clusters_of(codes[graded]))])
     outcomes = ("strong wins", "wins", "ties", "losses", "strong losses")
     rates = ("win rate (half)", "s.e.", "win rate (wins)", "win rate (decided)", "mean grade")
     notes = [f"win rate ({rule}): {text}" for rule, text in WIN_RULES.items()]
-    grade = "mean grade: +1 strong win, +.5 win, 0 tie, -.5 loss, -1 strong loss"
-    return table("players", "Players", ("player", "games", *outcomes, *rates), rows, *notes, grade)
+    grade_told = "mean grade: +1 strong win, +.5 win, 0 tie, -.5 loss, -1 strong loss"
+    return table("players", "Players", ("player", "games", *outcomes, *rates), rows, *notes, grade_told)
 
 
-def _grade(counts: Floats, how: Resampling) -> Estimate:
-    values = np.array([1, 0.5, 0, -0.5, -1])
-    n = int(counts.sum())
-    if n == 0:
+_OUTCOMES = ((1.0, True), (1.0, False), (0.5, False), (0.0, False), (0.0, True))
+
+
+def _grade(values: Floats, how: Resampling, cluster: Codes | None) -> Estimate:
+    if len(values) == 0:
         return Estimate(float("nan"), 0, level=how.level)
-    kept = counts > 0
-    values, sizes = values[kept], counts[kept].astype(np.int64)
-
-    def mean(weights: Floats) -> Floats:
-        return np.asarray((weights @ values) / weights.sum(1))
-
-    draws = bootstrap(mean, len(values), how, counts=sizes)
-    return Estimate(float(values @ sizes) / n, n, *how.interval(draws), how.level, "bootstrap")
+    draws = bootstrap_kinds(weighted_mean, [values], how, cluster)
+    return Estimate(float(values.mean()), len(values), *how.interval(draws), how.level, "bootstrap")

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.bradley_terry import Games, Meetings, Model, Strengths, bradley_terry
 from dikast.audit.estimate import Estimate
-from dikast.audit.intervals import Resampling, cluster_profile, row_kinds, wilson, z_of
+from dikast.audit.intervals import ALIKE, Resampling, cluster_profile, error_of, row_kinds, share, t_of, z_of
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -31,22 +31,26 @@ class WinRate(NamedTuple):
     error: float
 
 
-def win_rate(wins: float, ties: float, losses: float, rule: WinRule, level: float = 0.95) -> WinRate:
+def win_rate(worth: ArrayLike, rule: WinRule, level: float = 0.95, cluster: Codes | None = None) -> WinRate:
     """Win rate under a named tie rule (WIN_RULES), with the standard error of a mean of independent games.
 
-    The interval is normal: rate +/- z times the error, kept within [0, 1]; if all games ended alike, Wilson's.
+    worth (n,): 1 won, .5 tied, 0 lost. The interval is normal: rate +/- z times the error, kept within [0, 1]; if all
+    games ended alike, Wilson's. With `cluster` (n,) the error is that of cluster sums, the interval Student's.
     """
-    n = wins + losses + (0 if rule == "decided" else ties)
+    given = np.asarray(worth, np.float64)
+    kept = given != 0.5 if rule == "decided" else np.ones(len(given), bool)
+    values = np.where(given == 0.5, 0.0, given) if rule == "wins" else given
+    values, inside = values[kept], None if cluster is None else cluster[kept]
+    n = len(values)
     if n == 0:
         return WinRate(Estimate(math.nan, 0, level=level, note="no games"), math.nan)
-    worth = wins + (ties / 2 if rule == "half" else 0)
-    squares = wins + (ties / 4 if rule == "half" else 0)
-    mean = worth / n
-    error = math.sqrt(max(squares / n - mean**2, 0) / (n - 1)) if n > 1 else math.nan
-    if error == 0:
-        return WinRate(Estimate(mean, round(n), *wilson(mean * n, round(n), level), level, "Wilson"), error)
-    half = z_of(level) * error
-    return WinRate(Estimate(mean, round(n), max(0.0, mean - half), min(1.0, mean + half), level, "normal"), error)
+    mean = float(values.mean())
+    found = error_of((values - mean) / n, inside)
+    if not found.error > ALIKE:
+        return WinRate(share(values, level, inside), found.error)
+    half = (z_of(level) if cluster is None else t_of(level, found.groups - 1)) * found.error
+    method = "normal" if cluster is None else "Student, by cluster"
+    return WinRate(Estimate(mean, n, max(0.0, mean - half), min(1.0, mean + half), level, method), found.error)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,13 +86,14 @@ class Bouts:
 class Ranking:
     """Strengths (nats, mean 0), ranks (1 is best) and chances to beat the anchor, each with draws (B, players).
 
-    `drawn_effects` (B, k) are draws of the effects of the covariates.
+    `drawn_effects` (B, k) are draws of the effects of the covariates, `drawn_ties` (B,) of Davidson's log nu.
     """
 
     fit: Strengths
     names: Sequence[str]
     draws: Floats
     drawn_effects: Floats
+    drawn_ties: Floats
     anchor: int | None
     prior: float
     how: Resampling
@@ -113,6 +118,11 @@ class Ranking:
     def effect(self, covariate: int) -> Estimate:
         """What one unit of a covariate adds to the log-odds."""
         return self._told(self.fit.effects[covariate], self.drawn_effects[:, covariate])
+
+    @property
+    def tie(self) -> Estimate:
+        """Davidson's tie parameter nu: with 1, equal players tie one game in three. NaN in the other model."""
+        return self._told(math.exp(self.fit.tie), np.exp(self.drawn_ties))
 
     def rank(self, player: int) -> Estimate:
         """The rank, from 1, with its bootstrap interval."""
@@ -144,7 +154,8 @@ def rank_players(bouts: Bouts, how: Resampling, *, model: Model = "bradley-terry
     fits = [bradley_terry(each, model=model, prior=prior, start=fit) for each in _redrawn(bouts, few)]
     draws = np.array([each.strength for each in fits]).reshape(-1, len(bouts.names))
     effects = np.array([each.effects for each in fits]).reshape(len(fits), -1)
-    return Ranking(fit, bouts.names, draws, effects, place, prior, few, len(bouts.first))
+    ties = np.array([each.tie for each in fits])
+    return Ranking(fit, bouts.names, draws, effects, ties, place, prior, few, len(bouts.first))
 
 
 def _redrawn(bouts: Bouts, how: Resampling) -> Iterator[Games]:
@@ -169,15 +180,37 @@ def _redrawn(bouts: Bouts, how: Resampling) -> Iterator[Games]:
 def cyclic_triples(wins: ArrayLike) -> Estimate:
     """Share of triples of players that beat each other in a circle, among triples where each pair has a majority.
 
-    wins: (players, players), wins[i, j] how often i beat j (half for ties). Triples share pairs, so no interval is
-    given. A random tournament has one quarter.
+    wins: (players, players), wins[i, j] how often i beat j (half for ties). No interval: games drawn anew make circles
+    of their own; `cycles_by_chance` is what to compare with. A random tournament has one quarter.
     """
     given = np.asarray(wins, np.float64)
     ahead = (given > given.T).astype(np.float64)
     decided = ahead + ahead.T
     triples = float(np.trace(decided @ decided @ decided)) / 6
     cycles = float(np.trace(ahead @ ahead @ ahead)) / 3
-    return Estimate(cycles / triples if triples else math.nan, round(triples), note="triples with three decided pairs")
+    note = "redrawn games make circles of their own: compare with the next row"
+    return Estimate(cycles / triples if triples else math.nan, round(triples), note=note)
+
+
+def cycles_by_chance(games: Games, fit: Strengths, how: Resampling) -> Estimate:
+    """The share of cyclic triples if there were none in truth: games drawn from the fitted strengths, ties as they are.
+
+    The value is the mean of the draws, the interval holds `how.level` of them: more cycles than that are no accident.
+    """
+    gap = fit.strength[games.i] - fit.strength[games.j] + games.covariates @ fit.effects
+    decided, ties = np.round(games.wins + games.losses).astype(np.int64), games.ties
+    if not np.isfinite(gap).all():
+        return Estimate(math.nan, 0, level=how.level, note="no finite strengths")
+    rng, found, chance = how.rng(), [], 1 / (1 + np.exp(-gap))
+    for _ in range(min(how.draws, _MOST_DRAWS)):
+        won = rng.binomial(decided, chance).astype(np.float64)
+        drawn = Games(games.players, games.i, games.j, won, decided - won, ties, games.covariates)
+        found.append(cyclic_triples(win_matrix(drawn)).value)
+    draws = np.array(found)
+    known = draws[~np.isnan(draws)]
+    interval = how.interval(draws, point=True)
+    value = float(known.mean()) if len(known) else math.nan
+    return Estimate(value, len(draws), *interval, how.level, f"{len(draws)} tournaments drawn from the strengths")
 
 
 def win_matrix(games: Games) -> Floats:

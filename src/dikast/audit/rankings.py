@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from dikast.audit.concordance import pair_counts
 from dikast.audit.estimate import Estimate, undefined
-from dikast.audit.intervals import Resampling, bootstrap, weighted_mean
+from dikast.audit.intervals import Resampling, bootstrap
+from dikast.audit.weighted import weighted_mean
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

@@ -7,6 +7,7 @@ from typing import Any
 
 from dikast.audit.estimate import Estimate
 
+_NAMED = 6  # figures without an interval that a note lists
 Cell = Estimate | str | int | float | None
 
 
@@ -100,8 +101,24 @@ def counted(n: int, noun: str) -> str:
 
 
 def table(name: str, title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]], *notes: str) -> Table:
-    """A Table from lists; empty notes are left out."""
-    return Table(name, title, tuple(columns), tuple(map(tuple, rows)), tuple(note for note in notes if note))
+    """A Table from lists; empty notes are left out, and every estimate without an interval is named with its reason."""
+    told = [note for note in notes if note] + _without_interval(columns, rows)
+    return Table(name, title, tuple(columns), tuple(map(tuple, rows)), tuple(told))
+
+
+def _without_interval(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[str]:
+    by_reason: dict[str, list[str]] = {}
+    for cells in rows:
+        many = sum(isinstance(cell, Estimate) for cell in cells) > 1
+        for column, cell in zip(columns, cells, strict=True):
+            if isinstance(cell, Estimate) and math.isfinite(cell.value) and math.isnan(cell.low):
+                label = f"{cells[0]} / {column}" if many else str(cells[0])
+                by_reason.setdefault(cell.note or "too few rows, or every draw alike", []).append(label)
+    return [
+        f"no interval ({reason}): {', '.join(names[:_NAMED])}"
+        + (f" and {len(names) - _NAMED} more" * (len(names) > _NAMED))
+        for reason, names in by_reason.items()
+    ]
 
 
 def _plain(cell: Cell) -> Any:

@@ -1,6 +1,6 @@
 """The rows of a run folder: current verdicts only, both orders of a pair side by side, gold beside them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,14 +24,14 @@ _KEPT = ("label", "score", "expected", "mass", "marker", "distribution", "feedba
 class RunRows(Rows):
     """The verdicts of a run folder, one row for each response or, in a pairwise run, for each pair with both orders.
 
-    Rows hold `item`, `criterion`, `sample`, `status`, `label`, `score`, `expected`, `mass`, `marker`, `distribution`,
-    `feedback` and `claims`; `response` for a response, and for a pair `first` < `second` (indices), `choice` and
-    `swapped` ("a", "b" or "tie" as responses, None without a verdict), and `status_swapped` and `marker_swapped` beside
-    it; a run that asked in one order has none of these three. Verdicts that are not of the current
-    configuration (`keys.txt`) are left out and counted in `stale`. Where the run joined several samples of a response,
-    the joint verdicts (`combined.jsonl`) follow with the sample -1; those that do not join the very verdicts that are
-    current are left out and counted in `outdated`. `gold` maps a column to item -> value, where a value
-    may be an object by criterion or a list by response.
+    Rows hold `item`, `criterion`, `rubric` (its hash), `sample`, `status`, `label`, `score`, `expected`, `mass`,
+    `marker`, `distribution`, `feedback` and `claims`; `response` for a response, and for a pair `first` < `second`
+    (indices), `choice` and `swapped` ("a", "b" or "tie" as responses, None without a verdict), and `status_swapped` and
+    `marker_swapped` beside it; a run that asked in one order has none of these three. Verdicts that are not of the
+    current configuration (`keys.txt`) are left out and counted in `stale`. Where the run joined several samples of a
+    response, the joint verdicts (`combined.jsonl`) follow with the sample -1; those that do not join the very verdicts
+    that are current are left out and counted in `outdated`. Several samples of a pair are joined here, as sample -1.
+    `gold` maps a column to item -> value, where a value may be an object by criterion or a list by response.
     """
 
     gold: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -41,10 +41,10 @@ class RunRows(Rows):
     def __iter__(self) -> Iterator[tuple[dict[str, Any], int]]:
         folder, stale = Path(self.path), list[int]()
         pairs: dict[tuple[Any, ...], tuple[dict[str, Any], int]] = {}
-        joined = (folder / COMBINED).exists()
+        joined, path = (folder / COMBINED).exists(), folder / VERDICTS
         parts: dict[tuple[Any, ...], dict[int, str]] = {}
         for verdict, line in current(folder, stale):
-            row = self._checked(verdict, folder / VERDICTS, line)
+            row = self._checked(verdict, path, line)
             if "first" not in row:
                 if joined:
                     parts.setdefault(_asked(row), {})[row["sample"]] = verdict["key"]
@@ -58,6 +58,8 @@ class RunRows(Rows):
                 pairs[key] = (row, line)
         self.stale = len(stale)
         yield from pairs.values()
+        if any(row["sample"] != 0 for row, _ in pairs.values()):
+            yield from _joined(pairs.values())
         if joined:
             yield from self._joint(folder / COMBINED, parts)
 
@@ -84,12 +86,14 @@ class RunRows(Rows):
         row = {name: verdict.get(name) for name in _KEPT}
         row |= {name: question.get(name) for name in ("item", "criterion", "sample")}
         row["status"] = verdict["status"]
+        row["rubric"] = (verdict.get("hashes") or {}).get("rubric")
         if len(responses) == 1:
             row["response"] = responses[0]
         else:
             row["first"], row["second"] = sorted(responses[:2])
             swapped = responses[0] > responses[1]
             row["swapped" if swapped else "choice"] = verdict.get("label")
+            row["vote_swapped" if swapped else "vote"] = row["distribution"] or {str(row["label"]): 1.0}
             if swapped:
                 row |= {"status_swapped": verdict["status"], "marker_swapped": row["marker"]}
                 row |= {"status": None, "marker": None}
@@ -97,6 +101,33 @@ class RunRows(Rows):
             if (value := values.get(str(row["item"]))) is not None:
                 row[column] = _gold_of(value, str(row["criterion"]), responses)
         return row
+
+
+def _joined(pairs: Iterable[tuple[dict[str, Any], int]]) -> Iterator[tuple[dict[str, Any], int]]:
+    """One row for each pair from all its samples: in each order the likeliest choice of the mean of their distributions
+    (of labels, where there are none), as a run joins them. A sample without a verdict has no vote; where all failed
+    the first failure stands.
+    """
+    groups: dict[tuple[Any, ...], list[tuple[dict[str, Any], int]]] = {}
+    for row, line in pairs:
+        groups.setdefault((row["item"], row["criterion"], row["first"], row["second"]), []).append((row, line))
+    for group in groups.values():
+        rows = sorted((row for row, _ in group), key=lambda row: row["sample"])
+        joint = rows[0] | {"sample": JOINT}
+        for choice, vote, status, marker in (
+            ("choice", "vote", "status", "marker"),
+            ("swapped", "vote_swapped", "status_swapped", "marker_swapped"),
+        ):
+            asked = [row for row in rows if choice in row]
+            if not asked:
+                continue
+            voting = [row for row in asked if row.get(status) == "ok"]
+            total = {label: sum(row[vote].get(label, 0.0) for row in voting) for label in ("a", "b", "tie")}
+            forced = any(row.get(marker) == "forced" for row in voting)
+            joint[choice] = max(total, key=lambda label: total[label]) if voting else None
+            joint[status] = "ok" if voting else asked[0].get(status)
+            joint[marker] = "forced" if forced else (voting or asked)[0].get(marker)
+        yield joint, group[0][1]
 
 
 def _asked(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -1,12 +1,14 @@
 """Scores beside gold, after failures have been told from scores."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dikast.audit.calibration import FOLDS, folds_of
 from dikast.audit.columns import Words
+from dikast.audit.equating import equate
+from dikast.audit.failures import failed_before, statuses
 from dikast.audit.intervals import clusters_of
 from dikast.audit.load import Data, gold_on_scale, on_scale
 from dikast.audit.report import counted
@@ -15,18 +17,17 @@ from dikast.core.scale import Scale
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
-OK = "ok"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """Absolute verdicts as arrays (n,). `score` is NaN where there is none, and `statuses` counts why.
+    """Absolute verdicts as arrays (n,). `score` is NaN where there is none, and `status` says why.
 
     `gold` is one label made of the raters (R, n) by the plan's rule, NaN where there is none.
     """
 
     score: Floats
-    statuses: Mapping[str, int]
+    status: Words
     gold: Floats
     raters: Floats
     cluster: Codes | None
@@ -53,15 +54,11 @@ def scored(data: Data, score: Floats, *, between: bool = False, absent: str = "m
     `between` allows values between labels, as expected scores have; `absent` names rows without a value.
     """
     plan = data.plan
-    failed_before, statuses = failures_told(data.words.get("status"), len(data))
+    failed = failed_before(data.words.get("status"), len(data))
     valid = gold_on_scale(score, plan.scale) if between else on_scale(score, plan.scale)
-    valid &= ~failed_before
-    missing = np.isnan(score) & ~failed_before
-    if missing.any():
-        statuses[absent] = statuses.get(absent, 0) + int(missing.sum())
-    off = ~valid & ~failed_before & ~missing
-    if off.any():
-        statuses["off_scale"] = statuses.get("off_scale", 0) + int(off.sum())
+    valid &= ~failed
+    missing = np.isnan(score) & ~failed
+    status = statuses(valid, data.words.get("status"), {absent: missing, "off_scale": ~valid & ~failed})
     raters = np.array([data.numbers[f"gold {i}"] for i in range(len(plan.gold))]).reshape(len(plan.gold), len(data))
     for i, name in enumerate(plan.gold):
         usable = gold_on_scale(raters[i], plan.scale)
@@ -72,7 +69,40 @@ def scored(data: Data, score: Floats, *, between: bool = False, absent: str = "m
         raters[i, ~usable] = np.nan
     gold = consensus(raters, plan.gold_rule or "mean") if len(raters) else np.full(len(data), np.nan)
     cluster = data.words["cluster"].codes if "cluster" in data.words else None
-    return Scored(np.where(valid, score, np.nan), {OK: int(valid.sum()), **statuses}, gold, raters, cluster, plan.scale)
+    return Scored(np.where(valid, score, np.nan), status, gold, raters, cluster, plan.scale)
+
+
+def equated(data: Data, own: Scale) -> Floats:
+    """Scores (n,) on the scale `own` told on gold's scale: equal mid-percentile ranks, learnt on other rows.
+
+    Rows are put into folds (whole clusters together); the map of a fold comes from the labelled rows of the others.
+    Values that are not on `own` stay failures.
+    """
+    plan, score = data.plan, data.numbers["score"]
+    if plan.scale is None:
+        raise ValueError("equating needs the scale of gold")
+    raters = np.array([data.numbers[f"gold {i}"] for i in range(len(plan.gold))])
+    raters = np.where(gold_on_scale(raters, plan.scale), raters, np.nan)
+    gold = consensus(raters, plan.gold_rule or "mean")
+    valid = on_scale(score, own)
+    groups = clusters_of(data.words["cluster"].codes) if "cluster" in data.words else None
+    fold, out = folds_of(len(data), FOLDS, plan.resampling.rng(), groups), np.full(len(data), np.nan)
+    for each in range(FOLDS):
+        anchors = valid & ~np.isnan(gold) & (fold != each)
+        if int(anchors.sum()) < FEWEST_ANCHORS:
+            raise UserError(f"--equate: {int(anchors.sum())} rows with score and gold; it takes {FEWEST_ANCHORS}")
+        found = equate(score[anchors], gold[anchors])
+        mine = valid & (fold == each)
+        out[mine] = np.clip(found(score[mine]), plan.scale.low, plan.scale.high)
+    out[~valid & ~np.isnan(score)] = plan.scale.high + 1  # a value that was off its own scale is off this one
+    data.notes.append(
+        f"scores on {own} were put on the scale {plan.scale} by equal ranks, learnt on other rows ({FOLDS} folds): "
+        "bias and distances to gold are small by construction, order and correlation are not"
+    )
+    return out
+
+
+FEWEST_ANCHORS = 30
 
 
 def consensus(raters: Floats, rule: str) -> Floats:
@@ -97,13 +127,3 @@ def consensus(raters: Floats, rule: str) -> Floats:
     for value in np.unique(raters[present]):
         out[2 * (raters == value).sum(0) > count] = value
     return out
-
-
-def failures_told(status: Words | None, n: int) -> tuple[NDArray[np.bool_], dict[str, int]]:
-    """Rows (n,) whose status names a failure, and how many of each; a missing status says nothing."""
-    if status is None:
-        return np.zeros(n, bool), {}
-    bad = np.array([name.casefold() not in ("ok", "stop", "success") for name in status.names] or [False])
-    failed = np.asarray((status.codes >= 0) & bad[status.codes])
-    codes, counts = np.unique(status.codes[failed], return_counts=True)
-    return failed, {status.names[code]: int(count) for code, count in zip(codes, counts, strict=True)}

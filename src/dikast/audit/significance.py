@@ -7,31 +7,64 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dikast.audit.intervals import z_of
+from dikast.audit.intervals import ALIKE, Error, clusters_of, error_of, z_of
 
 Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
 
 
 class McNemar(NamedTuple):
-    """Items that only one of two judges got right, and the two-sided p-value that both are equally good."""
+    """Items that only one of two judges got right of `n`, and the two-sided p-value that both are equally good."""
 
     only_first: int
     only_second: int
     p: float
+    n: int
+    clustered: bool = False
 
 
-def mcnemar(first_right: ArrayLike, second_right: ArrayLike) -> McNemar:
+def mcnemar(first_right: ArrayLike, second_right: ArrayLike, cluster: Codes | None = None) -> McNemar:
     """Two judges on the same items: are they right equally often? Booleans (n,).
 
-    Exact binomial test of the discordant items (McNemar 1947); p is 1 without any.
+    Exact binomial test of the discordant items (McNemar 1947); p is 1 without any. With `cluster` (n,) items of a
+    cluster are not independent: Student's test of the mean difference with the variance of cluster sums (as Durkalski
+    et al. 2003, "Analysis of clustered matched-pair data"), at least two clusters.
     """
     from scipy.stats import binomtest
 
     first, second = np.asarray(first_right, bool), np.asarray(second_right, bool)
     only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
     discordant = only_first + only_second
-    p = float(binomtest(only_first, discordant).pvalue) if discordant else 1.0
-    return McNemar(only_first, only_second, p)
+    if cluster is None or discordant == 0:
+        p = float(binomtest(only_first, discordant).pvalue) if discordant else 1.0
+        return McNemar(only_first, only_second, p, len(first), cluster is not None)
+    less = first.astype(np.float64) - second
+    found = error_of((less - less.mean()) / len(less), cluster)
+    return McNemar(only_first, only_second, student(float(less.mean()), found), len(first), True)
+
+
+def mcnemar_told(test: McNemar, name: str, right: str, level: float) -> str:
+    """The test in words, and how many items it would take to see the difference (power .8)."""
+    gain, discordant = abs(test.only_first - test.only_second), test.only_first + test.only_second
+    way = "McNemar by cluster" if test.clustered else "McNemar"
+    told = f"{way}: only the judge {right} {test.only_first:,}, only {name} {test.only_second:,}, p = {test.p:.4g}"
+    if gain:
+        needed = pairs_for_mcnemar(gain / test.n, discordant / test.n, level=1 - level)
+        told += f"; to see a difference like this with a chance of .8 takes {needed:,} items"
+        told += " (were they independent)" if test.clustered else ""
+    return told
+
+
+def student(value: float, given: Error) -> float:
+    """Two-sided p-value of a linearised estimate against 0, with as many degrees of freedom as groups less one.
+
+    NaN where the groups are all alike: they do not say how far others would differ.
+    """
+    if not given.error > ALIKE:
+        return 1.0 if given.groups > 1 and abs(value) < ALIKE else math.nan
+    from scipy.special import stdtr
+
+    return float(2 * stdtr(given.groups - 1, -abs(value) / given.error))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -85,6 +118,26 @@ def two_correlations(r_1: float, n_1: int, r_2: float, n_2: int) -> float:
 def two_sided(z: float) -> float:
     """The chance of a normal deviate at least this far from 0."""
     return math.erfc(abs(z) / math.sqrt(2))
+
+
+class Against:
+    """Slices against the rest, by cluster: clusters are summed once, whatever the number of slices."""
+
+    def __init__(self, hits: Floats, cluster: Codes) -> None:
+        self.hits, self.cluster = hits, clusters_of(cluster)
+        self.sums, self.sizes = np.bincount(self.cluster, hits), np.bincount(self.cluster).astype(np.float64)
+
+    def p(self, chosen: Codes) -> float:
+        """Two-sided p-value that the mean of `hits` is the same in the `chosen` rows (indices) as in all others."""
+        inside, outside = len(chosen), len(self.hits) - len(chosen)
+        if inside == 0 or outside == 0:
+            return math.nan
+        groups = len(self.sums)
+        mine = np.bincount(self.cluster[chosen], self.hits[chosen], groups)
+        count = np.bincount(self.cluster[chosen], minlength=groups)
+        one, two = mine.sum() / inside, (self.sums.sum() - mine.sum()) / outside
+        parts = (mine - one * count) / inside - (self.sums - mine - two * (self.sizes - count)) / outside
+        return student(float(one - two), error_of(parts))
 
 
 def labels_for_width(half_width: float, n: int, wanted: float = 0.03) -> float:

@@ -1,23 +1,32 @@
 """The same figures per slice (rubric, data set, model), with Holm's correction and the worst decile."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dikast.audit.estimate import UNDEFINED, Estimate
-from dikast.audit.failures import rate
-from dikast.audit.intervals import Resampling, clusters_of, fisher, wilson
-from dikast.audit.measures import MEASURES, measure, measures_for
+from dikast.audit.absolute import spread_of
+from dikast.audit.columns import Words
+from dikast.audit.estimate import Estimate
+from dikast.audit.intervals import Resampling, clusters_of, error_of, fisher, mean_estimate, share
+from dikast.audit.linear import ORDER, linear_pearson, squashed_interval
+from dikast.audit.measures import measure, measures_for
 from dikast.audit.report import Cell, Table, table
 from dikast.audit.scored import Scored
-from dikast.audit.significance import holm, two_correlations, two_rates
+from dikast.audit.significance import Against, holm, student, two_correlations, two_rates
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
+Masks = NDArray[np.bool_]
 _SHOWN = ("pearson", "kendall_tau_b", "exact", "within_1", "mae", "bias")
-_DRAWN = 100  # with more slices, intervals are Fisher's and Wilson's: drawing them would take minutes
+_DRAWN = 100  # with more slices, intervals are Fisher's, Wilson's and linearised: drawing them would take minutes
+_ROWS: Mapping[str, Callable[[Floats, Floats], Floats]] = {
+    "exact": lambda score, gold: (score == gold).astype(np.float64),
+    "within_1": lambda score, gold: (np.abs(score - gold) <= 1).astype(np.float64),
+    "mae": lambda score, gold: np.abs(score - gold),
+    "bias": lambda score, gold: score - gold,
+}
 
 
 def slice_table(codes: Codes, names: Sequence[str], given: Scored, how: Resampling, by: str) -> Table:
@@ -31,16 +40,21 @@ def slice_table(codes: Codes, names: Sequence[str], given: Scored, how: Resampli
     parts = np.split(order, np.searchsorted(codes[order], np.arange(len(names))))[1:]
     hits = (paired & (given.score == given.gold)).astype(np.float64)
     everything = hits.sum(), int(paired.sum())
+    cluster = given.cluster
+    against = None if cluster is None else Against(hits[paired], cluster[paired])
+    place = np.cumsum(paired) - 1
     for name, part in zip(names, parts, strict=True):
         chosen = part[paired[part]]
-        failed = int(np.isnan(given.score[part]).sum())
         found = _measured(given, chosen, kinds, how, len(part) - len(chosen), drawn=len(names) <= _DRAWN)
-        if given.scale is not None:
+        inside = None if cluster is None else cluster[part]
+        if given.scale is not None and against is not None:
+            tests.append(against.p(place[chosen]))
+        elif given.scale is not None:
             mine = hits[chosen].sum(), len(chosen)
             tests.append(two_rates(*mine, everything[0] - mine[0], everything[1] - mine[1]))
         else:
             tests.append(_other_correlation(given, chosen))
-        shown: list[Cell] = [name, len(chosen), rate(failed, len(part), how.level)]
+        shown: list[Cell] = [name, len(chosen), share(np.isnan(given.score[part]), how.level, inside)]
         rows.append([*shown, *(found[kind] for kind in kinds)])
         r_all.append(found["pearson"].value)
     adjusted = holm(tests)
@@ -50,8 +64,27 @@ def slice_table(codes: Codes, names: Sequence[str], given: Scored, how: Resampli
         f"By {by}: {len(names)} slices",
         (by, "n", "failed", *kinds, "p", "p (Holm)"),
         cells,
-        f"p: {'exact agreement' if given.scale is not None else 'correlation'} of the slice against all the rest",
+        f"p: {'exact agreement' if given.scale is not None else 'correlation'} of the slice against all the rest"
+        + (", by cluster" if cluster is not None else ""),
         worst_decile(names, r_all, "Pearson"),
+    )
+
+
+def unlabelled_table(slices: Sequence[tuple[str, Masks]], given: Scored, how: Resampling, by: str) -> Table:
+    """Without gold: how often each slice failed, its mean score, and how evenly labels are used."""
+    rows: list[list[Cell]] = []
+    for name, mine in slices:
+        kept = mine & ~np.isnan(given.score)
+        inside = given.clusters(kept)
+        failed = share(np.isnan(given.score[mine]), how.level, given.clusters(mine))
+        mean = mean_estimate(given.score[kept], how.level, inside, dropped=int((mine & ~kept).sum()))
+        rows.append([name, int(mine.sum()), failed, mean, spread_of(given.score[kept], given.scale, how, inside)])
+    return table(
+        f"by {by}" if by else "scores",
+        f"By {by}: {len(slices)} slices, without gold" if by else "Scores, without gold",
+        (by or "rows", "n", "failed", "mean score", "discrimination"),
+        rows,
+        "without gold nothing is said about who is right",
     )
 
 
@@ -65,7 +98,8 @@ def worst_decile(names: Sequence[str], values: Sequence[float], what: str) -> st
     named = ", ".join(name for _, name in worst[:5]) + (", ..." if len(worst) > 5 else "")
     undefined = len(values) - len(known)
     more = f"; undefined in {undefined}" if undefined else ""
-    return f"worst decile ({len(worst)} of {len(known)}): mean {what} {mean:.4f} ({named}){more}"
+    picked = "picked for being worst, so chance makes it look worse than it is: no interval"
+    return f"worst decile ({len(worst)} of {len(known)}): mean {what} {mean:.4f} ({named}){more}; {picked}"
 
 
 def _measured(
@@ -76,14 +110,21 @@ def _measured(
         cluster = None if given.cluster is None else clusters_of(given.cluster[chosen])
         return measure(score, gold, kinds, how, cluster, dropped=dropped)
     found, n = {}, len(score)
+    cluster = None if given.cluster is None else given.cluster[chosen]
     for kind in kinds:
-        value = MEASURES[kind].value(score, gold) if n else math.nan
-        interval, method = UNDEFINED, ""
-        if kind == "pearson":
-            interval, method = fisher(value, n, how.level), "Fisher"
-        elif kind in ("exact", "within_1") and n:
-            interval, method = wilson(value * n, n, how.level), "Wilson"
-        found[kind] = Estimate(value, n, *interval, how.level, method, dropped)
+        if n == 0:
+            found[kind] = Estimate(math.nan, 0, level=how.level, dropped=dropped)
+        elif kind in ("exact", "within_1"):
+            found[kind] = share(_ROWS[kind](score, gold), how.level, cluster, dropped=dropped)
+        elif kind in _ROWS:
+            found[kind] = mean_estimate(_ROWS[kind](score, gold), how.level, cluster, dropped=dropped)
+        else:
+            each = (linear_pearson if kind == "pearson" else ORDER[kind])(score, gold)
+            interval = squashed_interval(each, how.level, cluster)
+            if kind == "pearson" and cluster is None:
+                interval = fisher(each.value, n, how.level)
+            method = "Fisher" if kind == "pearson" and cluster is None else "linearised"
+            found[kind] = Estimate(each.value, n, *interval, how.level, method, dropped)
     return found
 
 
@@ -91,8 +132,25 @@ def _other_correlation(given: Scored, chosen: Codes) -> float:
     """p-value that the slice's correlation is that of all other rows."""
     rest = given.paired.copy()
     rest[chosen] = False
-    pearson, others = MEASURES["pearson"].value, int(rest.sum())
-    if len(chosen) == 0 or others == 0:
+    others = np.flatnonzero(rest)
+    if len(chosen) == 0 or len(others) == 0:
         return math.nan
-    mine = pearson(given.score[chosen], given.gold[chosen])
-    return two_correlations(mine, len(chosen), pearson(given.score[rest], given.gold[rest]), others)
+    mine, theirs = (linear_pearson(given.score[each], given.gold[each]) for each in (chosen, others))
+    if given.cluster is None:
+        return two_correlations(mine.value, len(chosen), theirs.value, len(others))
+    if not (abs(mine.value) < 1 and abs(theirs.value) < 1):
+        return math.nan
+    parts = np.concatenate([mine.parts / (1 - mine.value**2), -theirs.parts / (1 - theirs.value**2)])
+    found = error_of(parts, given.cluster[np.concatenate([chosen, others])])
+    return student(math.atanh(mine.value) - math.atanh(theirs.value), found)
+
+
+def group_codes(words: Sequence[Words]) -> tuple[Codes, list[str]]:
+    """One code a row for the combination of several columns, -1 where one is missing, and the names of the groups."""
+    known = np.all([each.codes >= 0 for each in words], axis=0)
+    stacked = np.column_stack([each.codes for each in words])
+    distinct, codes = np.unique(stacked[known], axis=0, return_inverse=True)
+    out = np.full(len(known), -1, np.int64)
+    out[known] = codes.ravel()
+    names = [" | ".join(each.names[code] for each, code in zip(words, row, strict=True)) for row in distinct]
+    return out, names

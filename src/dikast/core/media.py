@@ -145,15 +145,23 @@ class _Stamp:
         return time.time_ns() - max(self.mtime_ns, self.ctime_ns) > 2_000_000_000
 
 
+class _Inline(NamedTuple):
+    """A data URL's hash, and how many characters it takes to remember it."""
+
+    sha256: str
+    size: int
+
+
 _hashes: _Bounded[_Stamp | str, str] = _Bounded(100_000, lambda _: 1)  # by file stamp or URL
 _checked: _Bounded[str, bool] = _Bounded(100_000, lambda _: 1)  # by SHA-256
 _pictures: _Bounded[str, LoadedImage] = _Bounded(192 * 2**20, lambda each: 3 * each.size[0] * each.size[1])
+_inline: _Bounded[str, "_Inline"] = _Bounded(MOST_FETCHED_BYTES, lambda each: each.size)  # by data URL
 _fetched: _Bounded[str, bytes] = _Bounded(MOST_FETCHED_BYTES, len)  # by URL
 
 
 def forget() -> None:
     """Empty every cache of this module (for tests, and for long-lived processes whose URLs change)."""
-    for cache in (_hashes, _checked, _pictures, _fetched):
+    for cache in (_hashes, _checked, _pictures, _inline, _fetched):
         cache.clear()
 
 
@@ -168,7 +176,8 @@ def _name(image: Image) -> str:
 
 def _known_hash(image: Image) -> str | None:
     if image.source.startswith("data:"):
-        return None
+        known = _inline.get(image.source)
+        return None if known is None else known.sha256
     return _hashes.get(image.source if _is_url(image.source) else _stamp(image))
 
 
@@ -182,7 +191,11 @@ def _read(image: Image) -> _File:
     source = image.source
     if source.startswith("data:"):
         inside = _from_data_url(source, _name(image))
-        return _File(inside, hashlib.sha256(inside).hexdigest())
+        sha256 = _known_hash(image)
+        if sha256 is None:
+            sha256 = hashlib.sha256(inside).hexdigest()
+            _inline.put(source, _Inline(sha256, len(source)))
+        return _File(inside, sha256)
     key: _Stamp | str
     if _is_url(source):
         key, raw = source, _fetched.get(source)

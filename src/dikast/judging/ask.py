@@ -110,11 +110,10 @@ def _taken(waiting: dict[str, list[_Open]], key: str) -> _Open | None:
 
 def first_request(task: Task, format: Format, settings: Settings) -> Request:
     """The first request about a task. DataError when the item cannot be asked about."""
-    for image in task.images:
-        try:
-            check_image(image)
-        except DataError as error:
-            raise DataError(str(error), path=task.item.origin) from error
+    try:
+        images = [check_image(image) for image in task.images]
+    except DataError as error:
+        raise DataError(str(error), path=task.item.origin) from error
     messages = format.ask(task.item, task.rubric, task.question.responses)
     labels = format.labels(task.rubric)
     readout = None
@@ -127,12 +126,12 @@ def first_request(task: Task, format: Format, settings: Settings) -> Request:
         sampling=replace(settings.sampling, seed=settings.sampling.seed + task.question.sample),
         readout=readout,
         schema=format.schema(task.rubric),
-        about=_about(task, format, labels),
+        about=_about(task, format, labels, images),
     )
 
 
-def _about(task: Task, format: Format, labels: Mapping[str, str]) -> dict[str, Any]:
-    """What a mock or a replay may know of a request; never shown to a model."""
+def _about(task: Task, format: Format, labels: Mapping[str, str], images: list[str]) -> dict[str, Any]:
+    """What a mock or a replay may know of a request, images by their hashes; never shown to a model."""
     question, scale = task.question, task.rubric.scale
     return {
         "kind": format.kind,
@@ -146,7 +145,7 @@ def _about(task: Task, format: Format, labels: Mapping[str, str]) -> dict[str, A
         "lower_is_better": scale.lower_is_better,
         "marker": format.marker,
         "texts": [text_of(task.item.responses[i]) for i in question.responses if i < len(task.item.responses)],
-        "images": [check_image(image) for image in task.images],
+        "images": images,
         "gold": task.item.gold,
     }
 

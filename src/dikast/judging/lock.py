@@ -13,12 +13,13 @@ from dikast.core.canonical import fingerprint
 from dikast.core.rubric import Rubric, Sheet
 from dikast.judging.judge import Judge
 from dikast.judging.ledger import write_whole
+from dikast.judging.plan import Source
 from dikast.prompts.format import Format
 
 LOCK = "judge.lock.json"
 
 
-def write_lock(out: Path, judge: Judge, format: Format, items: str, way: Mapping[str, Any]) -> None:
+def write_lock(out: Path, judge: Judge, format: Format, source: Source, way: Mapping[str, Any]) -> None:
     """Write the lock; one of another judge in the same folder is kept beside it under its hash."""
     rubric = judge.rubric
     spelt = None
@@ -33,7 +34,8 @@ def write_lock(out: Path, judge: Judge, format: Format, items: str, way: Mapping
         "rubric": spelt,
         "samples": judge.samples,
         "way": way,
-        "items": items,
+        "items": source.path,
+        "columns": dict(source.columns),
         "versions": {
             "dikast": version("dikast"),
             "python": platform.python_version(),

@@ -181,7 +181,7 @@ class _Run:
         with PlanFiles(self.out, add=only is not None) as plans:
             plan = _plan(self, samples, only, plans)
         if only is None:
-            write_lock(self.out, self.judge, self.format, self.source.path, self.told)
+            write_lock(self.out, self.judge, self.format, self.source, self.told)
         return plan
 
     def tasks(self, items: Iterator[Item], samples: range, only: set[str] | None) -> Iterator[Task]:

@@ -32,7 +32,12 @@ Key = Annotated[
 ]
 ScaleText = Annotated[str, typer.Option("--scale", help="Such as 1-5 or pass/fail. Scores off the scale are failures.")]
 By = Annotated[list[str], typer.Option("--by", metavar=_COLUMN, help="Slices; several are crossed.")]
-Cluster = Annotated[str, typer.Option("--cluster", metavar=_COLUMN, help="Rows that share this are drawn together.")]
+Cluster = Annotated[
+    str,
+    typer.Option(
+        "--cluster", metavar=_COLUMN, help="Rows that share this are drawn together; a run's items are, unless 'none'."
+    ),
+]
 System = Annotated[
     str,
     typer.Option(
@@ -172,6 +177,22 @@ GoldClaims = Annotated[
     str,
     typer.Option("--gold-claims", metavar=_COLUMN, help="The true claims, in the same form.", rich_help_panel=_BESIDE),
 ]
+Spans = Annotated[
+    str,
+    typer.Option(
+        "--spans", metavar=_COLUMN, help="Characters the judge marked: a list of [start, end].", rich_help_panel=_BESIDE
+    ),
+]
+GoldSpans = Annotated[
+    str, typer.Option("--gold-spans", metavar=_COLUMN, help="The same, by people.", rich_help_panel=_BESIDE)
+]
+Equate = Annotated[
+    str,
+    typer.Option(
+        "--equate", metavar="SCALE", help="The scale scores are on, if not gold's: put on gold's by equal ranks."
+    ),
+]
+Width = Annotated[float, typer.Option("--width", help="Tell the labels needed for ± this.", rich_help_panel=_INTERVALS)]
 Draws = Annotated[int, typer.Option("--draws", help="Bootstrap draws.", rich_help_panel=_INTERVALS)]
 Level = Annotated[float, typer.Option("--level", help="The level of intervals.", rich_help_panel=_INTERVALS)]
 Seed = Annotated[int, typer.Option("--seed", help="Of the bootstrap.", rich_help_panel=_INTERVALS)]
@@ -216,6 +237,10 @@ def audit(
     epsilon: Epsilon = 0.2,
     claims: ClaimsColumn = "",
     gold_claims: GoldClaims = "",
+    spans: Spans = "",
+    equate: Equate = "",
+    width: Width = 0.03,
+    gold_spans: GoldSpans = "",
     draws: Draws = 2000,
     level: Level = 0.95,
     seed: Seed = 0,
@@ -231,6 +256,8 @@ def audit(
 
     if not 0 < level < 1 or draws < 1:
         raise UserError("--level lies between 0 and 1 (.95), --draws is at least 1")
+    if not 0 < width < 1:
+        raise UserError("--width lies between 0 and 1 (.03)")
     plan = AuditPlan(
         file=file,
         score=score,
@@ -269,6 +296,10 @@ def audit(
         epsilon=epsilon,
         claims=claims,
         gold_claims=gold_claims,
+        spans=spans,
+        equate=Scale.parse(equate) if equate else None,
+        width=width,
+        gold_spans=gold_spans,
         resampling=Resampling(draws, level, seed),
     )
     found = audit_file(plan)

@@ -11,7 +11,16 @@ from importlib.metadata import version as installed
 import typer
 
 from dikast.core.errors import DikastError, UserError
-from dikast.surface import audit_command, demo_command, doctor_command, format_commands, judge_commands, train_command, world_command
+from dikast.surface import (
+    audit_command,
+    demo_command,
+    doctor_command,
+    format_commands,
+    judge_commands,
+    report_command,
+    train_command,
+    world_command,
+)
 
 app = typer.Typer(
     name="dikast",
@@ -26,6 +35,7 @@ app.command("compare")(judge_commands.compare)
 app.command("replay")(judge_commands.replay)
 app.command("audit")(audit_command.audit)
 app.command("demo")(demo_command.demo)
+app.command("report")(report_command.report)
 app.command("doctor")(doctor_command.doctor)
 app.add_typer(train_command.app, name="train")
 app.add_typer(world_command.app, name="world")

@@ -39,20 +39,65 @@ def release(
 @app.command("sft")
 def sft(
     config: Annotated[Path, typer.Option("--config", help="The training configuration (YAML).")],
+    export: Annotated[str, typer.Option("--export", help="`trl`: write what `trl sft` runs, and train nothing.")] = "",
+    out: Annotated[Path | None, typer.Option("--out", help="With --export: the folder to write to.")] = None,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Train a judge on items with gold; the same command goes on after an interruption."""
     import orjson
 
+    from dikast.core.errors import UserError
     from dikast.training.sft import sft as run
 
+    if export:
+        from dikast.training.config import load_config
+        from dikast.training.export import export_trl
+
+        if export != "trl" or out is None:
+            raise UserError("write --export trl --out FOLDER")
+        written = export_trl(load_config(config), out)
+        shown = f"{written['examples']} examples; run: cd {out} && trl sft --config sft.yaml"
+        typer.echo(orjson.dumps(written).decode() if json else shown)
+        return
+
     done = run(config, watch=_tell)
+    if not done.pop("main"):  # of several processes one speaks
+        return
     if json:
         typer.echo(orjson.dumps(done).decode())
     elif done["complete"]:
         typer.echo(f"{done['total']} steps on {done['examples']} examples: the model is in {done['model']}")
     else:
         typer.echo(f"{done['steps']} of {done['total']} steps: run the same command again to go on")
+
+
+@app.command("merge")
+def merge(
+    models: Annotated[list[Path], typer.Argument(help="Folders of models with the same architecture.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder to write to.")],
+    method: Annotated[str, typer.Option("--method", help="linear, slerp, ties or dare.")] = "linear",
+    weights: Annotated[str, typer.Option("--weights", help="One for each model, with commas between.")] = "",
+    base: Annotated[Path | None, typer.Option("--base", help="What all were trained from (ties, dare).")] = None,
+    t: Annotated[float, typer.Option("--t", help="slerp: 0 is the first model, 1 the second.")] = 0.5,
+    density: Annotated[float, typer.Option("--density", help="ties, dare: share of changes that is kept.")] = 0.2,
+    scale: Annotated[float, typer.Option("--scale", help="ties, dare: how much of the changes is added.")] = 1.0,
+    seed: Annotated[int, typer.Option("--seed", help="dare: which changes are dropped.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Merge judges into one, tensor by tensor; without --weights all count alike."""
+    import orjson
+
+    from dikast.core.errors import UserError
+    from dikast.training.merge import Recipe
+    from dikast.training.merge import merge as run
+
+    try:
+        counts = tuple(float(each) for each in weights.split(",")) if weights else (1 / len(models),) * len(models)
+    except ValueError:
+        raise UserError(f"--weights: numbers with commas between, such as .5,.5, got {weights!r}") from None
+    recipe = Recipe(method, counts, t, density, scale, seed)  # type: ignore[arg-type]  # checked there
+    done = run(models, out, recipe, base=base)
+    typer.echo(orjson.dumps(done).decode() if json else f"{done['tensors']} tensors of {len(models)} models in {out}")
 
 
 def _tell(line: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import orjson
 from aiohttp import web
@@ -148,7 +148,7 @@ class FaultServer:
         """The engine spec of the one model here."""
         return f"{self.url}#{self.model}"
 
-    def __enter__(self) -> "FaultServer":
+    def __enter__(self) -> Self:
         ready = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(ready,), name="fault-server", daemon=True)
         self._thread.start()

@@ -51,7 +51,8 @@ class Loop:
         self._folder = out / "checkpoints"
         sizes, grouped = shards.lengths, config.group_by_length
         self._plan = Plan(sizes, batch_size=config.batch_size, seed=config.seed, grouped=grouped)
-        self.total = config.steps or max(1, round(config.epochs * self._plan.per_epoch))
+        self._planned = config.steps or max(1, round(config.epochs * self._plan.per_epoch))  # what the rate goes by
+        self.total = min(self._planned, config.stop_at or self._planned)
         if config.compile:
             _compile_layers(loaded.model)
         self._forward, self._optimizer = team.join(loaded.model, _optimizer(loaded.model, config))
@@ -73,7 +74,7 @@ class Loop:
         model.train()
         with ThreadPoolExecutor(1) as pool:
             for step, micro in zip(range(first, self.total), self._batches(pool), strict=True):
-                rate = rate_at(step, steps=self.total, peak=config.learning_rate, warmup=config.warmup,
+                rate = rate_at(step, steps=self._planned, peak=config.learning_rate, warmup=config.warmup,
                                shape=config.schedule, final=config.final_rate)  # fmt: skip
                 loss, norm = self._step(step, micro, rate)
                 tally.add(loss, micro)

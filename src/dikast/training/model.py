@@ -38,7 +38,8 @@ def open_model(config: Config) -> Loaded:
         loaded.model.to(device_of(config), getattr(torch, dtype))
     choose_trained(loaded.model, config)
     if config.checkpointing:
-        loaded.model.gradient_checkpointing_enable({"use_reentrant": False})
+        enable = getattr(loaded.model, "activation_checkpointing_enable", loaded.model.gradient_checkpointing_enable)
+        enable()
     return loaded
 
 
@@ -155,7 +156,5 @@ def _merged(model: Any) -> Any:
             module.merge()
             parent, _, child = name.rpartition(".")
             setattr(merged.get_submodule(parent), child, module.get_base_layer())
-    for attribute in ("peft_config", "_hf_peft_config_loaded"):
-        if hasattr(merged, attribute):
-            delattr(merged, attribute)
+    vars(merged).pop("peft_config", None)
     return merged

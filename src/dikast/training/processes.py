@@ -16,6 +16,7 @@ class Solo:
     """A single process."""
 
     rank, size, main = 0, 1, True
+    about = "1"
 
     def join(self, model: Any, optimizer: Any) -> tuple[Any, Any]:
         """The model to call forward on, and the optimiser to step."""
@@ -56,6 +57,7 @@ class Team(Solo):
         self.rank = self._accelerator.process_index
         self.size = self._accelerator.num_processes
         self.main = self._accelerator.is_main_process
+        self.about = f"{self.size}, {self._accelerator.distributed_type.value}"
 
     def join(self, model: Any, optimizer: Any) -> tuple[Any, Any]:
         """As `Solo.join`; with FSDP every repeated layer is a shard of its own."""
@@ -74,6 +76,7 @@ class Team(Solo):
         names = [type(module).__name__ for module in model.modules()]
         repeated = {name for name in model._no_split_modules or () if names.count(name) > 1}
         state.fsdp_plugin.transformer_cls_names_to_wrap = sorted(repeated)
+        self.about = f"{self.size}, FSDP{state.fsdp_plugin.fsdp_version}"
 
     def backward(self, loss: torch.Tensor) -> None:
         """As `Solo.backward`; processes average their gradients, so each share counts as often as there are any."""

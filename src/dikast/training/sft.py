@@ -15,13 +15,14 @@ Watcher = Callable[[dict[str, Any]], None]
 def sft(config: "Config | str | Path", *, watch: Watcher = lambda line: None) -> dict[str, Any]:
     """Train the judge that the configuration describes, from where an earlier call left off.
 
-    The folder `out` gets `train.jsonl` (loss, rate, speed), `eval.jsonl` (judge metrics), `checkpoints/`, and, at the
-    end, `model/`. watch: gets every line of either log. Returns what was done.
+    The folder `out` gets `train.jsonl` (loss, rate, speed), `eval.jsonl` (judge metrics), `curves.svg`, `checkpoints/`,
+    and, at the end, `model/` with its card. watch: gets every line of either log. Returns what was done.
     """
     require("torch", "hf")
     require("transformers", "hf")
+    from dikast.training.card import write_card
     from dikast.training.checkpoint import checkpoints, load_weights
-    from dikast.training.loop import Log, Loop
+    from dikast.training.loop import Log, Loop, read_log
     from dikast.training.metrics import held_out, judge_metrics
     from dikast.training.model import about, open_model, save_model, source_of
     from dikast.training.plot import plot
@@ -34,7 +35,8 @@ def sft(config: "Config | str | Path", *, watch: Watcher = lambda line: None) ->
     loaded = open_model(config)
     shards = prepare_shards(config, loaded, about(loaded), team)
     start = source_of(config).identity() if config.model else about(loaded)
-    run = fingerprint([config.hash, data_hash(config), start])
+    data = data_hash(config)
+    run = fingerprint([config.hash, data, start])
     loop = Loop(config, loaded, shards, out, team, run=run)
     evals = Log(out / "eval.jsonl", loop.done, write=team.main)
 
@@ -54,6 +56,8 @@ def sft(config: "Config | str | Path", *, watch: Watcher = lambda line: None) ->
             loaded = open_model(replace(config, device="cpu"))
             load_weights(checkpoints(out / "checkpoints")[-1], loaded.model)
         save_model(loaded, config, out / "model")
+        lines, found = read_log(out / "train.jsonl"), read_log(out / "eval.jsonl")
+        write_card(out / "model", config, data=data, run=run, examples=len(shards), lines=lines, evals=found)
     team.wait()
     return {
         "steps": outcome.steps,
@@ -62,4 +66,6 @@ def sft(config: "Config | str | Path", *, watch: Watcher = lambda line: None) ->
         "examples": len(shards),
         "model": str(out / "model") if outcome.complete else None,
         "run": run,
+        "processes": team.about,
+        "main": team.main,
     }

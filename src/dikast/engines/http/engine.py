@@ -6,7 +6,7 @@ import random
 import time
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from dikast.core.errors import EngineError, UserError
 from dikast.engines.base import Completion, Engine, Request
@@ -28,6 +28,15 @@ _REJECTIONS = 5  # times `retries` is how often one request may be turned away b
 _ROW = 64  # requests in a row that may fail for good before the rest of a stream is not sent; fewer at the start
 _BROAD = ("timeout", "connection", "server_error", "rate_limited", "overloaded", "wrong_model", "bad_response")
 _UNUSABLE = 4  # further tries after replies that were paid for and cannot be used; 1 before any could be
+
+
+class Waits(NamedTuple):
+    """Seconds that requests were made to wait: timeouts that ran out, `Retry-After`, back-off; waits overlap."""
+
+    longest: float
+    """Of any one request, all its tries together: no run that meets these faults can be shorter."""
+    total: float
+    """Of all requests together."""
 
 
 class HttpEngine:
@@ -68,6 +77,11 @@ class HttpEngine:
     def noticed(self) -> Mapping[str, int]:
         """How often the server did not do what it was asked for, by what that was."""
         return dict(self._desk.answers.noticed)
+
+    @property
+    def waits(self) -> Waits:
+        """How long requests waited before another try, since the engine was opened."""
+        return Waits(self._desk.longest_wait, self._desk.waited)
 
     @property
     def in_flight(self) -> int:
@@ -146,9 +160,10 @@ class HttpEngine:
 
     def _wants(self, flow: Flow, pending: int) -> bool:
         """Whether more requests should be pulled; sets how few may wait before the loop asks for more."""
-        limit = self._portal.limit.value
+        limit, most = self._portal.limit.value, self._portal.limit.most
         flow.low = limit // 2 + 4
-        return flow.waiting < flow.low and flow.submitted - flow.delivered + pending < 3 * limit + 32
+        held = min(3 * limit + self._portal.idle, 3 * most) + 32
+        return flow.waiting < flow.low and flow.submitted - flow.delivered + pending < held
 
 
 class _Desk:
@@ -157,6 +172,7 @@ class _Desk:
     def __init__(self, wire: Wire, bodies: Bodies, answers: Answers, settings: Settings) -> None:
         self.wire, self.bodies, self.answers, self.settings = wire, bodies, answers, settings
         self.answered = 0  # requests that this server has answered
+        self.longest_wait = self.waited = 0.0
         self._jitter = random.Random()  # spreads retries over time; no result depends on it
 
     def job(self, request: Request, flow: Flow) -> Job | Completion:
@@ -196,7 +212,17 @@ class _Desk:
         if failure.refusal:
             job.flow.consecutive = 0
             return Completion(job.request.key, refusal=failure.refusal)
-        return self._retried(job, failure)
+        if failure.kind == "timeout":
+            self._note_wait(job, min(time.monotonic() - now, self.settings.timeout))
+        outcome = self._retried(job, failure)
+        if isinstance(outcome, Later):
+            self._note_wait(job, outcome.seconds)
+        return outcome
+
+    def _note_wait(self, job: Job, seconds: float) -> None:
+        job.waited += seconds
+        self.waited += seconds
+        self.longest_wait = max(self.longest_wait, job.waited)
 
     def _retried(self, job: Job, failure: Failure) -> Completion | Later:
         job.tries += 1

@@ -1,8 +1,10 @@
 """One try over the wire: send a body, take a bounded reply, or say what went wrong."""
 
+import asyncio
 import contextlib
 import ssl
 import urllib.request
+from collections import OrderedDict
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -48,6 +50,47 @@ class Pieces(Payload):
             await writer.write(piece)
 
 
+class Deadlines:
+    """One time limit for all tasks of a loop, kept by a single timer; one for each request would cost more than these.
+
+    A task that runs out of time is cancelled; `stop` then tells that cancellation from any other.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._since: OrderedDict[asyncio.Task[Any], float] = OrderedDict()  # the oldest first
+        self._over: set[asyncio.Task[Any]] = set()
+        self._set = False
+
+    def start(self, loop: asyncio.AbstractEventLoop, task: "asyncio.Task[Any]") -> None:
+        """The limit of this task begins."""
+        self._since[task] = now = loop.time()
+        if not self._set:
+            self._set = True
+            loop.call_at(now + self._seconds, self._ring, loop)
+
+    def stop(self, task: "asyncio.Task[Any]") -> bool:
+        """The task is done with what was limited; whether it was cancelled because the limit ran out."""
+        self._since.pop(task, None)
+        if task not in self._over:
+            return False
+        self._over.remove(task)
+        task.uncancel()
+        return True
+
+    def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._set = False
+        while self._since:
+            task, since = next(iter(self._since.items()))
+            if since + self._seconds > loop.time():
+                self._set = True
+                loop.call_at(since + self._seconds, self._ring, loop)
+                return
+            del self._since[task]
+            self._over.add(task)
+            task.cancel()
+
+
 class Wire:
     """The connection to one server. Belongs to the event loop it is opened in."""
 
@@ -56,8 +99,9 @@ class Wire:
         parts = urlsplit(url)
         self.where = f"{parts.scheme}://{parts.netloc}"
         self._most = int(most_mb * _MB)
-        self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=connect_timeout)
-        self._seconds, self._connect_seconds = timeout, connect_timeout
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout)
+        self._deadlines = Deadlines(timeout)
+        self._seconds = timeout
         self._proxy = _proxy_for(parts.scheme, parts.hostname or "")
         self._tls: ssl.SSLContext | bool = _trusting(ca) if ca else True
         headers = {"Content-Type": _JSON, "Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": "dikast"}
@@ -85,14 +129,24 @@ class Wire:
         """Send a body and take the reply, whatever its status; Failure when there is none."""
         assert self._session is not None
         data = pieces[0] if len(pieces) == 1 and len(pieces[0]) < _MB else Pieces(pieces)
+        task = asyncio.current_task()
+        assert task is not None
+        self._deadlines.start(asyncio.get_running_loop(), task)
         try:
-            async with self._session.post(self._url, data=data, allow_redirects=False, proxy=self._proxy) as response:
+            response = await self._session.post(self._url, data=data, allow_redirects=False, proxy=self._proxy)
+            try:
                 self._answered = True
                 return Reply(response.status, response.headers, self._scrubbed(await self._body(response)))
-        except TimeoutError:  # aiohttp's own timeouts are TimeoutErrors, too
-            raise Failure(
-                "timeout", f"{self.where} did not answer within {self._seconds:g} s", retryable=True
-            ) from None
+            finally:
+                response.release()
+        except asyncio.CancelledError:
+            if not self._deadlines.stop(task):
+                raise
+            told = f"{self.where} did not answer within {self._seconds:g} s"
+            raise Failure("timeout", told, retryable=True) from None
+        except TimeoutError as error:  # while connecting
+            told = f"{self.where} cannot be reached: {self.scrub(str(error)[:200]) or 'it takes too long'}"
+            raise Failure("timeout", told, retryable=True) from None
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
             raise _certificate(self.where, error) from None
         except aiohttp.ClientConnectorError as error:
@@ -104,6 +158,8 @@ class Wire:
             told = self.scrub(str(error)[:200]) or type(error).__name__
             message = f"{self.where} broke the connection: {told}"
             raise Failure("connection", message, retryable=True, brief=self._answered) from None
+        finally:
+            self._deadlines.stop(task)
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
         """The body, unless it is larger than allowed."""
@@ -114,6 +170,8 @@ class Wire:
         chunks: list[bytes] = []
         size = 0
         content = response.content
+        if content.is_eof() and content.total_bytes <= self._most:  # all is here already, as it is for most replies
+            return content.read_nowait()
         while chunk := await content.readany():
             size += len(chunk)
             if size > self._most:

@@ -29,7 +29,7 @@ class Encoded:
     def url(self, image: Image) -> bytes:
         """The data URL of an image; EngineError `bad_media` says why there is none."""
         try:
-            key = image.source if image.source.startswith("data:") else image_sha256(image)
+            key = image_sha256(image)
             with self._lock:
                 found = self._urls.get(key)
                 if found is not None:

@@ -8,6 +8,7 @@ Rejections that do not hang on the load do not move it, since stepping down cost
 After every change the first answers still come from before it; they are let pass for as long as one answer takes.
 """
 
+import math
 import random
 import time
 from collections.abc import Callable
@@ -23,6 +24,7 @@ _LEAST_SAMPLE = 96  # tries in a measurement of a trial
 _REST = 6  # measurements between a trial that failed and the next
 _TOLERATED = 0.03  # share of rejections that is not worth stepping down for
 _LONGEST_PAUSE = 1.0
+_STALLS = 4.0  # times what an answer takes; few replies are that much longer than the others
 
 
 @dataclass(slots=True)
@@ -55,6 +57,11 @@ class Limit:
         Drawn anew each time, or places that were turned away together would come back together.
         """
         return min(_LONGEST_PAUSE, self._latency) * self.jitter.uniform(0.0, 2.0)
+
+    @property
+    def patience(self) -> float:
+        """Seconds after which a try is taken to hang rather than to be worked on; infinite before any answer."""
+        return _STALLS * self._latency if self._latency else math.inf
 
     def finished(self, *, good: bool, rejected: bool, busy: bool, seconds: float) -> None:
         """Note a try that ended after `seconds`: with an answer, turned away, or otherwise.

@@ -7,7 +7,7 @@ as much as a request.
 
 import asyncio
 import threading
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
@@ -62,6 +62,7 @@ class Job:
     rejections: int = 0
     conceded: int = 0
     began: float = 0.0
+    waited: float = 0.0  # seconds, by order of the policy
     taken: bool = False
 
 
@@ -88,10 +89,18 @@ class Portal:
         self._active = 0
         self._turned_away = 0  # tries in a row that were rejected
         self._gate = 0.0  # loop time before which nothing is sent
+        self._tries: OrderedDict[Job, float] = OrderedDict()  # out there since, by loop time; the oldest first
+        self._stalled: set[Job] = set()  # of these, the ones that take none of the limit's places
+        self._put_by = 0  # jobs that wait for another try
         self._workers: dict[asyncio.Task[None], Job | None] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
+
+    @property
+    def idle(self) -> int:
+        """Jobs that are under way and take none of the limit's places: they wait for another try, or hang."""
+        return self._put_by + len(self._stalled)
 
     def start(self) -> None:
         """Start the thread, the first time."""
@@ -167,34 +176,54 @@ class Portal:
         assert self._loop is not None
         if self._gate > self._loop.time():
             return
-        for _ in range(min(len(self.queue), self.limit.value - self._active)):
+        for _ in range(min(len(self.queue), self._room())):
             self._active += 1
             task = self._loop.create_task(self._worker())
             self._workers[task] = None
+
+    def _room(self) -> int:
+        """How many more workers may be put on; below 0 where there are too many."""
+        return min(self.limit.value + len(self._stalled), self.limit.most) - self._active
+
+    def _note_stalled(self, now: float) -> None:
+        """Give up the places of tries that take far longer than answers do; the connection stays open for them.
+
+        A request that hangs is no load, and a few of them would hold every place until their timeouts. This is called
+        as answers come, so a server that stands still altogether is sent no more.
+        """
+        before = now - self.limit.patience
+        while self._tries and (oldest := next(iter(self._tries.items())))[1] < before:
+            self._stalled.add(oldest[0])
+            del self._tries[oldest[0]]
 
     async def _worker(self) -> None:
         task = asyncio.current_task()
         assert task is not None
         assert self._loop is not None
         try:
-            while self.queue and self._active <= self.limit.value and self._gate <= self._loop.time():
+            while self.queue and self._room() >= 0 and self._gate <= self._loop.time():
                 job = self.queue.popleft()
                 self._take(job)
                 if job.flow.closed:
                     continue
                 self._workers[task] = job
-                began = self._loop.time()
+                began = self._tries[job] = self._loop.time()
                 try:
                     outcome = await self._work(job)
                 except Exception as error:  # a fault of ours must not leave the caller waiting
                     told = EngineError(f"{type(error).__name__} while a request was handled", kind="internal")
                     outcome = Completion(job.request.key, finish="error", error=told)
+                finally:
+                    self._tries.pop(job, None)
+                    self._stalled.discard(job)
                 self._workers[task] = None
                 rejected = isinstance(outcome, Later) and outcome.rejected
                 good = isinstance(outcome, Completion) and outcome.error is None
-                busy = self._active >= self.limit.value and bool(self.queue)
-                seconds = self._loop.time() - began
-                self.limit.finished(good=good, rejected=rejected, busy=busy, seconds=seconds)
+                busy = self._room() <= 0 and bool(self.queue)
+                now = self._loop.time()
+                self.limit.finished(good=good, rejected=rejected, busy=busy, seconds=now - began)
+                if good:
+                    self._note_stalled(now)
                 if isinstance(outcome, Later):
                     self._put_off(job, outcome)
                     if rejected:
@@ -202,12 +231,12 @@ class Portal:
                 else:
                     self._turned_away = 0
                     self._deliver(job.flow, outcome)
-                if self.limit.value > self._active and self.queue:
+                if self.queue and self._room() > 0:
                     self._staff()
         finally:
             self._active -= 1
             del self._workers[task]
-            if self.queue and self._loop.is_running() and self._active < self.limit.value:
+            if self.queue and self._loop.is_running() and self._room() > 0:
                 self._loop.call_soon(self._staff)
 
     def _take(self, job: Job) -> None:
@@ -237,6 +266,7 @@ class Portal:
         """Bring a job back later. When nothing but rejections comes back, nothing at all is sent until then."""
         assert self._loop is not None
         self._loop.call_later(later.seconds, self._again, job)
+        self._put_by += 1
         self._turned_away = self._turned_away + 1 if later.rejected else 0
         if self._turned_away >= max(8, self._active):
             self._turned_away = 0
@@ -244,6 +274,7 @@ class Portal:
             self._loop.call_at(self._gate + 0.001, self._staff)
 
     def _again(self, job: Job) -> None:
+        self._put_by -= 1
         if not job.flow.closed:
             self.queue.appendleft(job)
             self._staff()

@@ -1,0 +1,1 @@
+"""The report: what a run found, on one page anyone can open."""

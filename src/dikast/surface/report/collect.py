@@ -1,0 +1,203 @@
+"""What the report of a run shows: its lock and summary, its audit, and the verdicts most worth reading."""
+
+import dataclasses
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from dikast.audit.audit import audit_file
+from dikast.audit.estimate import Estimate
+from dikast.audit.intervals import clusters_of
+from dikast.audit.length import length_slope
+from dikast.audit.plan import AuditPlan
+from dikast.audit.report import Audit
+from dikast.audit.runs import JOINT, VERDICTS, RunRows, gold_by_item
+from dikast.core.errors import DataError, UserError
+from dikast.core.rubric import Rubric, load_rubric
+from dikast.judging.lock import read_lock
+from dikast.surface.report.contents import Contents, read_contents
+from dikast.surface.report.queue import Entry, Queue
+
+SUMMARY = "summary.json"
+MOST_LABELS = 30  # bars in a histogram of labels
+MOST_LENGTHS = 20_000  # rows whose response is measured, for the slope on length
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the caller wants in the report. `plan` is the audit, its `file` to be replaced by each run's folder."""
+
+    plan: AuditPlan
+    items: str = ""  # where the items are, when they are no longer where the run read them
+    queue: int = 200  # verdicts in the queue of a run
+    redact: bool = False  # no text and no pictures of items or replies
+
+
+@dataclass(slots=True)
+class RunPage:
+    """One run, ready to be shown. `missing` says in words what the run lacks and what follows from that."""
+
+    folder: Path
+    name: str
+    kind: str = "absolute"
+    lock: Mapping[str, Any] = field(default_factory=dict)
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    audit: Audit | None = None
+    missing: list[str] = field(default_factory=list)
+    labels: dict[str, tuple[int, int]] = field(default_factory=dict)  # label -> verdicts, gold
+    length: Estimate | None = None  # slope of the error on length
+    entries: list[Entry] = field(default_factory=list)
+    rows: int = 0
+    differing: int = 0  # rows without a verdict, or with another than gold
+
+    @property
+    def judge(self) -> str:
+        """The judge as it was asked for."""
+        return str(self.summary.get("judge") or self.lock.get("judge", "unknown judge"))
+
+    @property
+    def pairwise(self) -> bool:
+        """Whether verdicts are choices between two responses."""
+        return self.kind == "pairwise"
+
+
+def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
+    """Read one run folder. Whatever is missing or damaged is said in `missing`; only a folder that is no run raises.
+
+    `rival` is another run on the same items, to be compared with in pairs.
+    """
+    if not folder.is_dir():
+        raise UserError(f"{folder}: there is no such run folder; `dikast grade --out {folder}` makes one")
+    if not (folder / VERDICTS).exists() and not (folder / "judge.lock.json").exists():
+        inner = sorted(each.parent.name for each in folder.glob(f"*/{VERDICTS}"))
+        hint = f"; runs lie in {', '.join(inner[:10])}" if inner else ""
+        raise UserError(f"{folder}: not a run folder: it holds no {VERDICTS}{hint}")
+    page = RunPage(folder, folder.resolve().name, lock=read_lock(folder) or {}, summary=_summary(folder))
+    page.kind = str(page.summary.get("kind") or (page.lock.get("way") or {}).get("kind", "absolute"))
+    _say_what_is_old(page)
+    if not (folder / VERDICTS).exists() or (folder / VERDICTS).stat().st_size == 0:
+        page.missing.append("the run is empty: nothing has been answered yet; run the same command again to go on")
+        return page
+    try:
+        page.audit = audit_file(_planned(page, asked.plan, rival))
+    except (DataError, UserError) as error:
+        page.missing.append(f"no audit: {error}")
+    try:
+        _read(page, asked)
+    except (DataError, UserError) as error:
+        page.missing.append(f"no queue: {error}")
+    return page
+
+
+def _planned(page: RunPage, plan: AuditPlan, rival: Path | None) -> AuditPlan:
+    plan = dataclasses.replace(plan, file=page.folder)
+    if not plan.gold and plan.gold_file is None and not (page.folder / "gold.jsonl").exists():
+        page.missing.append("no gold: agreement, calibration and gaps are unknown; name it with --gold-file")
+        return dataclasses.replace(plan, by=())
+    if rival is not None:
+        column = "choice" if page.pairwise else plan.score or "score"
+        plan = dataclasses.replace(plan, rival=f"{column}@{rival}")
+    return plan
+
+
+def _summary(folder: Path) -> Mapping[str, Any]:
+    try:
+        value = orjson.loads((folder / SUMMARY).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _say_what_is_old(page: RunPage) -> None:
+    made = (page.lock.get("versions") or {}).get("dikast")
+    if not page.lock:
+        page.missing.append("judge.lock.json is missing or damaged: which judge this was is not known")
+    elif made != version("dikast"):
+        page.missing.append(f"written by dikast {made}, read by {version('dikast')}: fields may have changed")
+    if not page.summary:
+        page.missing.append("summary.json is missing: the run has not finished; run the same command again to go on")
+
+
+def _read(page: RunPage, asked: Asked) -> None:
+    """One pass over the verdicts for histogram and queue, a second for those chosen, one over the items."""
+    gold = _gold(page.folder, asked.plan)
+    column = next(iter(gold), "")
+    rubrics = _rubrics(page.folder)
+    queue = Queue(asked.queue, rubrics, has_gold=bool(gold))
+    said, true, answers = Counter[str](), Counter[str](), 0
+    measured: list[tuple[str, int, float, float]] = []
+    rows = RunRows(str(page.folder), gold=gold)
+    for row, _ in rows:
+        if row["sample"] == JOINT:
+            continue
+        page.rows += 1
+        answers += 2 if "swapped" in row and "choice" in row else 1
+        row["gold"] = row.get(column)
+        page.differing += queue.offer(row)
+        if (label := _label(row.get("choice", row.get("label")))) is not None and row["status"] == "ok":
+            said[label] += 1
+        if (label := _label(row["gold"])) is not None:
+            true[label] += 1
+        if len(measured) < MOST_LENGTHS and row["score"] is not None and isinstance(row["gold"], int | float):
+            measured.append((row["item"], row.get("response", 0), row["score"], row["gold"]))
+    names = sorted(set(said) | set(true), key=_in_order)
+    page.labels = {name: (said[name], true[name]) for name in names} if len(names) <= MOST_LABELS else {}
+    due = page.folder / "keys.txt"
+    planned = due.stat().st_size // 33 if due.exists() else 0
+    if planned > answers:
+        page.missing.append(f"unfinished: {answers:,} of {planned:,} questions have an answer")
+    wanted = queue.items() | {item for item, *_ in measured}
+    found = read_contents(asked.items or str(page.lock.get("items", "")), page.lock.get("columns") or {}, wanted)
+    if found.note and not asked.redact:
+        page.missing.append(found.note)
+    page.entries = queue.entries(page.folder, found, redact=asked.redact)
+    page.length = _slope(measured, found, asked.plan.resampling.level)
+
+
+def _gold(folder: Path, plan: AuditPlan) -> dict[str, dict[str, Any]]:
+    path = plan.gold_file or folder / "gold.jsonl"
+    if not Path(path).exists():
+        return {}
+    columns = [name.partition("@")[0] for name in plan.gold] or ["gold"]
+    return gold_by_item(path, columns[:1], plan.key[0] if plan.key else "")
+
+
+def _slope(measured: list[tuple[str, int, float, float]], found: Contents, level: float) -> Estimate | None:
+    kept = [(*each, found.length(each[0], each[1])) for each in measured]
+    kept = [each for each in kept if each[4]]
+    if not kept:
+        return None
+    _, item = np.unique([each[0] for each in kept], return_inverse=True)
+    score, gold, length = (np.array([each[i] for each in kept], np.float64) for i in (2, 3, 4))
+    return length_slope(score, gold, length, level, clusters_of(item.astype(np.int64)))
+
+
+def _rubrics(folder: Path) -> dict[str, Rubric]:
+    """Hash -> rubric, of those the run wrote down."""
+    path, found = folder / "rubrics.jsonl", dict[str, Rubric]()
+    if path.exists():
+        for line in path.read_bytes().splitlines():
+            record = orjson.loads(line)
+            rubric = load_rubric(record["rubric"])
+            if isinstance(rubric, Rubric):
+                found[str(record["hash"])] = rubric
+    return found
+
+
+def _label(value: Any) -> str | None:
+    if value is None or isinstance(value, dict | list):
+        return None
+    return f"{value:g}" if isinstance(value, int | float) else str(value)
+
+
+def _in_order(label: str) -> tuple[int, float, str]:
+    try:
+        return (0, float(label), label)
+    except ValueError:
+        return (1, 0.0, label)

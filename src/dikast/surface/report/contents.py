@@ -1,0 +1,113 @@
+"""The texts and pictures of the items that a report shows, read from where the run read them."""
+
+import base64
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dikast.core.errors import DataError
+from dikast.core.item import Item
+from dikast.core.media import load_image, resolved
+from dikast.core.part import Content, Image, images_of, text_of
+from dikast.core.records import scan_items
+
+SIDE = 320  # pixels of a thumbnail's longer side
+SHARP = 128  # pictures no larger than this are kept as they are
+LONGEST = 6000  # characters of a text on the page
+MOST_PICTURES = 5_000_000  # bytes of picture data in one report
+
+
+@dataclass(frozen=True, slots=True)
+class Thumb:
+    """A picture small enough for the page, or the words that stand where it cannot be shown."""
+
+    url: str = ""
+    instead: str = ""
+    small: bool = False  # drawn larger than it is, without smoothing
+
+
+@dataclass(slots=True)
+class Contents:
+    """Items by id, the length of responses in characters, and a note where the items could not be read."""
+
+    items: dict[str, Item] = field(default_factory=dict)
+    note: str = ""
+
+    def length(self, item: str, response: int) -> int:
+        """Characters of a response, 0 where it is not known or not text."""
+        known = self.items.get(item)
+        if known is None or not 0 <= response < len(known.responses):
+            return 0
+        return len(text_of(known.responses[response]))
+
+
+def read_contents(path: str, columns: Mapping[str, str], wanted: Iterable[str]) -> Contents:
+    """Those of the items at `path` whose id is wanted; records that cannot be read are passed over."""
+    left, found = set(wanted), Contents()
+    if not path or path == "-":
+        found.note = "the run read its items from standard input: the queue shows ids and verdicts, no texts"
+        return found
+    if not Path(path).exists():
+        found.note = f"the items are no longer at {path}: the queue shows ids and verdicts only; say where with --items"
+        return found
+    for item in scan_items(path, columns):
+        if isinstance(item, DataError):
+            continue
+        if item.id in left:
+            found.items[item.id] = item
+            left.discard(item.id)
+            if not left:
+                break
+    if left:
+        found.note = f"{len(left):,} of the judged items are no longer in {path}"
+    return found
+
+
+class Thumbs:
+    """Makes thumbnails as data URLs until the report's share of bytes is used up; each picture is made once."""
+
+    def __init__(self, most: int = MOST_PICTURES) -> None:
+        self._left = most
+        self._made: dict[str, Thumb] = {}
+
+    def of(self, content: Content) -> list[Thumb]:
+        """One for each picture and each frame of a clip."""
+        return [self._one(image) for image in images_of(content)]
+
+    def _one(self, image: Image) -> Thumb:
+        if image.source.startswith(("http://", "https://")):
+            return Thumb(instead=f"a picture on the web: {image.name}")
+        try:
+            loaded = load_image(image)
+        except (DataError, OSError):
+            return Thumb(instead=f"not where it was: {resolved(image) if len(image.source) < 500 else image.name}")
+        if (made := self._made.get(loaded.sha256)) is None:
+            made = self._made[loaded.sha256] = self._make(loaded.picture)
+        elif made.url:
+            self._left -= len(made.url)  # it is written again wherever it is shown
+        return made
+
+    def _make(self, picture: "object") -> Thumb:
+        from PIL.Image import Image as Picture
+
+        assert isinstance(picture, Picture)
+        small = max(picture.size) <= SHARP
+        drawn = picture.copy()
+        buffer = io.BytesIO()
+        if small:
+            drawn.save(buffer, "PNG")
+        else:
+            drawn.thumbnail((SIDE, SIDE))
+            drawn.save(buffer, "JPEG", quality=80)
+        if self._left < len(buffer.getvalue()) * 4 // 3:
+            return Thumb(instead="left out: the pictures of this report have used up their share of bytes")
+        mime = "png" if small else "jpeg"
+        url = f"data:image/{mime};base64,{base64.b64encode(buffer.getvalue()).decode()}"
+        self._left -= len(url)
+        return Thumb(url, small=small)
+
+
+def clipped(text: str) -> str:
+    """At most LONGEST characters, and how many were left out."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} … ({len(text) - LONGEST:,} characters left out)"

@@ -1,0 +1,115 @@
+"""The same findings for a pull request (Markdown), for machines (JSON), and for CI (JUnit)."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+from dikast.audit.report import Table, shown
+from dikast.surface.report import headline
+from dikast.surface.report.collect import RunPage
+from dikast.surface.report.gates import Gate
+from dikast.surface.report.page import side_by_side
+
+_MOST_GAPS = 10  # of the queue, in Markdown
+_MOST_CASES = 1000  # verdicts that failed, in JUnit
+
+
+def to_json(pages: Sequence[RunPage], gates: Sequence[Gate]) -> dict[str, Any]:
+    """Every number of the report."""
+    return {
+        "runs": [
+            {
+                "run": str(page.folder),
+                "judge": page.judge,
+                "kind": page.kind,
+                "rows": page.rows,
+                "differing": page.differing,
+                "missing": page.missing,
+                "labels": {name: {"judge": said, "gold": true} for name, (said, true) in page.labels.items()},
+                "length_slope": page.length.to_dict() if page.length is not None else None,
+                "usage": page.summary.get("usage"),
+                "audit": page.audit.to_dict() if page.audit is not None else None,
+                "queue": [_gap(entry) for entry in page.entries],
+            }
+            for page in pages
+        ],
+        "gates": [asdict(gate) | {"met": gate.met} for gate in gates],
+    }
+
+
+def to_markdown(pages: Sequence[RunPage], gates: Sequence[Gate], title: str) -> str:
+    """A comment for a pull request: the first screen, gates, and the largest gaps."""
+    lines = [f"## {_flat(title)}", ""]
+    for gate in gates:
+        lines.append(f"- {'met' if gate.met else '**not met**'}: {_flat(str(gate))}")
+    lines += [""] if gates else []
+    if beside := side_by_side(pages):
+        lines += _table(["", *(page.name for page in pages)], beside)
+    for page in pages:
+        lines += [f"### {_flat(page.name)} ({_flat(page.judge)})", "", _flat(headline.sentence(page)), ""]
+        lines += [f"> {_flat(each)}" for each in page.missing] + [""]
+        cards = headline.cards(page)
+        lines += _table(["", "", ""], [[c.title, c.value, "; ".join(filter(None, c.notes))] for c in cards])
+        if page.audit is not None and "rival" in page.audit:
+            lines += [f"Paired with {_flat(pages[0].name)}:", "", *_audit_table(page.audit["rival"])]
+        gaps = [entry for entry in page.entries if entry.gap > 0 or entry.status != "ok"][:_MOST_GAPS]
+        if gaps:
+            lines += ["Largest gaps:", ""]
+            rows = [[entry.item, entry.criterion, entry.verdict, entry.gold, entry.status] for entry in gaps]
+            lines += _table(["item", "criterion", "said", "gold", "status"], rows)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def to_junit(pages: Sequence[RunPage], gates: Sequence[Gate]) -> str:
+    """Gates as test cases, and every verdict that failed as an error (at most 1,000, then a count)."""
+    suites = Xml.Element("testsuites", name="dikast")
+    suite = Xml.SubElement(suites, "testsuite", name="gates", tests=str(len(gates)))
+    suite.set("failures", str(sum(not gate.met for gate in gates)))
+    for gate in gates:
+        case = Xml.SubElement(suite, "testcase", classname="gates", name=_xml(gate.text))
+        if not gate.met:
+            Xml.SubElement(case, "failure", message=_xml(str(gate)))
+    for page in pages:
+        failed = [entry for entry in page.entries if entry.status != "ok"][:_MOST_CASES]
+        suite = Xml.SubElement(suites, "testsuite", name=_xml(page.name), tests=str(page.rows))
+        suite.set("errors", str(len(failed)))
+        for entry in failed:
+            case = Xml.SubElement(suite, "testcase", classname=_xml(entry.criterion), name=_xml(entry.item))
+            reasons = "; ".join(said.reason for said in entry.said if said.reason)
+            Xml.SubElement(case, "error", message=_xml(f"{entry.status}: {reasons}")).text = _xml(
+                "\n".join(said.raw for said in entry.said)
+            )
+        out = Xml.SubElement(suite, "system-out")
+        out.text = _xml("\n".join([headline.sentence(page), *page.missing]))
+    return Xml.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _gap(entry: Any) -> dict[str, Any]:
+    gap = None if entry.gap != entry.gap else entry.gap
+    names = ("item", "criterion", "sample", "response", "status", "verdict", "gold")
+    return {name: getattr(entry, name) for name in names} | {"gap": gap}
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = ["| " + " | ".join(map(_flat, head)) + " |", "|" + "---|" * len(head)]
+    return [*lines, *("| " + " | ".join(map(_flat, row)) + " |" for row in rows), ""]
+
+
+def _audit_table(table: Table) -> list[str]:
+    return _table(table.columns, [[shown(cell) for cell in cells] for cells in table.rows])
+
+
+def _flat(text: str) -> str:
+    """One line that cannot break a table, add markup or open a link: Markdown's own characters are escaped."""
+    text = " ".join(text.split())
+    for each in "\\`*_[]<>|#~":
+        text = text.replace(each, "\\" + each)
+    return text.replace("://", ":\u200b//").replace("@", "@\u200b")
+
+
+def _xml(text: str) -> str:
+    """Without the control characters that XML 1.0 cannot hold."""
+    return "".join(
+        c for c in text if c in "\t\n\r" or " " <= c <= "\ud7ff" or "\ue000" <= c <= "\ufffd" or c > "\uffff"
+    )

@@ -1,0 +1,186 @@
+"""Figures as inline SVG. They take their colours from the page, so that dark mode and print reach them.
+
+Every figure is a pure function of numbers to markup; words that came from data are escaped here.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup, escape
+
+WIDTH = 640
+
+
+class Row(NamedTuple):
+    """One line of a forest plot: a name, a value with its interval (NaN where unknown), and its n."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+class Ruler(NamedTuple):
+    """A statistic of the judge between a floor and a ceiling (None where there is none)."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    floor: float | None
+    ceiling: float | None
+
+
+def histogram(labels: Mapping[str, tuple[int, int]]) -> Markup:
+    """Shares of labels: the judge's as bars, gold's as outlines beside them."""
+    totals = [max(1, sum(each[i] for each in labels.values())) for i in (0, 1)]
+    shares = {name: (count / totals[0], true / totals[1]) for name, (count, true) in labels.items()}
+    most = max((max(pair) for pair in shares.values()), default=0) or 1.0
+    has_gold = any(true for _, true in labels.values())
+    height, bottom, step = 190, 160, WIDTH / max(1, len(labels))
+    parts = []
+    for i, (name, (said, true)) in enumerate(shares.items()):
+        x, wide = i * step + step * 0.14, step * (0.34 if has_gold else 0.72)
+        tall = 130 * said / most
+        parts.append(_rect(x, bottom - tall, wide, tall, "judge", f"judge {name}: {said:.1%} ({labels[name][0]:,})"))
+        if has_gold:
+            tall = 130 * true / most
+            title = f"gold {name}: {true:.1%} ({labels[name][1]:,})"
+            parts.append(_rect(x + wide + step * 0.04, bottom - tall, wide, tall, "gold", title))
+        parts.append(_text(i * step + step / 2, bottom + 16, name, "middle"))
+        parts.append(_text(x + wide / 2, bottom - 130 * said / most - 4, f"{said:.0%}", "middle", "small"))
+    return _svg(height, parts, "How often each label was given")
+
+
+def rulers(rows: Sequence[Ruler]) -> Markup:
+    """Each statistic on a line from 0 to 1, between floor and ceiling."""
+    left, right = 150, WIDTH - 90
+    parts, y = [], 24.0
+
+    def x(value: float) -> float:
+        return left + (right - left) * min(1.0, max(0.0, value))
+
+    for row in rows:
+        parts.append(_text(left - 12, y + 4, row.name, "end"))
+        parts.append(_line(left, y, right, y, "axis"))
+        if row.floor is not None:
+            parts.append(_mark(x(row.floor), y, "floor", f"floor {row.floor:.3f}"))
+        if row.ceiling is not None:
+            parts.append(_mark(x(row.ceiling), y, "ceiling", f"ceiling {row.ceiling:.3f}"))
+        if not math.isnan(row.low):
+            parts.append(_line(x(row.low), y, x(row.high), y, "interval"))
+        if not math.isnan(row.value):
+            parts.append(_dot(x(row.value), y, "judge", f"{row.name} {row.value:.3f} [{row.low:.3f}, {row.high:.3f}]"))
+        parts.append(_text(right + 12, y + 4, "undefined" if math.isnan(row.value) else f"{row.value:.3f}", "start"))
+        y += 30
+    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
+        parts.append(_text(x(tick), y + 2, f"{tick:g}", "middle", "small"))
+    return _svg(int(y) + 12, parts, "The judge between floor and ceiling")
+
+
+def forest(rows: Sequence[Row], overall: float, low: float, high: float) -> Markup:
+    """A value with its interval for each slice, and a line at the value over all."""
+    known = [each for row in rows for each in (row.low, row.high, row.value) if not math.isnan(each)]
+    start, end = min([low, *known]), max([high, *known])
+    pad = (end - start or 1.0) * 0.05
+    start, end, left, right = start - pad, end + pad, 210, WIDTH - 120
+
+    def x(value: float) -> float:
+        return left + (right - left) * (value - start) / (end - start)
+
+    bottom = 26 * len(rows) + 8
+    parts = [] if math.isnan(overall) else [_line(x(overall), 4, x(overall), bottom, "overall")]
+    for i, row in enumerate(rows):
+        y = 20 + 26 * i
+        parts.append(_text(left - 10, y + 4, _short(row.name), "end", title=row.name))
+        if not math.isnan(row.low):
+            parts.append(_line(x(row.low), y, x(row.high), y, "interval"))
+        if not math.isnan(row.value):
+            parts.append(_dot(x(row.value), y, "judge", f"{row.name}: {row.value:.3f} [{row.low:.3f}, {row.high:.3f}]"))
+        told = "undefined" if math.isnan(row.value) else f"{row.value:.3f}"
+        parts.append(_text(right + 10, y + 4, f"{told}  n {row.n:,}", "start", "small"))
+    parts += [_text(x(each), bottom + 16, f"{each:.2f}", "middle", "small") for each in (start + pad, end - pad)]
+    return _svg(bottom + 24, parts, "Slices")
+
+
+def curve(points: Sequence[tuple[float, float, float, float]], across: str, up: str, *, diagonal: bool) -> Markup:
+    """Points (x, y, low, high) in the unit square, joined; `diagonal` is where a perfect one would lie."""
+    left, top, side, bottom = 60, 14, 300, 314
+
+    def x(value: float) -> float:
+        return left + side * value
+
+    def y(value: float) -> float:
+        return bottom - side * value
+
+    parts = [_line(left, bottom, left + side, bottom, "axis"), _line(left, top, left, bottom, "axis")]
+    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
+        parts.append(_text(x(tick), bottom + 18, f"{tick:g}", "middle", "small"))
+        parts.append(_text(left - 8, y(tick) + 4, f"{tick:g}", "end", "small"))
+        parts.append(_line(left, y(tick), left + side, y(tick), "grid"))
+    if diagonal:
+        parts.append(_line(x(0), y(0), x(1), y(1), "overall"))
+    ordered = sorted(points)
+    path = " ".join(f"{x(px):.1f},{y(py):.1f}" for px, py, *_ in ordered if not math.isnan(py))
+    parts.append(Markup('<polyline class="path" points="{}"/>').format(path))
+    for px, py, low, high in ordered:
+        if not math.isnan(low):
+            parts.append(_line(x(px), y(low), x(px), y(high), "interval"))
+        if not math.isnan(py):
+            parts.append(_dot(x(px), y(py), "judge", f"{across} {px:.2f}: {up} {py:.3f} [{low:.3f}, {high:.3f}]"))
+    parts.append(_text(left + side / 2, bottom + 36, across, "middle"))
+    parts.append(_text(left, top - 2, up, "start", "small"))
+    return _svg(bottom + 44, parts, f"{up} by {across}", width=left + side + 40)
+
+
+def distribution(probabilities: Mapping[str, float], chosen: str, gold: str) -> Markup:
+    """The probabilities of the labels as small bars; the verdict filled, gold underlined."""
+    step, tall = 34, 44
+    parts = []
+    for i, (label, p) in enumerate(probabilities.items()):
+        x, kind = i * step + 4, "judge" if label == chosen else "other"
+        parts.append(_rect(x, 12 + tall * (1 - p), 26, max(tall * p, 0.75), kind, f"{label}: {p:.3f}"))
+        parts.append(_text(x + 13, tall + 26, _short(label, 5), "middle", "small"))
+        if label == gold:
+            parts.append(_line(x + 2, tall + 30, x + 24, tall + 30, "goldline"))
+    return _svg(tall + 34, parts, "Probabilities of the labels", width=max(60, step * len(probabilities) + 8))
+
+
+def _short(name: str, most: int = 30) -> str:
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
+def _svg(height: int, parts: Sequence[Markup], label: str, *, width: int = WIDTH) -> Markup:
+    head = Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}" style="max-width:{}px">').format(
+        width, height, label, width
+    )
+    return head + Markup("").join(parts) + Markup("</svg>")
+
+
+def _text(x: float, y: float, text: str, anchor: str, kind: str = "", title: str = "") -> Markup:
+    inner = Markup("<title>{}</title>").format(title) if title else Markup("")
+    return Markup('<text x="{:.1f}" y="{:.1f}" text-anchor="{}" class="{}">{}{}</text>').format(
+        x, y, anchor, kind, escape(text), inner
+    )
+
+
+def _rect(x: float, y: float, wide: float, tall: float, kind: str, title: str) -> Markup:
+    return Markup(
+        '<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" rx="2" class="{}"><title>{}</title></rect>'
+    ).format(x, y, wide, tall, kind, title)
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
+    return Markup('<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" class="{}"/>').format(x1, y1, x2, y2, kind)
+
+
+def _dot(x: float, y: float, kind: str, title: str) -> Markup:
+    return Markup('<circle cx="{:.1f}" cy="{:.1f}" r="5" class="{}"><title>{}</title></circle>').format(
+        x, y, kind, title
+    )
+
+
+def _mark(x: float, y: float, kind: str, title: str) -> Markup:
+    return Markup('<path d="M{:.1f} {:.1f}v16" class="{}"><title>{}</title></path>').format(x, y - 8, kind, title)

@@ -1,0 +1,61 @@
+"use strict";
+(() => {
+  const queues = [...document.querySelectorAll(".queue")];
+  const shown = (queue) => [...queue.querySelectorAll(".entry")].filter((entry) => !entry.hidden);
+  for (const queue of queues) {
+    const form = queue.querySelector(".filters");
+    const filter = () => {
+      const given = new FormData(form);
+      const words = String(given.get("text")).toLowerCase().split(/\s+/).filter(Boolean);
+      const least = Number(given.get("gap") || 0);
+      let count = 0;
+      for (const entry of queue.querySelectorAll(".entry")) {
+        const data = entry.dataset;
+        const kept =
+          words.every((word) => data.search.includes(word)) &&
+          (!given.get("status") || data.status === given.get("status")) &&
+          (!given.get("criterion") || data.criterion === given.get("criterion")) &&
+          (least === 0 || (data.gap !== "" && Number(data.gap) >= least));
+        entry.hidden = !kept;
+        count += kept;
+      }
+      form.querySelector("output").textContent = `${count} shown`;
+    };
+    form.addEventListener("input", filter);
+    form.addEventListener("submit", (event) => event.preventDefault());
+    filter();
+  }
+  const open = () => {
+    const entry = location.hash && document.getElementById(location.hash.slice(1));
+    if (entry && entry.matches("details")) {
+      entry.hidden = false;
+      entry.open = true;
+      entry.scrollIntoView();
+    }
+  };
+  addEventListener("hashchange", open);
+  open();
+  addEventListener("beforeprint", () => document.querySelectorAll(".numbers").forEach((each) => (each.open = true)));
+  addEventListener("keydown", (event) => {
+    if (event.target.closest("input,select,textarea") || event.ctrlKey || event.metaKey || event.altKey) {
+      if (event.key === "Escape") event.target.blur();
+      return;
+    }
+    const entries = queues.flatMap(shown);
+    const at = entries.findIndex((entry) => entry.classList.contains("at"));
+    const go = (index) => {
+      const next = entries[Math.max(0, Math.min(entries.length - 1, index))];
+      if (!next) return;
+      entries.forEach((entry) => entry.classList.remove("at"));
+      next.classList.add("at");
+      next.scrollIntoView({ block: "nearest" });
+      next.querySelector("summary").focus({ preventScroll: true });
+    };
+    if (event.key === "j") go(at + 1);
+    else if (event.key === "k") go(at - 1);
+    else if (event.key === "o" && at >= 0) entries[at].open = !entries[at].open;
+    else if (event.key === "/" && queues.length) queues[0].querySelector("input[type=search]").focus();
+    else return;
+    event.preventDefault();
+  });
+})();

@@ -1,0 +1,106 @@
+"""The report as one HTML file: no network, no outside resource, every word of a model escaped."""
+
+import base64
+import hashlib
+import math
+from collections.abc import Sequence
+from importlib.metadata import version
+from importlib.resources import files
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from dikast.audit.estimate import Estimate
+from dikast.audit.intervals import Resampling
+from dikast.audit.report import Table, shown
+from dikast.surface.report import figures, headline
+from dikast.surface.report.collect import RunPage
+
+
+def render(pages: Sequence[RunPage], title: str, how: Resampling, *, redacted: bool = False) -> str:
+    """The page of one run or several; the first is the one that others are compared with."""
+    script, style = _asset("page.js"), _asset("page.css")
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.globals.update(
+        cards=headline.cards,
+        sentence=headline.sentence,
+        ruled=headline.ruled,
+        slices=headline.slices,
+        rulers=figures.rulers,
+        histogram=figures.histogram,
+        distribution=figures.distribution,
+        forest_of=_forest,
+        reliability=lambda table: _curve(table, "confidence", "accuracy", diagonal=True),
+        coverage=lambda table: _curve(table, "coverage", "exact", diagonal=False),
+        has_gold=lambda page: any(true for _, true in page.labels.values()) or any(e.gold for e in page.entries),
+        statuses=lambda page: sorted({entry.status for entry in page.entries}),
+        criteria=lambda page: sorted({entry.criterion for entry in page.entries}),
+        shown=shown,
+    )
+    return environment.from_string(_asset("page.html.j2")).render(
+        pages=pages,
+        beside=side_by_side(pages),
+        title=title,
+        version=version("dikast"),
+        style=Markup(style),
+        script=Markup(script),
+        style_hash=_sha256(style),
+        script_hash=_sha256(script),
+        level=how.level,
+        draws=how.draws,
+        seed=how.seed,
+        redacted=redacted,
+    )
+
+
+def side_by_side(pages: Sequence[RunPage]) -> list[list[str]]:
+    """The cards of several runs as rows: a title, then a value with its interval for each run; none for one run."""
+    if len(pages) < 2:
+        return []
+    each = [headline.cards(page) for page in pages]
+    titles = list(dict.fromkeys(card.title for cards in each for card in cards))
+    rows = []
+    for title in titles:
+        found = [next((card for card in cards if card.title == title), None) for cards in each]
+        rows.append([title, *(" ".join([card.value, *card.notes[:1]]) if card else "" for card in found)])
+    return rows
+
+
+def _forest(page: RunPage, column: str, rows: Sequence[figures.Row]) -> Markup:
+    main = headline.main_figure(page)
+    overall = main[1] if main is not None and column in (main[0], "all") else None
+    if overall is None and page.audit is not None and "agreement" in page.audit:
+        names = [cells[0] for cells in page.audit["agreement"].rows]
+        cell = page.audit["agreement"][column]["value"] if column in names else None
+        overall = cell if isinstance(cell, Estimate) else None
+    value = overall.value if overall is not None else math.nan
+    known = [row.value for row in rows if not math.isnan(row.value)] or [0.0]
+    middle = known[0] if math.isnan(value) else value
+    return figures.forest(rows, value, middle, middle)
+
+
+def _curve(table: Table, across: str, up: str, *, diagonal: bool) -> Markup:
+    points = []
+    for cells in table.rows:
+        row = dict(zip(table.columns, cells, strict=True))
+        x, y = _number(row[across]), row[up]
+        if isinstance(y, Estimate):
+            points.append((x, y.value, y.low, y.high))
+    return figures.curve(points, across, up, diagonal=diagonal)
+
+
+def _number(cell: Any) -> float:
+    if isinstance(cell, Estimate):
+        return cell.value
+    return float(cell.rstrip("%")) / 100 if isinstance(cell, str) else float(cell)
+
+
+def _asset(name: str) -> str:
+    return files("dikast.surface.report").joinpath(name).read_text("utf-8")
+
+
+def _sha256(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

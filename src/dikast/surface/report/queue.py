@@ -1,0 +1,215 @@
+"""The verdicts most worth a person's time: the largest gaps from gold first, then those without a verdict."""
+
+import heapq
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dikast.audit.runs import current
+from dikast.core.canonical import fingerprint
+from dikast.core.item import Item
+from dikast.core.part import text_of
+from dikast.core.rubric import Rubric
+from dikast.surface.report.contents import Contents, Thumb, Thumbs, clipped
+
+FAILED_SHARE = 4  # one in so many places of a full queue is kept for verdicts that failed
+_WORTH = {"a": 1.0, "tie": 0.5, "b": 0.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the judge said in one order of a pair, or of a response."""
+
+    shown: str  # "" for a response; "A first", "B first" for a pair
+    status: str
+    label: str
+    reason: str
+    feedback: str
+    raw: str
+    distribution: Mapping[str, float]
+    expected: float | None
+    mass: float | None
+    marker: str
+    attempts: int
+    claims: tuple[Mapping[str, str], ...] = ()
+
+
+@dataclass(slots=True)
+class Entry:
+    """One row of the queue. `gap` is a share of the scale, 0 to 1, NaN without gold or without a verdict."""
+
+    anchor: str
+    item: str
+    criterion: str
+    sample: int
+    response: int | None
+    gap: float
+    status: str
+    verdict: str
+    gold: str
+    said: list[Said] = field(default_factory=list)
+    pictures: list[Thumb] = field(default_factory=list)
+    instruction: list[tuple[str, str]] = field(default_factory=list)
+    context: str = ""
+    reference: str = ""
+    responses: list[tuple[str, str, list[Thumb]]] = field(default_factory=list)
+    rubric: Rubric | None = None
+
+    @property
+    def search(self) -> str:
+        """What the page's search looks through."""
+        texts = [self.item, self.criterion, self.status, *(text for _, text in self.instruction)]
+        texts += [text for _, text, _ in self.responses] + [said.feedback for said in self.said]
+        return " ".join(texts).casefold()[:4000]
+
+
+class Queue:
+    """Keeps the most telling rows that were offered; `entries` then makes them whole."""
+
+    def __init__(self, most: int, rubrics: Mapping[str, Rubric], *, has_gold: bool) -> None:
+        self._most, self._rubrics, self._has_gold = most, rubrics, has_gold
+        self._count = itertools.count()
+        self._gaps: list[tuple[float, int, dict[str, Any]]] = []
+        self._failed: list[tuple[float, int, dict[str, Any]]] = []
+
+    def offer(self, row: Mapping[str, Any]) -> bool:
+        """Take a row into account; True if it has no verdict, or another than its gold."""
+        kept = {
+            name: row.get(name)
+            for name in ("item", "criterion", "sample", "response", "first", "second", "gold", "rubric")
+        }
+        statuses = {row.get("status"), row.get("status_swapped")} - {None}
+        if statuses != {"ok"}:
+            kept["gap"] = math.nan
+            self._push(self._failed, 0.0, kept)
+            return True
+        gap = self._gap(row)
+        kept["gap"] = gap
+        weight = gap if not math.isnan(gap) else -1.0 if self._has_gold else _doubt(row) - 2.0
+        self._push(self._gaps, weight, kept)
+        return gap > 0
+
+    def _push(self, heap: list[tuple[float, int, dict[str, Any]]], weight: float, row: dict[str, Any]) -> None:
+        entry = (weight, -next(self._count), row)  # of equal gaps, the first read stays
+        if len(heap) < self._most:
+            heapq.heappush(heap, entry)
+        elif heap and entry[:2] > heap[0][:2]:
+            heapq.heapreplace(heap, entry)
+
+    def _gap(self, row: Mapping[str, Any]) -> float:
+        gold = row.get("gold")
+        if "first" in row:
+            said = [row[name] for name in ("choice", "swapped") if row.get(name) in _WORTH]
+            if gold not in _WORTH or not said:
+                return math.nan
+            return sum(abs(_WORTH[each] - _WORTH[gold]) for each in said) / len(said)
+        score = row.get("score")
+        if isinstance(score, bool) or isinstance(gold, bool) or not isinstance(gold, int | float) or score is None:
+            return math.nan
+        rubric = self._rubrics.get(str(row.get("rubric")))
+        span = max(rubric.scale.values) - min(rubric.scale.values) if rubric is not None else 1.0
+        return abs(float(score) - float(gold)) / span
+
+    def _chosen(self) -> list[dict[str, Any]]:
+        gaps = [row for *_, row in sorted(self._gaps, key=lambda each: each[:2], reverse=True)]
+        failed = [row for *_, row in sorted(self._failed, key=lambda each: each[:2], reverse=True)]
+        room = max(self._most - len(gaps), self._most // FAILED_SHARE)
+        failed = failed[:room]
+        return gaps[: self._most - len(failed)] + failed
+
+    def items(self) -> set[str]:
+        """The ids of the items that are shown."""
+        return {row["item"] for row in self._chosen()}
+
+    def entries(self, folder: Path, contents: Contents, *, redact: bool) -> list[Entry]:
+        """The rows with what was asked and what was said, in order. `redact` leaves out all texts and pictures."""
+        chosen, thumbs = self._chosen(), Thumbs()
+        wanted: dict[tuple[Any, ...], list[dict[str, Any]]] = {_place(row): [] for row in chosen}
+        for verdict, _ in current(folder, []):
+            question = verdict["question"]
+            responses = tuple(sorted(question.get("responses") or [0]))
+            place = (question["item"], question["criterion"], question.get("sample", 0), responses)
+            if place in wanted:
+                wanted[place].append(verdict)
+        found = []
+        for row in chosen:
+            entry = self._entry(row, wanted[_place(row)], redact=redact)
+            item = contents.items.get(row["item"])
+            if item is not None and not redact:
+                _add_texts(entry, item, row, thumbs)
+            found.append(entry)
+        return found
+
+    def _entry(self, row: dict[str, Any], verdicts: list[dict[str, Any]], *, redact: bool) -> Entry:
+        verdicts = sorted(verdicts, key=lambda each: each["question"].get("responses") or [0])
+        said = [_said(each, redact=redact) for each in verdicts]
+        gold = row["gold"]
+        rubric = None if redact else self._rubrics.get(str(row["rubric"]))
+        status = next((each.status for each in said if each.status != "ok"), "ok")
+        return Entry(
+            anchor="v-" + fingerprint([row["item"], row["criterion"], row["sample"], *_place(row)[3]])[:12],
+            item=str(row["item"]),
+            criterion=str(row["criterion"]),
+            sample=row["sample"] or 0,
+            response=row["response"],
+            gap=row["gap"],
+            status=status,
+            verdict=" / ".join(each.label or "none" for each in said),
+            gold="" if gold is None else f"{gold:g}" if isinstance(gold, int | float) else str(gold),
+            said=said,
+            rubric=rubric,
+        )
+
+
+def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    if row["first"] is not None:
+        responses: tuple[int, ...] = (row["first"], row["second"])
+    else:
+        responses = (row["response"] or 0,)
+    return row["item"], row["criterion"], row["sample"], responses
+
+
+def _doubt(row: Mapping[str, Any]) -> float:
+    """How unsure the judge was, 0 to 1: one less its likeliest label."""
+    read = row.get("distribution")
+    return 1.0 - max(read.values()) if read else 0.0
+
+
+def _said(verdict: Mapping[str, Any], *, redact: bool) -> Said:
+    responses = verdict["question"].get("responses") or [0]
+    shown = "" if len(responses) < 2 else "A shown first" if responses[0] < responses[1] else "B shown first"
+    claims = tuple({str(k): str(v) for k, v in claim.items()} for claim in verdict.get("claims") or [])
+    return Said(
+        shown=shown,
+        status=verdict["status"],
+        label=verdict.get("label") or "",
+        reason=clipped(verdict.get("reason") or "") if not redact else "",
+        feedback=clipped(verdict.get("feedback") or "") if not redact else "",
+        raw=clipped(verdict.get("raw") or "") if not redact else "",
+        distribution=verdict.get("distribution") or {},
+        expected=verdict.get("expected"),
+        mass=verdict.get("mass"),
+        marker=verdict.get("marker") or "",
+        attempts=len(verdict.get("attempts") or []),
+        claims=() if redact else claims,
+    )
+
+
+def _add_texts(entry: Entry, item: Item, row: Mapping[str, Any], thumbs: Thumbs) -> None:
+    for turn in item.instruction:
+        entry.instruction.append((turn.role, clipped(text_of(turn.content))))
+        entry.pictures += thumbs.of(turn.content)
+    if item.context is not None:
+        entry.context = clipped(text_of(item.context))
+        entry.pictures += thumbs.of(item.context)
+    if item.reference is not None:
+        entry.reference = clipped(text_of(item.reference))
+    shown = _place(row)[3]
+    for name, index in zip("AB" if len(shown) == 2 else ("",), shown, strict=False):
+        if index < len(item.responses):
+            content = item.responses[index]
+            title = f"Response {name}".strip() + (f" ({index})" if len(item.responses) > len(shown) else "")
+            entry.responses.append((title, clipped(text_of(content)), thumbs.of(content)))

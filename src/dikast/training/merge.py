@@ -1,0 +1,309 @@
+"""Merging judges: arithmetic on weights of one shape, tensor by tensor, so that memory holds one tensor of each model.
+
+linear: the weighted mean (Wortsman et al. 2022, "Model soups"). slerp: along the arc between two weight vectors
+(Shoemake 1985), tensor by tensor. ties: task vectors (model less base) are trimmed to their largest entries, signs are
+elected, and entries that agree are averaged (Yadav et al. 2023); we trim tensor by tensor, where the paper trims the
+whole vector. dare: entries of task vectors are dropped at random, the others scaled up (Yu et al. 2024), and summed.
+"""
+
+import hashlib
+import json
+import math
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from dikast.core.errors import UserError, require
+
+if TYPE_CHECKING:
+    import torch
+
+Method = Literal["linear", "slerp", "ties", "dare"]
+_PARALLEL = 0.9995  # beyond this cosine the arc is a line
+_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
+_SAME_FILES = ("tokenizer.json", "tokenizer.model")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How to merge.
+
+    weights: one for each model; `linear` and `ties` divide by their sum. t: for `slerp`, 0 is the first model, 1 the
+    second. density: share of each task vector's entries that `ties` and `dare` keep. scale: how much of the merged
+    task vector is added to the base. seed: for `dare`.
+    """
+
+    method: Method
+    weights: tuple[float, ...]
+    t: float = 0.5
+    density: float = 0.2
+    scale: float = 1.0
+    seed: int = 0
+
+
+def merge(
+    models: Sequence[Path], out: Path, recipe: Recipe, *, base: Path | None = None, shard_bytes: int = 2 * 2**30
+) -> dict[str, Any]:
+    """Merge checkpoints of safetensors into the folder `out`, in the first one's precision.
+
+    Returns what was done. UserError when the models do not match in architecture, tensor names, shapes or tokenizer,
+    or the recipe does not fit them; nothing is written then.
+    """
+    require("torch", "hf")
+    _check(models, recipe, base)
+    inputs = [Weights(folder) for folder in (*models, *([base] if base else []))]
+    _match(inputs)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError(f"{out}: is there already: name a new folder, or empty it")
+    temporary = out.with_name(out.name + ".part")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    try:
+        with ExitStack() as stack:
+            for weights in inputs:
+                stack.enter_context(weights)
+            shards = _write(inputs, recipe, bool(base), temporary, shard_bytes)
+        for pattern in ("*.json", "*.jinja", "*.model", "*.txt"):
+            for path in models[0].glob(pattern):
+                if not path.name.endswith(".index.json"):
+                    shutil.copyfile(path, temporary / path.name)
+        about = _about(inputs, recipe, base)
+        (temporary / "merge.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+        if out.is_dir():
+            out.rmdir()
+        temporary.rename(out)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    return {**about, "out": str(out), "files": shards, "tensors": len(inputs[0].files)}
+
+
+def merged(name: str, tensors: "Sequence[torch.Tensor]", base: "torch.Tensor | None", recipe: Recipe) -> "torch.Tensor":
+    """One merged tensor, float32. tensors: that of each model, any shape; name seeds the draws of `dare`."""
+    import torch
+
+    values = [tensor.to(torch.float32) for tensor in tensors]
+    if recipe.method == "linear":
+        total = sum(recipe.weights)
+        return torch.stack([w / total * v for w, v in zip(recipe.weights, values, strict=True)]).sum(0)
+    if recipe.method == "slerp":
+        return _slerp(values[0], values[1], recipe.t)
+    assert base is not None
+    origin = base.to(torch.float32)
+    tasks = [value - origin for value in values]
+    added = _ties(tasks, recipe) if recipe.method == "ties" else _dare(name, tasks, recipe)
+    return origin + recipe.scale * added
+
+
+def _slerp(a: "torch.Tensor", b: "torch.Tensor", t: float) -> "torch.Tensor":
+    import torch
+
+    cosine = torch.nn.functional.cosine_similarity(a.flatten().double(), b.flatten().double(), dim=0, eps=1e-30)
+    if abs(float(cosine)) > _PARALLEL or not a.any() or not b.any():
+        return (1 - t) * a + t * b
+    angle = torch.arccos(cosine)
+    parts = torch.sin((1 - t) * angle) / torch.sin(angle), torch.sin(t * angle) / torch.sin(angle)
+    return (parts[0] * a.double() + parts[1] * b.double()).float()
+
+
+def _ties(tasks: "list[torch.Tensor]", recipe: Recipe) -> "torch.Tensor":
+    import torch
+
+    weights = torch.tensor(recipe.weights).reshape(-1, *[1] * tasks[0].ndim)
+    trimmed = torch.stack([_trimmed(task, recipe.density) for task in tasks])
+    sign = torch.sign((weights * trimmed).sum(0))
+    agree = (torch.sign(trimmed) == sign) & (trimmed != 0)
+    counted = (weights * agree).sum(0)
+    total = (weights * trimmed * agree).sum(0)
+    return torch.where(counted != 0, total / counted.where(counted != 0, torch.ones_like(counted)), 0.0)
+
+
+def _trimmed(task: "torch.Tensor", density: float) -> "torch.Tensor":
+    """The task vector with all but its largest entries 0; entries as large as the last kept one stay too."""
+    import torch
+
+    keep = round(density * task.numel())
+    if keep == 0:
+        return torch.zeros_like(task)
+    size = task.abs()
+    least = torch.topk(size.flatten(), keep, sorted=False).values.min()
+    return torch.where(size >= least, task, 0.0)
+
+
+def _dare(name: str, tasks: "list[torch.Tensor]", recipe: Recipe) -> "torch.Tensor":
+    import torch
+
+    added = torch.zeros_like(tasks[0])
+    for number, (weight, task) in enumerate(zip(recipe.weights, tasks, strict=True)):
+        spelt = hashlib.blake2b(f"{recipe.seed}\0{number}\0{name}".encode(), digest_size=7).digest()
+        rng = torch.Generator().manual_seed(int.from_bytes(spelt, "big"))
+        kept = torch.rand(task.shape, generator=rng) < recipe.density
+        added += weight * torch.where(kept, task / recipe.density, 0.0)
+    return added
+
+
+class Weights:
+    """The tensors of a checkpoint folder, read one at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        if not (folder / "config.json").is_file():
+            raise UserError(f"{folder}: this folder holds no model (no config.json in it)")
+        self.files: dict[str, Path] = {}
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        self.kinds: dict[str, str] = {}
+        self._open: dict[Path, Any] = {}
+        from safetensors import safe_open
+
+        for path in sorted(folder.glob("*.safetensors")):
+            with safe_open(path, "pt") as file:
+                for name in file.keys():  # noqa: SIM118 - not a mapping
+                    self.files[name] = path
+                    stored = file.get_slice(name)
+                    self.shapes[name], self.kinds[name] = tuple(stored.get_shape()), stored.get_dtype()
+        if not self.files:
+            raise UserError(f"{folder}: no weights (*.safetensors) in this folder; save the model in that format")
+        if (folder / "adapter_config.json").is_file():
+            raise UserError(f"{folder}: this is an adapter, not a model: merge it into its model first")
+
+        if strange := set(self.kinds.values()) - _BYTES.keys():
+            raise UserError(f"{folder}: holds tensors of the type {min(strange)}: save the model in bf16 or fp32")
+
+    def size(self, name: str) -> int:
+        """Bytes of a tensor."""
+        return math.prod(self.shapes[name]) * _BYTES[self.kinds[name]]
+
+    def __enter__(self) -> "Weights":
+        self._stack = ExitStack()
+        from safetensors import safe_open
+
+        for path in set(self.files.values()):
+            self._open[path] = self._stack.enter_context(safe_open(path, "pt"))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def read(self, name: str) -> "torch.Tensor":
+        """One tensor, as stored."""
+        tensor: torch.Tensor = self._open[self.files[name]].get_tensor(name)
+        return tensor
+
+
+def _check(models: Sequence[Path], recipe: Recipe, base: Path | None) -> None:
+    if recipe.method not in get_args(Method):
+        raise UserError(f"method {recipe.method!r}: write one of {', '.join(get_args(Method))}")
+    if len(models) < 2 or (recipe.method == "slerp" and len(models) != 2):
+        raise UserError(f"{recipe.method} merges {'two' if recipe.method == 'slerp' else 'two or more'} models")
+    if len(recipe.weights) != len(models):
+        raise UserError(f"{len(models)} models and {len(recipe.weights)} weights: give one weight for each model")
+    if recipe.method in ("linear", "ties") and sum(recipe.weights) == 0:
+        raise UserError(f"the weights sum to 0, and {recipe.method} divides by their sum: give others")
+    if recipe.method in ("ties", "dare") and base is None:
+        raise UserError(f"{recipe.method} adds task vectors to the model that all were trained from: name it as 'base'")
+    if recipe.method in ("linear", "slerp") and base is not None:
+        raise UserError(f"{recipe.method} knows no base model: leave it out")
+    if not 0 < recipe.density <= 1 or not 0 <= recipe.t <= 1:
+        raise UserError("density is a share above 0 and at most 1, t lies from 0 to 1")
+
+
+def _match(inputs: Sequence[Weights]) -> None:
+    """UserError that says in what two models differ."""
+    first = inputs[0]
+    config = _config(first)
+    for other in inputs[1:]:
+        both = f"{first.folder} and {other.folder} do not match"
+        theirs = _config(other)
+        for key in ("architectures", "model_type", "vocab_size"):
+            if config.get(key) != theirs.get(key):
+                raise UserError(f"{both}: {key} is {config.get(key)} in one and {theirs.get(key)} in the other")
+        if alone := sorted(first.files.keys() ^ other.files.keys()):
+            raise UserError(f"{both}: {len(alone)} tensors are in one alone ({', '.join(alone[:3])})")
+        for name, shape in first.shapes.items():
+            if shape != other.shapes[name]:
+                raise UserError(
+                    f"{both}: {name} has the shape {list(shape)} in one, {list(other.shapes[name])} in the other"
+                )
+        for name in _SAME_FILES:
+            paths = [weights.folder / name for weights in (first, other)]
+            if all(path.is_file() for path in paths) and paths[0].read_bytes() != paths[1].read_bytes():
+                raise UserError(f"{both}: their {name} differ, so the same token means different text")
+
+
+def _config(weights: Weights) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads((weights.folder / "config.json").read_text("utf-8"))
+    return {**value, "vocab_size": value.get("vocab_size") or value.get("text_config", {}).get("vocab_size")}
+
+
+def _write(inputs: Sequence[Weights], recipe: Recipe, has_base: bool, folder: Path, shard_bytes: int) -> list[str]:
+    """Write merged tensors into safetensors files of about `shard_bytes`, one tensor in memory at a time."""
+    groups: list[list[str]] = [[]]
+    room = shard_bytes
+    first = inputs[0]
+    for name in sorted(first.files):
+        size = first.size(name)
+        if groups[-1] and size > room:
+            groups.append([])
+            room = shard_bytes
+        groups[-1].append(name)
+        room -= size
+    files = (
+        ["model.safetensors"]
+        if len(groups) == 1
+        else [f"model-{i:05d}-of-{len(groups):05d}.safetensors" for i in range(1, len(groups) + 1)]
+    )
+    for file, names in zip(files, groups, strict=True):
+        _write_file(folder / file, names, first, lambda name: _one(name, inputs, recipe, has_base))
+    if len(files) > 1:
+        placed = {name: file for file, names in zip(files, groups, strict=True) for name in names}
+        index = {"metadata": {"total_size": sum(map(first.size, first.files))}, "weight_map": placed}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index, indent=2), encoding="utf-8")
+    return files
+
+
+def _one(name: str, inputs: Sequence[Weights], recipe: Recipe, has_base: bool) -> "torch.Tensor":
+    tensors = [weights.read(name) for weights in inputs]
+    if tensors[0].is_floating_point():
+        base = tensors.pop() if has_base else None
+        return merged(name, tensors, base, recipe).to(tensors[0].dtype)
+    if not all((tensor == tensors[0]).all() for tensor in tensors):
+        raise UserError(f"{name} holds whole numbers that differ between the models: these cannot be merged")
+    return tensors[0]
+
+
+def _write_file(
+    path: Path,
+    names: Sequence[str],
+    first: Weights,
+    make: "Callable[[str], torch.Tensor]",
+) -> None:
+    """A safetensors file whose header is known before its tensors are."""
+    import torch
+
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    at = 0
+    for name in names:
+        end = at + first.size(name)
+        header[name] = {"dtype": first.kinds[name], "shape": list(first.shapes[name]), "data_offsets": [at, end]}
+        at = end
+    spelt = json.dumps(header, separators=(",", ":")).encode()
+    spelt += b" " * (-len(spelt) % 8)
+    with path.open("wb") as file:
+        file.write(len(spelt).to_bytes(8, "little") + spelt)
+        for name in names:
+            file.write(make(name).contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+
+
+def _about(inputs: Sequence[Weights], recipe: Recipe, base: Path | None) -> dict[str, Any]:
+    from dikast.engines.local.source import Source
+
+    names = [weights.folder.name for weights in inputs]
+    identities = [Source(weights.folder).identity()["weights"] for weights in inputs]
+    found: dict[str, Any] = {"recipe": asdict(recipe)}
+    if base:
+        found["base"] = {"name": names.pop(), "weights": identities.pop()}
+    found["models"] = [{"name": n, "weights": i} for n, i in zip(names, identities, strict=True)]
+    return found

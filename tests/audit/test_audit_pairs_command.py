@@ -1,0 +1,172 @@
+"""`dikast audit` on pairs and rankings."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from audit_tables import Run, refused, rows_of, scores, values, write
+
+
+def test_few_pairs_duplicates_and_missing_gold_are_said(tmp_path: Path, run_audit: Run) -> None:
+    rows: list[dict[str, Any]] = [
+        *scores(5),
+        {"id": "i0", "score": 2, "gold": 2},
+        {"id": "z", "score": 2, "gold": None},
+    ]
+    found = run_audit(write(tmp_path / "x.jsonl", rows), "--score", "score", "--gold", "gold", "--scale", "1-5")
+    assert any("only 6 pairs" in note for note in found["tables"]["agreement"]["notes"])
+    assert any("1 ids occur more than once (the first is 'i0')" in note for note in found["notes"])
+    assert "1 row without 'gold'" in found["notes"]
+    assert found["tables"]["agreement"]["title"].startswith("Agreement of 6 scores")
+
+
+def test_pairs_in_both_orders_with_slots(tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"shown": "a", "swapped": "a", "gold": "a"}] * 30 + [{"shown": "b", "swapped": "a", "gold": "b"}] * 30
+    file = write(tmp_path / "x.csv", rows)
+    found = run_audit(file, "--score", "shown", "--swapped", "swapped", "--swapped-as", "slots", "--gold", "gold")
+    # in slots: the first 30 name the first slot both times, so the other response when swapped
+    orders = values(found, "orders")
+    assert orders["same verdict in both orders"]["value"] == 0.5
+    assert orders["first slot, where they differ"]["value"] == 1
+    accuracy = rows_of(found, "accuracy", "statistic")["accuracy (all)"]
+    assert (accuracy["as shown"]["value"], accuracy["swapped"]["value"]) == (1, 0.5)
+
+
+@pytest.mark.parametrize(("rule", "value", "n"), [("drop", 1.0, 20), ("tie", 20 / 25, 25), ("wrong", 20 / 25, 25)])
+def test_the_unscored_follow_a_named_rule(rule: str, value: float, n: int, tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"score": "a", "gold": "a"}] * 20 + [{"score": "who knows", "gold": "b"}] * 5
+    found = run_audit(
+        write(tmp_path / "x.csv", rows), "--score", "score", "--gold", "gold", "--pairwise", "--unscored", rule
+    )
+    accuracy = rows_of(found, "accuracy", "statistic")["accuracy (all)"]
+    assert math.isclose(accuracy["as shown"]["value"], value)
+    assert accuracy["as shown"]["n"] == n
+    assert (accuracy["worst"], accuracy["best"]) == (20 / 25, 1)
+    assert "5 'who knows'" in found["notes"][0]
+    told = any(f"--unscored {rule}" in note for note in found["tables"]["accuracy"]["notes"])
+    assert told == (rule != "drop")
+
+
+def test_a_judge_that_always_says_tie_is_seen_through(tmp_path: Path, run_audit: Run) -> None:
+    rows: list[dict[str, Any]] = [{"score": "tie", "gold": gold} for gold in ("a", "b", "tie") * 10]
+    found = run_audit(write(tmp_path / "x.csv", rows), "--score", "score", "--gold", "gold", "--pairwise")
+    classes = rows_of(found, "classes", "verdict")["as shown"]
+    assert classes["discrimination"]["value"] == 0
+    assert classes["ties"]["value"] == 1
+    assert math.isclose(classes["gold ties"]["value"], 1 / 3)
+
+
+def test_pairs_asked_again_and_columns_without_meaning(tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"score": "a", "again": "a", "gold": "b"}] * 15 + [{"score": "b", "again": "a", "gold": "b"}] * 5
+    file = write(tmp_path / "x.csv", rows)
+    found = run_audit(file, "--score", "score", "--gold", "gold", "--pairwise", "--retest", "again")
+    assert rows_of(found, "beside", "who")["the judge asked again (test-retest)"]["all"]["value"] == 15 / 20
+    told = refused(run_audit, file, "--score", "score", "--gold", "gold", "--pairwise", "--system", "again")
+    assert told == "--system: has no meaning for pairs; leave it out"
+
+
+def test_feedback_of_two_judges_as_blind_preferences(tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"better": word} for word in ["a"] * 26 + ["tie"] * 4 + ["b"] * 15]
+    found = run_audit(write(tmp_path / "x.csv", rows), "--score", "better", "--pairwise")
+    shares = {row["side"]: row["share"] for row in found["tables"]["preferences"]["rows"]}
+    assert math.isclose(shares["first wins"]["value"], 26 / 45)
+    assert shares["first wins"]["low"] < 26 / 45 < shares["first wins"]["high"]
+    assert math.isclose(shares["first less second"]["value"], 11 / 45)
+
+
+def test_ranking_with_covariates_from_the_command_line(tmp_path: Path, run_audit: Run) -> None:
+    rng = np.random.default_rng(3)
+    strength = {"x": 1.0, "y": 0.0, "z": -1.0}
+    rows = []
+    for _ in range(900):
+        a, b = rng.permutation(list(strength))[:2]
+        longer = float(rng.normal())  # second less first; length wins games too
+        wins = rng.random() < 1 / (1 + math.exp(strength[b] - strength[a] + longer))
+        rows.append({"a": a, "b": b, "more": longer, "won": "a" if wins else "b"})
+    found = run_audit(
+        write(tmp_path / "x.csv", rows), "--score", "won", "--first", "a", "--second", "b", "--anchor", "y",
+        "--covariate", "more", "--draws", "100",
+    )  # fmt: skip
+    board = rows_of(found, "ranking", "player")
+    assert list(board) == ["x", "y", "z"]
+    assert board["y"]["beats anchor"]["value"] == 0.5
+    assert board["x"]["rank"]["value"] == 1
+    checks = {row["check"]: row["value"] for row in found["tables"]["ranking checks"]["rows"]}
+    effect = checks["effect of more"]
+    assert math.isclose(effect["value"], 1, abs_tol=0.25)
+    assert effect["low"] < effect["value"] < effect["high"]
+    assert math.isclose(board["x"]["covariates equal"]["value"], 1 / (1 + math.exp(-1)), abs_tol=0.08)
+    assert "no such player" in refused(
+        run_audit, tmp_path / "x.csv", "--score", "won", "--first", "a", "--second", "b", "--anchor", "q"
+    )
+
+
+def test_length_controlled_win_rates(tmp_path: Path, run_audit: Run) -> None:
+    rng = np.random.default_rng(4)
+    rows = []
+    for _ in range(1500):  # two equal players; the new one writes longer and the judge likes length
+        more = float(rng.normal(1, 1))
+        rows.append({"more": more, "won": "b" if rng.random() < 1 / (1 + math.exp(-1.5 * math.tanh(more))) else "a"})
+    arguments = ("--score", "won", "--first", "=old", "--second", "=new", "--length", "more", "--draws", "100")
+    found = run_audit(write(tmp_path / "x.csv", rows), *arguments)
+    new = rows_of(found, "ranking", "player")["new"]
+    assert new["beats anchor"]["low"] > 0.6
+    assert new["covariates equal"]["low"] < 0.5 < new["covariates equal"]["high"]
+
+
+def test_both_orders_take_the_first_slot_out(tmp_path: Path, run_audit: Run) -> None:
+    rng = np.random.default_rng(5)
+    rows = []
+    for _ in range(400):
+        first_slot = rng.random(2) < 0.7  # the slot shown first wins, whoever stands there
+        rows.append({"shown": "a" if first_slot[0] else "b", "swapped": "b" if first_slot[1] else "a"})
+    arguments = ("--score", "shown", "--swapped", "swapped", "--first", "=x", "--second", "=y", "--draws", "50")
+    found = run_audit(write(tmp_path / "x.csv", rows), *arguments)
+    checks = {row["check"]: row["value"] for row in found["tables"]["ranking checks"]["rows"]}
+    assert math.isclose(checks["effect of being shown first"]["value"], math.log(0.7 / 0.3), abs_tol=0.2)
+    assert values(found, "orders")["first slot, where they differ"]["value"] > 0.8
+
+
+def test_whole_rankings(tmp_path: Path, run_audit: Run) -> None:
+    rows: list[dict[str, Any]] = [{"score": "A>B>C", "gold": ["A", "C", "B"]}] * 11 + [
+        {"score": "cannot say", "gold": ["A", "B"]}
+    ]
+    found = run_audit(write(tmp_path / "x.jsonl", rows), "--ranked", "--score", "score", "--gold", "gold")
+    assert math.isclose(values(found, "rankings")["kendall_tau_b, mean over items"]["value"], 1 / 3)
+    counts = {row["status"]: row["count"] for row in found["tables"]["failures"]["rows"]}
+    assert counts == {"failed": 1, "ok": 11, "unparsed": 1}
+
+
+def test_a_pair_whose_status_is_a_failure_has_no_verdict(tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"score": "a", "gold": "a", "status": "ok"}] * 9 + [{"score": "b", "gold": "a", "status": "engine_error"}]
+    file = write(tmp_path / "x.csv", rows)
+    found = run_audit(file, "--score", "score", "--gold", "gold", "--pairwise", "--status", "status")
+    accuracy = found["tables"]["accuracy"]["rows"][0]
+    assert (accuracy["as shown"]["value"], accuracy["as shown"]["n"]) == (1, 9)
+    assert (accuracy["worst"], accuracy["best"]) == (0.9, 1)
+    assert {"status": "engine_error", "count": 1}.items() <= found["tables"]["failures"]["rows"][2].items()
+
+
+def test_shares_in_clusters_stay_shares(tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"score": "b" if k == 0 else "a", "gold": "a", "scene": k // 2, "all": "a"} for k in range(16)]
+    common = ("--gold", "gold", "--pairwise", "--cluster", "scene")
+    file = write(tmp_path / "x.csv", rows)
+    wrong_once, always_right = (
+        rows_of(run_audit(file, "--score", score, *common), "accuracy", "statistic")["accuracy (all)"]["as shown"]
+        for score in ("score", "all")
+    )
+    assert wrong_once["low"] < 15 / 16 < wrong_once["high"] == 1
+    assert math.isclose(always_right["low"], 8 / (8 + 1.959964**2), rel_tol=1e-6)  # Wilson of 8 clusters
+
+
+def test_rankings_with_a_failed_status_do_not_count(tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"said": "x>y", "gold": "x>y", "status": "ok"}] * 3 + [{"said": "y>x", "gold": "x>y", "status": "refused"}]
+    found = run_audit(
+        write(tmp_path / "x.csv", rows), "--ranked", "--score", "said", "--gold", "gold", "--status", "status"
+    )
+    assert rows_of(found, "failures", "status")["refused"]["count"] == 1
+    tau = found["tables"]["rankings"]["rows"][0]["value"]
+    assert (tau["value"], tau["n"], tau["low"]) == (1, 3, None)

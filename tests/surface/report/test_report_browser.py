@@ -1,0 +1,137 @@
+"""The page in a real Chromium: nothing a model said runs, nothing is fetched, and filters and keys work."""
+
+from pathlib import Path
+
+import pytest
+
+import runs
+from browser import Browser
+
+HOSTILE = [
+    "<script>document.title='owned'</script>",
+    "</script><script>document.title='owned'</script>",
+    "<img src=x onerror=\"document.title='owned'\">",
+    "<svg onload=\"document.title='owned'\"><script>document.title='owned'</script></svg>",
+    '"><style>body{display:none}</style>',
+    "</style><style>.card{display:none}</style>",
+    "javascript:document.title='owned'",
+    "<a href=\"javascript:document.title='owned'\">x</a>",
+    "{{ 7 * 191 }} {% raw %} ${7*191}",
+    '<iframe src="https://example.org/"></iframe><link rel=stylesheet href=https://example.org/x.css>',
+    "' onmouseover='document.title=1' x='",
+    '<meta http-equiv=refresh content="0;url=https://example.org/">',
+    "\u202egnp.exe\u202c \x00\x1b[31m",
+]
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a run whose ids, texts, criteria and replies all try to run or to restyle something."""
+    folder = tmp_path_factory.mktemp("hostile")
+    rows = [
+        {
+            "id": f"{k} {text}",
+            "instruction": text,
+            "response": text,
+            "reference": text,
+            "context": text,
+            "gold": k % 5 + 1,
+            "rubric": {"name": f"n{k} {text}", "criterion": text, "scale": "1-5", "levels": {"1": text, "5": "fine"}},
+        }
+        for k, text in enumerate(each.replace("\x00", "") for each in HOSTILE)
+    ]
+    items = runs.write_jsonl(folder / "items.jsonl", rows)
+    done = runs.dikast_here("grade", items, "--judge", "mock:constant", "--out", folder / "run")
+    assert done.returncode == 0, done.stderr
+    verdicts = runs.lines(folder / "run" / "verdicts.jsonl")  # what a real judge might have said
+    for verdict, text in zip(verdicts, HOSTILE, strict=True):
+        verdict["feedback"] = verdict["raw"] = verdict["reason"] = text
+        verdict["claims"] = [{"text": text, "verdict": text, "note": text}]
+    runs.write_jsonl(folder / "run" / "verdicts.jsonl", verdicts)
+    done = runs.dikast_here("report", folder / "run", "-o", folder / "r.html", "--title", HOSTILE[0], "--draws", 100)
+    assert done.returncode == 0, done.stderr
+    return folder / "r.html"
+
+
+def test_nothing_said_runs(hostile: Path, tab: Browser) -> None:
+    tab.open(hostile)
+    tab.run("document.querySelectorAll('details').forEach(each => each.open = true)")
+    tab.run("document.querySelectorAll('*').forEach(each => each.dispatchEvent(new Event('mouseover')))")
+    assert tab.run("document.title") == HOSTILE[0]
+    assert tab.said == []
+    assert tab.asked == [hostile.as_uri()]
+    assert tab.run("document.querySelectorAll('script').length") == 1
+    assert tab.run("document.querySelectorAll('iframe, link, meta[http-equiv=refresh]').length") == 0
+    assert tab.run("getComputedStyle(document.querySelector('.card')).display") != "none"
+    assert tab.run("[...document.querySelectorAll('a')].every(each => each.getAttribute('href').startsWith('#'))")
+    shown = tab.run("document.body.innerText")
+    for text in HOSTILE[:12]:
+        assert text in shown  # escaped, not dropped
+    assert tab.run("location.href") == hostile.as_uri()
+
+
+def test_the_policy_stops_a_script_that_got_in_anyway(hostile: Path, tab: Browser) -> None:
+    tab.open(hostile)
+    tab.run("{const s = document.createElement('script'); s.text = 'document.title = 1'; document.body.append(s); 1}")
+    assert tab.run("document.title") == HOSTILE[0]
+
+
+@pytest.fixture(scope="session")
+def page(graded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("page") / "r.html"
+    done = runs.dikast_here("report", graded, "-o", out, "--draws", 100)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def visible(tab: Browser) -> int:
+    return int(tab.run("[...document.querySelectorAll('.entry')].filter(each => each.offsetHeight).length"))
+
+
+def type_into(tab: Browser, field: str, value: str) -> None:
+    tab.run(
+        f"{{const f = document.querySelector('.filters [name={field}]'); f.value = {value!r};"
+        " f.dispatchEvent(new Event('input', {bubbles: true})); 1}"
+    )
+
+
+def test_filters_and_search(page: Path, tab: Browser) -> None:
+    tab.open(page)
+    every = visible(tab)
+    assert every == 60
+    type_into(tab, "text", "is 41 even?")
+    assert visible(tab) == 1
+    type_into(tab, "text", "")
+    type_into(tab, "gap", "0.25")
+    wide = visible(tab)
+    assert 0 < wide < every
+    assert tab.run("document.querySelector('.filters output').textContent") == f"{wide} shown"
+    type_into(tab, "gap", "0")
+    type_into(tab, "status", "refused")
+    assert visible(tab) == tab.run("document.querySelectorAll('.entry[data-status=refused]').length")
+
+
+def test_deep_links_and_keys(page: Path, tab: Browser) -> None:
+    tab.open(page)
+    anchor = tab.run("document.querySelectorAll('.entry')[7].id")
+    tab.open(page, fragment=f"#{anchor}")
+    assert tab.run(f"document.getElementById('{anchor}').open") is True
+    for key in "jjjk":
+        tab.press(key)
+    assert tab.run("[...document.querySelectorAll('.entry')].findIndex(e => e.classList.contains('at'))") == 1
+    tab.press("o")
+    assert tab.run("document.querySelectorAll('.entry')[1].open") is True
+    tab.press("/")
+    assert tab.run("document.activeElement.name") == "text"
+
+
+@pytest.mark.parametrize(("width", "dark"), [(375, False), (375, True), (1280, False), (1280, True)])
+def test_it_fits_and_can_be_read(page: Path, tab: Browser, width: int, dark: bool) -> None:
+    tab.open(page, width=width, dark=dark)
+    tab.run("document.querySelectorAll('.entry').forEach(each => each.open = true)")
+    assert tab.run("document.documentElement.scrollWidth") <= width  # nothing sticks out sideways
+    light = tab.run("getComputedStyle(document.body).backgroundColor")
+    assert (light == "rgb(18, 20, 24)") is dark
+    assert tab.run("[...document.images].every(each => each.complete && each.naturalWidth > 0)")
+    assert tab.asked[0] == page.as_uri()
+    assert all(each.startswith("data:") for each in tab.asked[1:])

@@ -1,0 +1,199 @@
+"""`dikast report`: what it writes, what it says when something is missing, and its gates."""
+
+import json
+import shutil
+import xml.etree.ElementTree as Xml
+from pathlib import Path
+
+import orjson
+import pytest
+
+import runs
+from dikast.core.errors import UserError
+from dikast.surface.report.gates import check
+from surface.report.conftest import grade
+
+
+def report(*arguments: object) -> tuple[int, str, str]:
+    done = runs.dikast_here("report", *arguments, "--draws", 200)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_every_form_tells_the_same_numbers(graded: Path, tmp_path: Path) -> None:
+    out = [tmp_path / f"report.{suffix}" for suffix in ("html", "md", "json", "xml")]
+    code, said, told = report(graded, *(each for path in out for each in ("-o", path)))
+    assert code == 0, told
+    numbers = orjson.loads(out[2].read_bytes())["runs"][0]
+    failed = numbers["audit"]["tables"]["failures"]["rows"][0]
+    assert failed["status"] == "failed"
+    assert failed["count"] == sum(entry["status"] != "ok" for entry in numbers["queue"]) > 0
+    pearson = numbers["audit"]["tables"]["agreement"]["rows"][0]["value"]["value"]
+    page, markdown = out[0].read_text(), out[1].read_text()
+    assert f"pearson with gold is {pearson:.3f}" in page
+    assert f"pearson with gold is {pearson:.3f}" in markdown.replace("\\", "")
+    suite = Xml.fromstring(out[3].read_text())
+    assert len(suite.findall(".//error")) == failed["count"]
+    assert str(out[0]) in said
+
+
+def test_the_queue_begins_with_the_largest_gap(graded: Path, tmp_path: Path) -> None:
+    report(graded, "-o", tmp_path / "r.json", "--queue", 20)
+    queue = orjson.loads((tmp_path / "r.json").read_bytes())["runs"][0]["queue"]
+    gaps = [entry["gap"] for entry in queue if entry["gap"] is not None]
+    assert gaps == sorted(gaps, reverse=True)
+    assert len(queue) == 20
+    assert any(entry["status"] != "ok" for entry in queue)  # a quarter of a full queue is theirs
+    gold = {row["item"]: row["gold"] for row in runs.lines(graded / "gold.jsonl")}
+    score = {row["question"]["item"]: row["score"] for row in runs.lines(graded / "verdicts.jsonl")}
+    for entry in queue:
+        if entry["gap"] is not None:
+            assert entry["gap"] == abs(score[entry["item"]] - gold[entry["item"]]) / 4
+    widest = max(abs(score[i] - gold[i]) / 4 for i in gold if score[i] is not None)
+    assert gaps[0] == widest
+
+
+def test_pairs(compared: Path, tmp_path: Path) -> None:
+    code, _, told = report(compared, "-o", tmp_path / "r.html", "-o", tmp_path / "r.json")
+    assert code == 0, told
+    page = (tmp_path / "r.html").read_text()
+    assert "Same verdict in both orders" in page
+    assert "A shown first" in page
+    queue = orjson.loads((tmp_path / "r.json").read_bytes())["runs"][0]["queue"]
+    assert {entry["verdict"] for entry in queue} >= {"a / b"}
+
+
+def test_runs_side_by_side_are_paired(graded: Path, tmp_path: Path) -> None:
+    other = grade(tmp_path, "mock:oracle,r=.3")
+    code, _, told = report(graded, other, "-o", tmp_path / "r.html", "-o", tmp_path / "r.md")
+    assert code == 0, told
+    page = (tmp_path / "r.html").read_text()
+    assert "Side by side" in page
+    assert "difference" in page
+    assert f"{graded.parent.name}/run" in page  # both folders are called `run`: told apart by what is above them
+    assert "Paired with" in (tmp_path / "r.md").read_text()
+
+
+def test_redact_leaves_no_text(graded: Path, tmp_path: Path) -> None:
+    assert "ends in" in html(graded, tmp_path)
+    redacted = html(graded, tmp_path, "--redact")
+    assert "ends in" not in redacted
+    assert "Is 4 even" not in redacted
+    assert "data:image" not in redacted
+    assert "--redact" in redacted
+
+
+def test_gates_set_the_exit_code(graded: Path, tmp_path: Path) -> None:
+    out = ("-o", tmp_path / "r.xml")
+    assert report(graded, *out, "--fail-under", "pearson=.1", "--fail-over", "failed=.9")[0] == 0
+    code, _, told = report(graded, *out, "--fail-under", "pearson.low=.99", "--fail-over", "failed=.9")
+    assert code == 4
+    assert "NOT MET: run: pearson.low is" in told
+    assert len(Xml.fromstring((tmp_path / "r.xml").read_text()).findall(".//failure")) == 1
+    code, _, told = report(graded, *out, "--fail-under", "pearsen=.1")
+    assert code == 2
+    assert "did you mean 'pearson'" in told
+    code, _, told = report(graded, *out, "--fail-under", "pearson")
+    assert code == 2
+    assert "METRIC=VALUE" in told
+
+
+def test_nothing_meets_a_gate_without_an_audit() -> None:
+    assert not check(None, "run", "under", "pearson=0").met
+    with pytest.raises(UserError, match="METRIC=VALUE"):
+        check(None, "run", "under", "pearson=high")
+
+
+@pytest.mark.parametrize("wrong", [["-o", "r.pdf"], ["--level", "2"], ["-o", "nowhere/r.html"]])
+def test_usage(graded: Path, wrong: list[str]) -> None:
+    assert report(graded, *wrong)[0] == 2
+
+
+def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
+    code, _, told = report(tmp_path, "-o", tmp_path / "r.html")
+    assert code == 2
+    assert "not a run folder" in told
+    code, _, told = report(tmp_path / "gone", "-o", tmp_path / "r.html")
+    assert code == 2
+    assert "no such run folder" in told
+
+
+def test_a_run_that_is_unfinished_or_of_another_version(graded: Path, tmp_path: Path) -> None:
+    run = copied(graded, tmp_path)
+    lines = (run / "verdicts.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "verdicts.jsonl").write_bytes(b"".join(lines[:30]) + lines[30][:40])  # torn where it was cut
+    (run / "summary.json").unlink()
+    lock = json.loads((run / "judge.lock.json").read_text())
+    lock["versions"]["dikast"] = "9.9.9"
+    (run / "judge.lock.json").write_text(json.dumps(lock))
+    page = html(run, tmp_path)
+    assert "unfinished: 30 of 60 questions" in page
+    assert "summary.json is missing" in page
+    assert "written by dikast 9.9.9" in page
+    assert "pearson with gold is" in page
+
+
+def test_an_empty_run(graded: Path, tmp_path: Path) -> None:
+    run = copied(graded, tmp_path)
+    (run / "verdicts.jsonl").write_bytes(b"")
+    page = html(run, tmp_path)
+    assert "the run is empty" in page
+    assert "nothing to say about this judge yet" in page
+
+
+def test_no_gold(graded: Path, tmp_path: Path) -> None:
+    run = copied(graded, tmp_path)
+    (run / "gold.jsonl").unlink()
+    page = html(run, tmp_path)
+    assert "no gold" in page
+    assert "Least sure first" in page
+    assert "without gold nobody can say" in page
+
+
+def test_damaged_verdicts_are_told(graded: Path, tmp_path: Path) -> None:
+    run = copied(graded, tmp_path)
+    (run / "verdicts.jsonl").write_bytes(b'{"key": 1}\n' + (run / "verdicts.jsonl").read_bytes())
+    page = html(run, tmp_path)
+    assert "no audit:" in page
+    assert "not a verdict" in page
+
+
+def test_moved_items_and_moved_pictures(tmp_path: Path) -> None:
+    run = grade(tmp_path, "mock:oracle")
+    (tmp_path / "noise.png").unlink()
+    page = html(run, tmp_path)
+    assert f"not where it was: {tmp_path / 'noise.png'}" in page
+    (tmp_path / "items.jsonl").rename(tmp_path / "moved.jsonl")
+    page = html(run, tmp_path)
+    assert "the items are no longer at" in page
+    assert "Is 4 even?" not in page
+    assert "Is 4 even?" in html(run, tmp_path, "--items", tmp_path / "moved.jsonl")
+
+
+def test_columns_are_remembered(tmp_path: Path) -> None:
+    rows = [{"id": f"i{k}", "prompt": f"Is {k} even?", "response": "Yes.", "gold": k % 5 + 1} for k in range(12)]
+    items = runs.write_jsonl(tmp_path / "items.jsonl", rows)
+    run = tmp_path / "run"
+    done = runs.dikast_here(
+        "grade",
+        items,
+        "--judge",
+        "mock:oracle",
+        "--rubric",
+        "helpfulness",
+        "--out",
+        run,
+        "--map",
+        "instruction=prompt",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Is 4 even?" in html(run, tmp_path)
+
+
+def html(run: Path, folder: Path, *more: object) -> str:
+    code, _, told = report(run, "-o", folder / "report.html", *more)
+    assert code == 0, told
+    return (folder / "report.html").read_text()
+
+
+def copied(run: Path, folder: Path) -> Path:
+    return Path(shutil.copytree(run, folder / "run"))

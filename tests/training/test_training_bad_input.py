@@ -1,0 +1,197 @@
+"""What stops a run, with the row, the cause and the cure, and the last good checkpoint intact."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from typer.testing import CliRunner
+
+from dikast.core.errors import DataError, RunError, UserError
+from dikast.surface.cli import app
+from dikast.training.config import load_config
+from dikast.training.sft import sft
+
+Write = Callable[..., Path]
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+@pytest.fixture
+def spoiled(world: Path, tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """A source of scenes in which `change` was done to the row on line 3, or one row was put there."""
+
+    def make(change: Callable[[dict[str, Any]], object] | None = None, **values: Any) -> dict[str, Any]:
+        folder = shutil.copytree(world / "scenes", tmp_path / "spoiled")
+        path = folder / "items-00000.jsonl"
+        found = rows(path)
+        if change is not None:
+            change(found[2])
+        path.write_text("".join(json.dumps(row) + "\n" for row in found), "utf-8")
+        return {"items": [str(path)], "formats": ["absolute-short.yaml"], **values}
+
+    return make
+
+
+def pair(row: dict[str, Any]) -> None:
+    row["responses"] = [row.pop("response"), "another"]
+
+
+def no_gold(row: dict[str, Any]) -> None:
+    del row["gold"]
+
+
+def off_scale(row: dict[str, Any]) -> None:
+    row["gold"] = {**row["gold"], "label": "9", "score": 9}
+
+
+def unsayable(row: dict[str, Any]) -> None:
+    row["gold"]["claims"][0]["verdict"] = "doubtful"
+
+
+def no_claims(row: dict[str, Any]) -> None:
+    row["gold"]["claims"] = []
+
+
+def missing_image(row: dict[str, Any]) -> None:
+    row["instruction"][0]["image"] = "images/none.png"
+
+
+def endless(row: dict[str, Any]) -> None:
+    row["response"] = "so on " * 3000
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (pair, "this record has several responses, those before it one response: .* each its own source under 'data'"),
+        (no_gold, "has no gold: .* add 'gold'"),
+        (off_scale, "has the gold '9', which is not on the scale 1-5: give a label"),
+        (unsayable, "claims that do not read back: findings are right, wrong or unclear"),
+        (no_claims, "asks for claims and the gold has none: add 'claims' to the gold, or train a format without prose"),
+        (missing_image, "none.png does not exist"),
+        (endless, r"has \d+ tokens .* more than max_tokens: 4096; raise it|the model takes 2048 .*shorten the item"),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_named_before_any_step(
+    change: Callable[[dict[str, Any]], object], said: str, spoiled: Any, write_config: Write, tmp_path: Path
+) -> None:
+    with pytest.raises(DataError, match=said) as caught:
+        sft(write_config(data=[spoiled(change)]))
+    assert "items-00000.jsonl:3" in str(caught.value)
+    assert not (tmp_path / "run-c" / "train.jsonl").exists()
+    assert not list((tmp_path / "shards").glob("*/shard-*"))  # nothing half made is left to be taken for whole
+
+
+def test_rows_of_talk_are_checked(write_config: Write, tmp_path: Path) -> None:
+    for row, said in [
+        ({"id": "a", "instruction": "hi"}, "give 'target' some text"),
+        ({"id": "a", "instruction": "hi", "messages": [], "target": "x"}, "give one of 'messages'"),
+        ({"id": "a", "instruktion": "hi", "target": "x"}, "unknown key 'instruktion'"),
+        ({"id": "a", "target": "x"}, "neither an instruction nor a response"),
+    ]:
+        (tmp_path / "talk.jsonl").write_text(json.dumps(row) + "\n", "utf-8")
+        with pytest.raises(DataError, match=said) as caught:
+            sft(write_config(data=[{"talk": ["talk.jsonl"]}]))
+        assert "talk.jsonl:1" in str(caught.value)
+
+
+def trained_for_two_steps(write_config: Write, **values: Any) -> tuple[Path, dict[str, torch.Tensor]]:
+    config = write_config(max_seconds=1e-6, save_every=1, **values)
+    assert [sft(config)["steps"] for _ in range(2)] == [1, 2]
+    settings = load_config(config)
+    (last,) = [path for path in settings.path(settings.out).glob("checkpoints/*") if path.name == "step-00000002"]
+    return last, load_file(last / "weights.safetensors")
+
+
+def intact(checkpoint: Path, before: dict[str, torch.Tensor]) -> bool:
+    after = load_file(checkpoint / "weights.safetensors")
+    return all(torch.equal(after[name], tensor) for name, tensor in before.items())
+
+
+def test_a_loss_that_is_not_a_number_names_its_example(
+    write_config: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    checkpoint, before = trained_for_two_steps(write_config)
+    import dikast.training.loop as loop
+
+    told = loop.summed_loss
+
+    def broken(logits: torch.Tensor, batch: Any) -> torch.Tensor:
+        return told(logits, batch) * (float("nan") if 7 in batch.numbers else 1.0)
+
+    monkeypatch.setattr(loop, "summed_loss", broken)
+    with pytest.raises(RunError, match=r"step [34]: the loss of example '\S+' is nan: lower 'learning_rate'") as caught:
+        sft(write_config(save_every=1))
+    assert "items-00000.jsonl:8" in str(caught.value)
+    assert intact(checkpoint, before)
+    monkeypatch.undo()
+    assert sft(write_config(save_every=1))["complete"]
+
+
+def test_weights_that_run_away_stop_the_run(write_config: Write) -> None:
+    with pytest.raises(RunError, match=r"step \d+: the (loss of example .* is (nan|inf)|gradient is not a number)"):
+        sft(write_config(learning_rate=1e30, clip=0, steps=6))
+
+
+def test_a_batch_that_does_not_fit_says_its_size_and_the_cure(
+    write_config: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint, before = trained_for_two_steps(write_config)
+    import dikast.training.loop as loop
+
+    def full(logits: torch.Tensor, batch: Any) -> torch.Tensor:
+        return torch.empty(2**60)  # what a CPU says; CUDA raises torch.OutOfMemoryError
+
+    monkeypatch.setattr(loop, "summed_loss", full)
+    with pytest.raises(RunError, match=r"a batch of \d rows by \d+ tokens does not fit .* 'micro_tokens'") as caught:
+        sft(write_config(save_every=1))
+    assert "items-00000.jsonl:" in str(caught.value)
+    assert intact(checkpoint, before)
+
+
+def test_a_checkpoint_of_another_run_is_refused(write_config: Write) -> None:
+    trained_for_two_steps(write_config)
+    with pytest.raises(UserError, match="belongs to a run with other data or settings: give another 'out'"):
+        sft(write_config(learning_rate=2e-3))
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"learning_rat": 1e-3}, "did you mean 'learning_rate'"),
+        ({"steps": "many"}, "field 'steps': expected a whole number, got 'many'"),
+        ({"train": "some"}, "expected full or lora or projector, got 'some'"),
+        ({"model": "x"}, "give 'model' .* or 'init'"),
+        ({"data": []}, "no source of examples"),
+        ({"data": [{"items": "x", "talk": "y"}]}, "'items' or 'talk', one of them"),
+        ({"augment": {"blank": 2}}, "a probability from 0 to 1"),
+        ({"lora": {"rnak": 4}}, "field 'lora.rnak': unknown key: did you mean 'rank'"),
+        ({"batch_size": 0}, "must be at least 1"),
+        ({"out": None}, "the key 'out' is missing"),
+        ({"data": [{"items": "none-*.jsonl"}]}, "no file matches"),
+        ({"frozen": ["nothing"]}, "no parameter's name matches 'nothing'"),
+        ({"train": "projector", "init": "TEXT"}, "leaves nothing to train: the model has no projector"),
+        ({"train": "lora", "lora": {"targets": "zzz"}}, "no linear layer's name matches 'zzz'"),
+    ],
+)
+def test_a_configuration_that_cannot_be_meant(
+    values: dict[str, Any], said: str, write_config: Write, tiny: Callable[[str], Path]
+) -> None:
+    if values.get("init") == "TEXT":
+        values = {**values, "init": str(tiny("llama"))}
+    with pytest.raises(UserError, match=said):
+        sft(write_config(**values))
+
+
+def test_all_mistakes_of_a_configuration_are_told_at_once(write_config: Write) -> None:
+    done = CliRunner().invoke(app, ["train", "sft", "--config", str(write_config(stepps=3, batch_size="x", lora=7))])
+    told = str(done.exception)
+    assert all(each in told for each in ("did you mean 'steps'", "'batch_size'", "'lora': expected a mapping"))
+    assert "c.yaml:" in told

@@ -1,0 +1,211 @@
+"""Merging: values worked by hand, a second plain implementation, bounded files, and models that do not match."""
+
+import json
+import math
+import shutil
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from typer.testing import CliRunner
+
+import tiny_models
+from dikast.core.errors import UserError
+from dikast.engines.local.engine import LocalEngine
+from dikast.surface.cli import app
+from dikast.training.merge import Recipe, merge, merged
+
+
+def test_linear_by_hand() -> None:
+    # weights 1 and 3 are .25 and .75: .25 * 2 + .75 * 6 = 5, .25 * -4 + .75 * 0 = -1
+    found = merged("w", [torch.tensor([2.0, -4.0]), torch.tensor([6.0, 0.0])], None, Recipe("linear", (1, 3)))
+    assert found.tolist() == [5.0, -1.0]
+
+
+def test_slerp_by_hand() -> None:
+    # (1, 0) and (0, 1) are a right angle apart: a third of the way is 30 degrees, (cos 30, sin 30)
+    a, b = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])
+    found = merged("w", [a, b], None, Recipe("slerp", (1, 1), t=1 / 3))
+    assert found.tolist() == pytest.approx([math.sqrt(3) / 2, 0.5])
+    # vectors of one direction are joined by a line
+    assert merged("w", [a, 3 * a], None, Recipe("slerp", (1, 1), t=0.5)).tolist() == [2.0, 0.0]
+    assert merged("w", [a, 0 * a], None, Recipe("slerp", (1, 1), t=0.25)).tolist() == [0.75, 0.0]
+
+
+def test_ties_by_hand() -> None:
+    # task vectors (4, -3, 1, 0) and (2, 5, -1, .5); the larger half of each is kept: (4, -3, 0, 0) and (2, 5, 0, 0).
+    # signs of the sums 6 and 2 are + and +: the first entry averages 4 and 2, the second has 5 alone
+    base = torch.tensor([1.0, 1.0, 1.0, 1.0])
+    models = [base + torch.tensor([4.0, -3.0, 1.0, 0.0]), base + torch.tensor([2.0, 5.0, -1.0, 0.5])]
+    assert merged("w", models, base, Recipe("ties", (1, 1), density=0.5)).tolist() == [4.0, 6.0, 1.0, 1.0]
+    # weights 3 and 1: sums 14 and -4, so the second entry has -3 alone; the first is (3 * 4 + 2) / 4
+    found = merged("w", models, base, Recipe("ties", (3, 1), density=0.5, scale=2.0))
+    assert found.tolist() == [1 + 2 * 3.5, 1 + 2 * -3.0, 1.0, 1.0]
+
+
+def test_dare_keeps_the_mean_and_the_seed() -> None:
+    base = torch.zeros(40_000)
+    models = [torch.ones(40_000), torch.full((40_000,), 3.0)]
+    recipe = Recipe("dare", (0.5, 0.5), density=0.25, seed=7)
+    found = merged("w", models, base, recipe)
+    # entries are .5 * 0 or 4, plus .5 * 0 or 12: 0, 2, 6 or 8; the mean is 2, its standard error about .0137
+    assert set(found.unique().tolist()) == {0.0, 2.0, 6.0, 8.0}
+    assert abs(float(found.mean()) - 2) < 0.06
+    assert torch.equal(found, merged("w", models, base, recipe))
+    assert not torch.equal(found, merged("v", models, base, recipe))
+    assert not torch.equal(found, merged("w", models, base, Recipe("dare", (0.5, 0.5), density=0.25, seed=8)))
+    # all kept and weights 1: task arithmetic
+    assert merged("w", models, base, Recipe("dare", (1, 1), density=1.0)).unique().tolist() == [4.0]
+
+
+def plainly(tensors: list[np.ndarray], base: np.ndarray, recipe: Recipe) -> np.ndarray:
+    """The same in numpy, entry by entry, from the papers."""
+    if recipe.method == "linear":
+        return np.average(tensors, axis=0, weights=recipe.weights)
+    if recipe.method == "slerp":
+        a, b = tensors
+        cosine = float((a * b).sum() / np.linalg.norm(a) / np.linalg.norm(b))
+        angle = math.acos(cosine)
+        return (math.sin((1 - recipe.t) * angle) * a + math.sin(recipe.t * angle) * b) / math.sin(angle)
+    found = np.zeros_like(base)
+    tasks = []
+    for tensor in tensors:
+        task = (tensor - base).ravel()
+        order = np.argsort(-np.abs(task))
+        kept = np.zeros_like(task)
+        kept[order[: round(recipe.density * task.size)]] = task[order[: round(recipe.density * task.size)]]
+        tasks.append(kept)
+    for i in range(base.size):
+        sign = np.sign(sum(w * task[i] for w, task in zip(recipe.weights, tasks, strict=True)))
+        pairs = zip(recipe.weights, tasks, strict=True)
+        agree = [(w, task[i]) for w, task in pairs if task[i] != 0 and np.sign(task[i]) == sign]
+        if agree:
+            found.flat[i] = sum(w * v for w, v in agree) / sum(w for w, _ in agree)
+    return base + recipe.scale * found
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        Recipe("linear", (0.3, 0.7)),
+        Recipe("slerp", (1, 1), t=0.4),
+        Recipe("ties", (0.6, 0.4), density=0.3, scale=1.2),
+        Recipe("ties", (1.0, 1.0), density=1.0),
+    ],
+    ids=str,
+)
+def test_a_second_implementation_agrees(recipe: Recipe) -> None:
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=(7, 11))
+    tensors = [base + rng.normal(size=base.shape) for _ in range(2)]
+    found = merged("w", [torch.tensor(t) for t in tensors], torch.tensor(base), recipe)
+    assert np.allclose(found.numpy(), plainly(tensors, base, recipe), atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """A base and two models of one shape."""
+    folder = tmp_path_factory.mktemp("merge")
+    return [tiny_models.build("llama", folder / name, seed=seed) for name, seed in (("base", 0), ("a", 1), ("b", 2))]
+
+
+def test_a_merged_model_is_written_in_parts_and_opens(three: list[Path], tmp_path: Path) -> None:
+    base, a, b = three
+    command = ["train", "merge", str(a), str(b), "--method", "ties", "--base", str(base), "--density", "0.4"]
+    done = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "one"), "--json"])
+    assert done.exit_code == 0, done.output
+    recipe = Recipe("ties", (0.5, 0.5), density=0.4)
+    assert json.loads(done.stdout)["recipe"]["density"] == 0.4
+    merge([a, b], tmp_path / "parts", recipe, base=base, shard_bytes=20_000)
+    files = sorted((tmp_path / "parts").glob("*.safetensors"))
+    assert len(files) > 3
+    assert all(file.stat().st_size < 80_000 for file in files)  # one tensor of 71,680 bytes is larger than a part
+    whole = load_file(tmp_path / "one" / "model.safetensors")
+    parts = {name: tensor for file in files for name, tensor in load_file(file).items()}
+    weights = [load_file(folder / "model.safetensors") for folder in three]
+    assert parts.keys() == whole.keys() == weights[0].keys()
+    for name, tensor in parts.items():
+        assert torch.equal(tensor, whole[name])
+        assert torch.equal(tensor, merged(name, [weights[1][name], weights[2][name]], weights[0][name], recipe))
+    engine = LocalEngine(str(tmp_path / "parts"), device="cpu")
+    assert torch.equal(engine._loaded.model.get_input_embeddings().weight, whole["model.embed_tokens.weight"])
+
+
+def test_merging_a_model_with_itself_changes_nothing(three: list[Path], tmp_path: Path) -> None:
+    merge([three[1], three[1]], tmp_path / "out", Recipe("linear", (0.5, 0.5)))
+    before, after = (load_file(folder / "model.safetensors") for folder in (three[1], tmp_path / "out"))
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    with safe_open(tmp_path / "out" / "model.safetensors", "pt") as file:
+        assert file.metadata() == {"format": "pt"}
+
+
+def test_what_does_not_match_is_refused_and_nothing_is_written(
+    three: list[Path], tiny: Callable[[str], Path], tmp_path: Path
+) -> None:
+    base, a, _ = three
+    half = shutil.copytree(a, tmp_path / "half")
+    weights = load_file(a / "model.safetensors")
+    weights["model.norm.weight"] = weights["model.norm.weight"][:16].clone()
+    save_file(weights, half / "model.safetensors", {"format": "pt"})
+    less = shutil.copytree(a, tmp_path / "less")
+    del weights["model.norm.weight"]
+    save_file(weights, less / "model.safetensors", {"format": "pt"})
+    other = shutil.copytree(a, tmp_path / "other")
+    (other / "tokenizer.json").write_text((a / "tokenizer.json").read_text("utf-8") + " ", "utf-8")
+    linear, ties = Recipe("linear", (0.5, 0.5)), Recipe("ties", (0.5, 0.5))
+    out = tmp_path / "out"
+    for models, recipe, kept, said in [
+        ([a, tiny("qwen")], linear, None, "architectures is"),
+        ([a, half], linear, None, r"model.norm.weight has the shape \[32\] in one, \[16\]"),
+        ([a, less], linear, None, r"1 tensors are in one alone \(model.norm.weight\)"),
+        ([a, other], linear, None, "their tokenizer.json differ"),
+        ([a], linear, None, "two or more models"),
+        ([a, a, a], Recipe("slerp", (1, 1, 1)), None, "slerp merges two models"),
+        ([a, a], Recipe("linear", (1,)), None, "2 models and 1 weights"),
+        ([a, a], Recipe("linear", (1, -1)), None, "sum to 0"),
+        ([a, a], ties, None, "name it as 'base'"),
+        ([a, a], linear, base, "knows no base"),
+        ([a, a], Recipe("ties", (1, 1), density=0.0), base, "density is a share"),
+        ([a, tmp_path], linear, None, "holds no model"),
+    ]:
+        with pytest.raises(UserError, match=said):
+            merge(models, out, recipe, base=kept)
+        assert not out.exists()
+    assert not list(tmp_path.glob("*.part"))
+    with pytest.raises(UserError, match="is there already"):
+        merge([a, a], half, linear)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_memory_holds_one_tensor_of_each_model(tmp_path: Path) -> None:
+    size, count = 4 * 2**20, 12  # bytes of a tensor, tensors: 48 MB a model
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text("{}")
+        tensors = {f"t{i}": torch.full((size // 4,), float(i)) for i in range(count)}
+        save_file(tensors, tmp_path / name / "model.safetensors")
+        del tensors
+    peak, stop = [0], threading.Event()
+
+    def held() -> int:
+        status = Path("/proc/self/status").read_text()
+        return int(status.split("RssAnon:")[1].split()[0]) * 1024
+
+    def sample() -> None:
+        while not stop.is_set():
+            peak[0] = max(peak[0], held())
+
+    before = held()
+    watcher = threading.Thread(target=sample)
+    watcher.start()
+    merge([tmp_path / "a", tmp_path / "b"], tmp_path / "out", Recipe("linear", (0.5, 0.5)))
+    stop.set()
+    watcher.join()
+    assert peak[0] > 0
+    assert peak[0] - before < 9 * size < count * size  # two read, two weighted, stacked, summed, spelt as bytes

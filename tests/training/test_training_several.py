@@ -1,0 +1,66 @@
+"""Several processes: two on the CPU, whose weights are dealt out by FSDP2, end as one alone does."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+
+from dikast.training.sft import sft
+
+Write = Callable[..., Path]
+SHIPPED = resources.files("dikast.training").joinpath("recipes")
+
+
+def launched(config: Path, shipped: str, folder: Path) -> dict[str, object]:
+    """What the main of two processes says at the end."""
+    settings = yaml.safe_load(SHIPPED.joinpath(shipped).read_text("utf-8"))
+    settings.update(num_processes=2, use_cpu=True, mixed_precision="no", main_process_port=0)
+    (folder / "accelerate.yaml").write_text(yaml.safe_dump(settings), "utf-8")
+    command = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(folder / "accelerate.yaml")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
+    run = subprocess.run(
+        [*command, "-m", "dikast", "train", "sft", "--config", str(config), "--json"],
+        env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr[-4000:]
+    (line,) = [line for line in run.stdout.splitlines() if line.startswith("{")]
+    found: dict[str, object] = json.loads(line)
+    return found
+
+
+@pytest.mark.slow
+def test_two_processes_with_fsdp2_end_with_the_weights_of_one(write_config: Write, tmp_path: Path) -> None:
+    # batches of 3 over 2 processes: one of them has a row that does not count
+    alone = write_config("alone", batch_size=3, steps=2)
+    together = write_config("together", batch_size=3, steps=2, max_seconds=1e-6)
+    sft(alone)
+    for step in (1, 2):  # each time from the checkpoint of the last
+        done = launched(together, "fsdp2.yaml", tmp_path)
+        assert (done["processes"], done["steps"]) == ("2, FSDP2", step)
+    one, two = (load_file(tmp_path / f"run-{name}/model/model.safetensors") for name in ("alone", "together"))
+    assert one.keys() == two.keys()
+    for name, tensor in one.items():
+        assert torch.allclose(tensor, two[name], atol=5e-4), name
+
+
+def test_the_deepspeed_configuration_is_one_that_accelerate_reads(tmp_path: Path) -> None:
+    """It has not been run: DeepSpeed needs CUDA."""
+    from accelerate.commands.config.config_args import load_config_from_file
+    from accelerate.utils import DistributedType
+
+    path = tmp_path / "deepspeed.yaml"
+    path.write_text(SHIPPED.joinpath("deepspeed-zero2.yaml").read_text("utf-8"), "utf-8")
+    config = load_config_from_file(str(path))
+    assert config.distributed_type == DistributedType.DEEPSPEED
+    assert config.deepspeed_config["zero_stage"] == 2
+    shards = tmp_path / "fsdp2.yaml"
+    shards.write_text(SHIPPED.joinpath("fsdp2.yaml").read_text("utf-8"), "utf-8")
+    assert load_config_from_file(str(shards)).fsdp_config["fsdp_version"] == 2

@@ -1,0 +1,167 @@
+"""Runs end to end: what is learnt, what is frozen, what is written, and that a broken run ends as an unbroken one."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import tiny_models
+from dikast.core.records.items import read_items
+from dikast.engines.local.engine import LocalEngine
+from dikast.judging.judge import Judge
+from dikast.training.batches import collate, summed_loss
+from dikast.training.config import load_config
+from dikast.training.loop import placed, read_log
+from dikast.training.model import about, open_model
+from dikast.training.prepare import prepare_shards
+from dikast.training.processes import Solo
+from dikast.training.sft import sft
+
+Write = Callable[..., Path]
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model" / "model.safetensors")
+
+
+def same(one: Path, two: Path) -> bool:
+    a, b = weights(one), weights(two)
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def test_a_run_learns_and_its_model_judges(write_config: Write, world: Path, tmp_path: Path) -> None:
+    told: list[dict[str, Any]] = []
+    done = sft(write_config(steps=8, log_every=2, verdict_weight=2.0), watch=told.append)
+    out = tmp_path / "run-c"
+    assert (done["complete"], done["steps"], done["examples"]) == (True, 8, 12)
+    assert [line["step"] for line in told] == [1, 2, 4, 6, 8]
+    assert told == read_log(out / "train.jsonl")
+    assert told[-1]["loss"] < 0.95 * told[0]["loss"]
+    assert told[-1]["tokens_per_second"] > told[-1]["learnt_per_second"] > 0
+    assert (out / "curves.svg").read_text("utf-8").count("<svg") == 1
+    assert not list((out / "model").glob("*.part"))
+
+    # the model folder is an ordinary checkpoint: it judges, and learnt more than the untrained one
+    engine = LocalEngine(str(out / "model"), device="cpu")
+    judge = Judge(engine, format=str(tmp_path / "absolute-short.yaml"), read="only", min_mass=0.0)
+    item = next(read_items(world / "scenes" / "items-00000.jsonl"))
+    (verdict,) = judge.grade_many([item])
+    assert verdict.mass is not None
+    assert verdict.status == "ok"
+
+
+def test_a_resumed_run_ends_with_the_weights_of_an_unbroken_one(write_config: Write, tmp_path: Path) -> None:
+    lora = {"train": "lora", "lora": {"dropout": 0.3, "rank": 4}}  # dropout draws random numbers, which must go on too
+    sft(write_config("whole", **lora))
+    parts = [sft(write_config("parts", max_seconds=1e-6, **lora))["steps"] for _ in range(4)]
+    assert parts == [1, 2, 3, 4]
+    assert same(tmp_path / "run-whole", tmp_path / "run-parts")
+    logs = [read_log(tmp_path / f"run-{name}" / "train.jsonl") for name in ("whole", "parts")]
+    assert [line["loss"] for line in logs[0]] == [line["loss"] for line in logs[1]]
+    again = sft(write_config("whole", **lora))
+    assert again["complete"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="kills by signal")
+def test_a_killed_run_ends_with_the_weights_of_an_unbroken_one(write_config: Write, tmp_path: Path) -> None:
+    steps = {"steps": 16, "save_every": 2}
+    sft(write_config("whole", **steps))
+    config = write_config("killed", **steps)
+    command = [sys.executable, "-m", "dikast", "train", "sft", "--config", str(config)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    for step in (2, 6):
+        running = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while running.poll() is None and not (tmp_path / f"run-killed/checkpoints/step-{step:08d}").is_dir():
+            time.sleep(0.01)
+        running.send_signal(signal.SIGKILL)
+        assert running.wait() == -signal.SIGKILL, "the run ended before it was killed: make it longer"
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    assert same(tmp_path / "run-whole", tmp_path / "run-killed")
+
+
+@pytest.mark.parametrize("family", tiny_models.FAMILIES)
+def test_padding_and_batching_do_not_change_the_loss(family: str, write_config: Write) -> None:
+    config = load_config(write_config(family=family))
+    loaded = open_model(config)
+    shards = prepare_shards(config, loaded, about(loaded), Solo())
+    model = loaded.model.double().eval()
+
+    def losses(numbers: list[int]) -> torch.Tensor:
+        batch = placed(collate(shards, numbers, padding=loaded.padding, label_weight=1.0), loaded)
+        assert float(batch.weights.sum()) == sum(int(shards.lengths[n] - shards.prompts[n]) for n in numbers)
+        with torch.no_grad():
+            kept = batch.targets.shape[1] + 1
+            return summed_loss(model(**batch.inputs, use_cache=False, logits_to_keep=kept).logits, batch)
+
+    numbers = [0, 3, 5]
+    assert len({int(shards.lengths[n]) for n in numbers}) == 3
+    # transformers' own loss on each row alone, with everything but the reply masked
+    expected = 0.0
+    for n in numbers:
+        part, row = shards.find(n)
+        batch = placed(collate(shards, [n], padding=loaded.padding, label_weight=1.0), loaded)
+        labels = batch.inputs["input_ids"].clone()
+        labels[0, : int(part.rows[row]["prompt"])] = -100
+        with torch.no_grad():
+            expected += float(model(**batch.inputs, labels=labels).loss) * float(batch.weights.sum())
+    assert float(losses(numbers)) == pytest.approx(expected, rel=1e-6)
+
+
+def trainable(config: Path) -> tuple[set[str], set[str]]:
+    """Names of parameters that a run changed, and those it left bit for bit as they were."""
+    settings = load_config(config)
+    before = {
+        name: p.detach().clone() for name, p in open_model(replace(settings, train="full")).model.named_parameters()
+    }
+    sft(config)
+    model = open_model(replace(settings, train="full", init="", model=str(settings.path(settings.out) / "model"))).model
+    changed = {name for name, p in model.named_parameters() if not torch.equal(p, before[name])}
+    return changed, before.keys() - changed
+
+
+@pytest.mark.parametrize("family", tiny_models.IMAGE_FAMILIES)
+def test_projector_only_leaves_all_else_as_it_was(family: str, write_config: Write) -> None:
+    changed, kept = trainable(write_config(family=family, train="projector", steps=1))
+    assert changed
+    assert all("projector" in name or "merger" in name for name in changed)
+    assert any("lm_head" in name for name in kept)
+
+
+@pytest.mark.parametrize("family", tiny_models.FAMILIES)
+def test_lora_changes_the_language_layers_alone(family: str, write_config: Write) -> None:
+    changed, kept = trainable(write_config(family=family, train="lora", steps=1))
+    assert any(name.endswith("q_proj.weight") for name in changed)
+    assert all("_proj.weight" in name and "vision" not in name and "visual" not in name for name in changed)
+    assert any("embed" in name for name in kept)
+
+
+def test_frozen_parameters_stay(write_config: Write) -> None:
+    changed, _ = trainable(write_config(frozen=["vision_tower", "lm_head"], steps=1))
+    assert changed
+    assert not any("vision_tower" in name or "lm_head" in name for name in changed)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "pure-bf16"])
+def test_half_precision_and_recomputed_activations_run(precision: str, write_config: Write, tmp_path: Path) -> None:
+    done = sft(write_config(precision=precision, checkpointing=True, steps=2))
+    assert done["complete"]
+    stored = {tensor.dtype for tensor in weights(tmp_path / "run-c").values()}
+    assert stored == {torch.bfloat16 if precision == "pure-bf16" else torch.float32}
+
+
+def test_accumulated_micro_batches_give_the_step_of_a_whole_batch(write_config: Write, tmp_path: Path) -> None:
+    sft(write_config("whole", micro_tokens=100_000, steps=2))
+    sft(write_config("parts", micro_tokens=1, steps=2))
+    one, two = weights(tmp_path / "run-whole"), weights(tmp_path / "run-parts")
+    for name, tensor in one.items():
+        assert torch.allclose(tensor, two[name], atol=2e-4), name
