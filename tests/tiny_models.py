@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 TEXT_FAMILIES = ("llama", "mistral", "qwen")
-IMAGE_FAMILIES = ("llava", "qwen_vl")
+VIDEO_FAMILIES = ("llava_onevision", "qwen_vl", "qwen3_vl")
+IMAGE_FAMILIES = ("llava", *VIDEO_FAMILIES)
 FAMILIES = TEXT_FAMILIES + IMAGE_FAMILIES
 
 WORDS = (
@@ -22,7 +23,8 @@ WORDS = (
 CHATML = (
     "{%- for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}"
     "{%- if m.content is string %}{{ m.content }}{%- else %}{%- for c in m.content %}"
-    "{%- if c.type == 'image' %}{{ IMAGE }}{%- elif c.type == 'text' %}{{ c.text }}{%- endif %}"
+    "{%- if c.type == 'image' %}{{ IMAGE }}{%- elif c.type == 'video' %}{{ VIDEO }}"
+    "{%- elif c.type == 'text' %}{{ c.text }}{%- endif %}"
     "{%- endfor %}{%- endif %}{{ '<|im_end|>\n' }}{%- endfor %}"
     "{%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{%- endif %}"
 )
@@ -52,6 +54,15 @@ VICUNA = (
     "{% endfor %}{% if add_generation_prompt %}{{ 'ASSISTANT:' }}{% endif %}"
 )
 
+# All images of a turn, then its clips, then its text, as in LLaVA-OneVision.
+MEDIA_FIRST = (
+    "{% for m in messages %}{{ '<|im_start|>' + m['role'] + ' ' }}"
+    "{% for c in m['content'] | selectattr('type', 'equalto', 'image') %}{{ '<image>' }}{% endfor %}"
+    "{% for c in m['content'] | selectattr('type', 'equalto', 'video') %}{{ '<video>' }}{% endfor %}"
+    "{% for c in m['content'] | selectattr('type', 'equalto', 'text') %}{{ '\n' + c['text'] }}{% endfor %}"
+    "{{ '<|im_end|>' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+
 TEXT_SHAPE: dict[str, Any] = {
     "hidden_size": 32,
     "intermediate_size": 64,
@@ -72,7 +83,9 @@ def build(family: str, folder: str | Path, *, seed: int = 0) -> Path:
         "mistral": _mistral,
         "qwen": _qwen,
         "llava": _llava,
+        "llava_onevision": _llava_onevision,
         "qwen_vl": _qwen_vl,
+        "qwen3_vl": _qwen3_vl,
     }
     folder = Path(folder)
     with torch.random.fork_rng():
@@ -190,7 +203,11 @@ def _qwen(folder: Path) -> None:
 
     specials = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
     tokenizer = byte_level_tokenizer(
-        specials, bos=None, eos=specials[2], pad=specials[0], template=CHATML.replace("IMAGE", "''")
+        specials,
+        bos=None,
+        eos=specials[2],
+        pad=specials[0],
+        template=CHATML.replace("IMAGE", "''").replace("VIDEO", "''"),
     )
     _finish(Qwen2ForCausalLM(Qwen2Config(**TEXT_SHAPE, **_ids(tokenizer))), tokenizer, folder)
 
@@ -233,11 +250,110 @@ def _llava(folder: Path) -> None:
     _finish(LlavaForConditionalGeneration(config), tokenizer, folder, processor)
 
 
-def _qwen_vl(folder: Path) -> None:
-    import json
+def _llava_onevision(folder: Path) -> None:
+    from transformers import (
+        LlavaOnevisionConfig,
+        LlavaOnevisionForConditionalGeneration,
+        LlavaOnevisionImageProcessorPil,
+        Qwen2Config,
+        SiglipVisionConfig,
+    )
 
+    specials = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<image>", "<video>"]
+    tokenizer = byte_level_tokenizer(specials, bos=None, eos=specials[2], pad=specials[0], template=MEDIA_FIRST)
+    vision = SiglipVisionConfig(
+        hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2, image_size=56, patch_size=14
+    )
+    grid = [[56, 56], [56, 112], [112, 56], [112, 112]]
+    config = LlavaOnevisionConfig(
+        vision_config=vision,
+        text_config=Qwen2Config(**TEXT_SHAPE, **_ids(tokenizer)),
+        image_token_id=tokenizer.convert_tokens_to_ids("<image>"),
+        video_token_id=tokenizer.convert_tokens_to_ids("<video>"),
+        vision_feature_layer=-1,
+        vision_feature_select_strategy="full",
+        image_grid_pinpoints=grid,
+    )
+    _finish(LlavaOnevisionForConditionalGeneration(config), tokenizer, folder)
+    images = LlavaOnevisionImageProcessorPil(size={"height": 56, "width": 56}, image_grid_pinpoints=grid)
+    clips = {"size": {"height": 56, "width": 56}, "video_processor_type": "LlavaOnevisionVideoProcessor"}
+    settings = {
+        "num_image_tokens": 16,
+        "vision_feature_select_strategy": "full",
+        "vision_aspect_ratio": "anyres_max_9",
+    }
+    _write_processor(folder, "LlavaOnevisionProcessor", images, settings, clips=clips)
+
+
+def _qwen_vl(folder: Path) -> None:
     from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen2VLImageProcessorPil
 
+    tokenizer, ids = _qwen_vl_tokenizer()
+    vision = {
+        **QWEN_VISION,
+        "patch_size": 14,
+        "window_size": 56,
+        "fullatt_block_indexes": [1],
+    }
+    text = {
+        **TEXT_SHAPE,
+        **_ids(tokenizer),
+        "rope_scaling": {"type": "mrope", "rope_type": "default", "mrope_section": [2, 3, 3]},
+    }
+    config = Qwen2_5_VLConfig(vision_config=vision, text_config=text, **ids)
+    _finish(Qwen2_5_VLForConditionalGeneration(config), tokenizer, folder)
+    images = Qwen2VLImageProcessorPil(min_pixels=28**2, max_pixels=84**2, patch_size=14)
+    _write_processor(folder, "Qwen2_5_VLProcessor", images)  # clips take their sizes from the images' file
+
+
+def _qwen3_vl(folder: Path) -> None:
+    from transformers import Qwen2VLImageProcessorPil, Qwen3VLConfig, Qwen3VLForConditionalGeneration
+
+    tokenizer, ids = _qwen_vl_tokenizer()
+    vision = {
+        **QWEN_VISION,
+        "patch_size": 16,
+        "num_position_embeddings": 64,
+        "deepstack_visual_indexes": [0],
+    }
+    text = {
+        **TEXT_SHAPE,
+        **_ids(tokenizer),
+        "head_dim": 16,
+        "rope_scaling": {"rope_type": "default", "mrope_section": [2, 3, 3]},
+    }
+    config = Qwen3VLConfig(vision_config=vision, text_config=text, **ids)
+    _finish(Qwen3VLForConditionalGeneration(config), tokenizer, folder)
+    images = Qwen2VLImageProcessorPil(
+        size={"shortest_edge": 32**2, "longest_edge": 96**2},
+        patch_size=16,
+        image_mean=[0.5, 0.5, 0.5],
+        image_std=[0.5, 0.5, 0.5],
+    )
+    clips = {
+        "size": {"shortest_edge": 32**2, "longest_edge": 8 * 64**2},
+        "patch_size": 16,
+        "temporal_patch_size": 2,
+        "merge_size": 2,
+        "image_mean": [0.5, 0.5, 0.5],
+        "image_std": [0.5, 0.5, 0.5],
+        "video_processor_type": "Qwen3VLVideoProcessor",
+    }
+    _write_processor(folder, "Qwen3VLProcessor", images, clips=clips)
+
+
+QWEN_VISION: dict[str, Any] = {
+    "depth": 2,
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_heads": 2,
+    "out_hidden_size": 32,
+    "in_channels": 3,
+}
+
+
+def _qwen_vl_tokenizer() -> tuple[Any, dict[str, Any]]:
+    """The tokenizer of Qwen's vision-language models, and the ids of its media tokens as a config names them."""
     specials = [
         "<|endoftext|>",
         "<|im_start|>",
@@ -248,6 +364,7 @@ def _qwen_vl(folder: Path) -> None:
         "<|video_pad|>",
     ]
     template = CHATML.replace("IMAGE", "'<|vision_start|><|image_pad|><|vision_end|>'")
+    template = template.replace("VIDEO", "'<|vision_start|><|video_pad|><|vision_end|>'")
     tokenizer = byte_level_tokenizer(specials, bos=None, eos=specials[2], pad=specials[0], template=template)
     named = {
         "image_token_id": "<|image_pad|>",
@@ -255,31 +372,25 @@ def _qwen_vl(folder: Path) -> None:
         "vision_start_token_id": "<|vision_start|>",
         "vision_end_token_id": "<|vision_end|>",
     }
-    vision = {
-        "depth": 2,
-        "hidden_size": 32,
-        "intermediate_size": 64,
-        "num_heads": 2,
-        "out_hidden_size": 32,
-        "patch_size": 14,
-        "window_size": 56,
-        "fullatt_block_indexes": [1],
-        "in_channels": 3,
-    }
-    text = {
-        **TEXT_SHAPE,
-        **_ids(tokenizer),
-        "rope_scaling": {"type": "mrope", "rope_type": "default", "mrope_section": [2, 3, 3]},
-    }
-    config = Qwen2_5_VLConfig(
-        vision_config=vision,
-        text_config=text,
-        **{key: tokenizer.convert_tokens_to_ids(token) for key, token in named.items()},
-    )
-    _finish(Qwen2_5_VLForConditionalGeneration(config), tokenizer, folder)
-    # The processor's files as a checkpoint has them. They are written by hand because the processor class itself
-    # holds a video processor, which cannot be made where torchvision does not load.
-    images = Qwen2VLImageProcessorPil(min_pixels=28**2, max_pixels=84**2, patch_size=14)
-    preprocessor = {**images.to_dict(), "processor_class": "Qwen2_5_VLProcessor"}
-    preprocessor["image_processor_type"] = "Qwen2VLImageProcessor"
-    (folder / "preprocessor_config.json").write_text(json.dumps(preprocessor, default=str), encoding="utf-8")
+    return tokenizer, {key: tokenizer.convert_tokens_to_ids(token) for key, token in named.items()}
+
+
+def _write_processor(
+    folder: Path, kind: str, images: Any, settings: Any = None, *, clips: dict[str, Any] | None = None
+) -> None:
+    """The processor's files as a checkpoint has them.
+
+    They are written by hand because the processor classes hold a video processor, which cannot be made where
+    torchvision does not load.
+    """
+    import json
+
+    preprocessor = {**images.to_dict(), "processor_class": kind}
+    preprocessor["image_processor_type"] = preprocessor["image_processor_type"].removesuffix("Pil")
+    files = {"preprocessor_config.json": preprocessor}
+    if settings:
+        files["processor_config.json"] = {**settings, "processor_class": kind}
+    if clips:
+        files["video_preprocessor_config.json"] = {**clips, "processor_class": kind}
+    for name, value in files.items():
+        (folder / name).write_text(json.dumps(value, default=str), encoding="utf-8")

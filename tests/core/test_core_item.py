@@ -62,7 +62,7 @@ def test_ids(given: dict[str, Any], expected: str) -> None:
         ({"image": 5}, "image", "expected an image: a path"),
         ({"image": ""}, "image", "expected an image: a path"),
         ({"images": ["a.png", None]}, "images[1]", "expected an image: a path"),
-        ({"response": [{"type": "video", "frames": []}]}, "response[0]", "needs its sampled frames"),
+        ({"response": [{"type": "video", "frames": []}]}, "response[0]", "its sampled frames"),
         ({"response": [{"type": "video", "frames": [3]}]}, "response[0].frames[0]", "expected an image"),
         ({"response": [{"type": "video", "frames": ["a"], "seconds": [1, 2]}]}, "response[0]", "each of the 1 frames"),
         ({"reference": 3}, "reference", "got a number"),

@@ -19,6 +19,7 @@ import PIL.Image
 import pytest
 
 from dikast.core import media
+from dikast.core.bounded import Bounded
 from dikast.core.errors import DataError
 from dikast.core.media import check_image, image_sha256, load_image
 from dikast.core.part import Image
@@ -273,7 +274,7 @@ def test_hashing_does_not_decode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_caches_are_bounded() -> None:
-    cache: media._Bounded[int, bytes] = media._Bounded(100, len)
+    cache: Bounded[int, bytes] = Bounded(100, len)
     for i in range(50):
         cache.put(i, bytes(10))
         cache.get(0)

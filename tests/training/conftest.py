@@ -30,11 +30,12 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with `scenes/`, `pairs/` (both with pictures) and `texts/`, twelve items each."""
+    """A folder with `scenes/`, `pairs/` (both with pictures), `clips/` and `texts/`, twelve items each; three clips."""
     folder = tmp_path_factory.mktemp("world")
     seen: dict[str, Any] = {"seed": 5, "size": 56, "grid": 3, "objects": (2, 4), "claims": (2, 3), "scales": ("1-5",)}
     write_world(Settings(domain="scenes", **seen), 12, folder / "scenes")
     write_world(Settings(domain="scenes", responses=2, **seen), 12, folder / "pairs")
+    write_world(Settings(domain="clips", **seen), 3, folder / "clips")
     write_world(Settings(domain="text", seed=5, scales=("1-5",)), 12, folder / "texts")
     return folder
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -11,15 +12,17 @@ import tiny_models
 from dikast.core.records.items import read_items
 from dikast.core.rubric import Rubric
 from dikast.engines.local.loading import load
-from dikast.engines.local.prompt import prepare
+from dikast.engines.local.prompt import encode as encode_prompt
 from dikast.engines.local.reading import place
 from dikast.engines.local.source import locate
 from dikast.judging.ask import Settings, first_request
 from dikast.judging.task import tasks_of
 from dikast.prompts.format import load_format
+from dikast.training.batches import collate, micro_batches, summed_loss
 from dikast.training.config import Augment, Config, Data
 from dikast.training.encode import encode, end_of_reply
 from dikast.training.examples import Asker, Row
+from dikast.training.loop import placed
 from dikast.training.shards import Shards, ShardWriter
 
 FORMATS = ("absolute", "claims", "score-only", "score-first", "pairwise", "choice-only")
@@ -50,7 +53,7 @@ def test_text_tokens_and_images_are_those_of_judging(
             tasks_of(item, item.rubric, judge="", format="", shape="pairs" if pair else "each", samples=range(1))
         )
         request = first_request(task, form, Settings())
-        judged = prepare(request, loaded)
+        judged = encode_prompt(request.messages, loaded.processor)
         assert example.messages == request.messages
         assert encoded.ids[: len(judged.ids)] == judged.ids
         assert encoded.ids[-1] == end
@@ -83,8 +86,6 @@ def test_text_tokens_and_images_are_those_of_judging(
         for key, tensor in encoded.media.items():
             assert stored[key].dtype == tensor.dtype
             assert torch.equal(stored[key], tensor)  # bit for bit
-        for key, values in encoded.aligned.items():
-            assert part.aligned(row)[key][: len(values)].tolist() == values
 
 
 def _plain() -> Augment:
@@ -99,3 +100,36 @@ def test_an_example_that_is_too_long_says_so(tiny: Callable[[str], Path], world:
     (example,) = Asker(Config("out", (Data(items=("x",), formats=("claims",)),))).examples(Row(0, 0, item))
     with pytest.raises(DataError, match=r"items-00000.jsonl:3: .*more than max_tokens: 50; raise it"):
         encode(example, loaded, end=1, most=50)
+
+
+@pytest.mark.parametrize("family", tiny_models.IMAGE_FAMILIES)
+def test_clips_are_trained_on_as_they_are_judged(
+    family: str, tiny: Callable[[str], Path], world: Path, tmp_path: Path
+) -> None:
+    """Models that know clips get them as such, the others as frames; several images go the same way."""
+    loaded = load(locate(str(tiny(family))), device="cpu", dtype="float32")
+    asker, writer = Asker(Config("out", (Data(items=("x",), formats=("score-only",)),))), ShardWriter(tmp_path, 0)
+    items = list(read_items(world / "clips" / "items-00000.jsonl"))
+    for item in items:
+        (example,) = asker.examples(Row(0, 0, item))
+        encoded = encode(example, loaded, end=loaded.ends[0], most=100_000)
+        judged = encode_prompt(example.messages, loaded.processor)
+        assert encoded.ids[: len(judged.ids)] == judged.ids
+        assert bool(judged.seen.clips) == (family in tiny_models.VIDEO_FAMILIES)
+        assert len(judged.seen.clips or judged.seen.images) >= 1
+        writer.add(example.id, example.origin, encoded)
+    writer.flush()
+    shards = Shards.open(tmp_path)
+    whole = 0.0
+    for run in micro_batches(np.argsort(-shards.lengths), shards, 100_000):
+        batch = placed(collate(shards, run, loaded.processor), loaded)
+        with torch.no_grad():
+            kept = batch.targets.shape[1] + 1
+            whole += float(summed_loss(loaded.model(**batch.inputs, logits_to_keep=kept).logits, batch))
+    alone = 0.0
+    for number in range(len(items)):
+        batch = placed(collate(shards, [number], loaded.processor), loaded)
+        with torch.no_grad():
+            kept = batch.targets.shape[1] + 1
+            alone += float(summed_loss(loaded.model(**batch.inputs, logits_to_keep=kept).logits, batch))
+    assert whole == pytest.approx(alone, rel=1e-4)

@@ -53,11 +53,12 @@ def test_prompts_replies_and_images_are_those_of_our_own_loop(
 
 def test_what_trl_cannot_do_is_refused(write_config: Write, tiny: Callable[[str], Path], tmp_path: Path) -> None:
     given = {"init": None, "model": str(tiny("llava"))}
-    for values, said in [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({}, "give 'model' instead of 'init'"),
         ({**given, "train": "projector"}, "projector alone"),
         ({**given, "verdict_weight": 3.0}, "no counterpart of 'verdict_weight'"),
-    ]:
+    ]
+    for values, said in cases:
         with pytest.raises(UserError, match=said):
             export_trl(load_config(write_config(**values)), tmp_path / "out")
         assert not (tmp_path / "out").exists()

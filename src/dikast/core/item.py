@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, Literal, cast
 
 from dikast.core.errors import DataError, UserError
-from dikast.core.part import Content, Image, Part, Text, Turn, content_from, content_to, images_of, type_names
+from dikast.core.part import Content, Image, Part, Text, Turn, Video, content_from, content_to, images_of, type_names
 from dikast.core.rubric import Rubric, Sheet, load_rubric
 from dikast.core.text import near_miss
 
@@ -46,10 +46,19 @@ class Item:
     @property
     def images(self) -> list[Image]:
         """Every image a judge of this item is shown, clip frames included."""
+        return images_of(self._parts)
+
+    @property
+    def videos(self) -> list[Video]:
+        """Every video file that a judge of this item is shown frames of."""
+        return [part for part in self._parts if isinstance(part, Video) and part.source]
+
+    @property
+    def _parts(self) -> list[Part]:
         parts: list[Part] = [part for turn in self.instruction for part in turn.content]
         for content in (self.context, self.reference, *self.responses):
             parts.extend(content or ())
-        return images_of(parts)
+        return parts
 
     @classmethod
     def of(cls, instruction: object = (), response: object = None, **fields: Any) -> "Item":

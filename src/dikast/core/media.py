@@ -1,4 +1,4 @@
-"""Images: found, checked, fingerprinted and decoded, each at most once while it is in use.
+"""Images and videos: found, checked, fingerprinted and decoded, each at most once while it is in use.
 
 What a judge sees of an image file: the first frame, turned upright by its EXIF orientation, in 8-bit RGB. Transparency
 lies on white; 16-bit greys are scaled to 8 bits; CMYK and palettes are converted as Pillow does, colour profiles are
@@ -13,16 +13,18 @@ import re
 import stat
 import time
 import warnings
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote_to_bytes
 
+from dikast.core.bounded import Bounded
 from dikast.core.errors import DataError
-from dikast.core.part import Image
+from dikast.core.fetch import fetch
+from dikast.core.part import Image, Video
+from dikast.core.video import DEFAULT_FRAMES, Sampled, frames, sample
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
@@ -54,7 +56,74 @@ def load_image(image: Image) -> LoadedImage:
     known = _known_hash(image)
     if known is not None and (loaded := _pictures.get(known)) is not None:
         return loaded
-    return _load(_read(image), image)
+    return _load(_read(image), image) if image.frame is None else _load_frame(image, image.frame)
+
+
+def _load_frame(image: Image, number: int) -> LoadedImage:
+    sha256 = image_sha256(image)
+    if (loaded := _pictures.get(sha256)) is not None:
+        return loaded
+    (picture,) = frames(_video_file(image), [number], _name(image))
+    return _keep_frame(picture, sha256, _name(image))
+
+
+def _keep_frame(picture: "Picture", sha256: str, name: str) -> LoadedImage:
+    _check_size(*picture.size, name)
+    loaded = LoadedImage(picture, sha256)
+    _checked.put(sha256, True)
+    _pictures.put(sha256, loaded)
+    return loaded
+
+
+def sample_video(video: Video, n: int = DEFAULT_FRAMES) -> Video:
+    """A video file with its sampled frames and their seconds; a clip that is given by its frames, as it is.
+
+    Takes `video.count` frames, or `n` where it names no number, evenly (`core.video` says how). The frames are images
+    that name the file and the frame's number in it. DataError says what is wrong with the file and what to do.
+    """
+    if not video.source:
+        return video
+    whole = Image(video.source, video.root, 0)
+    sha256, count = video_sha256(video), video.count or n
+    found = _sampled.get((sha256, count))
+    if found is None:
+        found, pictures = sample(_video_file(whole), count, _name(whole))
+        for number, picture in zip(found.indices, pictures, strict=True):
+            _keep_frame(picture, _frame_sha256(sha256, number), _name(whole))
+        _sampled.put((sha256, count), found)
+    return replace(video, frames=tuple(replace(whole, frame=i) for i in found.indices), seconds=found.seconds)
+
+
+def video_sha256(video: Video) -> str:
+    """SHA-256 of a video file's bytes, in hexadecimal; remembered as that of an image."""
+    whole = Image(video.source, video.root)
+    return _known_hash(whole) or _hashed(replace(whole, frame=0))
+
+
+def _frame_sha256(video_sha256: str, number: int) -> str:
+    return hashlib.sha256(f"{video_sha256} frame {number}".encode()).hexdigest()
+
+
+def _video_file(image: Image) -> str | bytes:
+    """The path of a video, or its content where it is no file."""
+    return _read(image).raw if _is_url(image.source) else _stamp(image).path
+
+
+def _hashed(image: Image) -> str:
+    """The hash of a video file, which may be larger than memory."""
+    if _is_url(image.source):
+        return _read(image).sha256
+    key = _stamp(image)
+    if not key.size:
+        raise DataError(f"{_name(image)} is empty (0 bytes): put the video there, or mend the path")
+    try:
+        with open(key.path, "rb") as stream:
+            sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise DataError(f"{_name(image)} cannot be read: {error.strerror}") from None
+    if key.settled:
+        _hashes.put(key, sha256)
+    return sha256
 
 
 def _load(file: "_File", image: Image) -> LoadedImage:
@@ -71,6 +140,8 @@ def check_image(image: Image) -> str:
     known = _known_hash(image)
     if known is not None and _checked.get(known):
         return known
+    if image.frame is not None:
+        return load_image(image).sha256
     file = _read(image)
     return file.sha256 if _checked.get(file.sha256) else _load(file, image).sha256
 
@@ -78,15 +149,25 @@ def check_image(image: Image) -> str:
 def image_sha256(image: Image) -> str:
     """SHA-256 of the image file's bytes, in hexadecimal, without decoding them.
 
-    A file is read again only when its size or time of change differ; a URL is fetched once while it is remembered.
+    A file is read again only when its size or time of change differ; a URL is fetched once while it is remembered. For
+    a frame of a video it stands for the video's bytes and the frame's number.
     """
+    if image.frame is not None:
+        whole = replace(image, frame=None)
+        return _frame_sha256(_known_hash(whole) or _hashed(image), image.frame)
     known = _known_hash(image)
     return known if known is not None else _read(image).sha256
 
 
 def image_file(image: Image) -> bytes:
-    """The bytes of the image file as they are, not decoded; DataError if they cannot be had."""
-    return _read(image).raw
+    """The bytes of the image file as they are, not decoded; DataError if they cannot be had. A frame comes as a PNG."""
+    if image.frame is None:
+        return _read(image).raw
+    import io
+
+    buffer = io.BytesIO()
+    load_image(image).picture.save(buffer, "PNG")
+    return buffer.getvalue()
 
 
 def resolved(image: Image) -> str:
@@ -94,40 +175,6 @@ def resolved(image: Image) -> str:
     if _is_url(image.source):
         return image.source
     return os.path.join(image.root, os.path.expanduser(image.source))
-
-
-K = TypeVar("K")
-V = TypeVar("V")
-
-
-class _Bounded(Generic[K, V]):
-    """A dictionary that forgets what was used longest ago when the weights of its values pass `most`."""
-
-    def __init__(self, most: int, weigh: Callable[[V], int]) -> None:
-        self._most, self._weigh, self._total = most, weigh, 0
-        self._values: OrderedDict[K, V] = OrderedDict()
-        self._lock = Lock()
-
-    def get(self, key: K) -> V | None:
-        with self._lock:
-            if key not in self._values:
-                return None
-            self._values.move_to_end(key)
-            return self._values[key]
-
-    def put(self, key: K, value: V) -> None:
-        with self._lock:
-            if key in self._values:
-                self._total -= self._weigh(self._values.pop(key))
-            self._values[key] = value
-            self._total += self._weigh(value)
-            while self._total > self._most and len(self._values) > 1:
-                self._total -= self._weigh(self._values.popitem(last=False)[1])
-
-    def clear(self) -> None:
-        with self._lock:
-            self._values.clear()
-            self._total = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,23 +192,17 @@ class _Stamp:
         return time.time_ns() - max(self.mtime_ns, self.ctime_ns) > 2_000_000_000
 
 
-class _Inline(NamedTuple):
-    """A data URL's hash, and how many characters it takes to remember it."""
-
-    sha256: str
-    size: int
-
-
-_hashes: _Bounded[_Stamp | str, str] = _Bounded(100_000, lambda _: 1)  # by file stamp or URL
-_checked: _Bounded[str, bool] = _Bounded(100_000, lambda _: 1)  # by SHA-256
-_pictures: _Bounded[str, LoadedImage] = _Bounded(192 * 2**20, lambda each: 3 * each.size[0] * each.size[1])
-_inline: _Bounded[str, "_Inline"] = _Bounded(MOST_FETCHED_BYTES, lambda each: each.size)  # by data URL
-_fetched: _Bounded[str, bytes] = _Bounded(MOST_FETCHED_BYTES, len)  # by URL
+_hashes: Bounded[_Stamp | str, str] = Bounded(100_000, lambda _: 1)  # by file stamp or URL
+_checked: Bounded[str, bool] = Bounded(100_000, lambda _: 1)  # by SHA-256
+_pictures: Bounded[str, LoadedImage] = Bounded(192 * 2**20, lambda each: 3 * each.size[0] * each.size[1])
+_fetched: Bounded[str, bytes] = Bounded(MOST_FETCHED_BYTES, len)  # by URL
+_sampled: Bounded[tuple[str, int], Sampled] = Bounded(1_000_000, lambda each: len(each.indices))  # by SHA-256, number
+_inline: Bounded[str, "_Inline"] = Bounded(MOST_FETCHED_BYTES, lambda each: each.size)  # by data URL
 
 
 def forget() -> None:
     """Empty every cache of this module (for tests, and for long-lived processes whose URLs change)."""
-    for cache in (_hashes, _checked, _pictures, _inline, _fetched):
+    for cache in (_hashes, _checked, _pictures, _fetched, _sampled, _inline):
         cache.clear()
 
 
@@ -171,14 +212,28 @@ def _is_url(source: str) -> bool:
 
 def _name(image: Image) -> str:
     where = resolved(image)
-    return f"image {where if len(where) <= 200 else where[:60] + '...'}"
+    return f"{_kind(image)} {where if len(where) <= 200 else where[:60] + '...'}"
+
+
+def _kind(image: Image) -> str:
+    return "image" if image.frame is None else "video"
 
 
 def _known_hash(image: Image) -> str | None:
+    if image.frame is not None:
+        whole = _known_hash(replace(image, frame=None))
+        return None if whole is None else _frame_sha256(whole, image.frame)
     if image.source.startswith("data:"):
         known = _inline.get(image.source)
         return None if known is None else known.sha256
     return _hashes.get(image.source if _is_url(image.source) else _stamp(image))
+
+
+class _Inline(NamedTuple):
+    """What is remembered of a data URL: the hash of what it holds, and its length."""
+
+    sha256: str
+    size: int
 
 
 class _File(NamedTuple):
@@ -191,16 +246,14 @@ def _read(image: Image) -> _File:
     source = image.source
     if source.startswith("data:"):
         inside = _from_data_url(source, _name(image))
-        sha256 = _known_hash(image)
-        if sha256 is None:
-            sha256 = hashlib.sha256(inside).hexdigest()
-            _inline.put(source, _Inline(sha256, len(source)))
-        return _File(inside, sha256)
+        known = _inline.get(source) or _Inline(hashlib.sha256(inside).hexdigest(), len(source))
+        _inline.put(source, known)
+        return _File(inside, known.sha256)
     key: _Stamp | str
     if _is_url(source):
         key, raw = source, _fetched.get(source)
         if raw is None:
-            raw = _fetch(source)
+            raw = fetch(source, MOST_FETCHED_BYTES, FETCH_TIMEOUT, kind=_kind(image))
             _fetched.put(source, raw)
     else:
         key = _stamp(image)
@@ -212,7 +265,7 @@ def _read(image: Image) -> _File:
         except OSError as error:
             raise DataError(f"{_name(image)} cannot be read: {error.strerror}") from None
     if not raw:
-        raise DataError(f"{_name(image)} is empty (0 bytes): put the image there, or mend the path")
+        raise DataError(f"{_name(image)} is empty (0 bytes): put the {_kind(image)} there, or mend the path")
     file = _File(raw, hashlib.sha256(raw).hexdigest())
     if isinstance(key, str) or key.settled:
         _hashes.put(key, file.sha256)
@@ -229,9 +282,9 @@ def _stamp(image: Image) -> _Stamp:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise DataError(f"{_name(image)} cannot be read: {reason}") from None
     if stat.S_ISDIR(found.st_mode):
-        raise DataError(f"{_name(image)} is a folder: name one image file in it")
+        raise DataError(f"{_name(image)} is a folder: name one {_kind(image)} file in it")
     if not stat.S_ISREG(found.st_mode):  # opening a pipe would wait for ever
-        raise DataError(f"{_name(image)} is not a regular file: name an image file")
+        raise DataError(f"{_name(image)} is not a regular file: name a file with the {_kind(image)}")
     return _Stamp(os.path.abspath(path), found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
@@ -239,7 +292,7 @@ def _missing(image: Image, path: str) -> str:
     relative = not os.path.isabs(os.path.expanduser(image.source))
     base = os.path.abspath(image.root or ".")
     cure = f"relative paths start at {base}; mend the path or move the file" if relative else "mend the path"
-    return f"image {os.path.abspath(path)} does not exist: {cure}"
+    return f"{_kind(image)} {os.path.abspath(path)} does not exist: {cure}"
 
 
 def _from_data_url(source: str, name: str) -> bytes:
@@ -256,44 +309,16 @@ def _from_data_url(source: str, name: str) -> bytes:
         raise DataError(f"{name} is broken base64: {cure}") from None
 
 
-def _fetch(url: str) -> bytes:
-    """The bytes behind an http(s) URL. No other scheme is ever opened, also not by redirect."""
-    import http.client  # an HTTP client is loaded only by those who give URLs
-    import urllib.error
-    import urllib.request
+_TOO_MANY = f"the most is {MOST_PIXELS:,} pixels: scale it down"
 
-    class Redirect(urllib.request.HTTPRedirectHandler):
-        def redirect_request(self, req, fp, code, msg, headers, newurl):  # type: ignore[no-untyped-def]
-            if not newurl.startswith(("http://", "https://")):
-                raise DataError(f"image {url} redirects to {newurl[:60]!r}, which is not http(s): give another URL")
-            return super().redirect_request(req, fp, code, msg, headers, newurl)
 
-    opener = urllib.request.OpenerDirector()  # `build_opener` would add file: and ftp:
-    for handler in (
-        urllib.request.ProxyHandler, urllib.request.HTTPHandler, urllib.request.HTTPSHandler, Redirect,
-        urllib.request.HTTPDefaultErrorHandler, urllib.request.HTTPErrorProcessor, urllib.request.UnknownHandler,
-    ):  # fmt: skip
-        opener.add_handler(handler())
-    cure = "mend the URL, or download the image and give its path"
-    request = urllib.request.Request(url, headers={"User-Agent": "dikast", "Accept": "image/*"})
-    try:
-        with opener.open(request, timeout=FETCH_TIMEOUT) as reply:
-            raw = bytearray()
-            while len(raw) <= MOST_FETCHED_BYTES and (chunk := reply.read(2**20)):
-                raw += chunk
-            if len(raw) <= MOST_FETCHED_BYTES and reply.length:  # what was announced and did not come
-                raise http.client.IncompleteRead(bytes(raw), reply.length)
-    except urllib.error.HTTPError as error:
-        code, reason = error.code, error.reason
-        error.close()
-        raise DataError(f"image {url}: the server answers {code} {reason}: {cure}") from None
-    except (OSError, http.client.HTTPException, ValueError) as error:  # URLError and timeouts are OSErrors
+def _check_size(width: int, height: int, name: str) -> None:
+    if width * height > MOST_PIXELS:
+        raise DataError(f"{name} is {width} x {height} pixels; {_TOO_MANY}")
+    if min(width, height) < LEAST_SIDE:
         raise DataError(
-            f"image {url} cannot be fetched ({getattr(error, 'reason', None) or error!r}): {cure}"
-        ) from None
-    if len(raw) > MOST_FETCHED_BYTES:
-        raise DataError(f"image {url} has more than {MOST_FETCHED_BYTES:,} bytes: download it and give a smaller one")
-    return bytes(raw)
+            f"{name} is {width} x {height} pixels; each side needs at least {LEAST_SIDE}: give a larger one"
+        )
 
 
 def _decode(raw: bytes, name: str) -> "Picture":
@@ -301,22 +326,15 @@ def _decode(raw: bytes, name: str) -> "Picture":
 
     import PIL.Image
 
-    too_many = f"the most is {MOST_PIXELS:,} pixels: scale it down"
     try:
         with _quiet(), PIL.Image.open(io.BytesIO(raw)) as opened:
-            width, height = opened.size
-            if width * height > MOST_PIXELS:
-                raise DataError(f"{name} is {width} x {height} pixels; {too_many}")
-            if min(width, height) < LEAST_SIDE:
-                raise DataError(
-                    f"{name} is {width} x {height} pixels; each side needs at least {LEAST_SIDE}: give a larger one"
-                )
+            _check_size(*opened.size, name)
             opened.load()
             return _rgb(_upright(opened), opened.format, name)
     except DataError:
         raise
     except PIL.Image.DecompressionBombError as error:
-        raise DataError(f"{name}: {error}; {too_many}") from None
+        raise DataError(f"{name}: {error}; {_TOO_MANY}") from None
     except PIL.UnidentifiedImageError:
         start = "it looks like a web page" if raw[:200].lstrip()[:1] == b"<" else f"it starts with {raw[:8]!r}"
         raise DataError(f"{name} is not an image that can be read ({start}): give PNG, JPEG, WebP or GIF") from None

@@ -12,6 +12,7 @@ from dikast.core.errors import DataError
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
 
+MOST_FRAMES = 1024  # sampled from one video
 _URL = ("data:", "http://", "https://")
 
 type_names = {
@@ -36,11 +37,13 @@ class Text:
 class Image:
     """One image, by `source`: a path, an http(s) URL, or a data URL. Decoded and checked by `core.media`.
 
-    Relative paths resolve against the folder of the record's file (`root`).
+    Relative paths resolve against the folder of the record's file (`root`). With `frame`, the source is a video and
+    this is its frame of that number, from 0.
     """
 
     source: str
     root: str = ""
+    frame: int | None = None
 
     @classmethod
     def of(cls, source: "str | PathLike[str] | bytes | Picture", root: str = "") -> "Image":
@@ -61,10 +64,17 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Video:
-    """A clip as sampled frames in order, with the second each was taken at where that is known."""
+    """A clip as sampled frames in order, with the second each was taken at where that is known.
 
-    frames: tuple[Image, ...]
+    Or a video file by its `source` (path, URL, data URL), from which `core.media.sample_video` takes `count` frames, or
+    as many as the judge is set to. Such a video has no frames until then.
+    """
+
+    frames: tuple[Image, ...] = ()
     seconds: tuple[float, ...] = ()
+    source: str = ""
+    root: str = ""
+    count: int | None = None
 
 
 Part = Text | Image | Video
@@ -99,7 +109,8 @@ def content_from(value: object, *, field: str, root: str = "") -> Content:
     """Read text, one part, or a list of parts, in Dikast's or OpenAI's spelling; DataError names `field`.
 
     `{"type": "text", "text": ...}`, `{"type": "image", "image": PATH-OR-URL}`, `{"type": "image_url", "image_url":
-    {"url": ...}}`, `{"type": "video", "frames": [...], "seconds": [...]}`.
+    {"url": ...}}`, `{"type": "video", "video": PATH-OR-URL, "frames": 8}` (the number may be left out), `{"type":
+    "video_url", "video_url": {"url": ...}}`, `{"type": "video", "frames": [...], "seconds": [...]}`.
     """
     if isinstance(value, str):
         return (Text(value),)
@@ -120,7 +131,7 @@ def content_from(value: object, *, field: str, root: str = "") -> Content:
 
 
 def _part_from(value: dict[str, Any], *, field: str, root: str) -> Part:
-    kind = value.get("type", "image" if "image" in value else "text" if "text" in value else None)
+    kind = value.get("type", next((name for name in ("image", "video", "text") if name in value), None))
     if kind == "text" and isinstance(value.get("text"), str):
         return Text(value["text"])
     if kind == "image":
@@ -128,10 +139,19 @@ def _part_from(value: dict[str, Any], *, field: str, root: str) -> Part:
     if kind == "image_url":
         url = value.get("image_url")
         return _image_from(url.get("url") if isinstance(url, dict) else url, field=field, root=root)
+    if kind == "video_url":
+        url = value.get("video_url")
+        return _video_from(url.get("url") if isinstance(url, dict) else url, None, field=field, root=root)
+    if kind == "video" and "video" in value:
+        return _video_from(value["video"], value.get("frames"), field=field, root=root)
     if kind == "video":
         frames = value.get("frames")
         if not isinstance(frames, list) or not frames:
-            raise DataError('a video part needs its sampled frames: {"type": "video", "frames": [...]}', field=field)
+            raise DataError(
+                'a video part needs its file or its sampled frames: {"type": "video", "video": "clip.mp4"} or '
+                '{"type": "video", "frames": [...]}',
+                field=field,
+            )
         seconds = value.get("seconds", [])
         numeric = isinstance(seconds, list) and all(isinstance(s, int | float) for s in seconds)
         if not numeric or len(seconds) not in (0, len(frames)):
@@ -139,8 +159,22 @@ def _part_from(value: dict[str, Any], *, field: str, root: str) -> Part:
         images = tuple(_image_from(frame, field=f"{field}.frames[{i}]", root=root) for i, frame in enumerate(frames))
         return Video(images, tuple(map(float, seconds)))
     raise DataError(
-        f"unknown part {kind!r}: write text, or a part of type text, image, image_url or video", field=field
+        f"unknown part {kind!r}: write text, or a part of type text, image, image_url, video or video_url", field=field
     )
+
+
+def _video_from(value: object, count: object, *, field: str, root: str) -> Video:
+    if count is not None and (not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_FRAMES):
+        raise DataError(
+            f"'frames' beside 'video' is how many to sample, a whole number from 1 to {MOST_FRAMES}", field=field
+        )
+    if isinstance(value, bytes):
+        value = _data_url(value, "application/octet-stream")
+    if isinstance(value, PathLike):
+        value = str(value)
+    if not isinstance(value, str) or not value:
+        raise DataError("expected a video: a path, a URL, a data URL or bytes", field=field)
+    return Video(source=value, root="" if value.startswith(_URL) else root, count=count)
 
 
 def _image_from(value: object, *, field: str, root: str) -> Image:
@@ -165,6 +199,9 @@ def _part_to(part: Part) -> dict[str, object]:
         return {"type": "text", "text": part.text}
     if isinstance(part, Image):
         return {"type": "image", "image": part.source}
+    if part.source:
+        count: dict[str, object] = {"frames": part.count} if part.count is not None else {}
+        return {"type": "video", "video": part.source, **count}
     seconds: dict[str, object] = {"seconds": list(part.seconds)} if part.seconds else {}
     return {"type": "video", "frames": [frame.source for frame in part.frames], **seconds}
 

@@ -72,6 +72,14 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownClip:
+    """Which frames of a video file were shown: their numbers in it from 0, and the seconds they are shown at."""
+
+    indices: tuple[int, ...]
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """What was asked: which item, which response or pair of responses in which order, which criterion, which sample."""
 
@@ -98,7 +106,8 @@ class Verdict:
     `score` is the label's value, for a pair None; `raw` is the last reply, untouched; every reply is in `attempts`.
     `distribution` gives probabilities over the scale's labels (or over a, b, tie *as responses*, not as slots),
     renormalised to 1; `mass` is what fell on the labels before that, in [0, 1]; `marker` says whether the model wrote
-    its verdict marker itself. `expected` is the mean of the distribution's values.
+    its verdict marker itself. `expected` is the mean of the distribution's values. `clips` are the frames that were
+    sampled from each video file, in the order of the prompt.
     """
 
     key: str
@@ -117,6 +126,7 @@ class Verdict:
     attempts: tuple[Attempt, ...] = ()
     usage: Usage = field(default_factory=Usage)
     hashes: Hashes | None = None
+    clips: tuple[ShownClip, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.label is None) == (self.status is Status.OK):
@@ -165,6 +175,9 @@ def verdict_from(value: Mapping[str, Any]) -> Verdict:
     fields["attempts"] = tuple(
         Attempt(**{**attempt, "status": Status(attempt["status"]), "usage": Usage(**attempt["usage"])})
         for attempt in fields.get("attempts", ())
+    )
+    fields["clips"] = tuple(
+        ShownClip(tuple(clip["indices"]), tuple(clip["seconds"])) for clip in fields.get("clips", ())
     )
     fields["usage"] = Usage(**fields.get("usage", {}))
     if fields.get("hashes") is not None:

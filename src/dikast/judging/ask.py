@@ -14,10 +14,12 @@ from typing import Any, Literal
 
 from dikast.core.errors import DataError
 from dikast.core.item import Item
-from dikast.core.media import check_image
-from dikast.core.part import text_of
+from dikast.core.media import check_image, image_sha256, sample_video
+from dikast.core.message import Message, Span
+from dikast.core.part import Content, Image, Turn, Video, images_of, text_of
 from dikast.core.rubric import Rubric
-from dikast.core.verdict import Attempt, Marker, Status, Usage, Verdict
+from dikast.core.verdict import Attempt, Marker, ShownClip, Status, Usage, Verdict
+from dikast.core.video import DEFAULT_FRAMES
 from dikast.engines.base import Completion, Engine, Readout, Request, Sampling
 from dikast.judging.readout import Distribution
 from dikast.judging.task import Task
@@ -35,7 +37,8 @@ class Settings:
     """What decides how questions are asked and answers accepted.
 
     `read` "only" reads the labels' probabilities right after the prompt and generates no text; "never" parses text even
-    where the engine could show probabilities. `min_mass` is the probability that must
+    where the engine could show probabilities. `frames` is how many are sampled from a video that names no number.
+    `min_mass` is the probability that must
     fall on the labels for a read verdict to count; below it the verdict is `off_scale`. `recover` allows follow-ups.
     """
 
@@ -43,6 +46,7 @@ class Settings:
     read: Read = "auto"
     min_mass: float = 0.5
     recover: bool = True
+    frames: int = DEFAULT_FRAMES
 
 
 @dataclass(slots=True)
@@ -112,9 +116,12 @@ def first_request(task: Task, format: Format, settings: Settings) -> Request:
     """The first request about a task. DataError when the item cannot be asked about."""
     try:
         images = [check_image(image) for image in task.images]
+        item = _with_frames(task.item, task.question.responses, settings.frames)
     except DataError as error:
         raise DataError(str(error), path=task.item.origin) from error
-    messages = format.ask(task.item, task.rubric, task.question.responses)
+    messages = format.ask(item, task.rubric, task.question.responses)
+    if item is not task.item:  # frames of video files are images too
+        images = [image_sha256(image) for message in messages for image in images_of(_media(message))]
     labels = format.labels(task.rubric)
     readout = None
     if settings.read != "never" and format.marker:
@@ -127,6 +134,37 @@ def first_request(task: Task, format: Format, settings: Settings) -> Request:
         readout=readout,
         schema=format.schema(task.rubric),
         about=_about(task, format, labels, images),
+    )
+
+
+def _media(message: Message) -> Iterator[Image | Video]:
+    return (part for part in message.parts if not isinstance(part, Span))
+
+
+def _with_frames(item: Item, responses: tuple[int, ...], n: int) -> Item:
+    """The item with frames sampled from every video file that is shown; DataError where one cannot be read."""
+    if not item.videos:
+        return item
+
+    def sampled(content: Content) -> Content:
+        return tuple(sample_video(part, n) if isinstance(part, Video) else part for part in content)
+
+    return replace(
+        item,
+        instruction=tuple(Turn(turn.role, sampled(turn.content)) for turn in item.instruction),
+        context=None if item.context is None else sampled(item.context),
+        reference=None if item.reference is None else sampled(item.reference),
+        responses=tuple(sampled(each) if i in responses else each for i, each in enumerate(item.responses)),
+    )
+
+
+def _clips(opened: _Open | None) -> tuple[ShownClip, ...]:
+    """The frames of video files that the request shows."""
+    parts = [part for message in opened.request.messages for part in _media(message)] if opened else []
+    return tuple(
+        ShownClip(tuple(frame.frame for frame in part.frames if frame.frame is not None), part.seconds)
+        for part in parts
+        if isinstance(part, Video) and part.source
     )
 
 
@@ -186,7 +224,7 @@ def settle_again(record: Verdict, rubric: Rubric, format: Format, settings: Sett
         if verdict is not None:
             break
     assert verdict is not None
-    return replace(verdict, attempts=record.attempts, usage=record.usage)
+    return replace(verdict, attempts=record.attempts, usage=record.usage, clips=record.clips)
 
 
 def _settle(opened: _Open, completion: Completion, format: Format, settings: Settings) -> Verdict | None:
@@ -300,6 +338,7 @@ def _verdict(opened: _Open, found: _Found, attempt: Attempt, task: Task) -> Verd
         attempts=attempts,
         usage=sum((each.usage for each in attempts), Usage()),
         hashes=task.hashes,
+        clips=_clips(opened),
     )
 
 
@@ -318,5 +357,13 @@ def _none(
     usage = sum((each.usage for each in attempts), Usage())
     raw = attempts[-1].raw if attempts else ""
     return Verdict(
-        task.key, task.question, status, reason=reason, raw=raw, attempts=attempts, usage=usage, hashes=task.hashes
+        task.key,
+        task.question,
+        status,
+        reason=reason,
+        raw=raw,
+        attempts=attempts,
+        usage=usage,
+        hashes=task.hashes,
+        clips=_clips(opened),
     )

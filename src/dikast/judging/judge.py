@@ -8,8 +8,10 @@ from typing import Any
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError
 from dikast.core.item import Item, item_from
+from dikast.core.part import MOST_FRAMES
 from dikast.core.rubric import Rubric, Sheet, load_rubric
 from dikast.core.verdict import Preference, Verdict
+from dikast.core.video import DEFAULT_FRAMES
 from dikast.engines.base import Engine, Sampling
 from dikast.engines.spec import open_engine
 from dikast.judging.ask import Read, Settings, answer
@@ -51,10 +53,11 @@ class Judge:
         samples: int = 1,
         read: Read = "auto",
         min_mass: float = 0.5,
+        frames: int = DEFAULT_FRAMES,
     ) -> None:
         self.engine = open_engine(engine)
         self.rubric = load_rubric(rubric) if rubric is not None else None
-        self.settings = Settings(sampling or Sampling(), read, min_mass)
+        self.settings = Settings(sampling or Sampling(), read, min_mass, frames=frames)
         taught: Mapping[str, str] = getattr(self.engine, "formats", {})
         format = format or taught.get("absolute", "absolute")
         compare_format = compare_format or taught.get("pairwise", "pairwise")
@@ -69,6 +72,8 @@ class Judge:
             raise UserError("several samples at temperature 0 are all the same: set a temperature, such as 1.0")
         if read not in ("auto", "only", "never"):
             raise UserError(f"read {read!r}: say auto, only or never")
+        if not 1 <= frames <= MOST_FRAMES:
+            raise UserError(f"frames is how many to sample from a video, from 1 to {MOST_FRAMES}, got {frames}")
         if not 0 <= min_mass <= 1:
             raise UserError(f"min_mass is a probability from 0 to 1, got {min_mass}")
 

@@ -10,10 +10,11 @@ from typing import Any, Literal
 from dikast.core.canonical import canonical_json
 from dikast.core.errors import DataError
 from dikast.core.item import Item
-from dikast.core.media import image_sha256
+from dikast.core.media import image_sha256, video_sha256
 from dikast.core.part import Content, Image, Text, Video, images_of
 from dikast.core.rubric import Rubric, Sheet
 from dikast.core.verdict import Hashes, Question
+from dikast.core.video import SAMPLING
 
 Shape = Literal["each", "pairs", "both-orders"]
 
@@ -107,6 +108,11 @@ def _spell_part(part: Text | Image | Video) -> Any:
     if isinstance(part, Image):
         try:
             return ["image", image_sha256(part)]
+        except DataError:
+            return ["unreadable", part.source]
+    if part.source:
+        try:
+            return ["video file", video_sha256(part), part.count, SAMPLING]
         except DataError:
             return ["unreadable", part.source]
     return ["video", [_spell_part(frame) for frame in part.frames], list(part.seconds)]

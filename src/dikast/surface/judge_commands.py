@@ -48,6 +48,9 @@ ReadMode = Annotated[
         "--read", help="auto reads label probabilities where it can; only generates no text; never parses it."
     ),
 ]
+FramesCount = Annotated[
+    int, typer.Option("--frames", min=1, max=1024, help="Frames sampled from a video whose item names no number.")
+]
 MinMass = Annotated[
     float, typer.Option("--min-mass", min=0.0, max=1.0, help="Probability that must fall on the labels.")
 ]
@@ -85,6 +88,7 @@ class _Ask:
     seed: int
     read: str
     min_mass: float
+    frames: int
     dry_run: bool
     budget: str | None
     max_failures: str
@@ -108,6 +112,7 @@ def grade(
     seed: Seed = 0,
     read: ReadMode = "auto",
     min_mass: MinMass = 0.5,
+    frames: FramesCount = 8,
     dry_run: DryRun = False,
     budget: BudgetText = None,
     max_failures: MaxFailures = "0",
@@ -123,7 +128,7 @@ def grade(
 
     ask = _Ask(
         items, judge, out, rubric, scale, map, limit, samples, temperature, top_p, max_tokens, seed, read, min_mass,
-        dry_run, budget, max_failures, json, quiet,
+        frames, dry_run, budget, max_failures, json, quiet,
     )  # fmt: skip
     _run(ask, {"format": format} if format else {}, grade_file, _Mistakes())
 
@@ -153,6 +158,7 @@ def compare(
     seed: Seed = 0,
     read: ReadMode = "auto",
     min_mass: MinMass = 0.5,
+    frames: FramesCount = 8,
     dry_run: DryRun = False,
     budget: BudgetText = None,
     max_failures: MaxFailures = "0",
@@ -177,7 +183,7 @@ def compare(
         wrong.append("--from-absolute grades each response alone: --one-order and --samples mean nothing with it")
     ask = _Ask(
         items, judge, out, rubric, scale, map, limit, samples, temperature, top_p, max_tokens, seed, read, min_mass,
-        dry_run, budget, max_failures, json, quiet,
+        frames, dry_run, budget, max_failures, json, quiet,
     )  # fmt: skip
 
     def one(judge: "Judge", source: "Source", out: Path, *, dry_run: bool, watch: "Watcher | None") -> dict[str, Any]:
@@ -257,7 +263,13 @@ def _prepared(ask: _Ask, formats: dict[str, str], wrong: _Mistakes) -> _Ready:
         engines = [Budget(engine, **budget) for engine in engines if engine is not None]
     assert allowed is not None
     assert source is not None
-    settings: dict[str, Any] = {"samples": ask.samples, "read": ask.read, "min_mass": ask.min_mass, **loaded}
+    settings: dict[str, Any] = {
+        "samples": ask.samples,
+        "read": ask.read,
+        "min_mass": ask.min_mass,
+        "frames": ask.frames,
+    }
+    settings.update(loaded)
     sampling = Sampling(ask.temperature, ask.top_p, ask.max_tokens, ask.seed)
     judges = [Judge(engine, rubric, sampling=sampling, **settings) for engine in engines if engine is not None]
     return _Ready(judges, source, allowed)

@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dikast.engines.local.vision import SeenImage, together
+from dikast.engines.local.processor import Processor
+from dikast.engines.local.vision import Seen, together
 from dikast.training.shards import Shards
 
 _BUCKET = 32  # batches whose examples are sorted by length together
@@ -84,27 +85,27 @@ def micro_batches(step: NDArray[np.int64], shards: Shards, most: int, parts: int
     return runs
 
 
-def collate(shards: Shards, numbers: Sequence[int], *, padding: int, label_weight: float, multiple: int = 1) -> Batch:
+def collate(
+    shards: Shards, numbers: Sequence[int], processor: Processor, *, label_weight: float = 1.0, multiple: int = 1
+) -> Batch:
     """Rows of examples as tensors, padded on the right to a multiple of `multiple` tokens."""
     found = [shards.find(number) for number in numbers]
     rows = [part.rows[i] for part, i in found]
     longest = max(int(row["length"]) for row in rows)
     longest += -longest % multiple
     first = min(int(row["prompt"]) for row in rows)
-    ids = np.full((len(rows), longest), padding, np.int64)
+    ids = np.full((len(rows), longest), processor.padding, np.int64)
     weights = np.zeros((len(rows), longest), np.float32)
-    aligned: dict[str, NDArray[np.int64]] = {}
     for n, (row, (part, i)) in enumerate(zip(rows, found, strict=True)):
         ids[n, : row["length"]] = part.ids(i)
         weights[n, row["prompt"] : row["length"]] = 1
         weights[n, row["label"][0] : row["label"][1]] *= label_weight
-        for name, values in part.aligned(i).items():
-            aligned.setdefault(name, np.zeros_like(ids))[n, : len(values)] = values
-    media = [tensors for part, i in found if (tensors := part.media(i))]
-    inputs: dict[str, Any] = {"input_ids": torch.from_numpy(ids)}
-    if media:
-        inputs.update({name: torch.from_numpy(values) for name, values in aligned.items()})
-        inputs.update(together([SeenImage((), tensors) for tensors in media]))
+    media = [Seen(tensors=tensors) for part, i in found if (tensors := part.media(i))]
+    inputs: dict[str, Any] = {"input_ids": torch.from_numpy(ids), **together(media)}
+    vision = processor.vision
+    if media and vision is not None and vision.types_tokens:
+        types = (ids == vision.image_token_id) + 2 * (ids == vision.video_token_id)
+        inputs["mm_token_type_ids"] = torch.from_numpy(types.astype(np.int64))
     return Batch(inputs, inputs["input_ids"][:, first:], torch.from_numpy(weights[:, first:]), tuple(numbers))
 
 

@@ -4,18 +4,17 @@ The prompt is made by the code of the local engine, and the reply is tokenised b
 so that the text, the tokens and the images are those of judging.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dikast.core.errors import DataError, EngineError
-from dikast.engines.base import Request, Sampling
 from dikast.engines.local.loading import Loaded
-from dikast.engines.local.prompt import Prompt, prepare
+from dikast.engines.local.prompt import Prompt
+from dikast.engines.local.prompt import encode as encode_prompt
 from dikast.engines.local.reading import behind_anchor
 from dikast.engines.local.template import Turn
 from dikast.engines.local.tokens import Tokens
-from dikast.engines.local.vision import together
 from dikast.training.examples import Example
 
 if TYPE_CHECKING:
@@ -28,8 +27,7 @@ _PROBE = "probe-of-a-reply"
 class Encoded:
     """Token ids, the first `prompt` of which are not learnt; `label` = (first, last + 1) of the verdict's label.
 
-    `media` holds the tensors of everything shown, as one prompt's; rows of one `shape` may share a batch. `aligned` are
-    further rows as long as the ids that are asked.
+    `media` holds the tensors of everything shown; rows of one `shape` may share a batch.
     """
 
     ids: list[int]
@@ -37,7 +35,6 @@ class Encoded:
     label: tuple[int, int]
     media: "Mapping[str, torch.Tensor]" = field(default_factory=dict)
     shape: tuple[int, ...] = ()
-    aligned: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
 def end_of_reply(loaded: Loaded) -> int:
@@ -45,7 +42,7 @@ def end_of_reply(loaded: Loaded) -> int:
 
     EngineError when the model has none.
     """
-    template = loaded.template
+    template = loaded.processor.template
     turns = [Turn("user", ("probe",)), Turn("assistant", (_PROBE,))]
     try:
         after = template.render(turns).rpartition(_PROBE)[2]
@@ -67,7 +64,7 @@ def encode(example: Example, loaded: Loaded, *, end: int, most: int, find_label:
     Without `find_label` nobody will ask where the verdict's label stands, and looking for it takes time.
     """
     try:
-        made = prepare(Request(example.id, example.messages, Sampling(max_tokens=1)), loaded)
+        made = encode_prompt(example.messages, loaded.processor)
     except EngineError as error:
         raise DataError(f"example {example.id!r}: {error}", path=example.origin) from error
     reply = example.reply
@@ -79,14 +76,17 @@ def encode(example: Example, loaded: Loaded, *, end: int, most: int, find_label:
         upto = _behind(made, reply.before + reply.label, loaded.tokens, merged=example.prefilled)
         label = (_agreed(before, whole), _agreed(upto, whole))
     ids = [*whole, end]
-    if len(ids) > most:
-        raise DataError(
-            f"example {example.id!r} has {len(ids)} tokens ({len(made.ids)} of them asked, "
-            f"{sum(len(image.ids) for image in made.images)} for images), more than max_tokens: {most}; raise it, "
-            "shorten the item or use smaller images",
-            path=example.origin,
-        )
-    return Encoded(ids, start, label, together(made.images), (int(bool(made.images)),), made.aligned)
+    for limit, name in ((loaded.context, "what the model takes"), (most, "max_tokens")):
+        if len(ids) > limit:
+            shown = (*made.seen.images, *made.seen.clips)
+            cure = "raise it, shorten" if name == "max_tokens" else "shorten"
+            raise DataError(
+                f"example {example.id!r} has {len(ids)} tokens ({len(made.ids)} of them asked, {sum(map(len, shown))} "
+                f"for {len(shown)} images and clips), more than {name}: {limit}; {cure} the item, use smaller images "
+                "or fewer frames",
+                path=example.origin,
+            )
+    return Encoded(ids, start, label, made.seen.tensors, made.seen.shape if made.seen.tensors else ())
 
 
 def _behind(made: Prompt, text: str, tokens: Tokens, *, merged: bool) -> list[int]:

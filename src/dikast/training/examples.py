@@ -103,10 +103,9 @@ def _talk(file: str) -> Iterator[tuple[Item, str]]:
         asked = [value[key] for key in ("messages", "parts", "instruction") if value.get(key) is not None]
         if len(asked) > 1:
             raise DataError("give one of 'messages', 'parts' and 'instruction'", path=file, line=line)
-        given = {key: value[key] for key in ("id", "image", "images", "meta") if key in value}
-        item = item_from(
-            {**given, "instruction": asked[0] if asked else None}, path=file, line=line, root=folder_of(file)
-        )
+        given: dict[str, Any] = {key: value[key] for key in ("id", "image", "images", "meta") if key in value}
+        given["instruction"] = asked[0] if asked else None
+        item = item_from(given, path=file, line=line, root=folder_of(file))
         yield item, target
 
 

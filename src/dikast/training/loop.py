@@ -146,7 +146,7 @@ class Loop:
         batch = collate(
             self._shards,
             numbers,
-            padding=self._loaded.padding,
+            self._loaded.processor,
             label_weight=self._config.verdict_weight,
             multiple=_ALIGNED if self._config.compile else 1,
         )
@@ -198,7 +198,7 @@ def placed(batch: Batch, loaded: Loaded) -> Batch:
     """The batch where the model is, images in its precision."""
     device, dtype = loaded.device, loaded.model.dtype
     inputs = {
-        name: tensor.to(device, dtype if tensor.is_floating_point() else None, non_blocking=True)
+        name: tensor.to(device, dtype if name.startswith("pixel_values") else None, non_blocking=True)
         for name, tensor in batch.inputs.items()
     }
     return Batch(inputs, batch.targets.to(device), batch.weights.to(device), batch.numbers)

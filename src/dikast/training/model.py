@@ -9,9 +9,9 @@ import torch
 import transformers
 
 from dikast.core.errors import UserError, require
-from dikast.engines.local.loading import Loaded, assemble, fixed_settings, load
+from dikast.engines.local.loading import Loaded, fixed_settings, limits, load, takes_images
+from dikast.engines.local.processor import load_processor
 from dikast.engines.local.source import Source, locate
-from dikast.engines.local.vision import load_vision
 from dikast.training.config import Config
 
 PROJECTORS = re.compile(r"(^|\.)(multi_modal_projector|image_newline|visual\.(merger|deepstack_merger_list))(\.|$)")
@@ -63,8 +63,7 @@ def about(loaded: Loaded) -> dict[str, Any]:
 
 def _assembled(source: Source, *, blank: bool, seed: int) -> Loaded:
     config = transformers.AutoConfig.from_pretrained(source.folder, local_files_only=True)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(source.folder, local_files_only=True)
-    sees = type(config) in transformers.AutoModelForImageTextToText._model_mapping
+    sees = takes_images(config, source)
     kind: Any = transformers.AutoModelForImageTextToText if sees else transformers.AutoModelForCausalLM
     with torch.random.fork_rng(), torch.device("meta" if blank else "cpu"):
         torch.manual_seed(seed)
@@ -74,8 +73,7 @@ def _assembled(source: Source, *, blank: bool, seed: int) -> Loaded:
         said = transformers.GenerationConfig.from_pretrained(source.folder, local_files_only=True)
         ids = {name: getattr(said, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
         model.generation_config = transformers.GenerationConfig(**ids)
-    vision = load_vision(source.folder, config, tokenizer) if sees else "it is a text-only model"
-    return assemble(model, tokenizer, vision)
+    return limits(model, load_processor(source, config, sees=sees))
 
 
 def choose_trained(model: Any, config: Config) -> None:
@@ -126,8 +124,8 @@ def save_model(loaded: Loaded, config: Config, folder: Path) -> None:
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
     source = source_of(config)
-    for pattern in _BESIDE_WEIGHTS:
-        for path in source.folder.glob(pattern):
+    for beside in dict.fromkeys((source.folder, source.tokenizer_folder)):
+        for path in (path for pattern in _BESIDE_WEIGHTS for path in beside.glob(pattern)):
             if not _WRITTEN_ANEW.fullmatch(path.name):
                 shutil.copyfile(path, temporary / path.name)
     model = loaded.model

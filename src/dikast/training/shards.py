@@ -38,7 +38,6 @@ class ShardWriter:
 
     def _clear(self) -> None:
         self._tokens: list[NDArray[np.uint32]] = []
-        self._aligned: dict[str, list[tuple[int, list[int]]]] = {}
         self._rows: list[tuple[Any, ...]] = []
         self._names: list[tuple[str, str]] = []
         self._kinds: list[dict[str, Any]] = []
@@ -54,8 +53,6 @@ class ShardWriter:
         row = (self._size, len(encoded.ids), encoded.prompt, encoded.label, media)
         self._rows.append(row)
         self._names.append((name, origin))
-        for kind, values in encoded.aligned.items():
-            self._aligned.setdefault(kind, []).append((self._size, list(values)))
         self._tokens.append(np.asarray(encoded.ids, np.uint32))
         self._size += len(encoded.ids)
         if len(self._rows) >= _MOST_ROWS or self._float_size >= _MOST_FLOATS:
@@ -101,11 +98,6 @@ class ShardWriter:
         table, codes = _coded(self._floats)
         np.save(folder / "table.npy", table)
         np.save(folder / "floats.npy", codes)
-        for name, rows in self._aligned.items():
-            whole = np.zeros(len(tokens), np.uint8)
-            for start, values in rows:
-                whole[start : start + len(values)] = values
-            np.save(folder / f"aligned-{name}.npy", whole)
         (folder / "names.json").write_bytes(orjson.dumps(self._names))
         (folder / "kinds.json").write_bytes(orjson.dumps(self._kinds))
         self._number += 1
@@ -140,19 +132,11 @@ class Shard:
         self._ints = np.load(folder / "ints.npy")
         self._table = np.load(folder / "table.npy")
         self._floats = np.load(folder / "floats.npy", mmap_mode="r")
-        self._aligned = {
-            path.stem.removeprefix("aligned-"): np.load(path, mmap_mode="r") for path in folder.glob("aligned-*.npy")
-        }
 
     def ids(self, i: int) -> NDArray[Any]:
         """Token ids of a row."""
         row = self.rows[i]
         return np.asarray(self._tokens[row["start"] : row["start"] + row["length"]])
-
-    def aligned(self, i: int) -> dict[str, NDArray[Any]]:
-        """Further rows as long as the ids."""
-        row = self.rows[i]
-        return {name: np.asarray(a[row["start"] : row["start"] + row["length"]]) for name, a in self._aligned.items()}
 
     def groups(self) -> list[tuple[int, ...]]:
         """What each row may share a batch with: rows of an equal group."""

@@ -79,8 +79,8 @@ def test_streams_may_take_turns(engine: Engines) -> None:
 
 
 @pytest.mark.parametrize("family", tiny_models.IMAGE_FAMILIES)
-def test_images_change_the_answer_and_clips_are_their_frames(family: str, engine: Engines) -> None:
-    made = engine(family)
+def test_images_change_the_answer_and_clips_can_be_their_frames(family: str, tiny: Tiny) -> None:
+    made = LocalEngine(str(tiny(family)), device="cpu", clips="frames")
     readout = Readout(("1", "2"), "\nScore: ", generate=False)
     red, blue = colour(250), colour(0)
     asked = [

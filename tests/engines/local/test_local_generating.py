@@ -15,7 +15,7 @@ from dikast.core.part import Image
 from dikast.engines.base import Completion, Readout, Request, Sampling
 from dikast.engines.local.engine import LocalEngine
 from dikast.engines.local.generating import choose, draws
-from dikast.engines.local.prompt import prepare
+from dikast.engines.local.prompt import encode
 
 Engines = Callable[[str], LocalEngine]
 
@@ -43,7 +43,7 @@ def test_a_greedy_batch_says_what_each_prompt_says_alone(family: str, engine: En
     loaded = model._loaded
     asked = [ask(str(i), "good " * (1 + 5 * i)) for i in range(5)]
     for key, done in answers(model, asked).items():
-        ids = prepare(asked[int(key)], loaded).ids
+        ids = encode(asked[int(key)].messages, loaded.processor).ids
         for _ in range(12):  # the plainest loop: no cache, no batch, no padding
             with torch.inference_mode():
                 logits = loaded.model(input_ids=torch.tensor([ids])).logits[0, -1]
@@ -159,8 +159,8 @@ def _has_word(done: Completion) -> str:
 @pytest.mark.parametrize("family", tiny_models.FAMILIES)
 def test_a_prefill_begins_the_reply_and_is_not_in_its_text(family: str, engine: Engines) -> None:
     model = engine(family)
-    plain = prepare(ask("k", "good"), model._loaded)
-    filled = prepare(ask("k", "good", prefill=" Feedback: clear"), model._loaded)
+    plain = encode(ask("k", "good").messages, model._loaded.processor)
+    filled = encode(ask("k", "good").messages, model._loaded.processor, prefill=" Feedback: clear")
     tokens = model._loaded.tokens
     assert tokens.decode(filled.ids).rstrip().endswith("Feedback: clear")
     assert len(filled.ids) > len(plain.ids)

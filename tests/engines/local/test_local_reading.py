@@ -13,7 +13,7 @@ from dikast.core.message import Message, Span
 from dikast.core.part import Image
 from dikast.engines.base import Completion, Readout, Request, Sampling
 from dikast.engines.local.engine import LocalEngine
-from dikast.engines.local.prompt import prepare
+from dikast.engines.local.prompt import encode
 from dikast.engines.local.reading import place
 
 Engines = Callable[[str], LocalEngine]
@@ -40,15 +40,15 @@ def by_hand(
     """Each joint string through the model's own processor or tokenizer, alone, unpadded; sums over label tokens."""
     loaded = engine._loaded
     content: Any = [*({"type": "image"} for _ in images), {"type": "text", "text": "Rate: " + text}]
-    owner: Any = loaded.vision.processor if loaded.vision else loaded.tokens.tokenizer
-    turns = [{"role": "user", "content": content if loaded.template.takes_parts else "Rate: " + text}]
+    owner: Any = loaded.processor.vision.processor if loaded.processor.vision else loaded.tokens.tokenizer
+    turns = [{"role": "user", "content": content if loaded.processor.template.takes_parts else "Rate: " + text}]
     rendered = owner.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
     pictures = [load_image(image).picture for image in images]
 
     def inputs(string: str) -> Any:
-        if not loaded.vision:
+        if not loaded.processor.vision:
             return loaded.tokens.tokenizer(string, add_special_tokens=False, return_tensors="pt")
-        return owner(text=[string], images=pictures or None, return_tensors="pt")
+        return owner(text=[string], images=[pictures] if pictures else None, return_tensors="pt")
 
     whole = {label: inputs(rendered + reply + label) for label in labels}
     ids = {label: made["input_ids"][0].tolist() for label, made in whole.items()}
@@ -180,7 +180,7 @@ def test_an_own_marker_stops_the_reply_and_is_read_there(family: str, engine: En
 def test_a_reply_in_unusual_tokens_is_kept_as_written(engine: Engines) -> None:
     """The tokenizer would write "good" as one token; a model that spelled it is read behind its own spelling."""
     loaded = engine("llama")._loaded
-    prompt = prepare(Request("k", user("x")), loaded)
+    prompt = encode(user("x"), loaded.processor)
     spelled = [
         loaded.tokens.tokenizer.convert_tokens_to_ids(letter) for letter in "The answer is good".replace(" ", "Ġ")
     ]

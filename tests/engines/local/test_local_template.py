@@ -7,7 +7,7 @@ from transformers import AutoTokenizer
 
 import tiny_models
 from dikast.core.errors import EngineError
-from dikast.engines.local.template import Template, Turn, joined, without_system
+from dikast.engines.local.template import Medium, Template, Turn, joined, without_system
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ REPLY = Turn("assistant", ("Yes.",))
 
 
 def test_a_system_turn_the_template_takes_stays(tokenizer: Any) -> None:
-    template = Template(tokenizer, tiny_models.CHATML.replace("IMAGE", "''"))
+    template = Template(tokenizer, tiny_models.CHATML.replace("IMAGE", "''").replace("VIDEO", "''"))
     assert template.render([SYSTEM, USER]) == (
         "<|im_start|>system\nJudge.<|im_end|>\n<|im_start|>user\nOne.<|im_end|>\n<|im_start|>assistant\n"
     )
@@ -55,8 +55,11 @@ def test_content_goes_in_the_form_that_the_template_shows(tokenizer: Any) -> Non
 
 
 def test_images_keep_their_place(tokenizer: Any) -> None:
-    template = Template(tokenizer, tiny_models.CHATML.replace("IMAGE", "'<image>'"), image_placeholder="<image>")
-    assert "a<image>b" in template.render([Turn("user", ("a", None, "b"))])
+    written = tiny_models.CHATML.replace("IMAGE", "'<image>'").replace("VIDEO", "'<video>'")
+    template = Template(tokenizer, written)
+    assert "a<image>b<video>" in template.render([Turn("user", ("a", Medium.IMAGE, "b", Medium.VIDEO))])
+    plain = Template(tokenizer, tiny_models.HEADERS, placeholders={Medium.IMAGE: "<image>", Medium.VIDEO: "<video>"})
+    assert "a<image>b<video>" in plain.render([Turn("user", ("a", Medium.IMAGE, "b", Medium.VIDEO))])
 
 
 def test_a_conversation_that_nothing_helps_is_an_error(tokenizer: Any) -> None:
@@ -67,9 +70,9 @@ def test_a_conversation_that_nothing_helps_is_an_error(tokenizer: Any) -> None:
 
 
 def test_a_model_without_a_template_gets_the_plain_one(tokenizer: Any) -> None:
-    template = Template(tokenizer, None, image_placeholder="<image>")
+    template = Template(tokenizer, None, placeholders={Medium.IMAGE: "<image>"})
     assert not template.own
-    assert template.render([SYSTEM, Turn("user", (None, "One."))]) == (
+    assert template.render([SYSTEM, Turn("user", (Medium.IMAGE, "One."))]) == (
         "System: Judge.\n\nUser: <image> One.\n\nAssistant:"
     )
 
@@ -77,8 +80,8 @@ def test_a_model_without_a_template_gets_the_plain_one(tokenizer: Any) -> None:
 def test_system_turns_find_a_user() -> None:
     assert without_system([SYSTEM]) == [Turn("user", ("Judge.",))]
     assert without_system([SYSTEM, REPLY]) == [Turn("user", ("Judge.",)), REPLY]
-    assert without_system([SYSTEM, SYSTEM, Turn("user", (None, "x"))]) == [
-        Turn("user", ("Judge.\n\nJudge.\n\n", None, "x"))
+    assert without_system([SYSTEM, SYSTEM, Turn("user", (Medium.IMAGE, "x"))]) == [
+        Turn("user", ("Judge.\n\nJudge.\n\n", Medium.IMAGE, "x"))
     ]
     assert without_system([USER, REPLY, SYSTEM]) == [USER, REPLY, Turn("user", ("Judge.",))]
     assert joined([USER, USER, REPLY]) == [Turn("user", ("One.\n\nOne.",)), REPLY]

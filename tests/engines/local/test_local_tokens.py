@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import tiny_models
 from dikast.core.message import Message, Span
 from dikast.core.part import Image
-from dikast.engines.base import Request
+from dikast.engines.local.batch import Row, tensors_of
 from dikast.engines.local.engine import LocalEngine
-from dikast.engines.local.prompt import Prompt, prepare
+from dikast.engines.local.prompt import Prompt, encode
 from dikast.engines.local.tokens import Piece, Tokens
 
 Engines = Callable[[str], LocalEngine]
@@ -33,7 +33,7 @@ harmless = st.text(alphabet=st.characters(exclude_characters="<|>", exclude_cate
 def prompt_of(engine: LocalEngine, *spans: Span, prefill: str = "", image: bool = False) -> Prompt:
     picture = (red_square(),) if image else ()
     messages = (Message("system", (Span("Judge.", trusted=True),)), Message("user", (*picture, *spans)))
-    return prepare(Request("k", messages, prefill=prefill), engine._loaded)
+    return encode(messages, engine._loaded.processor, prefill=prefill)
 
 
 def red_square() -> Image:
@@ -65,7 +65,7 @@ def test_placeholders_in_text_are_no_images(family: str, text: str, engine: Engi
     model = engine(family)
     attacked = prompt_of(model, Span(text), Span("<image> <|image_pad|>", trusted=True), image=True)
     assert control_ids(model, attacked.ids) == control_ids(model, prompt_of(model, Span("fine"), image=True).ids)
-    assert len(attacked.images) == 1
+    assert len(attacked.seen.images) == 1
 
 
 @pytest.mark.parametrize("family", tiny_models.FAMILIES)
@@ -94,7 +94,7 @@ def test_trusted_text_may_use_control_tokens(family: str, engine: Engines) -> No
 @given(text=harmless)
 def test_ordinary_text_is_tokenised_as_the_models_own_template_does(family: str, text: str, engine: Engines) -> None:
     model = engine(family)
-    made = prepare(Request("k", (Message("user", (Span("Rate: ", trusted=True), Span(text))),)), model._loaded)
+    made = encode([Message("user", (Span("Rate: ", trusted=True), Span(text)))], model._loaded.processor)
     assert made.ids == own_way(model, "Rate: " + text)
 
 
@@ -105,33 +105,31 @@ def test_images_are_placed_as_the_models_own_processor_does(family: str, engine:
     from dikast.core.media import load_image
 
     loaded = engine(family)._loaded
-    assert loaded.vision is not None
+    assert loaded.processor.vision is not None
     first, second = red_square(), Image.of(load_image(red_square()).picture.resize((120, 64)))
     message = Message("user", (first, Span("One. "), second, Span("Two.")))
-    made = prepare(Request("k", (message,)), loaded)
+    made = encode([message], loaded.processor)
     content = [
         {"type": "image"},
         {"type": "text", "text": "One. "},
         {"type": "image"},
         {"type": "text", "text": "Two."},
     ]
-    processor = loaded.vision.processor
+    processor = loaded.processor.vision.processor
     text = processor.apply_chat_template([{"role": "user", "content": content}], add_generation_prompt=True)
     pictures = [load_image(image).picture for image in (first, second)]
-    theirs = processor(text=[text], images=pictures, return_tensors="pt")
-    assert made.ids == theirs["input_ids"][0].tolist()
+    theirs = processor(text=[text], images=[pictures], return_tensors="pt")
+    ours = tensors_of([Row(made, made.ids)], loaded.processor)
+    assert ours.keys() == theirs.keys()
     for name, tensor in theirs.items():
-        if name in made.aligned:
-            assert made.aligned[name] == tensor[0].tolist()
-        elif name not in ("input_ids", "attention_mask"):
-            assert torch.equal(torch.cat([image.tensors[name] for image in made.images]), tensor)
+        assert torch.equal(ours[name], tensor), name
 
 
 def own_way(engine: LocalEngine, text: str) -> list[int]:
     loaded = engine._loaded
-    content: Any = [{"type": "text", "text": text}] if loaded.template.takes_parts else text
+    content: Any = [{"type": "text", "text": text}] if loaded.processor.template.takes_parts else text
     conversation = [{"role": "user", "content": content}]
-    owner: Any = loaded.vision.processor if loaded.vision else loaded.tokens.tokenizer
+    owner: Any = loaded.processor.vision.processor if loaded.processor.vision else loaded.tokens.tokenizer
     made = owner.apply_chat_template(conversation, add_generation_prompt=True, tokenize=True, return_dict=True)[
         "input_ids"
     ]

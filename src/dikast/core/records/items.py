@@ -11,8 +11,8 @@ import orjson
 
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import ITEM_KEYS, Item, item_from
-from dikast.core.media import check_image
-from dikast.core.part import Image, Part
+from dikast.core.media import check_image, sample_video
+from dikast.core.part import Image, Part, Video
 from dikast.core.records.files import folder_of, kind_of
 from dikast.core.records.ids import Ids
 from dikast.core.records.reading import Record, scan_records
@@ -91,16 +91,19 @@ def check_items(
 
 def _image_mistakes(item: Item, path: str) -> list[DataError]:
     mistakes = []
-    for field, image in _placed_images(item):
+    for field, shown in _placed_media(item):
         try:
-            check_image(image)
+            if isinstance(shown, Image):
+                check_image(shown)
+            else:
+                sample_video(shown)
         except DataError as error:
             line = item.origin.rpartition(":")[2]
             mistakes.append(DataError(str(error), path=path, line=int(line), field=field))
     return mistakes
 
 
-def _placed_images(item: Item) -> Iterator[tuple[str, Image]]:
+def _placed_media(item: Item) -> Iterator[tuple[str, Image | Video]]:
     places: list[tuple[str, tuple[Part, ...]]] = [
         ("instruction" if len(item.instruction) == 1 else f"instruction[{i}].content", turn.content)
         for i, turn in enumerate(item.instruction)
@@ -110,7 +113,7 @@ def _placed_images(item: Item) -> Iterator[tuple[str, Image]]:
     places.extend(("response" if one else f"responses[{i}]", each) for i, each in enumerate(item.responses))
     for place, content in places:
         for part in content:
-            if isinstance(part, Image):
+            if isinstance(part, Image) or (isinstance(part, Video) and part.source):
                 yield place, part
             for i, frame in enumerate(getattr(part, "frames", ())):
                 yield f"{place}.frames[{i}]", frame

@@ -152,7 +152,8 @@ def _row(item: Item, path: str) -> dict[str, Any]:
 
 
 def _rebased(item: Item, folder: str) -> Item:
-    if not any(image.root != folder and not _absolute(image.source) for image in item.images):
+    sources = [(each.source, each.root) for each in item.images] + [(each.source, each.root) for each in item.videos]
+    if not any(root != folder and not _absolute(source) for source, root in sources):
         return item
     return replace(
         item,
@@ -167,7 +168,9 @@ def _moved(content: Content, folder: str) -> Content:
     parts: list[Part] = []
     for part in content:
         if isinstance(part, Video):
-            part = Video(tuple(_moved_image(frame, folder) for frame in part.frames), part.seconds)
+            file = _moved_image(Image(part.source, part.root), folder) if part.source else Image("")
+            frames = tuple(_moved_image(frame, folder) for frame in part.frames)
+            part = replace(part, frames=frames, source=file.source, root=file.root)
         parts.append(_moved_image(part, folder) if isinstance(part, Image) else part)
     return tuple(parts)
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from dikast.engines.local.loading import Loaded
+from dikast.engines.local.processor import Processor
 from dikast.engines.local.prompt import Prompt
 from dikast.engines.local.vision import together
 
@@ -20,28 +21,33 @@ class Row:
     ids: Sequence[int]
 
 
-def collate(rows: Sequence[Row], loaded: Loaded) -> dict[str, torch.Tensor]:
-    """`input_ids` and `attention_mask` (rows, longest), with the image tensors of all rows in order."""
+def tensors_of(rows: Sequence[Row], processor: Processor) -> dict[str, torch.Tensor]:
+    """`input_ids` and `attention_mask` (rows, longest), padded on the left, and the media tensors of all rows.
+
+    The rows' prompts are of one `seen.shape`. Tensors are on the CPU, pixels in float32.
+    """
     longest = max(len(row.ids) for row in rows)
-    ids = torch.full((len(rows), longest), loaded.padding, dtype=torch.long)
+    ids = torch.full((len(rows), longest), processor.padding, dtype=torch.long)
     mask = torch.zeros((len(rows), longest), dtype=torch.long)
     for i, row in enumerate(rows):
         ids[i, longest - len(row.ids) :] = torch.tensor(row.ids, dtype=torch.long)
         mask[i, longest - len(row.ids) :] = 1
-    batch = {"input_ids": ids, "attention_mask": mask}
-    images = [image for row in rows for image in row.prompt.images]
-    if images:
-        batch.update(together(images))
-        for name in {name for row in rows for name in row.prompt.aligned}:
-            batch[name] = torch.zeros_like(ids)
-            for i, row in enumerate(rows):
-                known = row.prompt.aligned.get(name, [])[: len(row.ids)]
-                start = longest - len(row.ids)
-                batch[name][i, start : start + len(known)] = torch.tensor(known, dtype=torch.long)
+    batch = {"input_ids": ids, "attention_mask": mask, **together([row.prompt.seen for row in rows])}
+    vision = processor.vision
+    if len(batch) > 2 and vision is not None and vision.types_tokens:
+        types = (ids == vision.image_token_id).long()
+        if vision.video_token_id is not None:
+            types += 2 * (ids == vision.video_token_id)
+        batch["mm_token_type_ids"] = types * mask
+    return batch
+
+
+def collate(rows: Sequence[Row], loaded: Loaded) -> dict[str, torch.Tensor]:
+    """`tensors_of` on the model's device, pixels in the model's dtype."""
     dtype = loaded.model.dtype
     return {
-        name: tensor.to(loaded.device, dtype if tensor.is_floating_point() else tensor.dtype)
-        for name, tensor in batch.items()
+        name: tensor.to(loaded.device, dtype if name.startswith("pixel_values") else tensor.dtype)
+        for name, tensor in tensors_of(rows, loaded.processor).items()
     }
 
 

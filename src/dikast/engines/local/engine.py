@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from dikast.core.errors import DikastError, EngineError, require
 from dikast.core.verdict import Usage
@@ -31,17 +31,19 @@ class _Job:
     reply: "Reply | None" = field(default=None)
 
     @property
-    def kind(self) -> tuple[bool, bool]:
+    def kind(self) -> tuple[bool, tuple[int, ...]]:
         """Jobs of one kind may share a batch."""
-        return self.ask is None, bool(self.prompt.images)
+        return self.ask is None, self.prompt.seen.shape
 
 
 class LocalEngine:
-    """A transformers model as an engine: `hf:ORG/NAME[@REV]`, or a folder with its files.
+    """A transformers model as an engine: `hf:ORG/NAME[@REV]`, or a folder with its files, or with a LoRA adapter's.
 
     device: `auto` (CUDA, else MPS, else CPU) or a torch device. dtype: `auto` (as saved; float32 on a CPU) or a torch
     dtype's name. Requests are taken `window` at a time, sorted by length, and run `batch_size` at a time.
-    The checkpoint's own sampling defaults are not applied: `Request.sampling` alone decides.
+    base: the model that an adapter goes over, where it is not where the adapter says; the adapter is merged into it.
+    clips: a clip goes in as `video` where the model knows video, or as its `frames`, one image each, as in every other
+    model. The checkpoint's own sampling defaults are not applied: `Request.sampling` alone decides.
 
     Errors of single requests have these kinds: `context_length`, `no_vision`, `bad_media`, `chat_template`, `schema`,
     `tokenizer`, `missing_extra`, `out_of_memory` (after halving the batch down to one), and `model` (anything else
@@ -57,6 +59,8 @@ class LocalEngine:
         dtype: str = "auto",
         batch_size: int = 8,
         window: int = 64,
+        clips: Literal["video", "frames"] = "video",
+        base: str | None = None,
     ) -> None:
         if batch_size < 1 or window < batch_size:
             raise ValueError(
@@ -69,8 +73,8 @@ class LocalEngine:
 
         self.name = source
         self.batch_size, self.window = batch_size, window
-        self._source = locate(str(source), revision)
-        self._loaded = load(self._source, device=device, dtype=dtype)
+        self._source = locate(str(source), revision, base=base)
+        self._loaded = load(self._source, device=device, dtype=dtype, as_video=clips == "video")
         vocabulary = int(self._loaded.model.get_output_embeddings().weight.shape[0])
         self._grammars = Grammars(self._loaded.tokens, vocabulary, self._loaded.ends)
         self._identity: dict[str, Any] | None = None
@@ -114,9 +118,10 @@ class LocalEngine:
         return self._identity
 
     def versions(self) -> Mapping[str, str]:
-        """Versions of torch, transformers and tokenizers, and of llguidance where it is installed."""
+        """Versions of torch, transformers and tokenizers, of llguidance where it is installed, of peft where used."""
         found = {}
-        for package in ("torch", "transformers", "tokenizers", "llguidance"):
+        packages = ["torch", "transformers", "tokenizers", "llguidance", *(["peft"] if self._source.adapter else [])]
+        for package in packages:
             try:
                 found[package] = importlib.metadata.version(package)
             except importlib.metadata.PackageNotFoundError:
@@ -125,13 +130,14 @@ class LocalEngine:
 
     def _job(self, request: Request) -> _Job:
         from dikast.engines.local.generating import Ask
-        from dikast.engines.local.prompt import prepare
+        from dikast.engines.local.prompt import encode, room_for_reply
 
         try:
-            prompt = prepare(request, self._loaded)
+            prompt = encode(request.messages, self._loaded.processor, prefill=request.prefill)
+            room = room_for_reply(request, prompt, self._loaded)
             job = _Job(request, prompt)
             if request.readout is None or request.readout.generate:
-                most = max(1, min(request.sampling.max_tokens, prompt.room))
+                most = max(1, min(request.sampling.max_tokens, room))
                 job.ask = Ask(request, prompt, most, self._grammars.constraint(request))
             return job
         except EngineError:

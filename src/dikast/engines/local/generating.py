@@ -52,7 +52,7 @@ def generate(asks: Sequence[Ask], loaded: Loaded) -> list[Reply]:
         do_sample=False,  # greedy over scores in which `_Pick` has left one token where a request samples
         max_new_tokens=max(ask.most for ask in asks),
         eos_token_id=list(loaded.ends) or None,
-        pad_token_id=loaded.padding,
+        pad_token_id=loaded.processor.padding,
     )
     with torch.inference_mode():
         made = loaded.model.generate(

@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import importlib.util
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,32 +12,31 @@ import torch
 import transformers
 
 from dikast.core.canonical import fingerprint
-from dikast.core.errors import UserError
+from dikast.core.errors import UserError, require
+from dikast.engines.local.processor import Processor, load_processor
 from dikast.engines.local.source import Source
-from dikast.engines.local.template import Template
 from dikast.engines.local.tokens import Tokens
-from dikast.engines.local.vision import TORCHVISION_CURE, Vision, load_vision
+from dikast.engines.local.vision import FAMILIES, TORCHVISION_CURE
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """A model with all that belongs to it. `context` is the most tokens it takes, prompt and reply together.
 
-    `blind` says why there is no `vision`. `ends` are the ids that end a reply; `adds_start` whether prompts get a
-    first token that the template does not write; `forbidden` the ids that are never generated (media placeholders and
-    rows of the output layer that belong to no token).
+    `ends` are the ids that end a reply; `forbidden` those that are never generated (media placeholders and rows of the
+    output layer that belong to no token).
     """
 
     model: Any
-    tokens: Tokens
-    template: Template
-    vision: Vision | None
-    blind: str
+    processor: Processor
     context: int
     ends: tuple[int, ...]
-    padding: int
-    start: int | None
     forbidden: tuple[int, ...]
+
+    @property
+    def tokens(self) -> Tokens:
+        """The processor's tokenizer."""
+        return self.processor.tokens
 
     @property
     def device(self) -> torch.device:
@@ -44,11 +44,11 @@ class Loaded:
         return torch.device(self.model.device)
 
 
-def load(source: Source, *, device: str, dtype: str) -> Loaded:
-    """Load a model; UserError says what is missing or does not fit."""
+def load(source: Source, *, device: str, dtype: str, as_video: bool = True) -> Loaded:
+    """Load a model; UserError says what is missing or does not fit. Without `as_video` clips are seen as images."""
     try:
         with _quiet():
-            return _load(source, device=device, dtype=dtype)
+            return _load(source, device=device, dtype=dtype, as_video=as_video)
     except UserError:
         raise
     except torch.OutOfMemoryError as error:
@@ -58,12 +58,25 @@ def load(source: Source, *, device: str, dtype: str) -> Loaded:
         raise UserError(f"{source.folder}: this model cannot be loaded: {error}") from error
 
 
-def _load(source: Source, *, device: str, dtype: str) -> Loaded:
+def _load(source: Source, *, device: str, dtype: str, as_video: bool) -> Loaded:
     config = transformers.AutoConfig.from_pretrained(source.folder, local_files_only=True)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(source.folder, local_files_only=True)
-    sees = type(config) in transformers.AutoModelForImageTextToText._model_mapping
-    vision = load_vision(source.folder, config, tokenizer) if sees else "it is a text-only model"
-    return assemble(_load_weights(source, config, sees=sees, device=device, dtype=dtype), tokenizer, vision)
+    sees = takes_images(config, source)
+    processor = load_processor(source, config, sees=sees, as_video=as_video)
+    return limits(_load_weights(source, config, sees=sees, device=device, dtype=dtype), processor)
+
+
+def takes_images(config: Any, source: Source) -> bool:
+    """Whether the model takes images; UserError for a model that Dikast does not know how to ask."""
+    if config.model_type in FAMILIES:
+        return True
+    if type(config) in transformers.AutoModelForCausalLM._model_mapping and not hasattr(config, "vision_config"):
+        return False
+    known = ", ".join(f"{name} ({kind})" for kind, name in FAMILIES.items())
+    raise UserError(
+        f"{source.folder}: models of the type {config.model_type!r} are not supported here: run a vision-language "
+        f"model of the families {known}, or any causal language model; others can be asked through a server "
+        "(http://HOST/v1#MODEL)"
+    )
 
 
 def _blame_torchvision(error: Exception) -> None:
@@ -77,41 +90,29 @@ def _blame_torchvision(error: Exception) -> None:
         raise UserError(f"{why}: {TORCHVISION_CURE}; `dikast doctor` tells more") from error
 
 
-def assemble(model: Any, tokenizer: Any, vision: Vision | str) -> Loaded:
-    """Put a model and its tokenizer together; `vision` is a processor, or why there is none."""
-    eye = vision if isinstance(vision, Vision) else None
-    written = (eye.processor.chat_template if eye else None) or tokenizer.chat_template
-    if isinstance(written, dict):
-        written = written.get("default", next(iter(written.values())))
-    placeholders = eye.placeholders if eye else ()
-    template = Template(tokenizer, written, image_placeholder=eye.image_token if eye else "")
-    tokens = Tokens(tokenizer, template=template.source, placeholders=placeholders)
-    ends = _end_ids(model, tokenizer)
+def limits(model: Any, processor: Processor) -> Loaded:
+    """Put a model and its processor together, with what bounds its replies."""
+    tokenizer = processor.tokens.tokenizer
     return Loaded(
         model=model,
-        tokens=tokens,
-        template=template,
-        vision=eye,
-        blind="" if eye else str(vision),
+        processor=processor,
         context=_context_length(model.config, tokenizer),
-        ends=ends,
-        padding=tokenizer.pad_token_id if tokenizer.pad_token_id is not None else (ends[0] if ends else 0),
-        start=_start_id(tokenizer) if eye or not template.own else None,
-        forbidden=_never_generated(model, tokens),
+        ends=_end_ids(model, tokenizer),
+        forbidden=_never_generated(model, processor.tokens),
     )
 
 
 def fixed_settings(loaded: Loaded) -> dict[str, Any]:
     """What besides the weights could change an answer, as JSON values."""
-    config = loaded.model.config.to_dict()
+    processor, config = loaded.processor, loaded.model.config.to_dict()
     for volatile in ("transformers_version", "_name_or_path", "dtype", "torch_dtype"):
         config.pop(volatile, None)
     return {
         "architecture": type(loaded.model).__name__,
         "config": fingerprint(_plain(config)),
         "tokenizer": _tokenizer_fingerprint(loaded.tokens.tokenizer),
-        "chat_template": fingerprint(loaded.template.source),
-        "images": fingerprint(_plain(loaded.vision.settings())) if loaded.vision else None,
+        "chat_template": fingerprint(processor.template.source),
+        "images": fingerprint(_plain(processor.vision.settings())) if processor.vision else None,
         "dtype": str(loaded.model.dtype).removeprefix("torch."),
         "ends": list(loaded.ends),
         "context": loaded.context,
@@ -129,11 +130,33 @@ def _load_weights(source: Source, config: Any, *, sees: bool, device: str, dtype
             f"{source.folder}: the weight files lack {len(missing)} of the model's tensors ({', '.join(missing[:3])}); "
             "they would be random: fetch the model again, or give the folder of a model with a language head"
         )
+    if source.adapter is not None:
+        model = _merged(model, source.adapter)
     # The checkpoint's habits of sampling (temperature, top-k, repetition penalty) are dropped: the request decides.
     habits = model.generation_config
     ids = {name: getattr(habits, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
     model.generation_config = transformers.GenerationConfig(**ids)
     return model.to(place).eval().requires_grad_(False)
+
+
+def _merged(model: Any, adapter: Source) -> Any:
+    """The model with a PEFT adapter merged into its weights, which is then a model of the same class."""
+    peft = require("peft", "lora")
+    weights = sorted(adapter.folder.glob("adapter_model.*"))
+    if not weights:
+        raise UserError(f"{adapter.folder}: the adapter's weights (adapter_model.safetensors) are missing")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        over = peft.PeftModel.from_pretrained(model, str(adapter.folder), local_files_only=True)
+    unfit = next((str(each.message) for each in said if "missing adapter keys" in str(each.message).lower()), "")
+    if unfit:
+        raise UserError(
+            f"{adapter.folder}: the adapter does not fit the model it goes over: {unfit.splitlines()[0][:300]}"
+        )
+    if not hasattr(over, "merge_and_unload"):
+        kind = over.peft_config[over.active_adapter].peft_type
+        raise UserError(f"{adapter.folder}: adapters of the type {kind} cannot be merged: use LoRA")
+    return over.merge_and_unload()
 
 
 def _device(wanted: str) -> torch.device:
@@ -162,12 +185,6 @@ def _end_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
         if ends is not None:
             return tuple(ends) if isinstance(ends, list | tuple) else (int(ends),)
     return (int(tokenizer.eos_token_id),) if tokenizer.eos_token_id is not None else ()
-
-
-def _start_id(tokenizer: Any) -> int | None:
-    """The first token that the tokenizer puts before any text, if it does."""
-    ids = tokenizer("")["input_ids"]
-    return int(ids[0]) if ids and tokenizer.bos_token_id is not None and ids[0] == tokenizer.bos_token_id else None
 
 
 def _context_length(config: Any, tokenizer: Any) -> int:

@@ -1,34 +1,38 @@
-"""A request made ready for a model: token ids with every image in its place."""
+"""Messages made ready for a model: token ids with every image and clip in its place, and their tensors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
 from dikast.core.errors import DataError, EngineError
 from dikast.core.media import load_image
 from dikast.core.message import Message, Span
-from dikast.core.part import Image
+from dikast.core.part import Image, Video
 from dikast.engines.base import Request
+from dikast.engines.local.clips import Clip
 from dikast.engines.local.loading import Loaded
-from dikast.engines.local.template import Turn
+from dikast.engines.local.processor import Processor
+from dikast.engines.local.template import Medium, Part, Turn
 from dikast.engines.local.tokens import Piece, Tokens, unused_character
-from dikast.engines.local.vision import SeenImage
+from dikast.engines.local.vision import Seen, Vision
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as Picture
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Token ids of everything before the reply, prefill included, with the images they hold.
+    """Token ids of everything before the reply, prefill included, with the images and clips they hold.
 
-    `aligned` are further rows as long as `ids` (modality types). `pieces` from `tail` on are what text after the prompt
-    is encoded together with: the last control token and all behind it, which became the last `tail_length` ids.
+    `pieces` from `tail` on are what text after the prompt is encoded together with: the last control token and all
+    behind it, which became the last `tail_length` ids.
     """
 
     ids: list[int]
     pieces: tuple[Piece, ...]
     tail: int
     tail_length: int
-    room: int  # tokens that the model has left for the reply, those kept for reading a label not counted
-    images: tuple[SeenImage, ...] = ()
-    aligned: dict[str, list[int]] = field(default_factory=dict)
+    seen: Seen = field(default_factory=Seen)
 
     def continued(self, text: str, tokens: Tokens) -> list[int]:
         """Token ids of the prompt with `text` after it, merged where the tokenizer merges."""
@@ -71,22 +75,33 @@ class _Marked:
         return f"{self._mark}{self._spellings.index(spelling)}{self._mark}"
 
 
-def prepare(request: Request, loaded: Loaded) -> Prompt:
-    """Render, tokenise and look at the images of one request; EngineError says why it cannot be asked."""
-    seen = tuple(_see(image, loaded) for message in request.messages for image in _images(message))
-    marked = _Marked(loaded.tokens, [*(message.text for message in request.messages), request.prefill])
-    rendered = loaded.template.render([_turn(message, marked) for message in request.messages])
-    pieces = marked.reveal(rendered + marked.hide([Span(request.prefill)]))
-    ids = loaded.tokens.encode(pieces)
-    prompt = _with_images(ids, pieces, seen, loaded, kept=_kept_for_reading(request, loaded.tokens))
-    if prompt.room < 1:
+def encode(messages: Sequence[Message], processor: Processor, *, prefill: str = "") -> Prompt:
+    """Render, tokenise and look at the media of one conversation, up to where the model's reply begins.
+
+    `prefill` is the beginning of the reply. `Prompt.continued` gives the ids with more of the reply, as a training
+    target needs them; `batch.tensors_of` stacks prompts. EngineError says why a model cannot be asked this.
+    """
+    media = _media(messages, processor.vision)
+    seen = _see(media, processor)
+    marked = _Marked(processor.tokens, [*(message.text for message in messages), prefill])
+    as_video = processor.vision is not None and processor.vision.clips is not None
+    rendered = processor.template.render([_turn(message, marked, as_video=as_video) for message in messages])
+    pieces = marked.reveal(rendered + marked.hide([Span(prefill)]))
+    return _with_media(processor.tokens.encode(pieces), pieces, seen, processor)
+
+
+def room_for_reply(request: Request, prompt: Prompt, loaded: Loaded) -> int:
+    """Tokens that the model has left for its reply, those kept for reading a label not counted; EngineError if none."""
+    room = loaded.context - len(prompt.ids) - _kept_for_reading(request, loaded.processor.tokens)
+    if room < 1:
+        shown = (*prompt.seen.images, *prompt.seen.clips)
         raise EngineError(
-            f"the prompt has {len(prompt.ids)} tokens ({sum(len(image.ids) for image in seen)} of them for "
-            f"{len(seen)} images), the model takes {loaded.context} with its reply: shorten the item or use smaller "
-            "images",
+            f"the prompt has {len(prompt.ids)} tokens ({sum(map(len, shown))} of them for {len(shown)} images and "
+            f"clips), the model takes {loaded.context} with its reply: shorten the item, or use smaller images or "
+            "fewer frames",
             kind="context_length",
         )
-    return prompt
+    return room
 
 
 def _kept_for_reading(request: Request, tokens: Tokens) -> int:
@@ -97,8 +112,8 @@ def _kept_for_reading(request: Request, tokens: Tokens) -> int:
     return len(tokens.encode([Piece(request.readout.marker + longest)])) + 4
 
 
-def _turn(message: Message, marked: _Marked) -> Turn:
-    parts: list[str | None] = []
+def _turn(message: Message, marked: _Marked, *, as_video: bool) -> Turn:
+    parts: list[Part] = []
     spans: list[Span] = []
     for part in message.parts:
         if isinstance(part, Span):
@@ -107,60 +122,79 @@ def _turn(message: Message, marked: _Marked) -> Turn:
         if spans:
             parts.append(marked.hide(spans))
             spans = []
-        parts.extend([None] * (1 if isinstance(part, Image) else len(part.frames)))
+        if isinstance(part, Video) and as_video:
+            parts.append(Medium.VIDEO)
+        else:
+            parts.extend([Medium.IMAGE] * (1 if isinstance(part, Image) else len(part.frames)))
     if spans or not parts:
         parts.append(marked.hide(spans))
     return Turn(message.role, tuple(parts))
 
 
-def _images(message: Message) -> list[Image]:
-    """The images of a message in order; a clip is its frames."""
-    found: list[Image] = []
-    for part in message.parts:
-        if isinstance(part, Image):
-            found.append(part)
-        elif not isinstance(part, Span):
-            found.extend(part.frames)
+class _Media(NamedTuple):
+    """What a model is shown besides text, by kind, each in order."""
+
+    images: list[Image]
+    clips: list[Video]
+
+
+def _media(messages: Sequence[Message], vision: Vision | None) -> _Media:
+    """The images and clips of all messages; for a model that knows no clips their frames are images."""
+    found = _Media([], [])
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, Image):
+                found.images.append(part)
+            elif isinstance(part, Video) and vision is not None and vision.clips is not None:
+                found.clips.append(part)
+            elif isinstance(part, Video):
+                found.images.extend(part.frames)
     return found
 
 
-def _see(image: Image, loaded: Loaded) -> SeenImage:
-    if loaded.vision is None:
+def _see(media: _Media, processor: Processor) -> Seen:
+    if not media.images and not media.clips:
+        return Seen()
+    if processor.vision is None:
         raise EngineError(
-            f"the request has images, but this model cannot see them: {loaded.blind}; use a vision-language model",
+            f"the request has images, but this model cannot see them: {processor.blind}; use a vision-language model",
             kind="no_vision",
         )
+    clips = [Clip([_picture(frame) for frame in clip.frames], clip.seconds) for clip in media.clips]
+    return processor.vision.see([_picture(image) for image in media.images], clips)
+
+
+def _picture(image: Image) -> "Picture":
     try:
-        return loaded.vision.see(load_image(image).picture)
+        return load_image(image).picture
     except DataError as error:
         raise EngineError(f"image {image.name}: {error}", kind="bad_media") from error
 
 
-def _with_images(
-    ids: list[int], pieces: list[Piece], seen: tuple[SeenImage, ...], loaded: Loaded, *, kept: int
-) -> Prompt:
-    """Put the tokens of each image where its placeholder stands, and the first token that the tokenizer adds."""
-    placeholder = loaded.vision.image_token_id if loaded.vision else None
-    if (places := ids.count(placeholder) if placeholder is not None else 0) != len(seen):
-        raise EngineError(
-            f"the chat template made places for {places} images, the request has {len(seen)}", kind="chat_template"
-        )
-    full: list[int] = [] if loaded.start is None or ids[:1] == [loaded.start] else [loaded.start]
-    aligned = {name: [0] * len(full) for image in seen for name in image.aligned}
-    waiting = iter(seen)
+def _with_media(ids: list[int], pieces: list[Piece], seen: Seen, processor: Processor) -> Prompt:
+    """Put the tokens of each image and clip where its placeholder stands, and the first token of the tokenizer."""
+    full: list[int] = [] if processor.start is None or ids[:1] == [processor.start] else [processor.start]
+    waiting = {}
+    if (vision := processor.vision) is not None:
+        kinds = [(vision.image_token_id, "images", seen.images), (vision.video_token_id, "clips", seen.clips)]
+        for token, kind, shown in kinds:
+            if token is None:
+                continue
+            if (places := ids.count(token)) != len(shown):
+                raise EngineError(
+                    f"the chat template made places for {places} {kind}, the request has {len(shown)}",
+                    kind="chat_template",
+                )
+            waiting[token] = iter(shown)
     for token in ids:
-        image = next(waiting) if token == placeholder else None
-        more = image.ids if image is not None else (token,)
-        full.extend(more)
-        for name, row in aligned.items():
-            row.extend(image.aligned[name] if image is not None else [0] * len(more))
+        full.extend(next(waiting[token]) if token in waiting else (token,))
     tail = max((i for i, piece in enumerate(pieces) if piece.control), default=0)
-    alone = loaded.tokens.encode(pieces[tail:])[_led(pieces[tail:]) :]
+    alone = processor.tokens.encode(pieces[tail:])[_led(pieces[tail:]) :]
     if (
         ids[len(ids) - len(alone) :] != alone
     ):  # a tokenizer that looks further back: nothing is merged with what follows
         tail, alone = len(pieces), []
-    return Prompt(full, tuple(pieces), tail, len(alone), loaded.context - len(full) - kept, seen, aligned)
+    return Prompt(full, tuple(pieces), tail, len(alone), seen)
 
 
 def _led(pieces: Sequence[Piece]) -> int:

@@ -1,9 +1,10 @@
 """Where a model's files are: a folder, or a model of the Hugging Face Hub at one revision; and what identifies them."""
 
 import hashlib
+import json
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +22,31 @@ _hashes: dict[tuple[str, int, int], str] = {}
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The folder with a model's files. From the Hub, `hub_id` and `revision` (a commit hash) say what they are."""
+    """The folder with a model's files. From the Hub, `hub_id` and `revision` (a commit hash) say what they are.
+
+    `adapter` is the source of a PEFT adapter that goes over this model.
+    """
 
     folder: Path
     hub_id: str = ""
     revision: str = ""
+    adapter: "Source | None" = None
+
+    @property
+    def tokenizer_folder(self) -> Path:
+        """Where the tokenizer is: with the adapter, where training saved it there."""
+        own = self.adapter is not None and (self.adapter.folder / "tokenizer_config.json").is_file()
+        return self.adapter.folder if own and self.adapter is not None else self.folder
 
     def identity(self) -> dict[str, Any]:
-        """Hub id and commit, or for a folder a hash of its weights' contents (wherever the folder lies)."""
+        """Hub id and commit, or for a folder a hash of its weights' contents (wherever the folder lies).
+
+        An adapter's own stand under `adapter`.
+        """
+        more = {} if self.adapter is None else {"adapter": self.adapter.identity()}
         if self.hub_id and _REVISION.fullmatch(self.revision):
-            return {"model": self.hub_id, "revision": self.revision}
-        return {"weights": fingerprint({path.name: file_sha256(path) for path in self.weights()})}
+            return {"model": self.hub_id, "revision": self.revision, **more}
+        return {"weights": fingerprint({path.name: file_sha256(path) for path in self.weights()}), **more}
 
     def weights(self) -> list[Path]:
         """The weight files, adapters included, by name."""
@@ -41,18 +56,17 @@ class Source:
         raise UserError(f"{self.folder}: no weights (*.safetensors) in this folder")
 
 
-def locate(source: str, revision: str | None = None) -> Source:
+def locate(source: str, revision: str | None = None, *, base: str | None = None) -> Source:
     """Find a model by `hf:ORG/NAME[@REV]`, `ORG/NAME[@REV]` or a folder; UserError says what is wrong with it.
 
     A folder that exists wins. Anything that looks like a path (it starts with `.`, `/` or `~`, has more than one slash,
-    or, without `hf:`, none, or lies in a folder that exists) is never looked up on the Hub.
+    or, without `hf:`, none, or lies in a folder that exists) is never looked up on the Hub. A PEFT adapter leads to the
+    model it goes over: the one that its configuration names, or `base`.
     """
     name = source.removeprefix("hf:")
     folder = Path(name).expanduser()
     if folder.is_dir():
-        if not (folder / "config.json").is_file():
-            raise UserError(f"{source}: this folder holds no model (no config.json in it)")
-        return Source(folder)
+        return _checked(Source(folder), source, base, "this folder holds no model")
     name, _, written = name.partition("@")
     explicit = source.startswith("hf:")
     on_hub = re.fullmatch(r"[\w.-]+", name) if explicit and "/" not in name else _HUB_ID.fullmatch(name)
@@ -60,7 +74,33 @@ def locate(source: str, revision: str | None = None) -> Source:
         raise UserError(f"{source}: {_no_such_folder(folder)}")
     if written and revision and written != revision:
         raise UserError(f"{source}: names the revision {written!r}, but the option says {revision!r}: give one")
-    return _from_hub(name, written or revision)
+    return _checked(_from_hub(name, written or revision), source, base, "this repository holds no transformers model")
+
+
+def _checked(found: Source, name: str, base: str | None, nothing: str) -> Source:
+    """The source itself if it is a model; the base that it goes over, with it, if it is an adapter."""
+    written = found.folder / "adapter_config.json"
+    if (found.folder / "config.json").is_file() and not (base and written.is_file()):
+        if base:
+            raise UserError(f"{name}: this is a whole model, not an adapter: leave base={base} out")
+        return found
+    if not written.is_file():
+        raise UserError(f"{name}: {nothing} (no config.json in it)")
+    try:
+        config = json.loads(written.read_text("utf-8"))
+        under, revision = config["base_model_name_or_path"], config.get("revision")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{written}: no adapter of PEFT can be read from it ({error!r}): save it again") from None
+    try:
+        if not base and not under:
+            raise UserError("'base_model_name_or_path' is empty")
+        model = locate(base or str(under), None if base else revision)
+    except UserError as error:
+        cure = "mend 'base_model_name_or_path' there, or open the adapter with base=FOLDER or base=ORG/NAME"
+        raise UserError(f"{written}: the model that the adapter goes over is not found: {error}; {cure}") from None
+    if model.adapter is not None:
+        raise UserError(f"{written}: the adapter goes over another adapter: merge that one first")
+    return replace(model, adapter=found)
 
 
 def file_sha256(path: Path) -> str:
@@ -97,6 +137,4 @@ def _from_hub(hub_id: str, revision: str | None) -> Source:
         offline = os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "TRUE", "YES", "ON")
         why = "HF_HUB_OFFLINE is set and it is not in the cache" if offline else f"cannot reach the Hub ({error})"
         raise UserError(f"hf:{hub_id}: {why}; a folder with the model's files works without the Hub") from None
-    if not (folder / "config.json").is_file():
-        raise UserError(f"hf:{hub_id}: this repository holds no transformers model (no config.json in it)")
     return Source(folder, hub_id, folder.name)

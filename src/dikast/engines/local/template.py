@@ -1,7 +1,9 @@
 """Messages to the text a model was taught: its own chat template, with what the template refuses worked around."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
 from typing import Any
 
 from dikast.core.errors import EngineError
@@ -10,27 +12,42 @@ from dikast.core.errors import EngineError
 PLAIN_TEMPLATE = (
     "{% for m in messages %}{{ m['role'] | capitalize }}:"
     "{% if m['content'] is string %}{{ ' ' + m['content'] }}{% else %}"
-    "{% for c in m['content'] %}{{ ' ' + (image_placeholder if c['type'] == 'image' else c['text']) }}{% endfor %}"
+    "{% for c in m['content'] %}{{ ' ' + (placeholders[c['type']] if c['type'] in placeholders else c['text']) }}"
+    "{% endfor %}"
     "{% endif %}{{ '\n\n' }}{% endfor %}{{ 'Assistant:' }}"
 )
 
 
+class Medium(Enum):
+    """What is not text in a turn, by the name that templates give it."""
+
+    IMAGE = "image"
+    VIDEO = "video"
+
+
+Part = str | Medium
+_NONE: Mapping[Medium, str] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One turn for a template: its role, and its texts and images (None) in order."""
+    """One turn for a template: its role, and its texts and media in order."""
 
     role: str
-    parts: tuple[str | None, ...]
+    parts: tuple[Part, ...]
 
 
 class Template:
-    """A chat template, and what it takes: system turns or not, content as text or as a list of parts."""
+    """A chat template, and what it takes: system turns or not, content as text or as a list of parts.
 
-    def __init__(self, tokenizer: Any, template: str | None, *, image_placeholder: str = "") -> None:
+    `placeholders` are what stands for a medium where the template does not write it itself.
+    """
+
+    def __init__(self, tokenizer: Any, template: str | None, *, placeholders: Mapping[Medium, str] = _NONE) -> None:
         self.own = template is not None
         self.source = template if template is not None else PLAIN_TEMPLATE
         self._tokenizer = tokenizer
-        self._image_placeholder = image_placeholder
+        self._placeholders = placeholders
         self.takes_parts = self._shows(Turn("user", ("probe-part",)), as_parts=True)
         self.takes_system = self._shows(Turn("system", ("probe-system",)), Turn("user", ("probe-user",)))
 
@@ -59,14 +76,17 @@ class Template:
                 chat_template=self.source,
                 tokenize=False,
                 add_generation_prompt=True,
-                image_placeholder=self._image_placeholder,
+                placeholders={medium.value: token for medium, token in self._placeholders.items()},
             )
         )
 
     def _content(self, turn: Turn, *, as_parts: bool) -> str | list[dict[str, str]]:
         if as_parts:
-            return [{"type": "image"} if part is None else {"type": "text", "text": part} for part in turn.parts]
-        return "".join(self._image_placeholder if part is None else part for part in turn.parts)
+            return [
+                {"type": part.value} if isinstance(part, Medium) else {"type": "text", "text": part}
+                for part in turn.parts
+            ]
+        return "".join(self._placeholders.get(part, "") if isinstance(part, Medium) else part for part in turn.parts)
 
     def _shows(self, *turns: Turn, as_parts: bool | None = None) -> bool:
         """Whether the template renders these turns and every text in them comes out, as text."""
@@ -74,13 +94,14 @@ class Template:
             text = self._rendered(turns, as_parts=self.takes_parts if as_parts is None else as_parts)
         except Exception:  # templates raise what they like; a refusal is the answer
             return False
-        return all(part in text for turn in turns for part in turn.parts if part) and "'type'" not in text
+        shown = [part for turn in turns for part in turn.parts if isinstance(part, str)]
+        return all(part in text for part in shown) and "'type'" not in text
 
 
 def without_system(turns: Sequence[Turn]) -> list[Turn]:
     """Each system turn goes, with an empty line, before the user's turn that follows it, or becomes a user's turn."""
     kept: list[Turn] = []
-    waiting: list[tuple[str | None, ...]] = []
+    waiting: list[tuple[Part, ...]] = []
     for turn in turns:
         if turn.role == "system":
             waiting.append(turn.parts)
@@ -105,13 +126,14 @@ def joined(turns: Sequence[Turn]) -> list[Turn]:
     return kept
 
 
-def _with_gaps(contents: Sequence[tuple[str | None, ...]]) -> tuple[str | None, ...]:
+def _with_gaps(contents: Sequence[tuple[Part, ...]]) -> tuple[Part, ...]:
     """Contents one after another with an empty line between; texts that meet become one."""
-    parts: list[str | None] = []
+    parts: list[Part] = []
     for i, content in enumerate(contents):
         for part in ("\n\n", *content) if i else content:
-            if part is not None and parts and parts[-1] is not None:
-                parts[-1] += part
+            last = parts[-1] if parts else None
+            if isinstance(part, str) and isinstance(last, str):
+                parts[-1] = last + part
             else:
                 parts.append(part)
     return tuple(parts)

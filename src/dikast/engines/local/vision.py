@@ -1,7 +1,7 @@
-"""Images to what a model takes in for them: the token ids that stand for one, and its tensors.
+"""Images and clips to what a model takes in for them: the token ids that stand for each, and the tensors of all.
 
 The processor is the checkpoint's own class, made from image processor and tokenizer alone. A processor for video needs
-torchvision even to be created, so it is left out: no image needs it. Images are resized by Pillow on every machine
+torchvision even to be created, so `clips` stands in for it. Images are resized by Pillow on every machine
 (`backend="pil"`), whether or not torchvision is installed, so that the same image gives the same numbers.
 """
 
@@ -9,6 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from dikast.core.errors import EngineError
+from dikast.engines.local.clips import Clip, Clips, load_clips
 
 if TYPE_CHECKING:
     import torch
@@ -18,67 +21,100 @@ TORCHVISION_CURE = (
     "install the torchvision that matches your torch (https://pytorch.org/get-started/locally pairs them), "
     "or remove it: pip uninstall torchvision"
 )
+# By `model_type`. Other vision-language models differ in how images become tokens, so they are refused, not guessed.
+FAMILIES = {
+    "llava": "LLaVA-1.5",
+    "llava_onevision": "LLaVA-OneVision",
+    "qwen2_5_vl": "Qwen2.5-VL",
+    "qwen3_vl": "Qwen3-VL",
+}
 
 _PARTS = ("image_processor", "tokenizer")
 
 
 @dataclass(frozen=True, slots=True)
-class SeenImage:
-    """One image for one model. `ids` replace its placeholder; `aligned` are rows as long as `ids` (modality types)."""
+class Seen:
+    """The media of one prompt for one model: ids that replace each placeholder, in order, and the tensors of all.
 
-    ids: tuple[int, ...]
-    tensors: "Mapping[str, torch.Tensor]"
-    aligned: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    `shape` is equal for what may share a batch: whether there are images, clips, and, where the model takes clips only
+    as one block, how many frames.
+    """
+
+    images: tuple[tuple[int, ...], ...] = ()
+    clips: tuple[tuple[int, ...], ...] = ()
+    tensors: "Mapping[str, torch.Tensor]" = field(default_factory=dict)
+    shape: tuple[int, ...] = (0, 0)
 
 
 class Vision:
-    """A processor of images."""
+    """A processor of images, and of clips where the model knows them (else a clip is its frames, one image each)."""
 
-    def __init__(self, processor: Any) -> None:
-        self.processor = processor
+    def __init__(self, processor: Any, clips: Clips | None = None) -> None:
+        self.processor, self.clips = processor, clips
         self.image_token = str(processor.image_token)
-        self.image_token_id = int(processor.tokenizer.convert_tokens_to_ids(self.image_token))
-        video = getattr(processor, "video_token", None)
-        self.placeholders = tuple(token for token in (self.image_token, video) if token)
+        self.video_token = str(getattr(processor, "video_token", None) or "")
+        ids = processor.tokenizer.convert_tokens_to_ids
+        self.image_token_id = int(ids(self.image_token))
+        self.video_token_id = int(ids(self.video_token)) if clips is not None else None
+        self.placeholders = tuple(token for token in (self.image_token, self.video_token) if token)
+        self.types_tokens = bool(processor.return_mm_token_type_ids)
+        self._counts_images = "batch_num_images" in processor.image_processor.model_input_names
+        if clips is not None:
+            processor.video_processor = clips  # for `replace_video_token`, which asks it for its patch sizes
 
-    def see(self, picture: "Picture") -> SeenImage:
-        """Run the processor on one image."""
-        made = self.processor(text=[self.image_token], images=[picture], return_tensors="pt", add_special_tokens=False)
-        made = dict(made)
-        ids = made.pop("input_ids")
-        made.pop("attention_mask", None)
-        aligned = {name: value for name, value in made.items() if value.shape == ids.shape and value.ndim == 2}
-        aligned = {name: value for name, value in aligned.items() if name.endswith("type_ids")}
-        return SeenImage(
-            tuple(ids[0].tolist()),
-            {name: value for name, value in made.items() if name not in aligned},
-            {name: tuple(value[0].tolist()) for name, value in aligned.items()},
-        )
+    def see(self, pictures: "Sequence[Picture]", clips: Sequence[Clip] = ()) -> Seen:
+        """Run the processor on all images and clips of one prompt; some models look closer at a single image."""
+        images: list[tuple[int, ...]] = []
+        shown: list[tuple[int, ...]] = []
+        tensors: dict[str, Any] = {}
+        if pictures:
+            given = [list(pictures)] if self._counts_images else list(pictures)
+            made = self.processor.image_processor(given, return_tensors="pt")
+            images = [self._ids(self.processor.replace_image_token(made, image_idx=i)) for i in range(len(pictures))]
+            tensors.update(made)
+        frames = 0
+        if clips:
+            assert self.clips is not None
+            if self.clips.in_one_block and len({len(clip.frames) for clip in clips}) > 1:
+                told = ", ".join(str(len(clip.frames)) for clip in clips)
+                raise EngineError(
+                    f"the clips have {told} frames, and this model takes clips of one length together: sample the same "
+                    "number of frames from each, or open it with clips=frames",
+                    kind="bad_media",
+                )
+            made = self.clips(clips)
+            shown = [self._ids(self.processor.replace_video_token(made, video_idx=i)) for i in range(len(clips))]
+            tensors.update(self.clips.inputs(made))
+            frames = len(clips[0].frames) if self.clips.in_one_block else 1
+        return Seen(tuple(images), tuple(shown), tensors, (int(bool(pictures)), frames))
 
     def settings(self) -> dict[str, Any]:
-        """What decides how an image becomes numbers, as JSON values."""
+        """What decides how images and clips become numbers, as JSON values."""
         images = self.processor.image_processor
         settings = {name: value for name, value in images.to_dict().items() if name != "processor_class"}
-        return {"class": type(images).__name__, **settings}
+        clips = {} if self.clips is None else {"clips": self.clips.settings()}
+        return {"class": type(images).__name__, **settings, **clips}
+
+    def _ids(self, text: str) -> tuple[int, ...]:
+        return tuple(self.processor.tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
-def load_vision(folder: Path, config: Any, tokenizer: Any) -> Vision | str:
-    """The processor of a checkpoint, or why its images cannot be processed, with the cure."""
-    from transformers import AutoImageProcessor, AutoProcessor
+def load_vision(folder: Path, config: Any, tokenizer: Any, *, as_video: bool = True) -> Vision | str:
+    """The processor of a checkpoint, or why its images cannot be processed, with the cure.
+
+    Without `as_video` a clip is its frames, one image each, also for a model that knows clips.
+    """
+    from transformers import AutoImageProcessor
     from transformers.models.auto.processing_auto import PROCESSOR_MAPPING
 
     try:
         base: Any = PROCESSOR_MAPPING[type(config)]
         images = AutoImageProcessor.from_pretrained(folder, backend="pil", local_files_only=True)
         settings, _ = base.get_processor_dict(folder, local_files_only=True)
-        return Vision(_without_video(base).from_args_and_dict([images, tokenizer], settings))
-    except Exception as error:  # whatever a processor of any family raises, the plain way comes next
-        first = error
-    try:
-        return Vision(AutoProcessor.from_pretrained(folder, local_files_only=True))
-    except Exception as error:
-        said = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        return f"its image processor cannot be made ({first}; {said}): {TORCHVISION_CURE}; `dikast doctor` tells more"
+        processor = _without_video(base).from_args_and_dict([images, tokenizer], settings)
+        return Vision(processor, load_clips(folder, config.model_type) if as_video else None)
+    except Exception as error:  # whatever a processor of any family raises
+        return f"its image processor cannot be made ({error}): {TORCHVISION_CURE}; `dikast doctor` tells more"
 
 
 def _without_video(base: type[Any]) -> type[Any]:
@@ -88,10 +124,15 @@ def _without_video(base: type[Any]) -> type[Any]:
     return type(base.__name__, (base,), {"get_attributes": classmethod(lambda cls: list(_PARTS))})
 
 
-def together(images: Sequence[SeenImage]) -> "dict[str, torch.Tensor]":
-    """The tensors of several images as one batch, in order."""
+def together(seen: Sequence[Seen]) -> "dict[str, torch.Tensor]":
+    """The tensors of several prompts as one batch, in order; images of fewer tiles are filled up with empty ones."""
     import torch
 
-    return {
-        name: torch.cat([image.tensors[name] for image in images]) for name in (images[0].tensors if images else ())
-    }
+    found: dict[str, torch.Tensor] = {}
+    for name in seen[0].tensors if seen else ():
+        rows = [each.tensors[name] for each in seen]
+        if name == "pixel_values" and rows[0].ndim == 5:  # (images, tiles, channels, height, width)
+            most = max(row.shape[1] for row in rows)
+            rows = [torch.nn.functional.pad(row, (0, 0, 0, 0, 0, 0, 0, most - row.shape[1])) for row in rows]
+        found[name] = torch.cat(rows)
+    return found
