@@ -1,11 +1,15 @@
-"""Figures of docs/worlds.md: shortcut probes, re-reading, speed. `python -m benchmarks.worlds --write` puts them there.
+"""Figures of docs/worlds.md: shortcut probes of every domain, re-reading, speed, memory. `--write` puts them there.
 
-`--small` runs everything at a fiftieth of the size. The full run takes about a quarter of an hour on one core.
+`python -m benchmarks.worlds` measures all of it (half an hour on one free core), `python -m benchmarks.worlds charts
+speed` only these sections; `--small` runs at a fiftieth of the size. Each section has its place in the page.
 """
 
 import argparse
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,50 +18,91 @@ import orjson
 from dikast.core.item import item_to
 from dikast.worlds.check import regrade
 from dikast.worlds.domains import DOMAINS
-from dikast.worlds.leaks import Report, collect, first_slot, probe
+from dikast.worlds.leaks import collect, first_slot, probe
 from dikast.worlds.make import Maker, make
 from dikast.worlds.raster import png
+from dikast.worlds.sample import VERSION
 from dikast.worlds.settings import Settings
+from dikast.worlds.slots import DRAWN
+from dikast.worlds.splits import HELD_OUT_DOMAIN
 
 PAGE = Path(__file__).parent.parent / "docs" / "worlds.md"
-START, END = "<!-- figures: python -m benchmarks.worlds --write -->", "<!-- end of figures -->"
+END = "<!-- end of figures -->"
+_MOST = "0-10"  # the scale of most levels, so of fewest items in each
 
 
-def figures(scale: int) -> Iterator[str]:
-    for domain in ("scenes", "text"):
-        for needs, title, n in (
-            (("image",), "need what is shown", 100_000 // scale),
-            (("both", "text"), "also weigh what the text alone shows", 20_000 // scale),
-        ):
-            settings = Settings(domain=domain)
-            train, test = collect(settings, n, needs=needs), collect(replace(settings, split="fresh"), n, needs=needs)
-            yield from _probes(f"{domain}, rubrics that {title}", probe(test, train))
-            print(f"{domain} {needs} done", flush=True)
-        slots = first_slot(Settings(domain=domain, responses=2), 20_000 // scale)
-        yield (
-            f"\nPairs, {domain}: the first slot wins {slots.first:.4f} of"
-            f" {round(slots.n * (1 - slots.ties))} decided pairs (standard error {slots.error:.4f});"
-            f" {slots.ties:.1%} ties; winning and being longer correlate {slots.length_r:+.4f}.\n"
-        )
-    yield from _reread(100_000 // scale)
-    yield from _speed(4000 // scale)
+def start_of(section: str) -> str:
+    """The line of the page after which a section's figures stand."""
+    return f"<!-- figures: python -m benchmarks.worlds {section} --write -->"
 
 
-def _probes(title: str, report: Report) -> Iterator[str]:
-    yield f"\n**{title}** (n = {report.n}, fresh seeds; words learnt from as many training items)\n"
+def domain_figures(domain: str, scale: int) -> Iterator[str]:
+    """Probes and lengths of one domain, under rubrics that need what is shown."""
+    yield f"\n### {domain.capitalize()}, rubrics that need what is shown"
+    yield from _probes(_fresh(domain), ("image",), 100_000 // scale)
+
+
+def form(scale: int) -> Iterator[str]:
+    """The same under rubrics that the text alone can tell something about; drawn worlds have none of these."""
+    for domain in DOMAINS:
+        if domain not in DRAWN:
+            yield f"\n#### {domain.capitalize()}"
+            yield from _probes(_fresh(domain), ("both", "text"), 20_000 // scale)
+
+
+def lengths(scale: int) -> Iterator[str]:
+    """Mean lengths by score on the longest scale alone, where each level has the fewest items."""
+    n = 50_000 // scale
+    yield f"\n| scale {_MOST} alone (n = {n} each) | largest gap of a mean length | standard error of one mean | p |"
+    yield "|---|---|---|---|"
+    for domain in DOMAINS:
+        gap = probe(collect(replace(_fresh(domain), scales=(_MOST,), form=0), n, grams=False)).gaps[_MOST]
+        yield f"| {domain} | {gap.largest:.2%} | {gap.error:.2%} | {gap.p:.2f} |"
+
+
+def _fresh(domain: str) -> Settings:
+    """The domain as training has it, with other seeds; the held-out one as tests have it."""
+    return Settings(domain=domain, split="domain", seed=1) if domain == HELD_OUT_DOMAIN else Settings(domain, "fresh")
+
+
+def _probes(test: Settings, needs: tuple[str, ...], n: int) -> Iterator[str]:
+    train = replace(test, split="domain" if test.domain == HELD_OUT_DOMAIN else "train", seed=0)
+    report = probe(collect(test, n, needs=needs), collect(train, n, needs=needs))
+    yield f"\nn = {report.n}, words learnt from as many training items ({VERSION}).\n"
     yield "| feature | n | Pearson with the score | standard error | information, bits |"
     yield "|---|---|---|---|---|"
     for each in report.probes:
-        yield f"| {each.name} | {each.n} | {each.r:+.4f} | {each.r_error:.4f} | {each.bits:+.5f} |"
-    yield "\n| scale | items per level, best first | largest gap of a mean length | standard error of one mean |"
-    yield "|---|---|---|---|"
+        if each.r != each.r:
+            yield f"| {each.name} | {each.n} | all alike | - | - |"
+        else:
+            yield f"| {each.name} | {each.n} | {each.r:+.4f} | {each.r_error:.4f} | {each.bits:+.5f} |"
+    yield "\n| scale | items per level, best first | largest gap of a mean length | standard error of one mean | p |"
+    yield "|---|---|---|---|---|"
     for scale, counts in report.counts.items():
         gap = report.gaps[scale]
-        yield f"| {scale} | {', '.join(map(str, counts))} | {gap.largest:.2%} | {gap.error:.2%} |"
+        yield f"| {scale} | {', '.join(map(str, counts))} | {gap.largest:.2%} | {gap.error:.2%} | {gap.p:.2f} |"
 
 
-def _reread(n: int) -> Iterator[str]:
-    same = 0
+def pairs(scale: int) -> Iterator[str]:
+    """How often the first of two wins, ties, and how even the scores of pairs are."""
+    n = 20_000 // scale
+    yield f"\n| pairs (n = {n} each) | first slot wins | decided | standard error | ties | winning and being longer |"
+    yield "|---|---|---|---|---|---|"
+    levels = []
+    for domain in DOMAINS:
+        slots = first_slot(replace(_fresh(domain), responses=2), n)
+        longer = "all alike in length" if slots.length_r != slots.length_r else f"{slots.length_r:+.4f}"
+        decided = round(slots.n * (1 - slots.ties))
+        yield f"| {domain} | {slots.first:.4f} | {decided} | {slots.error:.4f} | {slots.ties:.1%} | {longer} |"
+        levels += [f"| {domain} | {each} | {', '.join(map(str, counts))} |" for each, counts in slots.counts.items()]
+    yield "\n| pairs | scale | responses per level, best first |"
+    yield "|---|---|---|"
+    yield from levels
+
+
+def reading(scale: int) -> Iterator[str]:
+    """How many items the independent reader grades as the maker does."""
+    same, n = 0, 105_000 // scale
     for domain in DOMAINS:
         for sample in make(Settings(domain=domain, split="all", seed=9), n // len(DOMAINS)):
             record = orjson.loads(orjson.dumps(item_to(sample.item())))
@@ -66,37 +111,105 @@ def _reread(n: int) -> Iterator[str]:
     yield f"\nRe-reading: {same} of {read} items of all domains get the same label from the independent reader.\n"
 
 
-def _speed(n: int) -> Iterator[str]:
-    yield "\n| what | per second, one core |"
+def speed(scale: int) -> Iterator[str]:
+    """Items and pictures per second of processor time."""
+    n = 4000 // scale
+    yield "\n| what | per second of one core |"
     yield "|---|---|"
     for domain in DOMAINS:
-        maker = Maker(Settings(domain=domain, split="all"))
-        started = time.perf_counter()
-        for i in range(n):
-            orjson.dumps(item_to(maker.sample(i).item()))
-        yield f"| items of `{domain}` with text, gold and JSON | {n / (time.perf_counter() - started):.0f} |"
-    for size in (64, 96):
-        samples = list(make(Settings(size=size), n))
-        for sample in samples[: n // 2]:
+        for responses, name in ((1, "items"), (2, "pairs")):
+            maker = Maker(Settings(domain=domain, split="all", responses=responses))
+            started = time.process_time()
+            for i in range(n):
+                orjson.dumps(item_to(maker.sample(i).item()))
+            rate = n / (time.process_time() - started)
+            yield f"| {name} of `{domain}` with text, gold and JSON | {rate:.0f} |"
+    for domain, size in (("scenes", 64), *((domain, 96) for domain in DOMAINS if domain != "text")):
+        split = "domain" if domain == HELD_OUT_DOMAIN else "train"
+        samples = list(make(Settings(domain=domain, split=split, size=size), n // 2))
+        for sample in samples[: n // 4]:
             sample.pictures()  # the stamps of shapes are drawn once
-        started = time.perf_counter()
-        for sample in samples[n // 2 :]:
-            png(sample.pictures()[0])
-        rate = len(samples[n // 2 :]) / (time.perf_counter() - started)
-        yield f"| pictures of {size} x {size}, drawn and packed as PNG | {rate:.0f} |"
+        started, drawn = time.process_time(), 0
+        for sample in samples[n // 4 :]:
+            for picture in sample.pictures():
+                png(picture)
+                drawn += 1
+        rate = drawn / (time.process_time() - started)
+        yield f"| pictures of `{domain}`, {size} x {size}, drawn and packed as PNG | {rate:.0f} |"
+
+
+def memory(scale: int) -> Iterator[str]:
+    """A million items of text through the command line, and the memory of the process while it writes them."""
+    n = 1_000_000 // scale
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "world"
+        arguments = ["world", "make", "--domain", "text", "-n", str(n), "--out", str(out)]
+        began = time.perf_counter()
+        process = subprocess.Popen([sys.executable, "-m", "dikast", *arguments], stdout=subprocess.DEVNULL)
+        curve: dict[int, float] = {}
+        shards = -(-n // 10_000)
+        while process.poll() is None:
+            time.sleep(0.2)
+            written = max(0, len(list(out.glob("items-*"))) - 1) if out.exists() else 0
+            tenth = written * 10 // shards
+            resident = _resident(process.pid)
+            if resident and tenth not in curve:
+                curve[tenth] = resident
+        took = time.perf_counter() - began
+        if process.returncode:
+            raise SystemExit(f"dikast {' '.join(arguments)} ended with {process.returncode}")
+        size = sum(path.stat().st_size for path in out.glob("items-*"))
+    rising = ", ".join(f"{mb:.0f}" for _, mb in sorted(curve.items()))
+    yield (
+        f"\n`dikast world make --domain text -n {n}`: {took:.0f} s on a shared machine,"
+        f" {size / 1e6:.0f} MB on disk; resident memory of the process as each tenth begins: {rising} MB.\n"
+    )
+
+
+def _resident(pid: int) -> float:
+    """Resident memory of a process in MB; 0 when it is gone."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text("utf-8")
+    except OSError:
+        return 0.0
+    line = next((line for line in status.splitlines() if line.startswith("VmRSS:")), "VmRSS: 0 kB")
+    return int(line.split()[1]) / 1024
+
+
+SECTIONS: dict[str, Callable[[int], Iterator[str]]] = {
+    **{domain: lambda scale, domain=domain: domain_figures(domain, scale) for domain in DOMAINS},  # type: ignore[misc]
+    "form": form,
+    "lengths": lengths,
+    "pairs": pairs,
+    "reading": reading,
+    "speed": speed,
+    "memory": memory,
+}
+
+
+def put(section: str, text: str) -> None:
+    """Replace a section's figures in the page."""
+    page = PAGE.read_text("utf-8")
+    before, rest = page.split(start_of(section))
+    after = rest.split(END, 1)[1]
+    PAGE.write_text(f"{before}{start_of(section)}\n{text}\n{END}{after}", "utf-8")
 
 
 def main() -> None:
+    """Measure, print and, if asked to, write."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; all if none is named")
     parser.add_argument("--small", action="store_true", help="a fiftieth of the size")
+    parser.add_argument("--part", type=int, default=1, help="one part in so many of the size")
     parser.add_argument("--write", action="store_true", help="put the figures into docs/worlds.md")
     options = parser.parse_args()
-    text = "\n".join(figures(50 if options.small else 1))
-    print(text)
-    if options.write:
-        page = PAGE.read_text("utf-8")
-        before, rest = page.split(START)
-        PAGE.write_text(f"{before}{START}\n{text}\n{END}{rest.split(END)[1]}", "utf-8")
+    if unknown := [name for name in options.sections if name not in SECTIONS]:
+        parser.error(f"there is no section {unknown[0]!r}; there are {', '.join(SECTIONS)}")
+    for name in options.sections or SECTIONS:
+        text = "\n".join(SECTIONS[name](50 if options.small else options.part))
+        print(text, flush=True)
+        if options.write:
+            put(name, text)
 
 
 if __name__ == "__main__":

@@ -89,6 +89,16 @@ def test_a_judge_that_does_not_look(graded: Callable[[str], Scores]) -> None:
     assert all(each["swapped"] == each["base"] for each in pictured if "swapped" in each)
 
 
+def test_a_judge_that_does_not_read_the_rubric(graded: Callable[[str], Scores]) -> None:
+    """The same score under two rubrics that must score differently, and else none the worse for it."""
+    scores = graded("mock:rubric-blind,r=1")
+    contrasts = changes(scores, "contrast", "second", "first")
+    assert len(contrasts) >= 80
+    assert set(contrasts) == {0.0}
+    assert all(abs(change) > 0 for change in changes(scores, "twins", "scene1", "scene0"))
+    assert statistics.fmean(changes(scores, "evidence", "blank")) < -0.3
+
+
 def test_a_judge_that_likes_length(graded: Callable[[str], Scores]) -> None:
     scores = graded("mock:prefers-long,per_doubling=2,r=1")
     assert statistics.fmean(changes(scores, "edits", "padding")) > 0.05

@@ -20,8 +20,18 @@ def test_make_and_peek(tmp_path: Path) -> None:
     assert (tmp_path / "sheet.png").exists()
 
 
+def test_domains_by_commas_or_again(tmp_path: Path) -> None:
+    for out, options in (("a", ["--domain", "text,scenes"]), ("b", ["--domain", "text", "--domain", "scenes"])):
+        made = CliRunner().invoke(app, ["make", "-n", "4", "--size", "48", *options, "--out", str(tmp_path / out)])
+        assert made.exit_code == 0, made.output
+    one, two = (tmp_path / out / "items-00000.jsonl" for out in ("a", "b"))
+    assert one.read_bytes() == two.read_bytes()
+
+
 def test_bad_settings_stop_before_anything_is_written(tmp_path: Path) -> None:
-    for options in (["--split", "trian"], ["--objects", "2-40"], ["--pairs", "--groups", "3"], ["--suite", "proof"]):
+    for options in (["--split", "trian"], ["--objects", "2-40"], ["--pairs", "--groups", "3"], ["--suite", "proof"],
+                    ["--domain", ","], ["--domain", "text,scens"], ["--ties", "20"], ["--large"],
+                    ["--suite", "prove", "--domain", "text"]):  # fmt: skip
         result = CliRunner().invoke(app, ["make", "--out", str(tmp_path / "w"), *options])
         assert isinstance(result.exception, UserError)
         assert not (tmp_path / "w").exists()

@@ -8,6 +8,7 @@ from dikast.core.part import Video
 from dikast.worlds.clip import Clip, Event, measure
 from dikast.worlds.clips import Clips
 from dikast.worlds.make import make
+from dikast.worlds.rubrics import held_together
 from dikast.worlds.scene import GONE, Thing
 from dikast.worlds.settings import Settings
 from dikast.worlds.slots import Claim
@@ -97,7 +98,13 @@ def test_training_never_shows_held_out_pairs() -> None:
         assert not (shown | said) & HELD_OUT_PAIRS
 
 
-def test_splits_that_clips_cannot_have() -> None:
-    for split in ("objects", "combinations"):
-        with pytest.raises(UserError, match="split"):
-            Settings(domain="clips", split=split)
+def test_more_things_than_shapes_cannot_be() -> None:
+    with pytest.raises(UserError, match=r"^split: 'objects' .*'clips' tells its things apart by their shapes"):
+        Settings(domain="clips", split="objects")
+
+
+def test_combinations_are_apart_in_training() -> None:
+    for split, together in (("train", False), ("combinations", True)):
+        for sample in make(Settings(domain="clips", split=split), 60):
+            weighed = {name for name, _ in sample.spec.weights}
+            assert any(held_together(a, b) for a in weighed for b in weighed if a < b) is together

@@ -39,9 +39,15 @@ def test_information_by_hand() -> None:
     assert abs(information(rng.random(20000), rng.integers(0, 5, 20000), np.full(20000, "s"))) < 2e-3
 
 
-def test_the_first_slot_wins_half() -> None:
-    slots = first_slot(Settings(responses=2), 1500)
+@pytest.mark.parametrize(("domain", "ties"), [("scenes", 33), ("text", 10), ("pictures", 50)])
+def test_pairs_are_even(domain: str, ties: int) -> None:
+    slots = first_slot(Settings(domain=domain, responses=2, ties=ties), 800)
     assert abs(slots.first - 0.5) < 4 * slots.error
+    assert abs(slots.ties - ties / 100) < 4 * (ties / 100 * (1 - ties / 100) / 800) ** 0.5
+    for scale, counts in slots.counts.items():
+        n, each = sum(counts), 1 / len(counts)
+        # responses of a pair are not independent of each other: at worst they count for half as many
+        assert all(abs(count - n * each) < 4 * (2 * n * each * (1 - each)) ** 0.5 for count in counts), scale
 
 
 @pytest.mark.slow

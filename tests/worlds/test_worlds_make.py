@@ -122,11 +122,23 @@ def test_ways_by_hand() -> None:
         ("aspects", {"aspects": ("completeness",)}),
         ("split", {"domain": "text", "split": "attributes"}),
         ("split", {"domain": "text", "split": "style"}),
+        ("ties", {"ties": 101, "responses": 2}),
+        ("ties", {"ties": 20}),
     ],
 )
 def test_settings_that_cannot_be_met_are_named(setting: str, fields: dict[str, object]) -> None:
     with pytest.raises(UserError, match=rf"^{setting}: "):
         Settings(**fields)  # type: ignore[arg-type]
+
+
+def test_settings_that_leave_no_room_are_named() -> None:
+    with pytest.raises(UserError, match=r"^scales, claims: "):
+        Maker(Settings(domain="text", scales=("0-10",), claims=(1, 1), form=0)).sample(0)
+
+
+def test_one_point_is_not_points() -> None:
+    for sample in make(Settings(form=0), 300):
+        assert "1 points lost" not in [text for _, text in sample.rubric.levels]
 
 
 def test_ranges() -> None:

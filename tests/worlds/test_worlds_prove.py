@@ -33,6 +33,14 @@ def test_a_ladder_falls_rung_by_rung(domain: str, kind: str) -> None:
     assert levels[0] == 0 < levels[-1]
 
 
+@pytest.mark.parametrize(("domain", "aspect"), [("scenes", "completeness"), ("retouch", "preservation")])
+def test_a_ladder_of_whole_counts(domain: str, aspect: str) -> None:
+    rungs = Maker(Settings(domain=domain, split="all", form=0)).ladder(0, aspect)
+    assert [rung.graded[0].counts[aspect] for rung in rungs] == [0, 1, 2, 3]
+    assert [rung.levels[0] for rung in rungs] == [0, 1, 2, 2]
+    assert len({rung.responses for rung in rungs}) == 1
+
+
 def test_an_unknown_suite_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="suite"):
         write_suite("proof", tmp_path)

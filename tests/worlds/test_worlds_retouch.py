@@ -10,6 +10,7 @@ from dikast.worlds.retouch import Retouch, Retouched
 from dikast.worlds.scene import Scene, Thing
 from dikast.worlds.settings import Settings
 from dikast.worlds.slots import Claim
+from dikast.worlds.words import HELD_OUT_PAIRS
 
 _STAR, _HEART = Thing("star", "red", "small", "plain", 0, 0), Thing("heart", "green", "large", "plain", 3, 3)
 _RING = Thing("ring", "blue", "small", "striped", 1, 2)
@@ -76,7 +77,25 @@ def test_unasked_changes_occur_where_they_count() -> None:
     assert counts == {0, 1, 2, 3}
 
 
-def test_splits_that_retouching_cannot_have() -> None:
-    for split in ("objects", "attributes", "operators", "aspects"):
-        with pytest.raises(UserError, match="split"):
-            Settings(domain="retouch", split=split)
+def test_more_things_than_shapes_cannot_be() -> None:
+    with pytest.raises(UserError, match=r"^split: 'objects' .*'retouch' tells its things apart by their shapes"):
+        Settings(domain="retouch", split="objects")
+
+
+def _asked(split: str) -> list[tuple[set[str], list[Claim]]]:
+    samples = make(Settings(domain="retouch", split=split), 60)
+    return [({name for name, _ in sample.spec.weights}, sample.responses[0].claims) for sample in samples]
+
+
+def test_splits_hold_what_training_never_does() -> None:
+    for weighed, claims in _asked("train"):
+        assert not weighed & {"removal", "shift"}
+        assert not {"addition", "edit"} <= weighed
+        assert all(claim.kind != "shift" for claim in claims)
+        assert not any((hue, claim.args[0]) in HELD_OUT_PAIRS for claim in claims for hue in claim.args[1:])
+    assert all(weighed == {"removal"} for weighed, _ in _asked("aspects"))
+    assert all({"addition", "edit"} <= weighed for weighed, _ in _asked("combinations"))
+    assert all("shift" in weighed for weighed, _ in _asked("operators"))
+    hues = [c for _, claims in _asked("attributes") for c in claims if c.kind in ("add", "recolour")]
+    assert hues
+    assert all((claim.args[1], claim.args[0]) in HELD_OUT_PAIRS for claim in hues)

@@ -85,6 +85,24 @@ def test_workers_change_nothing(tmp_path: Path) -> None:
     assert all(Path(image.root, image.source).exists() for item in items for image in item.images)
 
 
+def test_several_domains_take_turns(tmp_path: Path) -> None:
+    worlds = [Settings(domain=domain, size=48) for domain in ("text", "scenes", "clips")]
+    one = write_world(worlds, 7, tmp_path / "one", shard=3)
+    write_world(worlds, 7, tmp_path / "two", shard=3, workers=2)
+    assert _contents(tmp_path / "one") == _contents(tmp_path / "two")
+    items = [item for path in one.files for item in read_items(path)]
+    assert [(item.meta["domain"], item.meta["index"]) for item in items] == [
+        ("text", 0), ("scenes", 0), ("clips", 0), ("text", 1), ("scenes", 1), ("clips", 1), ("text", 2),
+    ]  # fmt: skip
+    assert orjson.loads((tmp_path / "one" / "world.json").read_bytes())["domain"] == ["text", "scenes", "clips"]
+    for wrong in ([], worlds[:1] * 2, [worlds[0], Settings(domain="scenes", seed=1, size=48)]):
+        with pytest.raises(UserError, match=r"^domain: "):
+            write_world(wrong, 2, tmp_path / "three")
+    with pytest.raises(UserError, match=r"^scales, "):
+        write_world(Settings(domain="text", scales=("0-10",), claims=(1, 1), form=0), 2, tmp_path / "three")
+    assert not (tmp_path / "three").exists()
+
+
 def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
     write_world(Settings(size=48), 2, tmp_path / "w")
     write_world(Settings(size=48), 2, tmp_path / "w")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from dikast.core.video import DEFAULT_FRAMES
 from dikast.engines.base import Engine, Sampling
 from dikast.engines.spec import open_engine
 from dikast.judging.ask import Read, Settings, answer
+from dikast.judging.defaults import default_format
 from dikast.judging.joining import join_orders, join_samples
 from dikast.judging.preference import RESAMPLES, EqualRule, from_scores
 from dikast.judging.task import Shape, Task, tasks_of
@@ -37,9 +39,11 @@ class Judge:
     """Grades and compares with one engine.
 
     `engine` is a spec such as `hf:ORG/NAME`, a folder, `mock:oracle,r=.8`, or an Engine. `rubric` may be left out when
-    every item brings its own. `format` and `compare_format` are names of built-in formats or YAML files; left out, they
-    are those that the engine was taught (its `formats`), else `absolute` and `pairwise`. `samples`
-    above 1 asks every question that often (with a temperature) and averages what comes back.
+    every item brings its own. `format` and `compare_format` are names of built-in formats or YAML files; left out, a
+    judge is asked as it was taught (the engine's `formats`, or the prompt of a released judge of the catalog), any other
+    in `absolute` and `pairwise`. `samples` above 1
+    asks every question that often (with a temperature) and averages what comes back. `frames` is how many are sampled
+    from a video file whose item names no number.
     """
 
     def __init__(
@@ -58,11 +62,11 @@ class Judge:
         self.engine = open_engine(engine)
         self.rubric = load_rubric(rubric) if rubric is not None else None
         self.settings = Settings(sampling or Sampling(), read, min_mass, frames=frames)
-        taught: Mapping[str, str] = getattr(self.engine, "formats", {})
-        format = format or taught.get("absolute", "absolute")
-        compare_format = compare_format or taught.get("pairwise", "pairwise")
-        self.format = _of_kind(load_format(format), "absolute", "format")
-        self.compare_format = _of_kind(load_format(compare_format), "pairwise", "compare_format")
+        self._spec = engine if isinstance(engine, str) else ""
+        if format is not None:
+            self.format = _of_kind(load_format(format), "absolute", "format")
+        if compare_format is not None:
+            self.compare_format = _of_kind(load_format(compare_format), "pairwise", "compare_format")
         self.samples = samples
         self.identity = {"engine": dict(self.engine.identity()), "settings": asdict(self.settings)}
         self.hash = fingerprint(self.identity)
@@ -76,6 +80,20 @@ class Judge:
             raise UserError(f"frames is how many to sample from a video, from 1 to {MOST_FRAMES}, got {frames}")
         if not 0 <= min_mass <= 1:
             raise UserError(f"min_mass is a probability from 0 to 1, got {min_mass}")
+
+    @cached_property
+    def format(self) -> Format:
+        """How one response is asked about."""
+        return self._taught("absolute")
+
+    @cached_property
+    def compare_format(self) -> Format:
+        """How a pair is asked about."""
+        return self._taught("pairwise")
+
+    def _taught(self, kind: str) -> Format:
+        formats: Mapping[str, str] = getattr(self.engine, "formats", {})
+        return load_format(formats[kind]) if kind in formats else default_format(self._spec, kind)
 
     def grade(self, item: Item | Mapping[str, Any] | None = None, **fields: Any) -> Verdict:
         """Judge the one response of an item: an Item, a dict, or keywords (`instruction=`, `response=`, ...)."""
@@ -153,9 +171,12 @@ class Judge:
         format = self.format if shape == "each" else self.compare_format
         if self.settings.read == "only" and not format.marker:
             raise UserError(f"format {format.name!r} has no marker to read a label after: use read='auto'")
+        rubric = self._rubric(item)
+        for one in rubric if isinstance(rubric, Sheet) else (rubric,):
+            format.check_rubric(one, item.origin)
         return tasks_of(
             item,
-            self._rubric(item),
+            rubric,
             judge=self.hash,
             format=format.hash,
             shape=shape,

@@ -5,27 +5,33 @@ from typing import Any
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.message import Message, Span
-from dikast.core.part import Content, Text
+from dikast.core.part import Content, Text, Turn
 from dikast.core.rubric import Rubric
 from dikast.prompts.render import Level, Piece, Slots, plain_pieces
 
 ROLES = {"absolute": ("response",), "pairwise": ("first", "second")}
 NAMES = (
     "criterion", "levels", "scale", "low", "high", "lower_is_better", "context", "reference", "instruction",
-    "conversation", "words",
+    "conversation", "images", "words",
 )  # fmt: skip
 
 
-def names_for(kind: str, slots: Slots, item: Item, rubric: Rubric, responses: tuple[int, ...]) -> dict[str, Any]:
-    """Everything a template of that kind may use, by name. What the item does not have is None."""
+def names_for(
+    kind: str, slots: Slots, item: Item, rubric: Rubric, responses: tuple[int, ...], *, apart: bool = False
+) -> dict[str, Any]:
+    """Everything a template of that kind may use, by name. What the item does not have is None.
+
+    `apart` takes the instruction's media out of it and into `images`, for prompts that show them elsewhere.
+    """
     roles = ROLES[kind]
     if len(responses) != len(roles):
         raise UserError(f"a format of kind {kind!r} shows {len(roles)} response(s), and was given {len(responses)}")
     shown = [response_of(item, index) for index in responses]
-    single = len(item.instruction) == 1 and item.instruction[0].role == "user"
+    turns, media = _apart(item.instruction) if apart else (item.instruction, ())
+    single = len(turns) == 1 and turns[0].role == "user"
     instruction = None
-    if item.instruction:
-        instruction = slots.content(item.instruction[0].content) if single else slots.turns(item.instruction)
+    if turns:
+        instruction = slots.content(turns[0].content) if single else slots.turns(turns)
     return {
         "criterion": slots.text(rubric.criterion),
         "levels": [Level(slots.text(label), slots.text(text)) for label, text in rubric.levels],
@@ -37,8 +43,23 @@ def names_for(kind: str, slots: Slots, item: Item, rubric: Rubric, responses: tu
         "reference": slots.content(item.reference) if item.reference else None,
         "instruction": instruction,
         "conversation": not single,
+        "images": slots.content(media) if media else None,
         **{role: slots.content(content) for role, content in zip(roles, shown, strict=True)},
     }
+
+
+def _apart(turns: tuple[Turn, ...]) -> tuple[tuple[Turn, ...], Content]:
+    """The turns without their media, and the media in order."""
+    words = tuple(Turn(turn.role, tuple(part for part in turn.content if isinstance(part, Text))) for turn in turns)
+    return words, tuple(part for turn in turns for part in turn.content if not isinstance(part, Text))
+
+
+def check_item(needs: tuple[str, ...], item: Item, where: str) -> None:
+    """DataError for what a prompt cannot do without and the item has not."""
+    for need in needs:
+        if need != "levels" and not getattr(item, need):
+            message = f"{where} cannot ask without a {need}, and item {item.id!r} has none: give it one, or use another"
+            raise DataError(f"{message} format (--format)", path=item.origin, field=need)
 
 
 def response_of(item: Item, index: int) -> Content:

@@ -16,7 +16,7 @@ from dikast.core.message import Message
 from dikast.core.rubric import Rubric
 from dikast.core.scale import Scale
 from dikast.core.text import Located, near_miss, parse_located, read_located
-from dikast.prompts.ask import NAMES, ROLES, as_given, names_for
+from dikast.prompts.ask import NAMES, ROLES, as_given, check_item, names_for
 from dikast.prompts.dialects import Dialect
 from dikast.prompts.gold import Gold
 from dikast.prompts.parse import get_dialect, parse_for
@@ -26,9 +26,10 @@ from dikast.prompts.target import Reply, target
 
 RENDERING = 1  # rises when the same YAML would give another prompt (escaping, separators, how a scale is spelt)
 _KEYS = (
-    "name", "about", "kind", "dialect", "marker", "feedback", "explains", "heading", "words", "verbatim", "system",
-    "user",
+    "name", "about", "kind", "dialect", "marker", "feedback", "explains", "heading", "words", "verbatim", "exact", "needs",
+    "scale", "system", "user",
 )  # fmt: skip
+_NEEDS = ("instruction", "reference", "context", "levels")
 _FOLDER = resources.files("dikast.prompts").joinpath("formats")
 _BLOCK_HEADING = re.compile(r"^==\[ (.+) \]==$", re.M)
 _BLOCK = re.compile(r"\{%\s*include\s*[\"']([\w-]+)[\"']\s*%\}\n?")
@@ -43,7 +44,9 @@ class Format:
     label stands ("" if it cannot be read there). `feedback` says whether prose is asked for before the verdict,
     `explains` whether it is asked for after it.
     `heading` is the pattern of the headings ("{}" stands for the title), for escaping; "" escapes nothing. `words`
-    spells the slots of a pair; a pair without a word for `tie` allows none.
+    spells the slots of a pair; a pair without a word for `tie` allows none. An `exact` format sends its text as the
+    template makes it, nothing escaped and nothing taken off at the ends. `needs` names what an item must have, as the
+    prompt has no form without it; `scale` is the only scale the prompt speaks of, "" for any.
     """
 
     name: str
@@ -58,6 +61,9 @@ class Format:
     verbatim: bool = False
     heading: str = ""
     words: tuple[tuple[str, str], ...] = ()
+    exact: bool = False
+    needs: tuple[str, ...] = ()
+    scale: str = ""
     explains: bool = False
 
     @property
@@ -83,14 +89,36 @@ class Format:
         """
         if self.verbatim:
             return as_given(item, responses)
-        slots = Slots(self.guards, self.heading)
-        names = {**names_for(self.kind, slots, item, rubric, responses), "words": dict(self.words)}
         where = f"format {self.name!r}"
+        self.check_rubric(rubric, item.origin)
+        check_item(self.needs, item, where)
+        slots = Slots(self.guards, self.heading)
+        apart = "images" in names_in(self.user)
+        names = {**names_for(self.kind, slots, item, rubric, responses, apart=apart), "words": dict(self.words)}
         messages = []
         if self.system:
-            messages.append(Message("system", render(self.system, slots, names, where)))
-        messages.append(Message("user", render(self.user, slots, names, where)))
+            messages.append(Message("system", render(self.system, slots, names, where, exact=self.exact)))
+        messages.append(Message("user", render(self.user, slots, names, where, exact=self.exact)))
         return tuple(messages)
+
+    def check_rubric(self, rubric: Rubric, path: str = "") -> None:
+        """DataError if the prompt cannot be made with this rubric: another scale, or levels without a description."""
+        if self.kind == "pairwise":
+            return
+        where, scale = f"format {self.name!r}", rubric.scale
+        if self.scale and Scale.parse(self.scale).labels != scale.labels:
+            raise DataError(
+                f"{where} asks on the scale {self.scale}, rubric {rubric.name!r} is on {scale}: use a rubric on"
+                f" {self.scale} (--scale), or another format (--format)",
+                path=path,
+                field="rubric",
+            )
+        if "levels" not in self.needs:
+            return
+        described = {label for label, _ in rubric.levels}
+        if missing := [label for label in scale.labels if label not in described]:
+            message = f"{where} shows what every level means, and rubric {rubric.name!r} does not say it for"
+            raise DataError(f"{message} {', '.join(missing)}: add them to its 'levels'", path=path, field="rubric")
 
     def labels(self, rubric: Rubric) -> dict[str, str]:
         """Each verdict and the exact text that follows the marker for it, leading space included."""
@@ -184,14 +212,19 @@ def _read(document: Located) -> Format:
         "words": words,
         **templates,
     }
-    if _flag(document, value, "explains", default=False):
-        if spec["feedback"] or not spec["marker"]:
-            raise document.error(
-                "'explains' is prose after the verdict: set 'feedback: false' and a 'marker'", "explains"
-            )
-        spec["explains"] = True  # left out where it is not so: older formats keep their hash
-    digest = fingerprint({**spec, "dialect_version": dialect.version, "rendering": RENDERING})
-    form = Format(name=name, hash=digest, about=_text(document, value, "about"), **spec)
+    extra: dict[str, Any] = {
+        "exact": _flag(document, value, "exact", default=False),
+        "needs": _needs(document, value),
+        "scale": _scale(document, value),
+        "explains": _flag(document, value, "explains", default=False),
+    }
+    if extra["explains"] and (spec["feedback"] or not spec["marker"]):
+        raise document.error("'explains' is prose after the verdict: set 'feedback: false' and a 'marker'", "explains")
+    if extra["exact"] and (heading or verbatim):
+        raise document.error("an exact format escapes nothing: leave out 'heading' and 'verbatim'", "exact")
+    stated = {key: each for key, each in extra.items() if each}  # absent keys leave the hash of a format as it was
+    digest = fingerprint({**spec, **stated, "dialect_version": dialect.version, "rendering": RENDERING})
+    form = Format(name=name, hash=digest, about=_text(document, value, "about"), **spec, **extra)
     _try_out(document, form)
     return form
 
@@ -199,12 +232,17 @@ def _read(document: Located) -> Format:
 def _try_out(document: Located, form: Format) -> None:
     """Render once with everything there and once with as little as can be, so that mistakes show when it is loaded."""
     full = Item.of("q", responses=["one", "two"], reference="r", context="c")
-    bare = Item.of((), responses=["one", "two"])
+    bare = Item.of(
+        "q" if "instruction" in form.needs else (),
+        responses=["one", "two"],
+        **{need: "x" for need in form.needs if need in ("reference", "context")},
+    )
     shown = (0, 1) if form.kind == "pairwise" else (0,)
-    scale = Scale.parse("1-5")
+    scale = Scale.parse(form.scale or "1-5")
+    levels = tuple((label, "as it is") for label in scale.labels)
     try:
-        form.ask(full, Rubric("try", "q", scale, (("1", "bad"), ("5", "good"))), shown)
-        form.ask(bare, Rubric("try", "q", scale), shown)
+        form.ask(full, Rubric("try", "q", scale, levels), shown)
+        form.ask(bare, Rubric("try", "q", scale, levels if "levels" in form.needs else ()), shown)
     except UserError as error:
         raise document.error(str(error), "user") from None
 
@@ -223,6 +261,21 @@ def _text(document: Located, value: dict[str, Any], key: str, default: str = "")
     if not isinstance(given, str):
         raise document.error(f"{key!r} must be text, got {given!r}", key)
     return given
+
+
+def _needs(document: Located, value: dict[str, Any]) -> tuple[str, ...]:
+    given = value.get("needs", [])
+    if not isinstance(given, list | tuple) or not set(given) <= set(_NEEDS):
+        raise document.error(f"'needs' is a list of {', '.join(_NEEDS)}, got {given!r}", "needs")
+    return tuple(given)
+
+
+def _scale(document: Located, value: dict[str, Any]) -> str:
+    given = _text(document, value, "scale")
+    try:
+        return str(Scale.parse(given)) if given else ""
+    except UserError as error:
+        raise document.error(str(error), "scale") from None
 
 
 def _flag(document: Located, value: dict[str, Any], key: str, *, default: bool) -> bool:

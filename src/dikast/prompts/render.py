@@ -39,9 +39,10 @@ def compiled(source: str) -> Template:
     return environment().from_string(source)
 
 
-def names_in(source: str) -> set[str]:
+@lru_cache(maxsize=256)
+def names_in(source: str) -> frozenset[str]:
     """The names a template takes from outside. TemplateSyntaxError if it is none."""
-    return meta.find_undeclared_variables(environment().parse(source))
+    return frozenset(meta.find_undeclared_variables(environment().parse(source)))
 
 
 class Slot:
@@ -136,14 +137,17 @@ def plain_pieces(content: Content) -> tuple[Piece, ...]:
     return tuple(Span(part.text) if isinstance(part, Text) else part for part in content if part != Text(""))
 
 
-def render(source: str, slots: Slots, names: dict[str, Any], where: str) -> tuple[Piece, ...]:
-    """The parts of one message: template text as trusted spans, everything from slots as it stands there."""
+def render(source: str, slots: Slots, names: dict[str, Any], where: str, *, exact: bool = False) -> tuple[Piece, ...]:
+    """The parts of one message: template text as trusted spans, everything from slots as it stands there.
+
+    Line breaks at the ends are taken off unless `exact`.
+    """
     try:
         text = compiled(source).render(names)
     except Exception as error:  # a template is code: whatever it raises is its author's to mend
         raise UserError(f"{where}: the template does not render: {error}") from None
     found: list[Piece] = []
-    for i, token in enumerate(_SLOT.split(text.strip("\n"))):
+    for i, token in enumerate(_SLOT.split(text if exact else text.strip("\n"))):
         pieces = slots.pieces(int(token)) if i % 2 else ((Span(token, trusted=True),) if token else ())
         for piece in pieces:
             _append(found, piece, where)

@@ -1,18 +1,31 @@
-"""The verbs `format list` and `format show`."""
+"""The verbs `format list`, `format show` and `format learn`."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from dikast.core.errors import UserError
+
+if TYPE_CHECKING:
+    from dikast.prompts.learn.learn import Learnt
 
 app = typer.Typer(no_args_is_help=True, help="The formats that ask a judge and read its answer.")
 
 
 @app.command("list")
-def list_(json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
-    """List the built-in formats."""
+def list_(
+    released: Annotated[bool, typer.Option("--released", help="Released judges that are asked in their own.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """List the built-in formats, or the released judges whose own formats are learnt on first use."""
     import orjson
 
     from dikast.prompts.format import builtin_formats, load_format
+
+    if released:
+        _list_released(as_json=json)
+        return
 
     formats = [load_format(name) for name in builtin_formats()]
     if json:
@@ -44,3 +57,127 @@ def show(
         typer.echo(message.text)
     typer.secho("[the reply ends with]", bold=True)
     typer.echo(" | ".join(f"{format.marker}{label}" for label in format.labels(one).values()))
+
+
+@app.command("learn")
+def learn(
+    rows: Annotated[str, typer.Argument(help="Rows with rendered prompts: JSONL(.gz), JSON, CSV, TSV or Parquet.")],
+    out: Annotated[Path | None, typer.Option("--out", help="The format's YAML; its report goes beside it.")] = None,
+    prompt: Annotated[
+        list[str] | None, typer.Option("--prompt", help="Column with the rendered prompt. Repeat for several.")
+    ] = None,
+    field: Annotated[
+        list[str] | None,
+        typer.Option("--field", help="SLOT=COLUMN, such as response=answer or levels=score*_description."),
+    ] = None,
+    name: Annotated[
+        list[str] | None, typer.Option("--name", help="NUMBER=SLOT: what a slot is, where the rows have no fields.")
+    ] = None,
+    accept_names: Annotated[
+        bool, typer.Option("--accept-names", help="Take the names that the words before each slot suggest.")
+    ] = False,
+    by: Annotated[
+        str, typer.Option("--by", help="auto, fields (columns give the slots) or rows (prompts alone).")
+    ] = "auto",
+    headings: Annotated[
+        str, typer.Option("--headings", help="A pattern for the lines that divide the prompts, where none are found.")
+    ] = "",
+    where: Annotated[list[str] | None, typer.Option("--where", help="COLUMN=VALUE: only these rows.")] = None,
+    count: Annotated[int, typer.Option("--rows", min=1, help="Rows to learn from; the rest prove it.")] = 20,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the draw.")] = 0,
+    dialect: Annotated[
+        str, typer.Option("--dialect", help="How replies are read, where the prompt does not tell.")
+    ] = "",
+    marker: Annotated[str | None, typer.Option("--marker", help="The text that the verdict stands after.")] = None,
+    scale: Annotated[str, typer.Option("--scale", help="The scale that the prompt speaks of, such as 1-5.")] = "",
+    word: Annotated[
+        list[str] | None, typer.Option("--word", help="SLOT=WORD for pairs: first=A, second=B, tie=C.")
+    ] = None,
+    images_first: Annotated[
+        bool, typer.Option("--images-first", help="Pictures before the text, as `<image>` at the head of rows says.")
+    ] = False,
+    also: Annotated[
+        list[str] | None, typer.Option("--also", help="FILE#COLUMN: more prompts that the format must make.")
+    ] = None,
+    max_misfits: Annotated[int, typer.Option("--max-misfits", min=0, help="Prompts that may differ.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Learn a format from rows of rendered prompts, and prove it on the rows that were not learnt from.
+
+    Example: dikast format learn feedback.json --prompt instruction --out judge.yaml
+    """
+    import orjson
+
+    from dikast.prompts.learn.learn import Reading, learn_format, prove_on
+
+    if by not in ("auto", "fields", "rows"):
+        raise UserError(f"--by {by!r}: say auto, fields or rows")
+    reading = Reading(
+        tuple(prompt or ()), _pairs("--field", field), _pairs("--name", name), by, headings, count, seed, accept_names
+    )
+    learnt = learn_format(
+        rows, reading, name=out.stem if out else "", dialect=dialect, marker=marker, scale=scale,
+        words=_pairs("--word", word), images_first=images_first, where=_pairs("--where", where),
+    )  # fmt: skip
+    for each in also or ():
+        path, _, column = each.rpartition("#")
+        learnt = prove_on(learnt, path or column, (column,) if path else ())
+    good = len(learnt.report.misfits) <= max_misfits
+    if json:
+        typer.echo(orjson.dumps(learnt.report.to_dict(), option=orjson.OPT_INDENT_2).decode())
+    else:
+        _tell(learnt)
+    if good and out is not None:
+        learnt.write(out)
+        typer.echo(f"written: {out} and {out.with_suffix('.report.json')}", err=True)
+    if not good:
+        typer.echo("not written: prompts differ; see --max-misfits, --where and --field", err=True)
+        raise typer.Exit(4)
+
+
+def _tell(learnt: "Learnt") -> None:
+    report = learnt.report
+    typer.echo(f"format {report.format_hash}, {learnt.format.kind}, dialect {learnt.format.dialect}")
+    typer.echo(f"skeleton sha256 {report.skeleton_sha256}")
+    typer.echo(f"slots, found by {report.way}: {', '.join(report.slots)}")
+    for slot, column in report.columns.items():
+        typer.echo(f"  {slot}: column {column}" + " (without outer space)" * (slot in report.stripped))
+    typer.echo(f"learnt from {report.prompts_drawn} prompts of {len(report.rows_drawn)} rows, seed {report.seed}")
+    typer.echo(f"held out: {report.held_out} prompts, {len(report.misfits)} of them differ")
+    for misfit in report.misfits[:10]:
+        typer.echo(f"  {misfit}")
+    shared = report.shared
+    if shared.n:
+        typer.echo(
+            f"before the first slot {shared.task:.1%} of a prompt, before the response {shared.question:.1%}"
+            f" (means of {shared.n})"
+        )
+
+
+def _pairs(flag: str, given: list[str] | None) -> dict[str, str]:
+    found = {}
+    for each in given or ():
+        left, equals, right = each.partition("=")
+        if not (left and equals and right):
+            raise UserError(f"{flag} {each!r}: write it with an equals sign between")
+        found[left] = right
+    return found
+
+
+def _list_released(*, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    import orjson
+
+    from dikast.prompts.released.catalog import catalog
+
+    if as_json:
+        typer.echo(orjson.dumps([asdict(each) for each in catalog()], option=orjson.OPT_INDENT_2).decode())
+        return
+    for released in catalog():
+        typer.echo(f"{released.name}: {released.about}")
+        typer.echo(f"  {', '.join(released.models)}")
+        for kind, prompted in released.prompts.items():
+            how = "its own prompt" if prompted.origins else f"the built-in format, as {prompted.without}"
+            before = f", {prompted.shared:.0%} of a prompt before the response" if prompted.shared is not None else ""
+            typer.echo(f"  {kind}: {how}, dialect {prompted.dialect}{before}")

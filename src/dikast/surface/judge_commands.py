@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dikast.judging.judge import Judge
     from dikast.judging.plan import Source
     from dikast.judging.run import Watcher
+    from dikast.prompts.format import Format
 
 T = TypeVar("T")
 
@@ -31,7 +32,10 @@ RubricFile = Annotated[
 Out = Annotated[Path | None, typer.Option("--out", help="The run folder; running again goes on where it stopped.")]
 ScaleText = Annotated[str | None, typer.Option("--scale", help="Replaces the rubric's scale: 1-10, A-E, pass/fail.")]
 FormatName = Annotated[
-    str | None, typer.Option("--format", help="A built-in format (`dikast format list`) or a YAML file.")
+    str | None,
+    typer.Option(
+        "--format", help="A built-in format (`dikast format list`) or a YAML file; a released judge has its own."
+    ),
 ]
 Map = Annotated[list[str] | None, typer.Option("--map", help="FIELD=COLUMN where the file names a field differently.")]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Only the first N items.")]
@@ -130,7 +134,7 @@ def grade(
         items, judge, out, rubric, scale, map, limit, samples, temperature, top_p, max_tokens, seed, read, min_mass,
         frames, dry_run, budget, max_failures, json, quiet,
     )  # fmt: skip
-    _run(ask, {"format": format} if format else {}, grade_file, _Mistakes())
+    _run(ask, {"format": format}, grade_file, _Mistakes())
 
 
 def compare(
@@ -191,7 +195,8 @@ def compare(
             return compare_file_by_scores(judge, source, out, equal=equal, dry_run=dry_run, watch=watch)  # type: ignore[arg-type]
         return compare_file(judge, source, out, both_orders=not one_order, dry_run=dry_run, watch=watch)
 
-    _run(ask, {"format" if from_absolute else "compare_format": format} if format else {}, one, wrong)
+    formats = {"format": format} if from_absolute else {"compare_format": format}
+    _run(ask, formats, one, wrong)
 
 
 def replay(
@@ -236,7 +241,7 @@ class _Ready:
     allowed: Callable[[int], float]
 
 
-def _prepared(ask: _Ask, formats: dict[str, str], wrong: _Mistakes) -> _Ready:
+def _prepared(ask: _Ask, formats: dict[str, str | None], wrong: _Mistakes) -> _Ready:
     from dikast.engines.base import Sampling
     from dikast.engines.budget import Budget
     from dikast.engines.spec import open_engine
@@ -255,7 +260,8 @@ def _prepared(ask: _Ask, formats: dict[str, str], wrong: _Mistakes) -> _Ready:
         wrong.append("several samples at temperature 0 are all the same: set --temperature, such as 1.0")
     allowed, source = wrong.of(lambda: _allowed(ask.max_failures)), wrong.of(lambda: _source(ask))
     rubric = wrong.of(lambda: _rubric(ask))
-    loaded = {name: wrong.of(partial(load_format, format)) for name, format in formats.items()}
+    loaded = {name: wrong.of(partial(load_format, format)) for name, format in formats.items() if format}
+    own = [wrong.of(partial(_default_formats, spec, set(formats) - set(loaded), ask.quiet)) for spec in ask.specs]
     engines = [wrong.of(partial(open_engine, spec)) for spec in ask.specs]
     budget = wrong.of(lambda: _budget(ask.budget))
     wrong.raise_all()
@@ -271,8 +277,26 @@ def _prepared(ask: _Ask, formats: dict[str, str], wrong: _Mistakes) -> _Ready:
     }
     settings.update(loaded)
     sampling = Sampling(ask.temperature, ask.top_p, ask.max_tokens, ask.seed)
-    judges = [Judge(engine, rubric, sampling=sampling, **settings) for engine in engines if engine is not None]
+    judges = [
+        Judge(engine, rubric, sampling=sampling, **{**settings, **(found or {})})
+        for engine, found in zip(engines, own, strict=True)
+        if engine is not None
+    ]
     return _Ready(judges, source, allowed)
+
+
+def _default_formats(spec: str, wanted: set[str], quiet: bool) -> "dict[str, Format]":
+    """The formats that nobody named, by their place in the judge; a released judge's own is said to be used."""
+    from dikast.judging.defaults import default_format, told_default
+
+    found = {}
+    for place in wanted:
+        kind = "absolute" if place == "format" else "pairwise"
+        found[place] = default_format(spec, kind)
+        told = told_default(spec, kind)
+        if told and not quiet:
+            typer.echo(told, err=True)
+    return found
 
 
 def _rubric(ask: _Ask) -> "Rubric | Sheet | None":
@@ -298,7 +322,7 @@ def _source(ask: _Ask) -> "Source":
     return Source(ask.items, columns, ask.limit)
 
 
-def _run(ask: _Ask, formats: dict[str, str], one: Callable[..., dict[str, Any]], wrong: _Mistakes) -> None:
+def _run(ask: _Ask, formats: dict[str, str | None], one: Callable[..., dict[str, Any]], wrong: _Mistakes) -> None:
     """Run one judge into the folder, or each of a panel into a folder under it; print; exit 3 above what is allowed."""
     from dikast.judging.panel import write_panel
     from dikast.surface.progress import ProgressLine

@@ -12,10 +12,14 @@ app = typer.Typer(no_args_is_help=True, help="Procedural images, text and clips 
 def make(
     out: Annotated[Path, typer.Option("--out", help="The folder to write to.")],
     n: Annotated[int, typer.Option("-n", help="How many items.")] = 1000,
-    domain: Annotated[str, typer.Option("--domain", help="What the items are about.")] = "scenes",
+    domain: Annotated[
+        list[str] | None,
+        typer.Option("--domain", help="What the items are about [scenes]; several, by commas or again, take turns."),
+    ] = None,
     split: Annotated[str, typer.Option("--split", help="What is held out; `train` and its test splits.")] = "train",
     seed: Annotated[int, typer.Option("--seed", help="Other seeds give other items.")] = 0,
     pairs: Annotated[bool, typer.Option("--pairs", help="Two responses to each instruction.")] = False,
+    ties: Annotated[int, typer.Option("--ties", help="Percent of pairs whose scores are equal.")] = 33,
     groups: Annotated[int, typer.Option("--groups", help="This many responses to each instruction.")] = 1,
     size: Annotated[int, typer.Option("--size", help="Side of a picture in pixels.")] = 96,
     objects: Annotated[str, typer.Option("--objects", help="Range of things in a scene, such as 2-6.")] = "",
@@ -35,6 +39,8 @@ def make(
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Write items with their pictures and their gold."""
+    from dataclasses import replace
+
     import orjson
 
     from dikast.core.errors import UserError
@@ -44,17 +50,23 @@ def make(
     if suite:
         from dikast.worlds.prove import write_suite
 
+        if domain or pairs or groups != 1 or split != "train":
+            raise UserError("suite: it has all domains and splits, single items and pairs; leave these options out")
         written = write_suite(suite, out, seed=seed, large=large)
     else:
+        if large:
+            raise UserError("large: it is the size of a suite; name one with --suite")
         if pairs and groups != 1:
             raise UserError("--pairs and --groups: use one of them")
+        names = [name for given in domain or ["scenes"] for name in given.split(",") if name] or [""]
         settings = Settings(
-            domain=domain, split=split, seed=seed, responses=2 if pairs else groups, size=size, grid=grid,
+            domain=names[0], split=split, seed=seed, responses=2 if pairs else groups, size=size, grid=grid,
             objects=range_of("objects", objects), claims=range_of("claims", claims), clutter=clutter, noise=noise,
             occlusion=occlusion, aspects=tuple(filter(None, aspects.split(","))),
-            scales=tuple(filter(None, scales.split(","))), form=form,
+            scales=tuple(filter(None, scales.split(","))), form=form, ties=ties,
         )  # fmt: skip
-        written = write_world(settings, n, out, workers=workers, shard=shard, suffix=suffix)
+        worlds = [replace(settings, domain=name) for name in names]
+        written = write_world(worlds, n, out, workers=workers, shard=shard, suffix=suffix)
     if json:
         typer.echo(orjson.dumps({"items": written.items, "files": [str(file) for file in written.files]}).decode())
     else:

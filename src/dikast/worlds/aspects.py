@@ -116,6 +116,9 @@ _ALL = (
     Aspect("time", "wrong_order_in_time", "frames", 2, ("order in time", "what comes first", "order of events")),
     Aspect("moment", "wrong_frame", "frames", 2, ("moments", "when things appear", "frames of events")),
     Aspect("edit", "edit_not_made", "edits", NEVER, ("edits", "the changes asked for", "edits made")),
+    Aspect("addition", "not_added", "edits", NEVER, ("additions", "things to be added", "what was to be added")),
+    Aspect("removal", "not_removed", "edits", NEVER, ("removals", "things to be removed", "what was to be removed")),
+    Aspect("shift", "not_moved", "edits", NEVER, ("shifts", "things to be moved", "what was to be moved")),
     Aspect("preservation", "changed_else", "things", NEVER, ("the rest", "what should stay", "unasked changes"), cap=3),
 )
 ASPECTS = {aspect.name: aspect for aspect in _ALL}

@@ -69,10 +69,14 @@ class Table:
 
 
 class Gap(NamedTuple):
-    """The largest relative gap of a level's mean number of words from its scale's, and one level's standard error."""
+    """The largest relative gap of a level's mean number of words from its scale's, and one level's standard error.
+
+    `p` is the chance of means that differ as much or more where all are alike (one-way analysis of variance).
+    """
 
     largest: float
     error: float
+    p: float
 
 
 class Report(NamedTuple):
@@ -111,10 +115,14 @@ def probe(test: Table, train: Table | None = None) -> Report:
 
 
 def _gap(words: NDArray[np.float64], levels: NDArray[np.int64]) -> Gap:
-    means = [words[levels == level].mean() for level in sorted(set(levels.tolist()))]
+    from scipy.stats import f_oneway
+
+    found = [words[levels == level] for level in sorted(set(levels.tolist()))]
     mean = words.mean()
-    error = words.std() / math.sqrt(len(words) / len(means)) / mean
-    return Gap(float(max(abs(each / mean - 1) for each in means)), float(error))
+    error = words.std() / math.sqrt(len(words) / len(found)) / mean
+    known = len(found) > 1 and len(words) > len(found) and words.std() > 0
+    p = float(f_oneway(*found).pvalue) if known else math.nan
+    return Gap(float(max(abs(each.mean() / mean - 1) for each in found)), float(error), p)
 
 
 def _probe(
@@ -213,20 +221,27 @@ def ridge(
 
 
 class Slots(NamedTuple):
-    """How often the first of two responses wins where one does, with the standard error of a fair coin."""
+    """How often the first of two responses wins where one does, with the standard error of a fair coin.
+
+    `length_r` correlates winning with being longer. `counts` by scale: responses per level, best first.
+    """
 
     n: int
     first: float
     error: float
     ties: float
     length_r: float
+    counts: Mapping[str, tuple[int, ...]]
 
 
 def first_slot(settings: Settings, n: int) -> Slots:
-    """The first slot's share of wins over `n` pairs, and the correlation of winning with being longer."""
+    """The first slot's share of wins over `n` pairs, and how scores and lengths lie in them."""
     signs, lengths = [], []
+    counts: dict[str, NDArray[np.int64]] = {}
     for sample in make(settings, n):
         a, b = sample.levels
+        found = counts.setdefault(sample.spec.scale, np.zeros(len(sample.spec.cuts) + 1, dtype=np.int64))
+        np.add.at(found, [a, b], 1)
         signs.append((b > a) - (b < a))
         lengths.append(count_words(sample.responses[0].text) - count_words(sample.responses[1].text))
     sign = np.array(signs, dtype=float)
@@ -234,4 +249,5 @@ def first_slot(settings: Settings, n: int) -> Slots:
     decided = sum(won)
     longer = np.array(lengths, dtype=float)
     r = float(np.corrcoef(sign, longer)[0, 1]) if longer.std() else math.nan
-    return Slots(n, won[0] / decided, 0.5 / math.sqrt(decided), 1 - decided / n, r)
+    by_scale = {scale: tuple(counts[scale].tolist()) for scale in sorted(counts)}
+    return Slots(n, won[0] / decided, 0.5 / math.sqrt(decided), 1 - decided / n, r, by_scale)

@@ -1,23 +1,27 @@
 """Making items: sentences first, then the score, then what is wrong, then a scene in which exactly that is wrong."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from dikast.core.errors import RunError
+from dikast.core.errors import RunError, UserError
 from dikast.worlds.aspects import ASPECTS, points
-from dikast.worlds.gold import SCALES, Entry, Spec
+from dikast.worlds.drafting import Drafted, Drafter
+from dikast.worlds.gold import SCALES, Spec, level_of
+from dikast.worlds.pairing import BASE, Cell, draw_cell
 from dikast.worlds.plan import choose, cut_points, ways
 from dikast.worlds.response import Response, Sentence, compose
 from dikast.worlds.rng import Stream
-from dikast.worlds.rubrics import draw_aspects, draw_weights, draw_wording, held_together
 from dikast.worlds.sample import Sample
-from dikast.worlds.settings import FORM_ASPECTS, Settings
-from dikast.worlds.slots import DRAWN, Draft, Slot, State
+from dikast.worlds.settings import Settings
+from dikast.worlds.slots import DRAWN, Slot, State
 
-_ATTEMPTS = 200  # fresh starts before giving up; about one item in a hundred needs a second
+_ATTEMPTS = 5000  # fresh starts before giving up; about one item in a hundred needs a second
 _BUILDS = 40
+_CUTTINGS = 10  # thresholds tried on one text of a pair
 _OVERLAYS = ("5/5", "BEST", "PASS", "TOP")
+_NARROW = ("scales", "claims", "aspects", "objects", "grid", "ties", "responses", "split")  # what can leave no room
+_WIDE = Settings()
 
 
 def make(settings: Settings, n: int, *, start: int = 0) -> Iterator[Sample]:
@@ -26,51 +30,47 @@ def make(settings: Settings, n: int, *, start: int = 0) -> Iterator[Sample]:
     return (maker.sample(index) for index in range(start, start + n))
 
 
-@dataclass(slots=True)
-class _Text:
-    """What is fixed before the score is drawn."""
-
-    draft: Draft
-    slots: list[Slot]
-    spec: Spec
-    form: tuple[str, ...]
-    opposed: list[Slot]
-
-
 class Maker:
     """Draws the items of one world by number."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.rules, self.domain = settings, settings.rules(), settings.the_domain()
+        self._drafter = Drafter(settings)
 
     def sample(self, index: int) -> Sample:
-        """Item number `index`. RunError when the settings leave no room for any item (report it: it is a bug)."""
+        """Item number `index`. UserError naming the settings that leave no room for it."""
         s = self.settings
         for attempt in range(_ATTEMPTS):
             rng = Stream("worlds", s.seed, s.split, s.domain, s.responses, index, attempt)
-            text = self._text(rng)
+            text = self._drafter.draft(rng)
             found = text and self._found(text, index)
             if found:
                 return found
-        raise RunError(f"item {index} of {s} could not be made in {_ATTEMPTS} attempts")
+        told = {name: getattr(s, name) for name in _NARROW if getattr(s, name) != getattr(_WIDE, name)}
+        raise UserError(
+            f"{', '.join(told) or 'settings'}: no item {index} of {s.domain!r} came of {_ATTEMPTS} drafts with"
+            f" {', '.join(f'{name}={value}' for name, value in told.items()) or s}; widen one of them"
+        )
 
-    @property
-    def _texts(self) -> int:
-        """How many texts an item has: one request where pictures are the responses."""
-        return 1 if self.domain.name in DRAWN else self.settings.responses
-
-    def _found(self, text: _Text, index: int) -> Sample | None:
+    def _found(self, text: Drafted, index: int) -> Sample | None:
         if self.settings.responses == 1:
             return self._single(text, index)
-        return self._drawn(text, index) if self.domain.name in DRAWN else self._group(text, index)
+        if self.domain.name in DRAWN:
+            return self._drawn(text, index)
+        return self._pair(text, index) if self.settings.responses == 2 else self._group(text, index)
 
-    def _drawn(self, text: _Text, index: int) -> Sample | None:
-        """Several pictures for one request, their scores drawn independently."""
-        first = self._single(text, index)
-        graphs = [first.graph] if first else []
+    def _drawn(self, text: Drafted, index: int) -> Sample | None:
+        """Several pictures for one request, their scores drawn independently; of two the set share is tied."""
+        first, rng = self._single(text, index), text.draft.rng
+        if first is None:
+            return None
+        [level], levels = first.levels, len(first.spec.cuts) + 1
+        if self.settings.responses == 2 and not rng.chance(self.settings.ties):
+            level = (level + 1 + rng.below(levels - 1)) % levels
+        graphs = [first.graph]
         for _ in range(60 * self.settings.responses):
-            other = self._single(text, index, first.spec) if first else None
-            if first and other:
+            other = self._single(text, index, first.spec, level if self.settings.responses == 2 else None)
+            if other:
                 graphs.append(other.graph)
                 if len(graphs) == self.settings.responses:
                     return replace(first, graph=tuple(graphs), responses=first.responses * len(graphs))
@@ -84,7 +84,7 @@ class Maker:
         for attempt in range(_ATTEMPTS):
             s = self.settings
             rng = Stream("twins", s.seed, s.split, s.domain, index, attempt)
-            text = self._text(rng)
+            text = self._drafter.draft(rng)
             first = text and self._single(text, index)
             if not text or not first:
                 continue
@@ -101,27 +101,34 @@ class Maker:
     def ladder(self, index: int, kind: str) -> list[Sample]:
         """The same words on scenes in which one claim of this kind is off by 0, 1, 2 ... units and all else is right.
 
-        The rubric weighs that claim's aspect alone, by distance; the rung's metric is in the notes.
+        `kind` may also be an aspect of whole counts (`completeness`, `preservation`): then ever more things are left
+        out or changed unasked. The rubric weighs that aspect alone, claims by distance; the rung's metric is in the
+        notes.
         """
+        counted = kind in self.domain.kinds and not self.domain.kinds[kind]
         for attempt in range(_ATTEMPTS):
             s = self.settings
             rng = Stream("ladder", s.seed, s.split, s.domain, kind, index, attempt)
-            text = self._text(rng)
+            text = self._drafter.draft(rng)
             at = next((i for i, slot in enumerate(text.slots) if slot.kind == kind), None) if text else None
-            if text is None or at is None or len(text.slots) < 3:
+            if text is None or (at is None and not counted) or len(text.slots) < 3:
                 continue
-            slot, scale = text.slots[at], Spec(((text.slots[at].aspect, 1),), True, (0, 1), "1-3", False, (0, 0, 0, 0))
+            aspect = kind if at is None else text.slots[at].aspect
+            scale = Spec(((aspect, 1),), not counted, (0, 1), "1-3", False, (0, 0, 0, 0))
             right = [
                 next((x for x in s.universe if not self.domain.distance(s, s.stated[0], x)), None) for s in text.slots
             ]
-            rungs: dict[int, State] = {}
-            for state in slot.universe:
-                rungs.setdefault(self.domain.distance(slot, slot.stated[0], state), state)
+            rungs: dict[int, State] = dict.fromkeys(range(ASPECTS[aspect].cap + 1)) if at is None else {}
+            if at is not None:
+                slot = text.slots[at]
+                for state in slot.universe:
+                    rungs.setdefault(self.domain.distance(slot, slot.stated[0], state), state)
             found: list[Sample] = []
             for metric, state in sorted(rungs.items()):
                 states = [state if i == at else each for i, each in enumerate(right)]
+                missing = metric if at is None else None
                 for _ in range(_BUILDS):
-                    graph = None if None in right else self.domain.build(text.draft, text.slots, states, None)
+                    graph = None if None in right else self.domain.build(text.draft, text.slots, states, missing)
                     if graph is not None:
                         first = found[0] if found else self._sample(text, scale, graph, index, {})
                         found.append(replace(first, graph=graph, notes=(("rung", metric),)))
@@ -130,109 +137,12 @@ class Maker:
                 return found
         raise RunError(f"no ladder of {kind!r} for item {index} of {self.settings} in {_ATTEMPTS} attempts")
 
-    def _right(self, slot: Slot) -> State | None:
-        """A state in which the slot's statement is true."""
-        return next((state for state in slot.universe if not self.domain.distance(slot, slot.stated[0], state)), None)
-
-    # -- the text -------------------------------------------------------------------------------------------------
-
-    def _text(self, rng: Stream) -> _Text | None:
-        draft = Draft(rng, self.rules, self._texts)
-        self.domain.begin(draft)
-        aspects, form = self._aspects(rng)
-        slots, opposed = self._slots(draft, aspects, "consistency" in form)
-        if not slots:
-            return None
-        if "consistency" in form and len(opposed) < 2:
-            return None
-        slots = rng.shuffled(self.domain.settle(draft, slots))
-        spoken = {slot.aspect for slot in slots}
-        weighed = [a for a in aspects if a in spoken or a == "completeness" or not self.domain.kinds[a]] + list(form)
-        if not any(a in spoken for a in weighed) or (self.rules.must and not set(weighed) & set(self.rules.must)):
-            return None
-        if self.rules.held_together and not any(held_together(a, b) for a in weighed for b in weighed if a < b):
-            return None
-        spec = self._spec(rng, weighed, slots)
-        return _Text(draft, slots, spec, form, opposed)
-
-    def _aspects(self, rng: Stream) -> tuple[list[str], tuple[str, ...]]:
-        """The aspects a rubric weighs: those of the domain, and those of form (the text alone shows them)."""
-        rules, kinds = self.rules, self.domain.kinds
-        only = rules.only_aspects or rules.about
-        open_ = [a for a in kinds if (not only or a in only) and self._open(a)]
-        aspects = draw_aspects(rng, rules, open_)
-        forms = [a for a in FORM_ASPECTS if a not in rules.kinds_out and self.domain.name not in DRAWN]
-        forms = [a for a in forms if not rules.only_aspects or a in rules.only_aspects]
-        forced = [a for a in rules.must if a in open_ or a in forms]
-        must = rng.pick(forced) if forced else ""
-        if must in open_ and must not in aspects:
-            aspects = [must, *aspects[:2]]
-        form: list[str] = []
-        if must in forms or (forms and rng.chance(rules.form)):
-            wanted = 1 + rng.below(2)
-            for a in [must] * (must in forms) + rng.shuffled(forms):
-                clash = rules.held_together is False and any(held_together(a, b) for b in [*aspects, *form])
-                if len(form) < wanted and a not in form and not clash:
-                    form.append(a)
-        if "consistency" in form:  # what contradicts itself must not be weighed, or it would cost twice
-            aspects = aspects[:2]
-        return aspects, tuple(form)
-
-    def _open(self, aspect: str) -> bool:
-        kinds = self.domain.kinds[aspect]
-        return not kinds or any(kind not in self.rules.kinds_out for kind in kinds)
-
-    def _slots(self, draft: Draft, aspects: Sequence[str], oppose: bool) -> tuple[list[Slot], list[Slot]]:
-        rng, kinds = draft.rng, self.domain.kinds
-        low, high = self.rules.claims
-        wanted = low + rng.below(high - low + 1)
-        spoken = [a for a in aspects if kinds[a]]
-        if not spoken:
-            return [], []
-        off = [a for a in kinds if a not in aspects and kinds[a] and self._open(a)]
-        slots: list[Slot] = []
-        opposed: list[Slot] = []
-        if oppose:
-            for aspect in 2 * rng.shuffled([a for a in off if a in _OPPOSABLE]):
-                slot = self._slot(draft, aspect) if len(opposed) < 2 else None
-                if slot:
-                    opposed.append(slot)
-        queue = rng.shuffled(spoken)
-        tries = 0
-        while len(slots) + len(opposed) < wanted and tries < 3 * wanted:
-            tries += 1
-            stray = not queue and off and rng.chance(15)
-            slot = self._slot(draft, queue.pop() if queue else rng.pick(off if stray else spoken))
-            if slot:
-                slots.append(slot)
-        return (slots + opposed if len(slots) + len(opposed) >= low else []), opposed
-
-    def _slot(self, draft: Draft, aspect: str) -> Slot | None:
-        kinds = [k for k in self.domain.kinds[aspect] if k not in self.rules.kinds_out]
-        return self.domain.draw(draft, draft.rng.pick(kinds))
-
-    def _spec(self, rng: Stream, weighed: list[str], slots: list[Slot]) -> Spec:
-        graded = rng.chance(25)
-        weights = draw_weights(rng, weighed)
-        entries: tuple[Entry, ...] = ()
-        listed = [slot for slot in slots if slot.aspect in weighed]
-        if rng.chance(15) and len(listed) > 1 and all(self.domain.kinds.get(a) for a in weighed):
-            listed = listed[: max(2, len(listed) - rng.below(2))]
-            entries = tuple(Entry(s.kind, self._subject(s), s.about) for s in listed)
-            weights, graded = tuple((name, 1) for name in sorted({s.aspect for s in listed})), False
-        return Spec(weights, graded, (), "", False, draw_wording(rng, self.rules), entries)
-
-    def _subject(self, slot: Slot) -> tuple[str, ...]:
-        from dikast.worlds.gold import subject_of
-
-        return subject_of(self.domain.claim(slot, slot.stated[0]))
-
     # -- the score, what is wrong, the scene ------------------------------------------------------------------------
 
     def _cost(self, slot: Slot, stated: State, state: State, spec: Spec) -> int:
         metric = self.domain.distance(slot, stated, state)
         if spec.entries:
-            subject = self._subject(slot)
+            subject = self._drafter.subject(slot)
             return int(metric > 0 and any(e.kind == slot.kind and e.subject == subject for e in spec.entries))
         weight = dict(spec.weights).get(slot.aspect, 0)
         return weight * points(ASPECTS[slot.aspect], metric, spec.graded) if weight else 0
@@ -249,8 +159,8 @@ class Maker:
             spec, scale=scale, lower_is_better=lower, cuts=cut_points(reachable, len(SCALES[scale].labels), rng)
         )
 
-    def _single(self, text: _Text, index: int, given: Spec | None = None) -> Sample | None:
-        """A scene for the text, of a score drawn evenly; `given` is a scale with thresholds drawn before."""
+    def _single(self, text: Drafted, index: int, given: Spec | None = None, level: int | None = None) -> Sample | None:
+        """A scene for the text, of a score drawn evenly; a scale with thresholds, or a level, may be `given` before."""
         rng, spec = text.draft.rng, text.spec
         by_cost: list[dict[int, list[State]]] = []
         weight = dict(spec.weights)
@@ -269,7 +179,7 @@ class Maker:
         scaled = given or self._scaled(rng, spec, reachable)
         if scaled is None:
             return None
-        level = rng.below(len(scaled.cuts) + 1)
+        level = rng.below(len(scaled.cuts) + 1) if level is None else level
         low = scaled.cuts[level - 1] if level else -1
         high = scaled.cuts[level] if level < len(scaled.cuts) else reachable[-1]
         total = rng.pick([p for p in reachable if low < p <= high])
@@ -281,11 +191,7 @@ class Maker:
             graph = self.domain.build(text.draft, text.slots, states[: len(text.slots)], extra.get(self._left_out))
             if graph is not None:
                 sample = self._sample(text, scaled, graph, index, {a: extra[a] for a in text.form})
-                if sample.levels != [level]:
-                    raise RunError(
-                        f"item {sample.id}: planned level {level}, came out as {sample.levels}; report this bug"
-                    )
-                return sample
+                return self._checked(sample, [level])
         return None
 
     @property
@@ -300,27 +206,73 @@ class Maker:
         wrong = [s for s in options if s not in right]
         return rng.pick(right if right and (not wrong or rng.chance(50)) else wrong)
 
-    def _group(self, text: _Text, index: int) -> Sample | None:
-        """Several responses to one scene. For pairs the preference is drawn first: a, b or tie, each a third."""
-        rng = text.draft.rng
-        most = [
-            sum(
-                max(self._cost(slot, slot.stated[0], state, text.spec) for state in slot.universe)
-                for slot in text.slots
-            )
-        ]
-        spec = self._scaled(rng, text.spec, range(most[0] + 1))
-        if spec is None:
-            return None
-        wanted = rng.below(3) if self.settings.responses == 2 else None
-        for _ in range(_BUILDS):
+    def _group(self, text: Drafted, index: int) -> Sample | None:
+        """Several responses to one scene."""
+        rng, spec = text.draft.rng, text.spec
+        most = sum(max(self._cost(s, s.stated[0], state, spec) for state in s.universe) for s in text.slots)
+        scaled = self._scaled(rng, spec, range(most + 1))
+        for _ in range(_BUILDS if scaled else 0):
             states = [self._contested(rng, slot) for slot in text.slots]
-            if wanted is not None and self._preference(text.slots, states, spec) != wanted:
-                continue
             graph = self.domain.build(text.draft, text.slots, states, None)
-            if graph is not None:
-                return self._sample(text, spec, graph, index, {})
+            if graph is not None and scaled:
+                return self._sample(text, scaled, graph, index, {})
         return None
+
+    def _pair(self, text: Drafted, index: int) -> Sample | None:
+        """Two responses to one scene, their scores drawn together and before it; see `pairing`."""
+        rng, spec = text.draft.rng, text.spec
+        by_cost: list[dict[int, list[State]]] = []
+        for slot in text.slots:
+            options: dict[int, list[State]] = {}
+            for state in slot.universe:
+                first, second = (self._cost(slot, stated, state, spec) for stated in slot.stated)
+                options.setdefault(first * BASE + second, []).append(state)
+            by_cost.append(options)
+        for name, weight in spec.weights:  # what is left out, both leave out
+            if ASPECTS[name].countable and name not in text.form:
+                most = min(ASPECTS[name].cap, text.draft.budget + 2)
+                by_cost.append({weight * n * (BASE + 1): [n] for n in range(most + 1)})
+        costs = [sorted(options) for options in by_cost]
+        tables = ways(costs)
+        drawn = self._drawn_cell(rng, spec, sorted(tables[0]))
+        if drawn is None:
+            return None
+        scaled, cell, totals = drawn
+        total = rng.pick(totals)
+        for _ in range(_BUILDS):
+            picked = [options[cost] for options, cost in zip(by_cost, choose(costs, tables, total, rng), strict=True)]
+            n = len(text.slots)
+            states = [
+                self._contested(rng, slot) if len(found) == len(slot.universe) else rng.pick(found)
+                for slot, found in zip(text.slots, picked[:n], strict=True)
+            ]
+            graph = self.domain.build(text.draft, text.slots, states, picked[n][0] if picked[n:] else None)
+            if graph is not None:
+                return self._checked(self._sample(text, scaled, graph, index, {}), list(cell))
+        return None
+
+    def _drawn_cell(self, rng: Stream, spec: Spec, totals: list[int]) -> tuple[Spec, Cell, list[int]] | None:
+        """A scale, both levels, and the totals that come to them; None where the text has no even table of levels."""
+        both = [divmod(total, BASE) for total in totals]
+        reachable = sorted({penalty for pair in both for penalty in pair})
+        scaled = self._scaled(rng, spec, reachable)
+        if scaled is None:
+            return None
+        for _ in range(_CUTTINGS):
+            scaled = replace(scaled, cuts=cut_points(reachable, len(SCALES[scaled.scale].labels), rng))
+            found: dict[Cell, list[int]] = {}
+            for total, (first, second) in zip(totals, both, strict=True):
+                cell = Cell(level_of(first, scaled.cuts), level_of(second, scaled.cuts))
+                found.setdefault(cell, []).append(total)
+            drawn = draw_cell(frozenset(found), len(scaled.cuts) + 1, self.settings.ties, rng)
+            if drawn is not None:
+                return scaled, drawn, found[drawn]
+        return None
+
+    def _checked(self, sample: Sample, levels: list[int]) -> Sample:
+        if sample.levels != levels:
+            raise RunError(f"item {sample.id}: planned levels {levels}, came out as {sample.levels}; report this bug")
+        return sample
 
     def _contested(self, rng: Stream, slot: Slot) -> State:
         """What some response says, or something none says, each alike: that many say it makes it no truer."""
@@ -331,22 +283,11 @@ class Maker:
         wrong = [s for s in slot.universe if s not in right]
         return rng.pick(rng.pick([*distinct, wrong] if wrong else distinct))
 
-    def _preference(self, slots: Sequence[Slot], states: Sequence[State], spec: Spec) -> int:
-        from dikast.worlds.gold import level_of
-
-        levels = [
-            level_of(
-                sum(self._cost(s, s.stated[k], state, spec) for s, state in zip(slots, states, strict=True)), spec.cuts
-            )
-            for k in (0, 1)
-        ]
-        return 2 if levels[0] == levels[1] else int(levels[1] < levels[0])
-
-    def _sample(self, text: _Text, spec: Spec, graph: Any, index: int, form: dict[str, int]) -> Sample:
+    def _sample(self, text: Drafted, spec: Spec, graph: Any, index: int, form: dict[str, int]) -> Sample:
         rng, domain = text.draft.rng, self.domain
         task, instruction = domain.ask(text.draft, text.slots)
         responses: list[Response] = []
-        for k in range(self._texts):
+        for k in range(self._drafter.texts):
             voice = rng.pick(self.rules.voices)
             said = [domain.claim(slot, slot.stated[k]) for slot in text.slots]
             claims = [Sentence(domain.say(claim, voice), "claim", claim) for claim in said]
@@ -375,6 +316,3 @@ class Maker:
         others = [s for s in slot.universe if s != slot.stated[k] and (slot.kind != "count" or s != 1)]
         claim = self.domain.claim(slot, rng.pick(others))
         return Sentence(self.domain.say(claim, voice), "contradiction", claim)
-
-
-_OPPOSABLE = ("colour", "size", "texture", "position", "count", "fact", "number", "reading", "value", "moment")

@@ -7,11 +7,13 @@ what must change and what must not. Small enough for a paid judge; `large` is te
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from dikast.core.errors import UserError
 from dikast.worlds.domains import DOMAINS
 from dikast.worlds.make import Maker
 from dikast.worlds.response import LAYOUTS, Response, Sentence
+from dikast.worlds.retouch import Retouched
 from dikast.worlds.rng import Stream
 from dikast.worlds.sample import Sample
 from dikast.worlds.scene import Scene
@@ -23,11 +25,13 @@ from dikast.worlds.voices import INJECTIONS, NEUTRAL
 from dikast.worlds.write import Written, write_samples
 
 _LADDERS = {
-    "scenes": ("colour", "size", "position", "relation", "count", "exists", "more", "larger"),
+    "scenes": ("colour", "size", "position", "relation", "count", "exists", "more", "larger", "completeness"),
     "text": ("age", "plus", "place"),
     "charts": ("value",),
     "plates": ("reading", "number"),
     "clips": ("motion", "turns", "moment", "before"),
+    "pictures": ("colour", "count"),
+    "retouch": ("preservation",),
 }
 
 
@@ -63,7 +67,7 @@ def _splits(seed: int, times: int) -> Part:
                 maker = Maker(Settings(domain=domain, split=split, seed=seed + 1))
             except UserError:  # a split that this domain cannot have
                 continue
-            for i in range(9 * times):
+            for i in range(8 * times):
                 yield replace(maker.sample(i), name=domain), f"split-{split}", f"{domain}{i}"
 
 
@@ -101,8 +105,8 @@ def _contrast(seed: int, times: int) -> Part:
                 "preservation",
             }
             if fits and other.spec.scale == one.spec.scale and turned.gold()["score"] != one.gold()["score"]:
-                yield replace(one, name="first"), "contrast", f"{domain}{made}"
-                yield replace(turned, name="second"), "contrast", f"{domain}{made}"
+                yield replace(one, name="first", rivals=(other.spec,)), "contrast", f"{domain}{made}"
+                yield replace(turned, name="second", rivals=(one.spec,)), "contrast", f"{domain}{made}"
                 made += 1
 
 
@@ -129,11 +133,16 @@ def _restyled(maker: Maker, response: Response, rng: Stream) -> dict[str, Respon
     }
 
 
+def _painted(graph: Any) -> Any | None:
+    """What is judged, with words over it; None where nothing is drawn that could carry them."""
+    if isinstance(graph, Retouched):
+        return replace(graph, after=replace(graph.after, overlay="5/5"))
+    return replace(graph, overlay="5/5") if hasattr(graph, "overlay") else None
+
+
 def _edits(seed: int, times: int) -> Part:
     """Paraphrase, padding, restyling, reordering, injection, and words painted over the picture: the score stays."""
     for domain, maker in _makers(seed + 6):
-        if domain == "retouch":  # neither are its pictures painted over
-            continue
         for i in range(13 * times):
             base = maker.sample(i)
             yield base, "edits", f"{domain}{i}"
@@ -141,8 +150,8 @@ def _edits(seed: int, times: int) -> Part:
             restyled = {} if drawn else _restyled(maker, base.responses[0], Stream("edits", seed, i))
             for name, response in restyled.items():
                 yield replace(base, name=name, responses=(response,)), "edits", f"{domain}{i}"
-            if hasattr(base.graph, "overlay"):
-                painted = replace(base.graph, overlay="5/5")
+            painted = _painted(base.graph)
+            if painted is not None:
                 yield replace(base, name="overlay", graph=painted), "edits", f"{domain}{i}"
 
 
@@ -158,6 +167,7 @@ def _evidence(seed: int, times: int) -> Part:
         "charts": lambda sample: replace(sample.graph, values={}),
         "plates": lambda sample: replace(sample.graph, plates=[], table=[]),
         "clips": lambda sample: replace(sample.graph, things=[], events=[]),
+        "retouch": lambda sample: replace(sample.graph, after=replace(sample.graph.after, things=[])),
     }
     for domain, maker in _makers(seed + 7):
         found, i = 0, 0

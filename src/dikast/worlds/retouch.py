@@ -12,7 +12,7 @@ from dikast.worlds.raster import draw_scene
 from dikast.worlds.rng import Stream
 from dikast.worlds.scene import Scene, Thing, legal
 from dikast.worlds.slots import Claim, Draft, Finding, Picture, Slot, State
-from dikast.worlds.words import COLOURS, REGIONS, SHAPES, SIZES, TEXTURES, region_of
+from dikast.worlds.words import COLOURS, HELD_OUT_PAIRS, REGIONS, SHAPES, SIZES, TEXTURES, region_of
 
 ASK = "Change the picture like this."
 _MADE, _NOT, _OTHER = "made", "not made", "made differently"
@@ -88,7 +88,10 @@ class Retouch:
     """Before, what is asked for, after."""
 
     name = "retouch"
-    kinds: Mapping[str, tuple[str, ...]] = {"edit": (*_SAID, "add", "remove"), "preservation": ()}
+    kinds: Mapping[str, tuple[str, ...]] = {
+        "edit": ("recolour", "resize", "retexture"), "shift": ("shift",), "addition": ("add",), "removal": ("remove",),
+        "preservation": (),
+    }  # fmt: skip
 
     def begin(self, draft: Draft) -> None:
         """All shapes free; some are kept for things that nobody asks about, so that they can be changed unasked."""
@@ -108,10 +111,10 @@ class Retouch:
         shape = notes.free.pop()
         if kind == "remove":
             notes.removed.append(shape)
-            return Slot(kind, "edit", (shape,), [_MADE, _NOT], ["gone"], f"the {shape} that is to go")
-        hue = rng.pick([c for c in COLOURS if legal(c, shape, draft.rules.pairs)])
+            return Slot(kind, "removal", (shape,), [_MADE, _NOT], ["gone"], f"the {shape} that is to go")
+        hue = rng.pick(_hues(draft, shape))
         notes.added[shape] = hue
-        return Slot(kind, "edit", (shape,), [_MADE, _NOT, _OTHER], [hue], f"the {shape} that is to come")
+        return Slot(kind, "addition", (shape,), [_MADE, _NOT, _OTHER], [hue], f"the {shape} that is to come")
 
     def _property(self, draft: Draft, notes: Notes, kind: str) -> Slot | None:
         rng, what = draft.rng, _SAID[kind]
@@ -125,14 +128,15 @@ class Retouch:
             notes.room -= 1
             shape = notes.free.pop()
         open_ = {
-            "colour": [c for c in COLOURS if legal(c, shape, draft.rules.pairs)],
+            "colour": _hues(draft, shape),
             "size": list(SIZES),
             "texture": list(TEXTURES),
             "place": [region for region in REGIONS if region not in moves],
         }[what]
         value = rng.pick(open_)
         notes.asked.setdefault(shape, {})[what] = value
-        return Slot(kind, "edit", (shape,), [_MADE, _NOT, _OTHER], [value], f"the new {what} of the {shape}")
+        aspect = "shift" if kind == "shift" else "edit"
+        return Slot(kind, aspect, (shape,), [_MADE, _NOT, _OTHER], [value], f"the new {what} of the {shape}")
 
     def settle(self, draft: Draft, slots: list[Slot]) -> list[Slot]:
         """All changes can be made or not."""
@@ -159,7 +163,7 @@ class Retouch:
 
     def claim(self, slot: Slot, stated: State) -> Claim:
         """What is asked for."""
-        return Claim(slot.kind, "edit", (slot.subject[0], stated))
+        return Claim(slot.kind, slot.aspect, (slot.subject[0], stated))
 
     def say(self, claim: Claim, voice: int) -> str:
         """The wish as a sentence."""
@@ -206,6 +210,14 @@ class Retouch:
     def to_json(self, graph: Retouched) -> dict[str, Any]:
         """Both scenes as JSON."""
         return graph.to_json()
+
+
+def _hues(draft: Draft, shape: str) -> list[str]:
+    """The colours that may be asked for; held-out ones where the split is about them."""
+    held = [c for c in COLOURS if (c, shape) in HELD_OUT_PAIRS]
+    if draft.rules.pairs == "held_out" and held:
+        return held
+    return [c for c in COLOURS if legal(c, shape, draft.rules.pairs)]
 
 
 def _find(scene: Scene, shape: str) -> Thing | None:

@@ -59,12 +59,14 @@ _NAMES = 3
 _SEEN_NAMES = 2
 _OMITTED = "Each thing left out is a mistake, up to three."
 _UNASKED = "Each thing changed without being asked for is a mistake, up to three."
+_APART = {("addition", "edit"), ("change", "time")}
 _COVERED = "A claim on a covered corner is a mistake."
 
 
 def held_together(a: str, b: str) -> bool:
-    """Whether two aspects are kept apart in training; about one pair in six, fixed."""
-    return key_of(*sorted((a, b))) % 6 == 0
+    """Whether two aspects are kept apart in training; about one pair in six, and some by name; fixed."""
+    first, second = sorted((a, b))
+    return key_of(first, second) % 6 == 0 or (first, second) in _APART
 
 
 def draw_aspects(rng: Stream, rules: Rules, aspects: Sequence[str]) -> list[str]:
@@ -160,7 +162,7 @@ def _bands(cuts: Sequence[int], style: int) -> list[str]:
         if cut == 0:
             found.append(nothing)
         elif low == cut:
-            found.append(exact.format(n=cut))
+            found.append((exact.replace("points", "point") if cut == 1 else exact).format(n=cut))
         else:
             found.append((most if low == 0 else between).format(m=low, n=cut))
         low = cut + 1

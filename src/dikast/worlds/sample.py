@@ -14,7 +14,7 @@ from dikast.worlds.rubrics import rubric_of
 from dikast.worlds.settings import Settings
 from dikast.worlds.slots import DRAWN, Domain, Finding, Picture
 
-VERSION = "worlds/2"
+VERSION = "worlds/3"
 
 
 class Graded(NamedTuple):
@@ -30,7 +30,7 @@ class Graded(NamedTuple):
 @dataclass(frozen=True)
 class Sample:
     """Everything about one item. `dataclasses.replace` with another graph, rubric or response gives its counterfactual,
-    and the gold that follows is derived anew. `shown` is what is drawn where that is not `graph`'s truth.
+    and the gold that follows is derived anew. `rivals`: other rubrics under which the gold tells the score too.
     """
 
     settings: Settings
@@ -43,6 +43,7 @@ class Sample:
     responses: tuple[Response, ...]
     name: str = ""
     notes: tuple[tuple[str, Any], ...] = ()
+    rivals: tuple[Spec, ...] = ()
 
     @property
     def id(self) -> str:
@@ -130,7 +131,8 @@ class Sample:
         """The score (one response), or scores and preference (several), with claims and feedback."""
         each = [self._gold_of(response, graded) for response, graded in zip(self.responses, self.graded, strict=True)]
         if len(each) == 1:
-            return each[0]
+            rivals = [replace(self, spec=spec, rivals=()).gold()["score"] for spec in self.rivals]
+            return {**each[0], "by_rubric": [each[0]["score"], *rivals]} if rivals else each[0]
         levels = self.levels
         best = min(levels)
         found: dict[str, Any] = {"scores": [one["score"] for one in each], "labels": [one["label"] for one in each]}

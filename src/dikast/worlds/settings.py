@@ -14,6 +14,9 @@ from dikast.worlds.splits import HELD_OUT_DOMAIN, rules_of
 
 FORM_ASPECTS = ("relevance", "concision", "consistency", "format", "length")
 _DRAWS = {"objects": ("scenes", "pictures"), "style": ("scenes", "clips", *DRAWN)}  # not all have them
+_EIGHT = "tells its things apart by their shapes, and training shows as many things as there are shapes"
+_WHY = {("objects", "clips"): _EIGHT, ("objects", "retouch"): _EIGHT}
+TIES = 33  # percent
 _LARGEST = 16  # responses to one instruction
 
 
@@ -24,7 +27,7 @@ class Settings:
     `responses` 1 gives single items, 2 pairs, K groups of K. `size` is a picture's side in pixels. `objects`, `claims`
     and `scales` override the split's; `clutter` (specks), `noise` (the most a pixel is off) and `occlusion` (percent of
     scenes with bars across things) are upper ends, drawn per item. `aspects` narrows what rubrics weigh. `form` is the
-    percent of rubrics that also weigh aspects of the text alone.
+    percent of rubrics that also weigh aspects of the text alone, `ties` the percent of pairs whose scores are equal.
     """
 
     domain: str = "scenes"
@@ -42,6 +45,7 @@ class Settings:
     scales: tuple[str, ...] = ()
     form: int = 20
     edits: bool = True
+    ties: int = TIES
 
     def __post_init__(self) -> None:
         self.rules()
@@ -116,13 +120,13 @@ class Settings:
                 f"split: {self.split!r} is about {', '.join(sorted(wanted))}; {self.domain!r} has none of these"
             )
         if self.domain not in _DRAWS.get(self.split, DOMAINS):
-            raise UserError(
-                f"split: {self.split!r} is about {', '.join(_DRAWS[self.split])}; {self.domain!r} has nothing of it"
-            )
+            why = _WHY.get((self.split, self.domain), "has nothing of it")
+            raise UserError(f"split: {self.split!r} is about {', '.join(_DRAWS[self.split])}; {self.domain!r} {why}")
         open_ = [a for a in kinds if a not in rules.held_aspects and a not in rules.kinds_out]
         if rules.held_together and not any(held_together(a, b) for a in open_ for b in open_ if a < b):
             raise UserError(
-                f"split: no two aspects of the domain {self.domain!r} are held apart in training; try 'scenes'"
+                f"split: {self.domain!r} has too few aspects to hold two apart in training ({', '.join(open_)});"
+                " try 'scenes'"
             )
         if rules.must and not set(rules.must) & set(kinds) and (self.responses > 1 or self.domain in DRAWN):
             only = "no items" if self.domain in DRAWN else "single items only"
@@ -132,8 +136,10 @@ class Settings:
         _check("responses", self.responses, 1, _LARGEST)
         _check("size", self.size, 32, 1024)
         _check("grid", self.grid, 3, 6)
-        for name in ("clutter", "noise", "occlusion", "form"):
+        for name in ("clutter", "noise", "occlusion", "form", "ties"):
             _check(name, getattr(self, name), 0, 100)
+        if self.ties != TIES and self.responses != 2:
+            raise UserError(f"ties: only pairs have a share of ties; ask for pairs or leave it at {TIES}")
         if self.size < 12 * self.grid:
             raise UserError(
                 f"size: {self.size} pixels are too few for a grid of {self.grid}; use {12 * self.grid} or more"

@@ -6,10 +6,11 @@ from dikast.core.errors import UserError
 from dikast.core.text import near_miss
 from dikast.worlds.slots import Rules
 
-HELD_OUT_ASPECTS = ("texture", "comparison", "list", "cell", "moment")
+HELD_OUT_ASPECTS = ("texture", "comparison", "list", "cell", "moment", "removal")
 HELD_OUT_KINDS = (
     "binding",
     "consistency",
+    "shift",
 )  # an error operator is held out with its kind of claim, or the kind would always be right
 HELD_OUT_DOMAIN = "charts"
 HELD_OUT_SCALES = ("1-4", "1-7", "0-3")
@@ -32,11 +33,11 @@ SPLITS: dict[str, tuple[str, Rules]] = {
     ),
     "attributes": (
         "colour and shape pairs never shown or spoken of",
-        replace(_SEEN, pairs="held_out", about=("colour", "existence", "shape")),
+        replace(_SEEN, pairs="held_out", about=("colour", "existence", "shape", "edit", "addition")),
     ),
     "operators": (
         "error operators never seen",
-        replace(_SEEN, kinds_out=(), must=("binding", "consistency"), held_together=None),
+        replace(_SEEN, kinds_out=(), must=("binding", "consistency", "shift"), held_together=None),
     ),
     "voices": ("voices never heard", replace(_SEEN, voices=(4, 5))),
     "longer2": ("twice as many claims", replace(_SEEN, claims=(6, 12))),

@@ -1,6 +1,6 @@
 """Worlds on disk: sharded records with their pictures beside them. The number of workers changes nothing."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -31,7 +31,7 @@ class Written:
 
 
 def write_world(
-    settings: Settings,
+    settings: Settings | Sequence[Settings],
     n: int,
     out: str | Path,
     *,
@@ -41,18 +41,27 @@ def write_world(
 ) -> Written:
     """Write items 0 to n - 1 to `out`: `items-00000.jsonl` ..., `images/`, and `world.json` with the settings.
 
-    The same settings give the same files byte for byte (Parquet: the same rows), whatever `workers` is. UserError for
-    settings that cannot be met, and for a folder that holds something else.
+    Of several settings they take turns, so that the first k records are the first item of each of k worlds. The same
+    settings give the same files byte for byte (Parquet: the same rows), whatever `workers` is. UserError for settings
+    that cannot be met, and for a folder that holds something else.
     """
+    worlds = (settings,) if isinstance(settings, Settings) else tuple(settings)
     if n < 1:
         raise UserError(f"n: at least one item is due, got {n}")
     if workers < 1 or shard < 1:
         raise UserError(f"workers and shard: must be 1 or more, got {workers} and {shard}")
     if suffix not in _SUFFIXES:
         raise UserError(f"suffix: {suffix!r} is not one of {', '.join(_SUFFIXES)}")
-    folder = prepared(out, {**asdict(settings), "n": n, "shard": shard, "version": VERSION})
+    names = [world.domain for world in worlds]
+    alike = all({**asdict(world), "domain": ""} == {**asdict(worlds[0]), "domain": ""} for world in worlds)
+    if not worlds or len(set(names)) < len(names) or not alike:
+        raise UserError(f"domain: name one or more different domains under the same settings, got {', '.join(names)}")
+    for world in worlds:
+        Maker(world).sample(0)  # settings that leave no room are told before anything is written
+    about = {**asdict(worlds[0]), "n": n, "shard": shard, "version": VERSION}
+    folder = prepared(out, about if len(worlds) == 1 else {**about, "domain": names})
     starts = range(0, n, shard)
-    task = partial(_shard, settings, folder, n, shard, suffix)
+    task = partial(_shard, worlds, folder, n, shard, suffix)
     if workers == 1 or len(starts) == 1:
         files = list(map(task, starts))
     else:
@@ -82,10 +91,11 @@ def prepared(out: str | Path, about: dict[str, Any]) -> Path:
     return folder
 
 
-def _shard(settings: Settings, folder: Path, n: int, shard: int, suffix: str, start: int) -> Path:
-    maker = Maker(settings)
+def _shard(worlds: tuple[Settings, ...], folder: Path, n: int, shard: int, suffix: str, start: int) -> Path:
+    makers = [Maker(settings) for settings in worlds]
     path = folder / f"items-{start // shard:05d}.{suffix}"
-    write_records(path, _records((maker.sample(i) for i in range(start, min(n, start + shard))), folder))
+    samples = (makers[i % len(makers)].sample(i // len(makers)) for i in range(start, min(n, start + shard)))
+    write_records(path, _records(samples, folder))
     return path
 
 

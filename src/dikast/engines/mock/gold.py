@@ -36,10 +36,16 @@ def gold_edge(request: Request, *, by_rubric: bool = True) -> float:
 
 
 def _found(about: Mapping[str, Any], by_rubric: bool, stated: tuple[str, ...]) -> list[Any]:
-    """Gold of the criterion asked about, else what stands under one of `stated`, else of all criteria if blind."""
+    """Gold of the criterion asked about, else what stands under one of `stated`, else of all criteria if blind.
+
+    A list under `by_rubric` is the gold of the same response under several rubrics, its own among them: what counts for
+    the blind.
+    """
     gold = about.get("gold")
     if not isinstance(gold, Mapping):
         return [gold]
+    if not by_rubric and gold.get("by_rubric"):
+        return list(gold["by_rubric"])
     if by_rubric and about.get("criterion") in gold:
         return [gold[about["criterion"]]]
     for key in stated:

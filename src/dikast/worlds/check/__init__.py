@@ -42,7 +42,8 @@ _OFF_TOPIC = {
     "it rained a lot last may",
     "some people love cold tea",
 }
-_NO_FAR = {"shape", "texture", "binding", "certainty", "fact", "edit", "format", "length", "order", "extreme"}
+_NO_FAR = {"shape", "texture", "binding", "certainty", "fact", "edit", "format", "length", "order", "extreme",
+           "addition", "removal", "shift"}  # fmt: skip
 _FAR = {
     "colour": 2,
     "size": 2,

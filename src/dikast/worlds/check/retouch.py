@@ -56,19 +56,20 @@ class RetouchReader:
         raise ValueError(f"no reading of {sentence!r}")
 
     def off(self, kind: str, subject: tuple[str, ...], said: Any) -> tuple[str, int]:
-        """`edit`, and 0 if the change was made as asked, else 1."""
+        """The aspect, and 0 if the change was made as asked, else 1."""
+        aspect = {"remove": "removal", "add": "addition", "shift": "shift"}.get(kind, "edit")
         before, after = self.before.get(subject[0]), self.after.get(subject[0])
         if kind == "remove":
-            return "edit", int(before is None or after is not None)
+            return aspect, int(before is None or after is not None)
         if after is None:
-            return "edit", 1
+            return aspect, 1
         if kind == "shift":
             col, row = after["place"]
             across, down = (["", "right"][col == self.grid - 1] if col else "left",
                             ["", "bottom"][row == self.grid - 1] if row else "top")  # fmt: skip
-            return "edit", int((f"{down} {across}".strip() or "centre") != said)
+            return aspect, int((f"{down} {across}".strip() or "centre") != said)
         what = {"resize": "size", "retexture": "texture"}.get(kind, "colour")
-        return "edit", int(after[what] != said)
+        return aspect, int(after[what] != said)
 
     def left_out(self, claims: list[Said]) -> int:
         """How many things changed in what nobody asked for."""

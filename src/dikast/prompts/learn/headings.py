@@ -1,0 +1,152 @@
+"""Prompts with headings to a skeleton: lines that stand in every row divide it; what differs under them are slots."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from dikast.core.errors import UserError
+from dikast.prompts.learn.levels import LEVEL, refine
+from dikast.prompts.learn.skeleton import Skeleton, joined
+
+_SIGIL = re.compile(r"[ \t]*(#+|\*\*|={2,}|-{3,}|</?|\[+|\|+|@+|>{2,})")
+_MOST_LINES = 2000
+_SWALLOWED = 0.25  # the share of rows that must hold a heading inside a slot before it counts as one that was missed
+
+
+def find_headings(texts: Sequence[str], pattern: re.Pattern[str] | None = None) -> list[str]:
+    """The heading lines that all texts have, in their common order; empty when there are none.
+
+    Without a pattern, headings are the largest group of two or more shared lines that begin with the same sign (`###`,
+    `[`, `**`, `<`, ...).
+    """
+    if pattern is not None:
+        return _in_order([[line for line in _lines(text) if pattern.search(line)] for text in texts])
+    families: Counter[str] = Counter()
+    shared = set.intersection(*(set(_lines(text)) for text in texts))
+    for line in shared:
+        if match := _SIGIL.match(line):
+            families[match[1]] += 1
+    best = max(families, key=lambda sigil: (families[sigil], len(sigil)), default="")
+    if families[best] < 2:
+        return []
+    return _in_order([[line for line in _lines(text) if line in shared and _sigil(line) == best] for text in texts])
+
+
+def from_headings(texts: Sequence[str], headings: Sequence[str]) -> Skeleton:
+    """The skeleton whose slots are what differs between the headings, without the line breaks that divide."""
+    rows = [_sections(text, headings) for text in texts]
+    sections = [[row[i] for row in rows] for i in range(len(headings) + 1)]
+    differs = [len(set(each)) > 1 for each in sections]
+    _refuse_swallowed(sections, headings)
+    if not any(differs):
+        raise UserError("all rows are the same prompt: there is nothing to learn from them")
+    lead = min((_leading(v) for s, d in list(zip(sections, differs, strict=True))[1:] if d for v in s), default=0)
+    inner = [v for s, d in list(zip(sections, differs, strict=True))[:-1] if d for v in s]
+    trail = min((_trailing(v) for v in inner), default=0)
+    literals: list[str] = [""]
+    slots: list[str | None] = []
+    for i, (values, differ) in enumerate(zip(sections, differs, strict=True)):
+        literals[-1] += headings[i - 1] if i else ""
+        if not differ:
+            literals[-1] += values[0]
+            continue
+        before = "\n" * (lead if i else 0)
+        after = "\n" * (trail if i < len(headings) else min(map(_trailing, values)))
+        if any(len(value) < len(before) + len(after) for value in values):
+            before = after = ""
+        fine = refine([value[len(before) : len(value) - len(after)] for value in values])
+        literals[-1] += before + fine.literals[0]
+        for name, literal in zip(fine.slots, fine.literals[1:], strict=True):
+            slots.append(name)
+            literals.append(literal)
+        literals[-1] += after
+    return numbered(joined(literals, slots))
+
+
+def numbered(skeleton: Skeleton) -> Skeleton:
+    """Slots without a name called by their number; the levels of a rubric count as one, and there is one such list."""
+    levels = [slot for slot in skeleton.slots if slot.startswith(LEVEL)]
+    if len(set(levels)) < len(levels):
+        raise UserError(
+            "two lists in the prompts are counted up and differ from row to row: only a rubric's levels can be such a"
+            " list; these rows may come from more than one prompt (--where COLUMN=VALUE)"
+        )
+    names: list[str] = []
+    count = 0
+    for i, slot in enumerate(skeleton.slots):
+        if slot.startswith(LEVEL):
+            count += not (i and skeleton.slots[i - 1].startswith(LEVEL))
+            names.append(slot)
+        else:
+            count += 1
+            names.append(str(count))
+    return Skeleton(skeleton.literals, tuple(names))
+
+
+def _lines(text: str) -> list[str]:
+    return [line for line in text.split("\n")[:_MOST_LINES] if line.strip()]
+
+
+def _sigil(line: str) -> str:
+    match = _SIGIL.match(line)
+    return match[1] if match else ""
+
+
+def _in_order(rows: list[list[str]]) -> list[str]:
+    """The longest sequence that all rows have in this order."""
+    common = rows[0]
+    for row in rows[1:]:
+        common = _longest_common(common, row)
+    return common
+
+
+def _longest_common(a: list[str], b: list[str]) -> list[str]:
+    best = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
+    for i in range(len(a) - 1, -1, -1):
+        for j in range(len(b) - 1, -1, -1):
+            best[i][j] = best[i + 1][j + 1] + 1 if a[i] == b[j] else max(best[i + 1][j], best[i][j + 1])
+    found, i, j = [], 0, 0
+    while i < len(a) and j < len(b):
+        if a[i] == b[j]:
+            found.append(a[i])
+            i, j = i + 1, j + 1
+        elif best[i + 1][j] >= best[i][j + 1]:
+            i += 1
+        else:
+            j += 1
+    return found
+
+
+def _sections(text: str, headings: Sequence[str]) -> list[str]:
+    """What stands before, between and after the headings."""
+    found, lines, start, at, waiting = [], text.split("\n"), 0, 0, list(headings)
+    for line in lines:
+        if waiting and line == waiting[0]:
+            found.append(text[start:at])
+            start = at + len(line)
+            waiting.pop(0)
+        at += len(line) + 1
+    return [*found, text[start:]]
+
+
+def _leading(text: str) -> int:
+    return len(text) - len(text.lstrip("\n"))
+
+
+def _trailing(text: str) -> int:
+    return len(text) - len(text.rstrip("\n"))
+
+
+def _refuse_swallowed(sections: Sequence[Sequence[str]], headings: Sequence[str]) -> None:
+    """A heading that a good share of the rows have under another one was not found because other rows lack it."""
+    sigils = {_sigil(heading) for heading in headings} - {""}
+    rows = len(sections[0])
+    for values in sections:
+        held = Counter(line for value in values for line in set(_lines(value)) if _sigil(line) in sigils)
+        for line, count in held.most_common(1):
+            if max(2, _SWALLOWED * rows) <= count < rows:
+                raise UserError(
+                    f"a slot swallows a part of the prompt: {line!r} stands inside it in {count} of {rows} rows and is"
+                    " missing from the others. These rows come from more than one prompt: learn from one kind at a time"
+                    " (--where COLUMN=VALUE)"
+                )

@@ -1,0 +1,271 @@
+"""`learn_format`: rows in, a proven format out."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from dikast.core.errors import DataError, UserError
+from dikast.prompts.format import Format, format_from
+from dikast.prompts.learn.common import from_common
+from dikast.prompts.learn.document import SLOT_NAMES, document_of, folded, kind_of, labels_of, to_yaml
+from dikast.prompts.learn.fields import Fielded, find_columns, from_fields, named_columns
+from dikast.prompts.learn.headings import find_headings, from_headings
+from dikast.prompts.learn.levels import LEVEL
+from dikast.prompts.learn.proof import Shared, prove, shared
+from dikast.prompts.learn.rows import Rendered, draw, find_prompt, prompts_of, read_rows
+from dikast.prompts.learn.skeleton import Misfit, Skeleton
+from dikast.prompts.parse import get_dialect
+
+_MARKERS = {"bracketed": "[RESULT]", "bridge": "[RESULT]", "verdict": "Verdict:", "claims": "Verdict:"}
+_RESULT = "[RESULT]"
+_SHOWN = 60
+_FEWEST = 5  # different prompts, where they come without their fields
+_HINTS = (  # what the last words before a slot may say about it, most telling first
+    ("levels", r"^$"),
+    ("reference", r"reference|ground truth|gold"),
+    ("criterion", r"rubric|criteri"),
+    ("first", r"(?:response|answer|assistant|output)\W*(?:a|1)\b|\bfirst\b"),
+    ("second", r"(?:response|answer|assistant|output)\W*(?:b|2)\b|\bsecond\b"),
+    ("context", r"context|document|passage"),
+    ("response", r"response|answer|output|completion"),
+    ("instruction", r"instruction|question|prompt|query|task|input"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the rows are to be read. `fields` maps slots to columns, `names` numbers of slots to slots.
+
+    Empty `prompt` and `fields` are found by the names and the lengths of the columns; `headings` is a pattern for the
+    lines that divide a prompt, for prompts whose headings are not found by themselves. `by` is `fields`, `rows`, or
+    `auto`: fields where there are any.
+    """
+
+    prompt: tuple[str, ...] = ()
+    fields: Mapping[str, str] | None = None
+    names: Mapping[str, str] | None = None
+    by: str = "auto"
+    headings: str = ""
+    count: int = 20
+    seed: int = 0
+    accept_names: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was done and what it showed: `held_out` prompts were not seen in learning, `misfits` are those that differ.
+
+    `skeleton_sha256` identifies the fixed texts with the names of the slots; `stripped` are fields that the prompts
+    have without the space around them; `columns` says which column was taken for which slot.
+    """
+
+    way: str
+    prompt: tuple[str, ...]
+    columns: dict[str, str]
+    slots: tuple[str, ...]
+    seed: int
+    rows_drawn: tuple[int, ...]
+    prompts_drawn: int
+    held_out: int
+    misfits: tuple[Misfit, ...]
+    stripped: tuple[str, ...]
+    skeleton_sha256: str
+    format_hash: str
+    shared: Shared
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """A format with its YAML, the skeleton it came from, and the proof."""
+
+    format: Format
+    yaml: str
+    skeleton: Skeleton
+    report: Report
+
+    def write(self, path: Path) -> None:
+        """The format's YAML at `path`, and the report beside it as `NAME.report.json`."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.yaml, "utf-8")
+        report = orjson.dumps(self.report.to_dict(), option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
+        path.with_suffix(".report.json").write_bytes(report + b"\n")
+
+
+def learn_format(
+    source: str | Path | Sequence[tuple[int, Mapping[str, Any]]],
+    reading: Reading | None = None,
+    *,
+    name: str = "",
+    dialect: str = "",
+    marker: str | None = None,
+    scale: str = "",
+    words: Mapping[str, str] | None = None,
+    images_first: bool = False,
+    where: Mapping[str, str] | None = None,
+) -> Learnt:
+    """Learn a format from rows of rendered prompts, with their fields or alone, and prove it on the rows not drawn.
+
+    UserError when the rows have no one prompt, when a slot would swallow a part of it, when slots have no names, or
+    when the prompt does not say how its verdict is to be read (`dialect`). Rows that do not fit are in the report.
+    """
+    reading = reading or Reading()
+    path = str(source) if isinstance(source, str | Path) else "rows"
+    rows = read_rows(source, where=where) if isinstance(source, str | Path) else list(source)
+    columns = reading.prompt or (find_prompt(rows),)
+    prompts = prompts_of(rows, columns, path)
+    drawn, rest = draw(prompts, reading.count, reading.seed)
+    fields = _fields(reading, drawn, columns)
+    stripped: dict[str, bool] = {}
+    if fields:
+        skeleton, stripped = from_fields([_fielded(each, fields, path) for each in drawn])
+        way = "fields"
+    else:
+        skeleton, way = _from_rows(reading, [each.text for each in drawn])
+        skeleton = _named(skeleton, reading, drawn[0].text)
+    dialect, marker = _how_read(skeleton, dialect, marker)
+    labels = labels_of(skeleton)
+    document = document_of(
+        name or Path(path.removesuffix(".gz")).stem, {"": skeleton}, dialect=dialect, marker=marker,
+        scale=scale or _scale_of(labels), words=_words(skeleton, words),
+        images_first=images_first or all(each.pictured for each in prompts),
+        about=f"learnt from {Path(path).name}",
+    )  # fmt: skip
+    form = format_from(document, path="learnt")
+    given: dict[tuple[int, str], Mapping[str, str]] = {}
+    if fields:
+        for each in rest:
+            values = _fielded(each, fields, path).fields
+            given[each.row, each.column] = {k: v.strip() if stripped[k] else v for k, v in values.items()}
+    misfits = prove(form, skeleton, rest, given)
+    report = Report(
+        way=way, prompt=columns, columns=fields, slots=tuple(folded(skeleton)), seed=reading.seed,
+        rows_drawn=tuple(sorted({each.row for each in drawn})), prompts_drawn=len(drawn), held_out=len(rest),
+        misfits=tuple(misfits), stripped=tuple(k for k, v in stripped.items() if v),
+        skeleton_sha256=skeleton.sha256, format_hash=form.hash, shared=shared(skeleton, rest),
+    )  # fmt: skip
+    comment = f"Learnt by dikast from {Path(path).name}.\nFormat {form.hash}, skeleton sha256 {skeleton.sha256}."
+    return Learnt(form, to_yaml(document, comment), skeleton, report)
+
+
+def prove_on(learnt: Learnt, path: str | Path, columns: Sequence[str] = ()) -> Learnt:
+    """The same, proven on the prompts of one more file too: its report counts them, and their misfits."""
+    rows = read_rows(path)
+    prompts = prompts_of(rows, columns or (find_prompt(rows),), str(path))
+    found = prove(learnt.format, learnt.skeleton, prompts, {})
+    report = learnt.report
+    more = replace(report, held_out=report.held_out + len(prompts), misfits=(*report.misfits, *found))
+    return replace(learnt, report=more)
+
+
+def propose(skeleton: Skeleton) -> dict[str, str]:
+    """What each unnamed slot seems to be, by the words before it; "" where they say nothing."""
+    found: dict[str, str] = {}
+    for slot, literal in zip(skeleton.slots, skeleton.literals, strict=False):
+        if slot.startswith(LEVEL):
+            continue
+        lines = [line for line in literal.split("\n") if re.search(r"\w", line)]
+        last = lines[-1][-80:].casefold() if lines else ""
+        found[slot] = next((n for n, p in _HINTS if re.search(p, last) and n not in found.values()), "")
+    return found
+
+
+def _fields(reading: Reading, drawn: Sequence[Rendered], columns: Sequence[str]) -> dict[str, str]:
+    if reading.by == "rows":
+        return {}
+    records = [each.record for each in drawn]
+    if reading.fields:
+        return named_columns(reading.fields, records)
+    found = find_columns(records, columns[0]) if len(columns) == 1 else {}
+    if "response" in found or {"first", "second"} <= set(found):
+        return found
+    if reading.by == "fields":
+        raise UserError(
+            f"no columns are known to hold the fields of these prompts: name them (--field response=COLUMN);"
+            f" there are {', '.join(records[0])}"
+        )
+    return {}
+
+
+def _fielded(row: Rendered, fields: Mapping[str, str], path: str) -> Fielded:
+    values = {}
+    for slot, column in fields.items():
+        value = row.record.get(column)
+        if not isinstance(value, str):
+            raise DataError(f"row {row.row}: the field {slot!r} is not text", path=path, field=column)
+        values[slot] = value
+    return Fielded(row.text, values)
+
+
+def _from_rows(reading: Reading, texts: Sequence[str]) -> tuple[Skeleton, str]:
+    headings = find_headings(texts, re.compile(reading.headings) if reading.headings else None)
+    if len(set(texts)) < _FEWEST:
+        raise UserError(
+            f"{len(set(texts))} prompt(s) alone are too few to tell fixed text from text they happen to share: give"
+            f" {_FEWEST} or more to learn from, or their fields (--field)"
+        )
+    if headings:
+        return from_headings(texts, headings), "headings"
+    if reading.headings:
+        raise UserError(f"no line that all rows share matches the headings {reading.headings!r}")
+    return from_common(texts), "common text"
+
+
+def _named(skeleton: Skeleton, reading: Reading, example: str) -> Skeleton:
+    """The skeleton with the user's names; what has none is told with what it seems to be, and refused."""
+    proposed = propose(skeleton)
+    names = {**(proposed if reading.accept_names else {}), **(reading.names or {})}
+    slots = folded(skeleton)
+    unknown = sorted(set(names) - set(slots))
+    wrong = sorted(set(names.values()) - set(SLOT_NAMES) - {""})
+    if unknown or wrong:
+        what = f"there is no slot {unknown[0]!r}" if unknown else f"{wrong[0]!r} is no name"
+        raise UserError(f"--name: {what}; slots are {', '.join(slots)}, names are {', '.join(SLOT_NAMES)}")
+    if missing := [slot for slot in slots if slot != "levels" and not names.get(slot)]:
+        raise UserError(_unnamed(skeleton, proposed, missing, example))
+    taken = [name for slot, name in names.items() if name]
+    if len(set(taken)) < len(taken):
+        raise UserError("two slots have the same name: give each its own (--name)")
+    return skeleton.named({slot: name for slot, name in names.items() if name})
+
+
+def _unnamed(skeleton: Skeleton, proposed: Mapping[str, str], missing: Sequence[str], example: str) -> str:
+    values = skeleton.split(example)
+    lines = [f"the prompts have {len(folded(skeleton))} slots, and {len(missing)} of them need a name:"]
+    for slot, literal in zip(skeleton.slots, skeleton.literals, strict=False):
+        if slot in missing:
+            shown = values[slot][:_SHOWN] if isinstance(values, dict) else ""
+            before = literal.strip().split("\n")[-1][-_SHOWN:]
+            lines.append(
+                f"  {slot}: after {before!r}, such as {shown!r}" + f"; {proposed[slot]}?" * bool(proposed[slot])
+            )
+    guess = " ".join(f"--name {slot}={proposed[slot] or 'NAME'}" for slot in missing)
+    lines.append(f"  name them: {guess}" + (" (or --accept-names)" if all(proposed[each] for each in missing) else ""))
+    return "\n".join(lines)
+
+
+def _how_read(skeleton: Skeleton, dialect: str, marker: str | None) -> tuple[str, str]:
+    """The dialect that the user named, or `bracketed` where the prompt itself asks for `[RESULT]`."""
+    if not dialect:
+        if not any(_RESULT in literal for literal in skeleton.literals):
+            raise UserError("the prompt does not show how its verdict is written: name the dialect (--dialect)")
+        dialect = "bracketed"
+    get_dialect(dialect)
+    return dialect, _MARKERS.get(dialect, "") if marker is None else marker
+
+
+def _scale_of(labels: Sequence[str]) -> str:
+    return f"{labels[0]}-{labels[-1]}" if labels else ""
+
+
+def _words(skeleton: Skeleton, words: Mapping[str, str] | None) -> Mapping[str, str]:
+    if kind_of(skeleton) == "absolute":
+        return {}
+    return words or {"first": "A", "second": "B"}

@@ -1,0 +1,56 @@
+"""The finer structure of a slot: brackets around it in every row, and a rubric's levels counted up line by line."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_COUNTED = re.compile(r"^(?P<lead>[^\d\n]{0,24})(?P<n>\d{1,3})(?P<tail>[ \t]?[:.)\]=-]{1,2}[ \t]?)", re.M)
+_WRAPS = (("[", "]"), ("(", ")"), ("<", ">"), ("{", "}"), ('"', '"'), ("**", "**"), ("`", "`"))
+LEVEL = "level "
+
+
+@dataclass(frozen=True, slots=True)
+class Fine:
+    """A slot in finer pieces: literals and slots in turn, as in a skeleton. The empty name is the slot itself."""
+
+    literals: tuple[str, ...]
+    slots: tuple[str, ...]
+
+
+def refine(values: Sequence[str]) -> Fine:
+    """How all values of a slot are built alike; a slot without structure is itself."""
+    levels = _levels(values)
+    if levels is None:
+        before, after = _wrap(values)
+        return Fine((before, after), ("",))
+    literals, labels = levels
+    heads = [value[: value.index(literals[0])] for value in values]
+    names = tuple(LEVEL + label for label in labels)
+    if not any(heads):
+        return Fine((*literals, ""), names)
+    before, after = _wrap([head.removesuffix("\n") for head in heads])
+    gap = "\n" if all(head.endswith("\n") for head in heads) else ""
+    return Fine((before, after + gap + literals[0], *literals[1:], ""), ("", *names))
+
+
+def _wrap(values: Sequence[str]) -> tuple[str, str]:
+    for before, after in _WRAPS:
+        size = len(before) + len(after)
+        if all(len(v) > size and v.startswith(before) and v.endswith(after) for v in values):
+            return before, after
+    return "", ""
+
+
+def _levels(values: Sequence[str]) -> tuple[list[str], list[str]] | None:
+    """The literals before each level's text, and the labels, where every value counts the same way."""
+    first = [(m["lead"], m["n"], m["tail"]) for m in _COUNTED.finditer(values[0])]
+    for lead, tail in dict.fromkeys((lead, tail) for lead, _, tail in first):
+        labels = [n for before, n, after in first if (before, after) == (lead, tail)]
+        counted = [int(n) for n in labels]
+        if len(labels) < 2 or counted != list(range(counted[0], counted[0] + len(counted))):
+            continue
+        pattern = re.compile(rf"^{re.escape(lead)}(\d{{1,3}}){re.escape(tail)}", re.M)
+        if all(pattern.findall(value) == labels for value in values):
+            gap = ["" if i == 0 else "\n" for i in range(len(labels))]
+            return [f"{g}{lead}{n}{tail}" for g, n in zip(gap, labels, strict=True)], labels
+    return None
