@@ -45,7 +45,8 @@ scout: .venv/ready
 	$(TWO) --config recipes/scout-cpu/1-talk.yaml
 	$(TWO) --config recipes/scout-cpu/2-grade.yaml
 	$(TWO) --config recipes/scout-cpu/3-scenes.yaml
-	$(BIN)/dikast train release build/scout/3-scenes/model --out build/scout/model
+	$(TWO) --config recipes/scout-cpu/4-pairs.yaml
+	$(BIN)/dikast train release build/scout/4-pairs/model --out build/scout/model
 TWO := OMP_NUM_THREADS=1 $(BIN)/python -m torch.distributed.run --nproc_per_node 2 -m dikast train sft
 
 # The same on one GPU, about 25 minutes, larger and on every domain; never run so far. Each piece stops after eight minutes

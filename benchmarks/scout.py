@@ -31,7 +31,18 @@ from dikast.worlds.texts import Notes
 from dikast.worlds.voices import NEUTRAL
 from dikast.worlds.write import write_samples
 
-SPLITS = ("fresh", "wordings", "combinations", "attributes", "aspects", "operators", "voices", "longer2", "objects", "scale")
+SPLITS = (
+    "fresh",
+    "wordings",
+    "combinations",
+    "attributes",
+    "aspects",
+    "operators",
+    "voices",
+    "longer2",
+    "objects",
+    "scale",
+)
 HOW = Resampling(1000, 0.95, 0)
 
 
@@ -76,24 +87,43 @@ def split(bench: Bench, domain: str, name: str, n: int) -> None:
     maker = bench.maker(domain, name)
     pairs = list(bench.graded(maker.sample(i) for i in range(n)))
     ok = [(s, v) for s, v in pairs if v.status is Status.OK]
-    told, right = (np.array([f(s, v) for s, v in ok]) for f in (lambda s, v: goodness(s, v.score), lambda s, v: gold(s)))
+    told, right = (
+        np.array([f(s, v) for s, v in ok]) for f in (lambda s, v: goodness(s, v.score), lambda s, v: gold(s))
+    )
     for measured in ("pearson", "exact_agreement"):
         if measured == "pearson":
             bench.note(domain, f"{name}: Pearson", measure(told, right, ["pearson"], HOW)["pearson"])
     bench.note(domain, f"{name}: exact", mean_estimate((told == right).astype(float), 0.95))
     expected = np.array([goodness(s, v.expected if v.expected is not None else v.score) for s, v in ok])
     bench.note(domain, f"{name}: Pearson of expected scores", measure(expected, right, ["pearson"], HOW)["pearson"])
-    said = [[ClaimVerdict(*c) for c in claims_of([{"text": c.text, "verdict": c.verdict} for c in v.claims]) or []] for _, v in pairs]
+    said = [
+        [ClaimVerdict(*c) for c in claims_of([{"text": c.text, "verdict": c.verdict} for c in v.claims]) or []]
+        for _, v in pairs
+    ]
     due = [
-        [ClaimVerdict(c.text, {"unsupported": "unclear"}.get(c.verdict, c.verdict)) for c in claims_of(s.gold()["claims"]) or []]
+        [
+            ClaimVerdict(c.text, {"unsupported": "unclear"}.get(c.verdict, c.verdict))
+            for c in claims_of(s.gold()["claims"]) or []
+        ]
         for s, _ in pairs
     ]
     found = feedback_scores(said, due, HOW)
     bench.note(domain, f"{name}: claim verdict F1", found.verdict_f1)
     bench.note(domain, f"{name}: F1 of wrong claims", found.fault_f1)
-    bench.note(domain, f"{name}: without a verdict", mean_estimate(np.array([float(v.status is not Status.OK) for _, v in pairs]), 0.95))
-    bench.note(domain, f"{name}: forced markers", mean_estimate(np.array([float(v.marker == "forced") for _, v in ok]), 0.95))
-    print(json.dumps({"domain": domain, "what": f"{name}: median mass", "value": float(np.median([v.mass or 0 for _, v in ok]))}), flush=True)
+    bench.note(
+        domain,
+        f"{name}: without a verdict",
+        mean_estimate(np.array([float(v.status is not Status.OK) for _, v in pairs]), 0.95),
+    )
+    bench.note(
+        domain, f"{name}: forced markers", mean_estimate(np.array([float(v.marker == "forced") for _, v in ok]), 0.95)
+    )
+    print(
+        json.dumps(
+            {"domain": domain, "what": f"{name}: median mass", "value": float(np.median([v.mass or 0 for _, v in ok]))}
+        ),
+        flush=True,
+    )
 
 
 def evidence(bench: Bench, domain: str, n: int) -> None:
@@ -107,13 +137,21 @@ def evidence(bench: Bench, domain: str, n: int) -> None:
     for name, made in (("blanked", blanks), ("swapped", swaps)):
         bases = [v for _, v in bench.graded(b for b, _ in made)]
         changed = [v for _, v in bench.graded(c for _, c in made)]
-        both = [(b, v, w) for (b, _), v, w in zip(made, bases, changed, strict=True) if v.score is not None and w.score is not None]
+        both = [
+            (b, v, w)
+            for (b, _), v, w in zip(made, bases, changed, strict=True)
+            if v.score is not None and w.score is not None
+        ]
         after = np.array([goodness(b, w.score) for b, _, w in both])
         before = np.array([goodness(b, v.score) for b, v, _ in both])
         right = np.array([gold(b) for b, _, _ in both])
-        bench.note(domain, f"{name}: Pearson with the gold of before", measure(after, right, ["pearson"], HOW)["pearson"])
+        bench.note(
+            domain, f"{name}: Pearson with the gold of before", measure(after, right, ["pearson"], HOW)["pearson"]
+        )
         best = right == 1
-        bench.note(domain, f"{name}: change of score where it was the best", mean_estimate((after - before)[best], 0.95))
+        bench.note(
+            domain, f"{name}: change of score where it was the best", mean_estimate((after - before)[best], 0.95)
+        )
 
 
 def padding(bench: Bench, domain: str, n: int) -> None:
@@ -129,7 +167,9 @@ def padding(bench: Bench, domain: str, n: int) -> None:
     for (s, v), (p, w) in zip(bench.graded(bases), bench.graded(padded), strict=True):
         if v.score is not None and w.score is not None:
             doublings = np.log2(len(p.responses[0].text.split()) / len(s.responses[0].text.split()))
-            slopes.append((goodness(p, w.score) - goodness(s, v.score)) * (len(s.spec.the_scale.labels) - 1) / doublings)
+            slopes.append(
+                (goodness(p, w.score) - goodness(s, v.score)) * (len(s.spec.the_scale.labels) - 1) / doublings
+            )
     bench.note(domain, "padding: levels per doubling", mean_estimate(np.array(slopes), 0.95))
 
 
@@ -190,7 +230,12 @@ def main() -> None:
     only = set(filter(None, given.only.split(",")))
     for domain in given.domains.split(","):
         for name in given.splits.split(","):
-            kinds = {"attributes": ("scenes",), "operators": ("scenes",), "objects": ("scenes",), "combinations": ("scenes",)}
+            kinds = {
+                "attributes": ("scenes",),
+                "operators": ("scenes",),
+                "objects": ("scenes",),
+                "combinations": ("scenes",),
+            }
             if (not only or "splits" in only) and domain in kinds.get(name, (domain,)):
                 split(bench, domain, name, given.n)
         for name, run in (("evidence", evidence), ("padding", padding), ("contrast", contrast), ("pairs", pairs)):

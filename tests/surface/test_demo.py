@@ -1,6 +1,5 @@
 """`dikast demo`: the main job on fresh items, offline."""
 
-import builtins
 from pathlib import Path
 from typing import Any
 

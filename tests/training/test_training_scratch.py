@@ -13,10 +13,10 @@ from dikast.worlds.teach import write_lessons
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from dikast.training.config import Config, load_config  # noqa: E402
-from dikast.training.release import release  # noqa: E402
-from dikast.training.scratch import Shape, new_judge, texts  # noqa: E402
-from dikast.training.sft import sft  # noqa: E402
+from dikast.training.config import Config, load_config
+from dikast.training.release import release
+from dikast.training.scratch import Shape, new_judge, texts
+from dikast.training.sft import sft
 
 SHAPE = Shape(width=16, layers=1, heads=2, inner=32, seeing_layers=1, vocabulary=600)
 
@@ -61,7 +61,9 @@ def test_from_nothing_to_a_checkpoint_as_released_ones_are(config: Config, tmp_p
     out = release(done["model"], tmp_path / "released")
     with safe_open(out / "model.safetensors", "pt") as file:  # type: ignore[no-untyped-call]
         assert "vision_tower.vision_model.embeddings.patch_embedding.weight" in file.keys()  # noqa: SIM118
-    assert json.loads((out / "tokenizer_config.json").read_text("utf-8"))["tokenizer_class"] == "PreTrainedTokenizerFast"
+    assert (
+        json.loads((out / "tokenizer_config.json").read_text("utf-8"))["tokenizer_class"] == "PreTrainedTokenizerFast"
+    )
     samples = list(make(Settings(split="fresh", seed=5), 1))
     item = write_samples(samples, tmp_path / "items", {"test": 1}).files[0]
     from dikast.core.records.items import read_items

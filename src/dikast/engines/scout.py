@@ -2,10 +2,11 @@
 
 import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
+from typing import ClassVar
 
 from dikast.core.errors import UserError
 from dikast.core.message import Message, Span
@@ -27,7 +28,7 @@ class Scout(LocalEngine):
     not have, it says so once in the log (standard error) and in `notes`, which stand in a run's summary.
     """
 
-    formats = {"absolute": "scout", "pairwise": "scout-pairs"}
+    formats: ClassVar[Mapping[str, str]] = {"absolute": "scout", "pairwise": "scout-pairs"}
 
     def __init__(self, target: str = "", *, device: str = "auto", batch_size: int = 32, window: int = 256) -> None:
         if target:
@@ -66,5 +67,5 @@ def folder() -> Path:
     """Where the weights lie; UserError where this installation has none."""
     found = Path(str(resources.files("dikast"))) / "models" / "scout"
     if not (found / "model.safetensors").is_file():
-        raise UserError(f"{found} holds no weights: this installation is incomplete; install dikast from a wheel, or run `make scout`")
+        raise UserError(f"{found} holds no weights, install dikast from a wheel, or run `make scout`")
     return found

@@ -40,8 +40,8 @@ class Judge:
 
     `engine` is a spec such as `hf:ORG/NAME`, a folder, `mock:oracle,r=.8`, or an Engine. `rubric` may be left out when
     every item brings its own. `format` and `compare_format` are names of built-in formats or YAML files; left out, a
-    judge is asked as it was taught (the engine's `formats`, or the prompt of a released judge of the catalog), any other
-    in `absolute` and `pairwise`. `samples` above 1
+    judge is asked as it was taught (the engine's `formats`, or the prompt of a released judge of the catalog), any
+    other in `absolute` and `pairwise`. `samples` above 1
     asks every question that often (with a temperature) and averages what comes back. `frames` is how many are sampled
     from a video file whose item names no number.
     """

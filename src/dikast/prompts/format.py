@@ -26,8 +26,8 @@ from dikast.prompts.target import Reply, target
 
 RENDERING = 1  # rises when the same YAML would give another prompt (escaping, separators, how a scale is spelt)
 _KEYS = (
-    "name", "about", "kind", "dialect", "marker", "feedback", "explains", "heading", "words", "verbatim", "exact", "needs",
-    "scale", "system", "user",
+    "name", "about", "kind", "dialect", "marker", "feedback", "explains", "heading", "words", "verbatim", "exact",
+    "needs", "scale", "system", "user",
 )  # fmt: skip
 _NEEDS = ("instruction", "reference", "context", "levels")
 _FOLDER = resources.files("dikast.prompts").joinpath("formats")

@@ -47,7 +47,9 @@ def demo(out: str | Path, *, seed: int = 7, n: int = 120, pairs: int = 60, tell:
     folder = Path(out)
     tell(f"making {n} items and {pairs} pairs that nobody has seen (seed {seed})")
     items = write_samples(_samples(n, 1, seed), folder / "items", {"demo": "items", "seed": seed, "n": n}).files[0]
-    twos = write_samples(_samples(pairs, 2, seed), folder / "pairs", {"demo": "pairs", "seed": seed, "n": pairs}).files[0]
+    twos = write_samples(_samples(pairs, 2, seed), folder / "pairs", {"demo": "pairs", "seed": seed, "n": pairs}).files[
+        0
+    ]
     judge = Judge("scout")
     tell(f"grading {n} responses")
     grade_file(judge, Source(str(items)), folder / "graded")

@@ -81,8 +81,9 @@ class Config:
     model: a folder or `hf:ORG/NAME[@REV]`; or init: a folder with config.json and tokenizer, weights drawn from `seed`.
     train: `full`, `lora`, or `projector` (what joins vision to language; all else frozen). frozen: regular expressions
     of parameter names that stay as they are.
-    steps: optimiser steps (0: `epochs` through the data). stop_at: end after so many of them, with the model as it is then,
-    for a stage that a next one takes over (0: never); the rate follows the schedule of all steps. batch_size: examples a step, over all processes.
+    steps: optimiser steps (0: `epochs` through the data). stop_at: end after so many of them, with the model
+    as it is then, for a stage that a next one takes over (0: never); the rate goes by all steps.
+    batch_size: examples a step, over all processes.
     micro_tokens: most tokens, padding included, of one forward pass; the rest of a step is accumulated.
     precision: `fp32`, `bf16` (fp32 weights, bf16 arithmetic), `pure-bf16` (bf16 weights and moments).
     verdict_weight: how much the tokens of the verdict's label count in the loss, the others 1.

@@ -24,7 +24,9 @@ def release(model: str | Path, out: str | Path) -> Path:
     source, out = Path(model), Path(out)
     config: dict[str, Any] = orjson.loads((source / "config.json").read_bytes())
     if config.get("model_type") != "llava":
-        raise UserError(f"{source}: only models of the classes of LLaVA-1.5 are laid out so, not {config.get('model_type')!r}")
+        raise UserError(
+            f"{source}: only models of the classes of LLaVA-1.5 are laid out so, not {config.get('model_type')!r}"
+        )
     out.mkdir(parents=True, exist_ok=True)
     for name in _COPIED:
         if (source / name).is_file():
@@ -33,7 +35,9 @@ def release(model: str | Path, out: str | Path) -> Path:
     named = {_VISION.sub("vision_tower.vision_model.", name): tensor for name, tensor in weights.items()}
     save_file(named, out / "model.safetensors", metadata={"format": "pt"})
     (out / "model.safetensors").chmod(0o644)
-    config["text_config"].setdefault("rope_theta", config["text_config"].get("rope_parameters", {}).get("rope_theta", 10000.0))
+    config["text_config"].setdefault(
+        "rope_theta", config["text_config"].get("rope_parameters", {}).get("rope_theta", 10000.0)
+    )
     _write(out / "config.json", config)
     processor: dict[str, Any] = orjson.loads((source / "processor_config.json").read_bytes())
     _write(out / "processor_config.json", processor)

@@ -30,7 +30,7 @@ PIECES = r"\n(?:Claim|Finding|Lost|Grade|Verdict):| ?[A-Za-z]+| ?[0-9]+|\n| ?[^\
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How large the model is. `patch` divides `image` (both in pixels); `vocabulary` is the most tokens there may be."""
+    """How large the model is. `patch` divides `image` (both in pixels); `vocabulary` is the most tokens there are."""
 
     width: int = 128
     layers: int = 4
@@ -53,15 +53,17 @@ class Shape:
 
 SIZES = {
     "nano": Shape(),
-    "small": Shape(width=256, layers=6, heads=8, inner=768, seeing_layers=3, vocabulary=2048, context=4096, spread=0.04),
+    "small": Shape(
+        width=256, layers=6, heads=8, inner=768, seeing_layers=3, vocabulary=2048, context=4096, spread=0.04
+    ),
 }
 
 
 def new_judge(config: Config, folder: str | Path, shape: Shape | None = None, *, most: int = 20_000) -> Path:
     """Write configuration, tokenizer and processor for the data of `config` to `folder`; its weights are drawn later.
 
-    The tokenizer is byte-level BPE, so that any text can be spelt, learnt from the first `most` examples of each source.
-    `words.txt` lists the words they have.
+    The tokenizer is byte-level BPE, so that any text can be spelt, learnt from the first `most` examples of each
+    source. `words.txt` lists the words they have.
     """
     require("torch", "hf")
     from transformers import (
@@ -117,7 +119,9 @@ def texts(config: Config, most: int, *, each_file: bool = False) -> Iterator[str
     for number, data in enumerate(config.data):
         patterns = data.items or data.talk
         for part in [(pattern,) for pattern in patterns] if each_file else [patterns]:
-            rows = ((number, row) for file in files_of(config, part) for row in rows_of_file(file, talk=bool(data.talk)))
+            rows = (
+                (number, row) for file in files_of(config, part) for row in rows_of_file(file, talk=bool(data.talk))
+            )
             yield from islice(_spelt(asker, rows), most)
 
 
@@ -133,7 +137,10 @@ def _tokenizer(lines: Iterator[str], vocabulary: int) -> Any:
 
     backend = Tokenizer(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Split(Regex(PIECES), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+        [
+            pre_tokenizers.Split(Regex(PIECES), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
     )
     backend.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(

@@ -1,8 +1,9 @@
 """Lessons: worlds in the form in which a small judge learns from them.
 
-Two kinds. A lesson is an item whose gold feedback is worked: every claim with its finding straight after it, what it
-costs and the running total, then what the response as a whole lost, then the total. Supervision that close to each claim
-is what a small model learns from. Talk is look-and-say: the picture alone, and what stands in each of its cells.
+Two kinds. A lesson is an item whose gold feedback is worked: every claim with its finding straight after it, what
+it costs and the running total, then what the response as a whole lost, then the total. Supervision that close to
+each claim is what a small model learns from. Talk is look-and-say: the picture alone, and what stands in each of
+its cells.
 """
 
 from collections.abc import Iterable, Iterator
