@@ -16,7 +16,7 @@ pytest.importorskip("transformers")
 
 def test_a_small_demo_leaves_everything_and_says_what_next(tmp_path: Path) -> None:
     out = tmp_path / "demo"
-    done = CliRunner().invoke(app, ["demo", "--out", str(out), "-n", "6", "--pairs", "4", "--seed", "3"])
+    done = CliRunner().invoke(app, ["demo", "--out", str(out), "-n", "20", "--pairs", "4", "--seed", "3"])
     assert done.exit_code == 0, done.output
     for name in ("items", "pairs", "graded", "compared"):
         assert (out / name).is_dir()
@@ -31,7 +31,7 @@ def test_a_small_demo_leaves_everything_and_says_what_next(tmp_path: Path) -> No
 def test_too_few_items_are_refused(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "x"), "-n", "1"])
     assert done.exit_code == 1
-    assert "at least 4" in str(done.exception)
+    assert "at least 20" in str(done.exception)
 
 
 def test_without_the_extra_one_line_says_the_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,8 +34,8 @@ def demo(out: str | Path, *, seed: int = 7, n: int = 120, pairs: int = 60, tell:
     gives the same verdicts. tell: hears what is being done. UserError where `out` holds something else, and with the
     cure where the extra `hf` is not installed.
     """
-    if n < 4 or pairs < 4:
-        raise UserError(f"-n and --pairs: at least 4 are due, got {n} and {pairs}")
+    if n < 20 or pairs < 4:
+        raise UserError(f"-n and --pairs: at least 20 and 4 are due, got {n} and {pairs}")
     require("torch", "hf")
     require("transformers", "hf")
     from dikast.audit.audit import audit_file
