@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo check test slow gpu bench scout scout-gpu clean
+.PHONY: demo check test slow vllm gpu bench scout scout-gpu clean
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -26,6 +26,12 @@ test: .venv/ready
 
 slow: .venv/ready
 	$(BIN)/python -m pytest -m slow
+
+.vllm/ready: scripts/vllm_environment scripts/torchvision_on_cpu.py
+	PYTHON=$(PYTHON) scripts/vllm_environment .vllm
+
+vllm: .vllm/ready
+	.vllm/bin/python -m pytest -m slow tests/engines/vllm
 
 gpu: .venv/ready
 	$(BIN)/python -m pytest -m gpu
@@ -65,4 +71,4 @@ scout-gpu: .venv/ready
 	$(BIN)/dikast train release build/scout-gpu/2-grade/model --out build/scout-gpu/model
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .vllm .mypy_cache .ruff_cache .pytest_cache

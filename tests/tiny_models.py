@@ -2,12 +2,13 @@
 
 Every family has the tokenizer kind, the special tokens and a chat template of the shape that its real checkpoints
 have, so that the code that loads and prompts them meets the same conditions. `build("qwen", folder)` takes about a
-second; the weights depend on the family and `seed` only.
+second; the weights depend on the family, `seed` and shape only.
 """
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 TEXT_FAMILIES = ("llama", "mistral", "qwen")
 VIDEO_FAMILIES = ("llava_onevision", "qwen_vl", "qwen3_vl")
@@ -74,8 +75,11 @@ TEXT_SHAPE: dict[str, Any] = {
 }
 
 
-def build(family: str, folder: str | Path, *, seed: int = 0) -> Path:
-    """Save a random model of `family` with tokenizer (and processor) under `folder`; returns the folder."""
+def build(family: str, folder: str | Path, *, seed: int = 0, **shape: Any) -> Path:
+    """Save a random model of `family` with tokenizer (and processor) under `folder`; returns the folder.
+
+    `shape` replaces entries of TEXT_SHAPE.
+    """
     import torch
 
     makers: dict[str, Callable[[Path], None]] = {
@@ -88,7 +92,7 @@ def build(family: str, folder: str | Path, *, seed: int = 0) -> Path:
         "qwen3_vl": _qwen3_vl,
     }
     folder = Path(folder)
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(), patch.dict(TEXT_SHAPE, shape):
         torch.manual_seed(seed)
         makers[family](folder)
     return folder
@@ -265,11 +269,11 @@ def _llava_onevision(folder: Path) -> None:
         hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2, image_size=56, patch_size=14
     )
     grid = [[56, 56], [56, 112], [112, 56], [112, 112]]
-    config = LlavaOnevisionConfig(
+    config = LlavaOnevisionConfig(  # type: ignore[call-arg]  # its annotations lag behind its attribute map
         vision_config=vision,
         text_config=Qwen2Config(**TEXT_SHAPE, **_ids(tokenizer)),
-        image_token_id=tokenizer.convert_tokens_to_ids("<image>"),
-        video_token_id=tokenizer.convert_tokens_to_ids("<video>"),
+        image_token_index=tokenizer.convert_tokens_to_ids("<image>"),
+        video_token_index=tokenizer.convert_tokens_to_ids("<video>"),
         vision_feature_layer=-1,
         vision_feature_select_strategy="full",
         image_grid_pinpoints=grid,

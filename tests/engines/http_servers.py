@@ -55,3 +55,8 @@ def grade(items: Path, spec: str, out: Path, *more: object) -> tuple[int, dict[s
 
 def verdicts(out: Path) -> list[dict[str, Any]]:
     return [orjson.loads(line) for line in (out / "verdicts.jsonl").read_bytes().splitlines()]
+
+
+def system_one(spec: str) -> str:
+    """The spec of the System One endpoint beside the chat completions that `spec` names."""
+    return "decision:" + spec.replace("/v1#", "/v1/systemone#")

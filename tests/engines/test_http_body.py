@@ -150,3 +150,12 @@ def test_what_the_server_refused_is_left_out() -> None:
     body = made(request, refused=("logprobs", "seed", "max_tokens"))
     assert not {"logprobs", "top_logprobs", "seed", "max_tokens"} & set(body)
     assert body["max_completion_tokens"] == 1024
+
+
+def test_proof_of_going_on_is_asked_for_only_until_it_is_there() -> None:
+    """With `echo` a vLLM server works out log-probabilities of the whole prompt."""
+    request = user(Span("a"), readout=Readout((" 1",), "V:", generate=False))
+    for known, proof in ((None, True), (True, False)):
+        fields = Bodies("m", 20, {}, continues=lambda known=known: known).fields(request, "continue")  # type: ignore[misc]
+        assert fields["continue_final_message"] is True
+        assert fields.get("echo", False) is proof

@@ -39,7 +39,7 @@ def test_an_engine_passes_through_without_options() -> None:
     ("spec", "told"),
     [
         ("moc:oracle", "did you mean 'mock'"),
-        ("vllm:org/name", "known are .*mock:NAME.*replay:FILE"),
+        ("sglang:org/name", "known are .*mock:NAME.*replay:FILE"),
         ("no/such/folder", "no such folder"),
         ("mock:orcale", "did you mean 'oracle'"),
         ("mock:oracle,sede=1,r=high", "did you mean 'seed'.*expected a number"),
@@ -68,7 +68,7 @@ def test_installed_packages_bring_schemes(tmp_path: Path, monkeypatch: pytest.Mo
     engine = open_engine("acme:judge,level=4,strict=yes")
     assert isinstance(engine, Constant)
     assert (engine.name, engine.label) == ("acme:judge", "4")
-    assert engine_schemes() == ["acme", "hf", "http", "https", "mock", "openai", "replay"]
+    assert engine_schemes() == ["acme", "decision", "hf", "http", "https", "mock", "openai", "replay", "vllm"]
     with pytest.raises(UserError, match=r"level=four: expected a whole number; .*did you mean 'strict'"):
         open_engine("acme:judge,level=four,strickt=1")
     with pytest.raises(UserError, match="acme:TARGET"):

@@ -39,13 +39,14 @@ class Readout:
     runs into the token limit, nothing is read. Without `generate` the marker follows the prompt at once and no text is
     generated (score-only mode); a prefill that ends with the marker is not given another. `labels` are the exact
     strings that would follow the marker; each label's probability is the product over its tokens, less what goes on
-    into a longer label ("1" in "10").
+    into a longer label ("1" in "10"). `ordered` labels are the levels of a scale, the lowest value first.
     """
 
     labels: tuple[str, ...]
     marker: str
     generate: bool = True
     lead: str = "\n"
+    ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from dikast.engines.options import options_of, read_options
 
 GROUP = "dikast.engines"
 _BUILT_IN = {
+    "decision": "dikast.engines.decision:open_decision",
     "hf": "dikast.engines.local.engine:LocalEngine",
     "http": "dikast.engines.http.engine:open_http",
     "https": "dikast.engines.http.engine:open_https",
@@ -21,9 +22,11 @@ _BUILT_IN = {
     "openai": "dikast.engines.http.engine:open_openai",
     "replay": "dikast.engines.replay:ReplayEngine",
     "scout": "dikast.engines.scout:Scout",
+    "vllm": "dikast.engines.vllm.engine:VllmEngine",
 }
 _ALONE = ("scout",)  # schemes that are the whole name
 _HOW = {
+    "decision": "decision:http://HOST/v1/systemone#MODEL",
     "hf": "hf:ORG/NAME[@REVISION]",
     "http": "http://HOST:PORT/v1#MODEL",
     "https": "https://HOST/v1#MODEL",
@@ -31,6 +34,7 @@ _HOW = {
     "openai": "openai:MODEL",
     "replay": "replay:FILE",
     "scout": "scout",
+    "vllm": "vllm:ORG/NAME[@REVISION]",
 }
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_+.-]*):(.*)", re.DOTALL)
 _OPTION = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_-]*)\s*=(.*)", re.DOTALL)
@@ -66,8 +70,9 @@ def parse_spec(text: str) -> Spec:
 def open_engine(spec: str | Engine, **options: Any) -> Engine:
     """The engine that `spec` names; an engine is passed through. `options` count over those written in the spec.
 
-    `scout` (the judge that ships inside), `mock:NAME`, `replay:FILE`, `hf:ORG/NAME[@REVISION]`, the folder of a model, `http(s)://HOST/v1#MODEL`,
-    `openai:MODEL`, or the scheme of an installed package
+    `scout` (the judge that ships inside), `mock:NAME`, `replay:FILE`, `hf:ORG/NAME[@REVISION]`, the folder of a model,
+    `vllm:ORG/NAME[@REVISION]`,
+    `http(s)://HOST/v1#MODEL`, `openai:MODEL`, `decision:URL#MODEL`, or the scheme of an installed package
     (entry point group `dikast.engines`, a callable `(target, **options) -> Engine`), each with `,NAME=VALUE` options.
     Raises UserError for anything else, with the near miss and the list of what there is.
     """
@@ -83,7 +88,7 @@ def open_engine(spec: str | Engine, **options: Any) -> Engine:
         scheme = "hf"
     elif not scheme and target in _ALONE:
         scheme, target = target, ""
-    elif scheme == "hf" and not Path(target).is_dir():
+    elif scheme in ("hf", "vllm") and not Path(target).is_dir():
         target, given = _revision(spec, target, given)
     factory = _factory(spec, scheme)
     if not target and scheme not in _ALONE:

@@ -126,7 +126,7 @@ def first_request(task: Task, format: Format, settings: Settings) -> Request:
     readout = None
     if settings.read != "never" and format.marker:
         generate = format.feedback and settings.read == "auto"
-        readout = Readout(tuple(labels.values()), format.marker, generate, format.lead)
+        readout = Readout(tuple(labels.values()), format.marker, generate, format.lead, format.kind == "absolute")
     return Request(
         key=task.key,
         messages=messages,

@@ -91,9 +91,9 @@ def _show_one(summary: dict[str, Any]) -> None:
             typer.echo(f"first slot  favoured by {_value(preferences['position_bias_nats'])} nats")
     usage = summary["usage"]
     cost = "" if usage["cost"] is None else f", cost {usage['cost']:.4f}"
-    typer.echo(
-        f"tokens      {usage['tokens_in']:,} in ({usage['tokens_cached']:,} cached), {usage['tokens_out']:,} out{cost}"
-    )
+    hits = f", {usage['tokens_cached'] / usage['tokens_in']:.1%}" if usage["tokens_cached"] else ""
+    cached = f"{usage['tokens_cached']:,} cached{hits}"
+    typer.echo(f"tokens      {usage['tokens_in']:,} in ({cached}), {usage['tokens_out']:,} out{cost}")
 
 
 def _rate(rate: dict[str, Any]) -> str:

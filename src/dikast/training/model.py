@@ -9,7 +9,7 @@ import torch
 import transformers
 
 from dikast.core.errors import UserError, require
-from dikast.engines.local.loading import Loaded, fixed_settings, limits, load, takes_images
+from dikast.engines.local.loading import Loaded, fixed_settings, limits, load, sees_images
 from dikast.engines.local.processor import load_processor
 from dikast.engines.local.source import Source, locate
 from dikast.training.config import Config
@@ -63,7 +63,7 @@ def about(loaded: Loaded) -> dict[str, Any]:
 
 def _assembled(source: Source, *, blank: bool, seed: int) -> Loaded:
     config = transformers.AutoConfig.from_pretrained(source.folder, local_files_only=True)
-    sees = takes_images(config, source)
+    sees = sees_images(config, source)
     kind: Any = transformers.AutoModelForImageTextToText if sees else transformers.AutoModelForCausalLM
     with torch.random.fork_rng(), torch.device("meta" if blank else "cpu"):
         torch.manual_seed(seed)

@@ -58,7 +58,7 @@ class Answers:
         except orjson.JSONDecodeError:
             raise Failure("bad_response", f"{self.name} answers 200 with {_shape(raw)}", retryable=True) from None
         choice, message = _first(value, self.name)
-        self._check_model(value.get("model"))
+        self.check_model(value.get("model"))
         text = _text(message.get("content"))
         refusal = message.get("refusal")
         finish = choice.get("finish_reason")
@@ -117,7 +117,7 @@ class Answers:
                 return None
         return Completion(request.key, text, "stop", usage=usage)  # cut off, if at all, by a limit of ours
 
-    def _check_model(self, answered: object) -> None:
+    def check_model(self, answered: object) -> None:
         """Failure `wrong_model` unless the reply comes from the model asked for (a dated or pinned name will do)."""
         if not isinstance(answered, str) or not answered:
             self.notice("model_unnamed")

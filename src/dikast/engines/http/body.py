@@ -1,7 +1,7 @@
 """A request as the bytes of a chat completion's body."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -17,10 +17,10 @@ from dikast.engines.http.inert import inert
 Form = Literal["plain", "continue"]
 READ_TOKENS = 8  # after a marker that we wrote: room for markdown, a space and a label of several tokens
 
-_CONTINUE = {"add_generation_prompt": False, "continue_final_message": True, "echo": True}
+_CONTINUE = {"add_generation_prompt": False, "continue_final_message": True}
 OPTIONAL: Mapping[str, tuple[str, ...]] = {
     "logprobs": ("logprobs", "top_logprobs"),
-    "continuation": tuple(_CONTINUE),
+    "continuation": (*_CONTINUE, "echo"),
     "response_format": ("response_format",),
     "choices": ("structured_outputs",),
     "seed": ("seed",),
@@ -34,12 +34,17 @@ Without `max_tokens` the field `max_completion_tokens` takes its place.
 
 @dataclass(slots=True)
 class Bodies:
-    """Makes bodies for one model. `refused` are the names in `OPTIONAL` that the server would not take."""
+    """Makes bodies for one model. `refused` are the names in `OPTIONAL` that the server would not take.
+
+    `continues` tells whether the server is known to go on after a text that was begun for it. Until then it is asked to
+    show that text again, as proof; with that vLLM works out log-probabilities of the whole prompt, too.
+    """
 
     model: str
     top_logprobs: int
     extra: Mapping[str, Any]
     images: Encoded = field(default_factory=Encoded)
+    continues: Callable[[], bool | None] = lambda: None
     refused: frozenset[str] = frozenset()  # replaced as a whole, as another thread may be reading it
 
     def make(self, request: Request, form: Form) -> list[bytes]:
@@ -83,6 +88,8 @@ class Bodies:
             fields["structured_outputs"] = {"choice": list(request.choices)}
         if form == "continue":
             fields.update(_CONTINUE)
+            if self.continues() is None:
+                fields["echo"] = True
         for name in self.refused:
             for key in OPTIONAL[name]:
                 fields.pop(key, None)

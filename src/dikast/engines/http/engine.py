@@ -5,8 +5,9 @@ import os
 import random
 import time
 import weakref
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from dikast.core.errors import EngineError, UserError
 from dikast.engines.base import Completion, Engine, Request
@@ -18,7 +19,7 @@ from dikast.engines.http.failure import Failure, failure_of, refused_parameter
 from dikast.engines.http.inert import VERSION
 from dikast.engines.http.limit import Limit
 from dikast.engines.http.portal import Flow, Job, Later, Portal
-from dikast.engines.http.prices import default_table, price_of
+from dikast.engines.http.prices import Price, default_table, price_of
 from dikast.engines.http.settings import Address, Settings, address_of, extra_fields, key_from
 from dikast.engines.options import read_options
 
@@ -28,6 +29,43 @@ _REJECTIONS = 5  # times `retries` is how often one request may be turned away b
 _ROW = 64  # requests in a row that may fail for good before the rest of a stream is not sent; fewer at the start
 _BROAD = ("timeout", "connection", "server_error", "rate_limited", "overloaded", "wrong_model", "bad_response")
 _UNUSABLE = 4  # further tries after replies that were paid for and cannot be used; 1 before any could be
+
+
+class Asks(Protocol):
+    """Makes the bodies of requests. `refused` names optional parts that the server would not take."""
+
+    refused: frozenset[str]
+
+    def make(self, request: Request, form: Form) -> list[bytes]:
+        """The body in pieces; EngineError when the request cannot be asked."""
+        ...
+
+    def fields(self, request: Request, form: Form) -> Mapping[str, Any]:
+        """What of the body may be left out when the server complains of it."""
+        ...
+
+
+class Reads(Protocol):
+    """Reads the replies. `noticed` counts what the server was asked for and did not do."""
+
+    noticed: Counter[str]
+    continues: bool | None
+
+    def notice(self, what: str) -> None:
+        """Count something missing, and tell it the first time."""
+        ...
+
+    def read(self, request: Request, form: Form, raw: bytes, seconds: float) -> Completion | None:
+        """The completion in a 200 reply; None to ask once more in the plain form. Failure if it holds no answer."""
+        ...
+
+
+class Contract(NamedTuple):
+    """What is spoken with a server: where requests go, and how they and their replies are spelt."""
+
+    url: str
+    asks: Asks
+    reads: Reads
 
 
 class Waits(NamedTuple):
@@ -49,26 +87,33 @@ class HttpEngine:
     `noticed` counts what the server was asked for and did not do.
     """
 
-    def __init__(self, address: Address, settings: Settings, *, key: str = "", name: str = "") -> None:
+    def __init__(
+        self, address: Address, settings: Settings, *, key: str = "", name: str = "", contract: Contract | None = None
+    ) -> None:
         self.name = name or str(address)
         self.address, self.settings = address, settings
-        extra = extra_fields(settings.extra)
+        self._extra = extra_fields(settings.extra)
         self.price = price_of(address.model, settings.prices)
+        url, asks, reads = contract or self._chat()
         wire = Wire(
-            address.chat,
+            url,
             key=key,
             timeout=settings.timeout,
             connect_timeout=settings.connect_timeout,
             most_mb=settings.max_reply_mb,
             ca=settings.ca,
         )
-        answers = Answers(address.model, settings.served_as, self.price, self.name)
-        answers.continues = {"yes": True, "no": False, "auto": None}[settings.continues]
-        bodies = Bodies(address.model, settings.top_logprobs, extra)
-        self._extra = extra
-        self._desk = _Desk(wire, bodies, answers, settings)
+        self._desk = _Desk(wire, asks, reads, settings)
         self._portal = Portal(self._desk.work, Limit(settings.concurrency), opening=wire.open, closing=wire.close)
         self._finalizer = weakref.finalize(self, self._portal.close)
+
+    def _chat(self) -> Contract:
+        answers = Answers(self.address.model, self.settings.served_as, self.price, self.name)
+        answers.continues = {"yes": True, "no": False, "auto": None}[self.settings.continues]
+        bodies = Bodies(
+            self.address.model, self.settings.top_logprobs, self._extra, continues=lambda: answers.continues
+        )
+        return Contract(self.address.chat, bodies, answers)
 
     def __repr__(self) -> str:
         return f"HttpEngine({self.name!r})"
@@ -169,7 +214,7 @@ class HttpEngine:
 class _Desk:
     """Works one job at a time: sends it, reads the reply, decides whether to try again."""
 
-    def __init__(self, wire: Wire, bodies: Bodies, answers: Answers, settings: Settings) -> None:
+    def __init__(self, wire: Wire, bodies: Asks, answers: Reads, settings: Settings) -> None:
         self.wire, self.bodies, self.answers, self.settings = wire, bodies, answers, settings
         self.answered = 0  # requests that this server has answered
         self.longest_wait = self.waited = 0.0
@@ -309,11 +354,16 @@ def _open(text: str, options: Mapping[str, Any], *, name: str = "") -> Engine:
     address = address_of(text)  # first, as it refuses addresses that must not be repeated in messages
     settings = Settings(**read_options(options, Settings.known(), where=name or str(address)))
     engine = HttpEngine(address, settings, key=key_from(settings.key_env), name=name)
+    return within_budget(engine, settings, engine.price)
+
+
+def within_budget(engine: Engine, settings: Settings, price: Price | None) -> Engine:
+    """The engine under the budget of its settings, if they set one; UserError for money without a price."""
     if (settings.calls, settings.tokens, settings.money) == (None, None, None):
         return engine
-    if settings.money is not None and engine.price is None:
+    if settings.money is not None and price is None:
         raise UserError(
-            f"{engine.name}: a budget in money needs the price of {address.model!r}: write it into {default_table()},"
+            f"{engine.name}: a budget in money needs the price of this model: write it into {default_table()},"
             " or name another table with prices=FILE"
         )
     return Budget(engine, calls=settings.calls, tokens=settings.tokens, money=settings.money)

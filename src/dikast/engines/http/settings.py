@@ -113,8 +113,8 @@ def address_of(text: str) -> Address:
     return Address(base, parts.query, model)
 
 
-def extra_fields(text: str) -> dict[str, Any]:
-    """The object that `extra` spells, or the file it names holds."""
+def extra_fields(text: str, name: str = "extra") -> dict[str, Any]:
+    """The object that the option `name` spells, or the file it names holds."""
     if not text:
         return {}
     raw = text
@@ -122,13 +122,13 @@ def extra_fields(text: str) -> dict[str, Any]:
         try:
             raw = Path(text).read_text("utf-8")
         except OSError as error:
-            raise UserError(f"extra={text}: neither a JSON object nor a file ({error.strerror})") from None
+            raise UserError(f"{name}={text}: neither a JSON object nor a file ({error.strerror})") from None
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise UserError(f"extra={text[:80]}: not valid JSON: {error}") from None
+        raise UserError(f"{name}={text[:80]}: not valid JSON: {error}") from None
     if not isinstance(value, dict):
-        raise UserError(f"extra={text[:80]}: a JSON object is needed")
+        raise UserError(f"{name}={text[:80]}: a JSON object is needed")
     return value
 
 

@@ -134,7 +134,7 @@ class LocalEngine:
 
         try:
             prompt = encode(request.messages, self._loaded.processor, prefill=request.prefill)
-            room = room_for_reply(request, prompt, self._loaded)
+            room = room_for_reply(request, prompt, self._loaded.tokens, self._loaded.context)
             job = _Job(request, prompt)
             if request.readout is None or request.readout.generate:
                 most = max(1, min(request.sampling.max_tokens, room))
@@ -189,7 +189,7 @@ class LocalEngine:
             if readout is None or (reply is not None and reply.finish == "length"):
                 continue
             written = reply.ids if reply is not None else ()
-            text = _up_to_marker(job.request, readout, reply)
+            text = up_to_marker(job.request, readout, reply)
             reads[i] = place(job.prompt, written, text, readout.labels, self._loaded.tokens)
         found = label_logprobs(list(reads.values()), self._loaded, batch_size=self.batch_size) if reads else []
         logprobs = dict(zip(reads, found, strict=True))
@@ -198,7 +198,7 @@ class LocalEngine:
         ]
 
 
-def _up_to_marker(request: Request, readout: Readout, reply: "Reply | None") -> str:
+def up_to_marker(request: Request, readout: Readout, reply: "Reply | None") -> str:
     """What stands after the prompt and its prefill, to the end of the marker."""
     text = reply.text if reply is not None else ""
     if reply is not None and reply.wrote_marker:

@@ -15,6 +15,7 @@ from dikast.engines.local.batch import Row, collate
 from dikast.engines.local.constraint import Constraint
 from dikast.engines.local.loading import Loaded
 from dikast.engines.local.prompt import Prompt
+from dikast.engines.local.tokens import Tokens
 
 _SPARE_TOKENS = 8  # a marker is looked for in as many last tokens as it has characters, and this many more
 
@@ -61,7 +62,9 @@ def generate(asks: Sequence[Ask], loaded: Loaded) -> list[Reply]:
             logits_processor=LogitsProcessorList([_Pick(asks, loaded, width)]),
             stopping_criteria=StoppingCriteriaList([stop]),
         )
-    return [_reply(ask, row, loaded) for ask, row in zip(asks, made[:, width:].tolist(), strict=True)]
+    return [
+        reply_of(ask, row, loaded.ends, loaded.tokens) for ask, row in zip(asks, made[:, width:].tolist(), strict=True)
+    ]
 
 
 def draws(sampling: Sampling, key: str) -> np.random.Generator:
@@ -150,12 +153,12 @@ def _marker_end(prefill: str, text: str, marker: str) -> int | None:
     return at + len(marker) - len(lead) if at >= 0 else None
 
 
-def _reply(ask: Ask, row: list[int], loaded: Loaded) -> Reply:
-    """Cut a row of `generate` (padded behind its end) to what the model wrote."""
+def reply_of(ask: Ask, row: list[int], ends: Sequence[int], tokens: Tokens) -> Reply:
+    """Cut a row of ids (perhaps padded behind its end) to what the model wrote."""
     row = row[: ask.most]
-    end = next((i for i, token in enumerate(row) if token in loaded.ends), None)
+    end = next((i for i, token in enumerate(row) if token in ends), None)
     ids = row if end is None else row[:end]
-    decode = loaded.tokens.decode
+    decode = tokens.decode
     text = decode(ids, after=ask.prompt.ids)
     if (readout := ask.request.readout) is not None:
 

@@ -60,12 +60,12 @@ def load(source: Source, *, device: str, dtype: str, as_video: bool = True) -> L
 
 def _load(source: Source, *, device: str, dtype: str, as_video: bool) -> Loaded:
     config = transformers.AutoConfig.from_pretrained(source.folder, local_files_only=True)
-    sees = takes_images(config, source)
+    sees = sees_images(config, source)
     processor = load_processor(source, config, sees=sees, as_video=as_video)
     return limits(_load_weights(source, config, sees=sees, device=device, dtype=dtype), processor)
 
 
-def takes_images(config: Any, source: Source) -> bool:
+def sees_images(config: Any, source: Source) -> bool:
     """Whether the model takes images; UserError for a model that Dikast does not know how to ask."""
     if config.model_type in FAMILIES:
         return True
@@ -102,17 +102,24 @@ def limits(model: Any, processor: Processor) -> Loaded:
     )
 
 
-def fixed_settings(loaded: Loaded) -> dict[str, Any]:
-    """What besides the weights could change an answer, as JSON values."""
-    processor, config = loaded.processor, loaded.model.config.to_dict()
+def settings_of(config: Any, processor: Processor) -> dict[str, Any]:
+    """What of a checkpoint besides its weights could change an answer, as JSON values."""
+    values = config.to_dict()
     for volatile in ("transformers_version", "_name_or_path", "dtype", "torch_dtype"):
-        config.pop(volatile, None)
+        values.pop(volatile, None)
     return {
-        "architecture": type(loaded.model).__name__,
-        "config": fingerprint(_plain(config)),
-        "tokenizer": _tokenizer_fingerprint(loaded.tokens.tokenizer),
+        "config": fingerprint(_plain(values)),
+        "tokenizer": _tokenizer_fingerprint(processor.tokens.tokenizer),
         "chat_template": fingerprint(processor.template.source),
         "images": fingerprint(_plain(processor.vision.settings())) if processor.vision else None,
+    }
+
+
+def fixed_settings(loaded: Loaded) -> dict[str, Any]:
+    """What besides the weights could change an answer, as JSON values."""
+    return {
+        "architecture": type(loaded.model).__name__,
+        **settings_of(loaded.model.config, loaded.processor),
         "dtype": str(loaded.model.dtype).removeprefix("torch."),
         "ends": list(loaded.ends),
         "context": loaded.context,

@@ -10,7 +10,6 @@ from dikast.core.message import Message, Span
 from dikast.core.part import Image, Video
 from dikast.engines.base import Request
 from dikast.engines.local.clips import Clip
-from dikast.engines.local.loading import Loaded
 from dikast.engines.local.processor import Processor
 from dikast.engines.local.template import Medium, Part, Turn
 from dikast.engines.local.tokens import Piece, Tokens, unused_character
@@ -90,14 +89,14 @@ def encode(messages: Sequence[Message], processor: Processor, *, prefill: str = 
     return _with_media(processor.tokens.encode(pieces), pieces, seen, processor)
 
 
-def room_for_reply(request: Request, prompt: Prompt, loaded: Loaded) -> int:
-    """Tokens that the model has left for its reply, those kept for reading a label not counted; EngineError if none."""
-    room = loaded.context - len(prompt.ids) - _kept_for_reading(request, loaded.processor.tokens)
+def room_for_reply(request: Request, prompt: Prompt, tokens: Tokens, context: int) -> int:
+    """Tokens that a model of `context` has left for its reply, less those kept for reading; EngineError if none."""
+    room = context - len(prompt.ids) - _kept_for_reading(request, tokens)
     if room < 1:
         shown = (*prompt.seen.images, *prompt.seen.clips)
         raise EngineError(
             f"the prompt has {len(prompt.ids)} tokens ({sum(map(len, shown))} of them for {len(shown)} images and "
-            f"clips), the model takes {loaded.context} with its reply: shorten the item, or use smaller images or "
+            f"clips), the model takes {context} with its reply: shorten the item, or use smaller images or "
             "fewer frames",
             kind="context_length",
         )

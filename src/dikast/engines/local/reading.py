@@ -72,7 +72,7 @@ def label_logprobs(reads: Sequence[Read], loaded: Loaded, *, batch_size: int) ->
             for label in reads[i].labels:
                 if label[:-1] == path[: len(label) - 1] and len(label) - 1 <= len(path):
                     found[i][label] = _teacher_forced(row[keep - len(path) - 1 :], label)
-    return [_less_longer(read.labels, sums) for read, sums in zip(reads, found, strict=True)]
+    return [less_longer(read.labels, sums) for read, sums in zip(reads, found, strict=True)]
 
 
 def _teacher_forced(logprobs: torch.Tensor, label: Sequence[int]) -> float:
@@ -87,7 +87,8 @@ def _paths(labels: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
     return sorted(b for b in beginnings if not any(b != other and other[: len(b)] == b for other in beginnings))
 
 
-def _less_longer(labels: Sequence[tuple[int, ...]], sums: dict[tuple[int, ...], float]) -> list[float]:
+def less_longer(labels: Sequence[tuple[int, ...]], sums: dict[tuple[int, ...], float]) -> list[float]:
+    """Log-probabilities of the labels from those of their tokens together, without what goes on into longer labels."""
     found = []
     for label in labels:
         longer = [other for other in sums if len(other) > len(label) and other[: len(label)] == label]

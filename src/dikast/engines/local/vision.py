@@ -57,7 +57,7 @@ class Vision:
         self.image_token_id = int(ids(self.image_token))
         self.video_token_id = int(ids(self.video_token)) if clips is not None else None
         self.placeholders = tuple(token for token in (self.image_token, self.video_token) if token)
-        self.types_tokens = bool(processor.return_mm_token_type_ids)
+        self.types_tokens = bool(getattr(processor, "return_mm_token_type_ids", False))  # older ones have none
         self._counts_images = "batch_num_images" in processor.image_processor.model_input_names
         if clips is not None:
             processor.video_processor = clips  # for `replace_video_token`, which asks it for its patch sizes
