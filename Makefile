@@ -39,7 +39,7 @@ gpu: .venv/ready
 bench: .venv/ready
 	$(BIN)/python -m benchmarks
 
-# The judge that ships inside, from nothing: two cores, about 45 minutes. What comes out lies in build/scout/model.
+# The judge that ships inside, from nothing: about an hour on two shared cores. What comes out lies in build/scout/model.
 DATA := build/scout/data
 scout: .venv/ready
 	$(BIN)/dikast world teach --talk -n 24000 --seed 4 --workers 2 --out $(DATA)/talk

@@ -69,6 +69,6 @@ def _samples(n: int, responses: int, seed: int) -> Iterator[Sample]:
 def _next(folder: Path, items: Path) -> tuple[str, ...]:
     return (
         f"dikast world peek {items.parent} --out {folder / 'sheet'}",
-        f"dikast audit {folder / 'graded'} --by meta.domain@{items}",
+        f"dikast replay {folder / 'graded'}",
         f"dikast grade {items} --judge hf:ORG/NAME --format claims --out {folder / 'another-judge'}",
     )
