@@ -87,9 +87,8 @@ def split(bench: Bench, domain: str, name: str, n: int) -> None:
     maker = bench.maker(domain, name)
     pairs = list(bench.graded(maker.sample(i) for i in range(n)))
     ok = [(s, v) for s, v in pairs if v.status is Status.OK]
-    told, right = (
-        np.array([f(s, v) for s, v in ok]) for f in (lambda s, v: goodness(s, v.score), lambda s, v: gold(s))
-    )
+    told = np.array([goodness(s, v.score) for s, v in ok])
+    right = np.array([gold(s) for s, _ in ok])
     for measured in ("pearson", "exact_agreement"):
         if measured == "pearson":
             bench.note(domain, f"{name}: Pearson", measure(told, right, ["pearson"], HOW)["pearson"])
@@ -175,7 +174,9 @@ def padding(bench: Bench, domain: str, n: int) -> None:
 
 def contrast(bench: Bench, domain: str, n: int) -> None:
     """One response under two rubrics that must score it differently: how often the difference has the right sign."""
-    maker, ones, others, i = bench.maker(domain, "fresh", form=0, edits=False), [], [], 0
+    maker, i = bench.maker(domain, "fresh", form=0, edits=False), 0
+    ones: list[Sample] = []
+    others: list[Sample] = []
     while len(ones) < n:
         one, other = maker.sample(2 * i), maker.sample(2 * i + 1)
         i += 1
@@ -194,7 +195,8 @@ def contrast(bench: Bench, domain: str, n: int) -> None:
 
 def pairs(bench: Bench, domain: str, n: int) -> None:
     """Clear pairs in both orders, decided by the preference in nats, symmetrised."""
-    maker, kept, i = bench.maker(domain, "fresh", responses=2), [], 0
+    maker, i = bench.maker(domain, "fresh", responses=2), 0
+    kept: list[Sample] = []
     while len(kept) < n:
         sample = maker.sample(i)
         i += 1
@@ -225,8 +227,7 @@ def main() -> None:
     parser.add_argument("--splits", default=",".join(SPLITS))
     parser.add_argument("--out", default="", help="write the figures there as JSON")
     given = parser.parse_args()
-    taught = {} if given.model == "scout" else {"format": "scout", "compare_format": "scout-pairs"}
-    bench = Bench(Judge(given.model, **taught), given.seed, given.n)
+    bench = Bench(Judge(given.model, format="scout", compare_format="scout-pairs"), given.seed, given.n)
     only = set(filter(None, given.only.split(",")))
     for domain in given.domains.split(","):
         for name in given.splits.split(","):

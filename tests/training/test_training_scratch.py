@@ -59,7 +59,7 @@ def test_from_nothing_to_a_checkpoint_as_released_ones_are(config: Config, tmp_p
     done = sft(config)
     assert (done["steps"], done["complete"]) == (2, True)  # stop_at, though the rate goes by four steps
     out = release(done["model"], tmp_path / "released")
-    with safe_open(out / "model.safetensors", "pt") as file:  # type: ignore[no-untyped-call]
+    with safe_open(out / "model.safetensors", "pt") as file:
         assert "vision_tower.vision_model.embeddings.patch_embedding.weight" in file.keys()  # noqa: SIM118
     assert (
         json.loads((out / "tokenizer_config.json").read_text("utf-8"))["tokenizer_class"] == "PreTrainedTokenizerFast"

@@ -36,8 +36,9 @@ def demo(out: str | Path, *, seed: int = 7, n: int = 120, pairs: int = 60, tell:
     """
     if n < 20 or pairs < 4:
         raise UserError(f"-n and --pairs: at least 20 and 4 are due, got {n} and {pairs}")
-    require("torch", "hf")
+    torch = require("torch", "hf")
     require("transformers", "hf")
+    torch.set_num_threads(1)  # a model this small only waits for its own threads
     from dikast.audit.audit import audit_file
     from dikast.audit.plan import AuditPlan
     from dikast.judging.judge import Judge

@@ -175,7 +175,7 @@ def _compile_layers(model: Any) -> None:
     """
     if model.device.type == "cpu":
         model.set_attn_implementation("eager")
-    torch._dynamo.config.recompile_limit = max(64, torch._dynamo.config.recompile_limit)  # type: ignore[attr-defined]
+    torch._dynamo.config.recompile_limit = max(64, torch._dynamo.config.recompile_limit)
     for layers in model.modules():
         if isinstance(layers, torch.nn.ModuleList):
             for layer in layers:

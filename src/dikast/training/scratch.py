@@ -97,7 +97,7 @@ def new_judge(config: Config, folder: str | Path, shape: Shape | None = None, *,
     made.architectures = ["LlavaForConditionalGeneration"]
     side = {"height": shape.image, "width": shape.image}
     images = CLIPImageProcessorPil(size=side, crop_size=side, do_center_crop=False)
-    processor: Any = LlavaProcessor(  # type: ignore[no-untyped-call]
+    processor: Any = LlavaProcessor(
         image_processor=images, tokenizer=tokenizer, patch_size=shape.patch,
         vision_feature_select_strategy="default", num_additional_image_tokens=1, chat_template=TEMPLATE,
     )  # fmt: skip
@@ -148,7 +148,7 @@ def _tokenizer(lines: Iterator[str], vocabulary: int) -> Any:
         show_progress=False,
     )  # fmt: skip
     backend.train_from_iterator(lines, trainer)
-    tokenizer: Any = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+    tokenizer: Any = PreTrainedTokenizerFast(
         tokenizer_object=backend, bos_token="<s>", eos_token="</s>", pad_token="<pad>",
         additional_special_tokens=["<image>", "<judge>"],
     )  # fmt: skip
