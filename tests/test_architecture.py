@@ -19,7 +19,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "judging": {"core", "prompts", "engines"},
     "audit": {"core"},
     "worlds": {"core"},
+    "probes": {"core", "prompts", "judging", "audit"},
     "training": {"core", "prompts", "engines", "judging", "audit"},
+    "corpus": {"core", "prompts", "engines", "judging", "audit", "worlds"},
     "testing": {"core", "engines", "judging"},  # outside the rooms; imported by none of them
 }
 MAY_IMPORT["surface"] = set(MAY_IMPORT) - {"testing"}

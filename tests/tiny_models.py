@@ -269,7 +269,7 @@ def _llava_onevision(folder: Path) -> None:
         hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2, image_size=56, patch_size=14
     )
     grid = [[56, 56], [56, 112], [112, 56], [112, 112]]
-    config = LlavaOnevisionConfig(  # type: ignore[call-arg]  # its annotations lag behind its attribute map
+    config = LlavaOnevisionConfig(
         vision_config=vision,
         text_config=Qwen2Config(**TEXT_SHAPE, **_ids(tokenizer)),
         image_token_index=tokenizer.convert_tokens_to_ids("<image>"),

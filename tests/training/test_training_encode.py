@@ -11,11 +11,13 @@ import torch
 import tiny_models
 from dikast.core.records.items import read_items
 from dikast.core.rubric import Rubric
+from dikast.engines.local.engine import LocalEngine
 from dikast.engines.local.loading import load
 from dikast.engines.local.prompt import encode as encode_prompt
 from dikast.engines.local.reading import place
 from dikast.engines.local.source import locate
 from dikast.judging.ask import Settings, first_request
+from dikast.judging.judge import Judge
 from dikast.judging.task import tasks_of
 from dikast.prompts.format import load_format
 from dikast.training.batches import collate, micro_batches, summed_loss
@@ -69,7 +71,7 @@ def test_text_tokens_and_images_are_those_of_judging(
         whole = [*read.context, *label]
         assert encoded.ids[: len(whole)] == whole
         first, last = encoded.label
-        assert tuple(encoded.ids[first:last]) == label[-(last - first) :] != ()
+        assert tuple(encoded.ids[first:last]) == label
         writer.add(example.id, example.origin, encoded)
         expected.append(encoded)
     writer.flush()
@@ -133,3 +135,32 @@ def test_clips_are_trained_on_as_they_are_judged(
             kept = batch.targets.shape[1] + 1
             alone += float(summed_loss(loaded.model(**batch.inputs, logits_to_keep=kept).logits, batch))
     assert whole == pytest.approx(alone, rel=1e-4)
+
+
+@pytest.mark.parametrize("family", tiny_models.FAMILIES)
+def test_the_engine_reads_the_probability_that_the_loss_scores(
+    family: str, tiny: Callable[[str], Path], world: Path, tmp_path: Path
+) -> None:
+    loaded = load(locate(str(tiny(family))), device="cpu", dtype="float32")
+    folder = "scenes" if family in tiny_models.IMAGE_FAMILIES else "texts"
+    items = list(islice(read_items(world / folder / "items-00000.jsonl"), 3))
+    asker, writer = Asker(Config("out", (Data(items=("x",), formats=("score-only",)),))), ShardWriter(tmp_path, 0)
+    end = end_of_reply(loaded)
+    for item in items:
+        (example,) = asker.examples(Row(0, 0, item))
+        writer.add(example.id, example.origin, encode(example, loaded, end=end, most=100_000))
+    writer.flush()
+    batch = placed(collate(Shards.open(tmp_path), range(3), loaded.processor, label_weight=1.0), loaded)
+    only = placed(collate(Shards.open(tmp_path), range(3), loaded.processor, label_weight=2.0), loaded)
+    label = only.weights - batch.weights  # 1 on the tokens of the verdict's label
+    with torch.no_grad():
+        logits = loaded.model(**batch.inputs, logits_to_keep=batch.targets.shape[1] + 1).logits
+    told = torch.nn.functional.log_softmax(logits[:, -batch.targets.shape[1] - 1 : -1].float(), -1)
+    scored = (told.gather(-1, batch.targets[..., None])[..., 0] * label).sum(1)
+
+    judge = Judge(LocalEngine.of(loaded, name="tiny"), format="score-only", read="only", min_mass=0.0)
+    read = {verdict.question.item: verdict for verdict in judge.grade_many(items)}
+    for item, expected in zip(items, scored.tolist(), strict=True):
+        logprobs = read[item.id].attempts[0].label_logprobs
+        assert logprobs is not None
+        assert logprobs[f" {item.gold['label']}"] == pytest.approx(expected, abs=1e-4)

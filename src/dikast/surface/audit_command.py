@@ -9,7 +9,7 @@ from dikast.core.errors import UserError
 from dikast.core.scale import Scale
 
 if TYPE_CHECKING:
-    from dikast.audit.report import Audit
+    from dikast.audit.report import Audit, Table
 
 _COLUMN = "COLUMN[@FILE]"
 _BESIDE = "Columns beside"
@@ -312,24 +312,30 @@ def audit(
 
 
 def show(found: "Audit") -> None:
-    """Print an audit on stdout. Tables are never cut; a narrow terminal wraps them."""
-    from dikast.audit.estimate import Estimate
-    from dikast.audit.report import shown
-
+    """Print an audit on stdout."""
     typer.echo(f"{found.source}: {found.rows:,} rows")
     for note in found.notes:
         typer.echo(f"  ! {note}")
     for each in found:
-        many = bool(each.rows) and sum(isinstance(cell, Estimate) for cell in each.rows[0]) > _MOST_INTERVALS
-        cells = [list(each.columns), *([shown(cell, compact=many) for cell in row] for row in each.rows)]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        typer.echo("\n" + typer.style(each.title, bold=True))
-        for i, row in enumerate(cells):
-            name, *rest = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-            line = "  ".join([name.strip().ljust(widths[0]), *rest]).rstrip()
-            typer.echo("  " + (typer.style(line, dim=True) if i == 0 else line))
-        for note in each.notes:
-            typer.echo(f"  * {note}")
+        typer.echo("")
+        show_table(each)
+
+
+def show_table(found: "Table") -> None:
+    """Print one table on stdout. Tables are never cut; a narrow terminal wraps them."""
+    from dikast.audit.estimate import Estimate
+    from dikast.audit.report import shown
+
+    many = bool(found.rows) and sum(isinstance(cell, Estimate) for cell in found.rows[0]) > _MOST_INTERVALS
+    cells = [list(found.columns), *([shown(cell, compact=many) for cell in row] for row in found.rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    typer.echo(typer.style(found.title, bold=True))
+    for i, row in enumerate(cells):
+        name, *rest = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        line = "  ".join([name.strip().ljust(widths[0]), *rest]).rstrip()
+        typer.echo("  " + (typer.style(line, dim=True) if i == 0 else line))
+    for note in found.notes:
+        typer.echo(f"  * {note}")
 
 
 def _one_of(option: str, value: str, known: tuple[str, ...]) -> Any:

@@ -13,10 +13,12 @@ import typer
 from dikast.core.errors import DikastError, UserError
 from dikast.surface import (
     audit_command,
+    corpus_command,
     demo_command,
     doctor_command,
     format_commands,
     judge_commands,
+    probe_command,
     report_command,
     train_command,
     world_command,
@@ -35,10 +37,12 @@ app.command("compare")(judge_commands.compare)
 app.command("replay")(judge_commands.replay)
 app.command("audit")(audit_command.audit)
 app.command("demo")(demo_command.demo)
+app.command("probe")(probe_command.probe)
 app.command("report")(report_command.report)
 app.command("doctor")(doctor_command.doctor)
 app.add_typer(train_command.app, name="train")
 app.add_typer(world_command.app, name="world")
+app.add_typer(corpus_command.app, name="corpus")
 app.add_typer(format_commands.app, name="format")
 
 

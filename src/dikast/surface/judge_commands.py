@@ -263,7 +263,7 @@ def _prepared(ask: _Ask, formats: dict[str, str | None], wrong: _Mistakes) -> _R
     loaded = {name: wrong.of(partial(load_format, format)) for name, format in formats.items() if format}
     own = [wrong.of(partial(_default_formats, spec, set(formats) - set(loaded), ask.quiet)) for spec in ask.specs]
     engines = [wrong.of(partial(open_engine, spec)) for spec in ask.specs]
-    budget = wrong.of(lambda: _budget(ask.budget))
+    budget = wrong.of(lambda: budget_of(ask.budget))
     wrong.raise_all()
     if budget:
         engines = [Budget(engine, **budget) for engine in engines if engine is not None]
@@ -357,7 +357,7 @@ def _allowed(text: str) -> Callable[[int], float]:
     return (lambda n: n * value / 100) if text.endswith("%") else (lambda n: value)
 
 
-def _budget(text: str | None) -> dict[str, Any]:
+def budget_of(text: str | None) -> dict[str, Any]:
     """From `--budget`: the bounds of a `Budget`."""
     found: dict[str, Any] = {}
     for each in (text or "").split(",") if text else ():

@@ -3,8 +3,12 @@
 import sys
 import time
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from dikast.judging.run import Progress
+
+if TYPE_CHECKING:
+    from dikast.corpus.stage import StageReport
 
 _PLAIN_EVERY = 30.0
 _LIVE_EVERY = 0.1
@@ -46,6 +50,34 @@ class ProgressLine:
         failures = f", {progress.failed} without a verdict" if progress.failed else ""
         line = f"{progress.done:,} of {progress.total:,} verdicts, {rate:.3g}/s{failures}, {_clock(left)} left"
         print(f"\r\x1b[K{line}" if self.live else line, end=end, file=sys.stderr, flush=True)  # noqa: T201
+
+
+class StageLine:
+    """The same for the stages of a build; the number of tasks is known only as they are made."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.live = sys.stderr.isatty() and not quiet
+        self.quiet, self._shown = quiet, time.monotonic()
+
+    def __enter__(self) -> "StageLine":
+        return self
+
+    def __call__(self, report: "StageReport") -> None:
+        """Note how far a stage is; prints only when it is time to."""
+        now = time.monotonic()
+        if self.quiet or now - self._shown < (_LIVE_EVERY if self.live else _PLAIN_EVERY):
+            return
+        self._shown = now
+        rejects = f", {report.rejects:,} rejected" if report.rejects else ""
+        tokens = report.tokens_in + report.tokens_out
+        line = f"{report.name}: {report.accepted:,} accepted{rejects}, {report.records:,} records, {tokens:,} tokens"
+        print(f"\r\x1b[K{line}" if self.live else line, end="" if self.live else "\n", file=sys.stderr, flush=True)  # noqa: T201
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.live:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def _clock(seconds: float) -> str:

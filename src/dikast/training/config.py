@@ -61,7 +61,7 @@ class Lora:
 class Eval:
     """Judge metrics while training: `items` (gold on them) are judged every `every` steps, and at the end.
 
-    `limit` items of each kind. `formats` as in data; `read` and `max_tokens` as a judge takes them.
+    `limit` items a file. `formats` as in data; `read`, `min_mass` and `max_tokens` as a judge takes them.
     """
 
     items: tuple[str, ...] = ()
@@ -70,6 +70,7 @@ class Eval:
     formats: tuple[str, ...] = ("absolute", "pairwise")
     rubric: str = ""
     read: Literal["auto", "only", "never"] = "auto"
+    min_mass: float = 0.5
     max_tokens: int = 512
     batch_size: int = 16
 

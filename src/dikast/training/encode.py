@@ -25,7 +25,7 @@ _PROBE = "probe-of-a-reply"
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Token ids, the first `prompt` of which are not learnt; `label` = (first, last + 1) of the verdict's label.
+    """Token ids, the first `prompt` of which are not learnt; `label` = (first, last + 1) of the label that is read.
 
     `media` holds the tensors of everything shown; rows of one `shape` may share a batch.
     """
@@ -72,7 +72,7 @@ def encode(example: Example, loaded: Loaded, *, end: int, most: int, find_label:
     start = _agreed(made.ids, whole)
     label = (0, 0)
     if find_label and reply.label:
-        before = _behind(made, reply.before, loaded.tokens, merged=example.prefilled)
+        before = _behind(made, reply.before.rstrip(), loaded.tokens, merged=example.prefilled)
         upto = _behind(made, reply.before + reply.label, loaded.tokens, merged=example.prefilled)
         label = (_agreed(before, whole), _agreed(upto, whole))
     ids = [*whole, end]

@@ -67,8 +67,15 @@ def judge_metrics(loaded: Loaded, held: HeldOut, config: Config, *, step: int) -
         items = [item for item in held.items if (len(item.responses) == 2) == pair and item.responses]
         if not items:
             continue
-        kind = {"compare_format": form} if pair else {"format": form}
-        judge = Judge(engine, held.rubric, sampling=sampling, read=config.eval.read, **kind)  # type: ignore[arg-type]
+        judge = Judge(
+            engine,
+            held.rubric,
+            format="absolute" if pair else form,
+            compare_format=form if pair else "pairwise",
+            sampling=sampling,
+            read=config.eval.read,
+            min_mass=config.eval.min_mass,
+        )
         found = (
             _of_pairs(judge.compare_many(items), items, held.rubric)
             if pair

@@ -1,6 +1,7 @@
 """Mock judges with known faults: constant, random, and the noisy oracle that all other faults are added to."""
 
 import math
+import re
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from statistics import NormalDist
 from typing import Any, Literal
 
 from dikast.core.errors import EngineError, UserError
+from dikast.core.message import Span
 from dikast.engines.base import Request
 from dikast.engines.mock.base import Mock, labels_of
 from dikast.engines.mock.calibrate import calibrated
@@ -61,8 +63,9 @@ class Oracle(Mock):
 
     Faults: `per_doubling` levels are added per doubling of the response's characters, none at `length_at`. `nats` are
     added to the log-odds of the response shown first. With probability `obeys` it does what an injection in a response
-    asks. `ignores`: "images" (opinions hang on the responses' text, and with r > 0 on gold), "rubric" (opinions do not
-    hang on the criterion; gold by criterion is averaged), or "both".
+    asks. `sway` levels are added where the pattern `when` is found in prompt or response (of a pair: in one response).
+    `ignores`: "images" (opinions hang on the responses' text, and with r > 0 on gold), "rubric" (opinions do not hang
+    on the criterion; gold by criterion is averaged), or "both".
     """
 
     r: float = 0.8
@@ -73,6 +76,8 @@ class Oracle(Mock):
     length_at: int = 400
     nats: float = 0.0
     obeys: float = 0.0
+    sway: float = 0.0
+    when: str = ""
     ignores: Literal["nothing", "images", "rubric", "both"] = "nothing"
 
     def __post_init__(self) -> None:
@@ -121,6 +126,8 @@ class Oracle(Mock):
         if self.obeys and (demand := self._obeyed(request, 0)):
             best = grid[0] if about.get("lower_is_better") else grid[-1]
             opinion = values.get(demand.label or "", best)
+        if self.sway and self._found(_shown(request), about["texts"][0]):
+            opinion += self.sway * latent.step * (-1 if about.get("lower_is_better") else 1)
         opinion = min(max(opinion, grid[0]), grid[-1])
         if request.readout is None:
             return list(values)[bisect_left(latent.cuts, opinion)]
@@ -147,6 +154,9 @@ class Oracle(Mock):
             odds += self.per_level * levels
         if self.obeys:
             odds += _OBEYED * ((self._obeyed(request, 0) is not None) - (self._obeyed(request, 1) is not None))
+        if self.sway:
+            levels = self.sway * (self._found(about["texts"][0]) - self._found(about["texts"][1]))
+            odds += self.per_level * levels
         odds += self.nats
         weights = {"first": odds / 2, "second": -odds / 2}
         if band:
@@ -179,6 +189,10 @@ class Oracle(Mock):
         length = len(about["texts"][slot])
         return math.log2(length / self.length_at) if length else 0.0
 
+    def _found(self, *texts: str) -> bool:
+        """Whether the pattern that sways it is in any of the texts."""
+        return any(re.search(self.when, text) is not None for text in texts)
+
     def _obeyed(self, request: Request, slot: int) -> Demand | None:
         """What an injection in the response asks for, if there is one and this time it works."""
         about = request.about
@@ -187,6 +201,11 @@ class Oracle(Mock):
             return None
         draw = self.draw(request, "obeys", about.get("item"), about["responses"][slot], about.get("sample"))
         return demand if draw < self.obeys else None
+
+
+def _shown(request: Request) -> str:
+    """The whole text of the prompt."""
+    return "".join(part.text for message in request.messages for part in message.parts if isinstance(part, Span))
 
 
 def _logit(share: float) -> float:

@@ -1,0 +1,286 @@
+"""The recipe `feedback`: seed rubrics, more rubrics in rounds, instructions with references, a response a score."""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from dikast.core.item import Item, item_from
+from dikast.core.verdict import Status
+from dikast.corpus.duplicates import Index
+from dikast.corpus.journal import finished
+from dikast.corpus.observations import observations, words_of
+from dikast.corpus.recipe import Recipe
+from dikast.corpus.seeds import SCALE, lint
+from dikast.corpus.stage import Rejected, Task, list_in, object_in, prompt, text_in
+from dikast.prompts.dialects import DIALECTS
+from dikast.prompts.format import load_format
+from dikast.prompts.parse import parse_reply
+from dikast.prompts.parsed import Target
+
+Record = dict[str, Any]
+_EXAMPLES = 4  # rubrics shown beside a request for more
+_TEXT = {"type": "string"}
+
+
+def _schema(key: str, names: tuple[str, ...]) -> Record:
+    one = {"type": "object", "properties": dict.fromkeys(names, _TEXT), "required": list(names)}
+    return {"type": "object", "properties": {key: {"type": "array", "items": one}}, "required": [key]}
+
+
+_LEVELS = {"type": "object", "properties": dict.fromkeys(SCALE.labels, _TEXT), "required": list(SCALE.labels)}
+_RUBRIC = {"type": "object", "properties": {"criterion": _TEXT, "levels": _LEVELS}, "required": ["criterion", "levels"]}
+_RUBRICS = {"type": "object", "properties": {"rubrics": {"type": "array", "items": _RUBRIC}}, "required": ["rubrics"]}
+_RESPONSE = {
+    "type": "object", "properties": {"response": _TEXT, "feedback": _TEXT}, "required": ["response", "feedback"],
+}  # fmt: skip
+
+
+def rubric_tasks(recipe: Recipe, pool: list[Record], round_: int, wanted: int, start: int = 0) -> Iterator[Task]:
+    """Requests for `wanted` more rubrics beside examples from the pool; every other one asks for a paraphrase.
+
+    `start` rubrics were asked for in the rounds before.
+    """
+    calls = -(-wanted // recipe.a_call)
+    for call in range(calls):
+        rng = random.Random(f"{recipe.seed} rubrics {round_} {call}")
+        examples = rng.sample(pool, min(_EXAMPLES, len(pool)))
+        count = min(recipe.a_call, wanted - call * recipe.a_call)
+        how = "paraphrase" if call % 2 and pool else "new"
+        messages = prompt("rubrics").ask(
+            examples=[each["criterion"] for each in examples],
+            count=count,
+            how=how,
+            language=recipe.language,
+            low="1",
+            high="5",
+        )
+        first = start + call * recipe.a_call
+        about = {"stage": "rubrics", "first": first, "count": count}
+        lineage = {"round": round_, "how": how, "families": sorted({f for each in examples for f in each["families"]})}
+        yield Task((round_, call), messages, _rubric_reader(count, lineage, world=bool(recipe.world)), _RUBRICS, about)
+
+
+def _rubric_reader(count: int, lineage: Record, *, world: bool) -> Any:
+    def read(text: str) -> list[Record]:
+        made, wrong = [], []
+        for each in list_in(object_in(text), "rubrics")[:count]:
+            criterion, levels = text_in(each, "criterion"), each.get("levels")
+            told = {str(key): str(value).strip() for key, value in levels.items()} if isinstance(levels, dict) else {}
+            problems = lint(criterion, told)
+            if world:  # its levels are bands of points lost, in words that all look alike
+                problems = [problem for problem in problems if problem.startswith("no description")]
+            if problems:
+                wrong += problems
+                continue
+            families = lineage["families"] or [criterion[:60]]
+            made.append(
+                {
+                    "criterion": criterion,
+                    "levels": told,
+                    "lineage": {**lineage, "world": each.get("world")},
+                    "families": families,
+                }
+            )
+        if not made:
+            raise Rejected("rubrics that cannot be graded by", "; ".join(wrong[:4]))
+        return made
+
+    return read
+
+
+def pooled(records: Iterator[Record], pool: list[Record], index: Index, dropped: Counter[str], most: int) -> None:
+    """Add rubrics to the pool, up to `most`; those like an earlier one are dropped and counted."""
+    for record in records:
+        for rubric in record.get("made", ()):
+            if len(pool) >= most:
+                return
+            if index.add(rubric["criterion"] + " " + " ".join(rubric["levels"].values()), f"rubric {len(pool)}"):
+                dropped["near-duplicate rubric"] += 1
+            else:
+                pool.append(rubric)
+
+
+def instruction_tasks(recipe: Recipe, pool: list[Record]) -> Iterator[Task]:
+    """One request a rubric for its instructions and reference answers."""
+    for number, rubric in enumerate(pool):
+        messages = prompt("instructions").ask(
+            criterion=rubric["criterion"],
+            levels=_told(rubric),
+            count=recipe.instructions,
+            best="5",
+            language=recipe.language,
+        )
+        about = {"stage": "instructions", "count": recipe.instructions, "lineage": rubric["lineage"]}
+        reader = _instruction_reader(number, rubric, recipe.instructions)
+        yield Task((number,), messages, reader, _schema("instructions", ("instruction", "reference")), about)
+
+
+def _instruction_reader(number: int, rubric: Record, count: int) -> Any:
+    def read(text: str) -> list[Record]:
+        found = list_in(object_in(text), "instructions")[:count]
+        return [
+            {"rubric": rubric, "number": number, "at": i, "instruction": text_in(each, "instruction"),
+             "reference": text_in(each, "reference")}
+            for i, each in enumerate(found)
+        ]  # fmt: skip
+
+    return read
+
+
+def response_tasks(recipe: Recipe, instructions: Path) -> Iterator[Task]:
+    """For each instruction and score a request for a response aimed at it, with feedback."""
+    for record in _made(instructions):
+        rubric = record["rubric"]
+        for score in SCALE.labels:
+            messages = prompt("responses").ask(
+                criterion=rubric["criterion"], levels=_told(rubric), instruction=record["instruction"],
+                reference=record["reference"], score=score, words=recipe.words, language=recipe.language,
+            )  # fmt: skip
+            about = {"stage": "responses", "lineage": rubric["lineage"], "instruction": record["at"], "score": score}
+            at = (record["number"], record["at"], int(score))
+            yield Task(at, messages, _response_reader(recipe, record, score), _RESPONSE, about)
+
+
+def _response_reader(recipe: Recipe, record: Record, score: str) -> Any:
+    def read(text: str) -> list[Record]:
+        value = object_in(text)
+        response, feedback = text_in(value, "response"), text_in(value, "feedback")
+        if parse_reply("verdict", response, SCALE).status is Status.REFUSED:
+            raise Rejected("the response refuses", "the response refuses to answer")
+        said = DIALECTS["critic"].read(feedback, Target(SCALE)).stated
+        if said is not None:
+            raise Rejected("the feedback names a score", f"the feedback names a score ({said.said!r})")
+        n = len(words_of(response))
+        if not recipe.world and abs(n - recipe.words) > recipe.tolerance * recipe.words:
+            raise Rejected("length", f"the response has {n} words where about {recipe.words} are due")
+        made = {**record, "score": int(score), "response": response, "feedback": feedback}
+        return [{**made, "claims": value["claims"]} if isinstance(value.get("claims"), list) else made]
+
+    return read
+
+
+def regrade_tasks(recipe: Recipe, responses: Path) -> Iterator[Task]:
+    """Each response to the teacher again, as a judge that does not know what was aimed at."""
+    form = load_format("absolute")
+    for record in _made(responses):
+        item = item_of(record, recipe)
+        messages = form.ask(item, _one(item), (0,))
+        about = {
+            "stage": "regrade", "lineage": record["rubric"]["lineage"], "instruction": record["at"],
+            "response": record["response"],
+        }  # fmt: skip
+        at = (record["number"], record["at"], record["score"])
+        yield Task(at, messages, _regrade_reader(form, item, record), None, about, final=True)
+
+
+def _regrade_reader(form: Any, item: Item, record: Record) -> Any:
+    def read(text: str) -> list[Record]:
+        parsed = form.parse(text, _one(item))
+        if parsed.label is None:
+            raise Rejected("the second grading has no verdict")
+        if int(parsed.label) != record["score"]:
+            raise Rejected("graded otherwise the second time")
+        return [record]
+
+    return read
+
+
+def _one(item: Item) -> Any:
+    return item.rubric
+
+
+def item_of(record: Record, recipe: Recipe) -> Item:
+    """The finished item of a record."""
+    rubric, gold = record["rubric"], {"score": record["score"], "feedback": record["feedback"]}
+    if "claims" in record:
+        gold["claims"] = record["claims"]
+    return item_from(
+        {
+            "id": f"r{record['number']}-i{record['at']}-s{record['score']}",
+            "instruction": record["instruction"],
+            "response": record["response"],
+            "reference": record["reference"],
+            "rubric": {
+                "name": f"r{record['number']}", "scale": "1-5", "criterion": rubric["criterion"],
+                "levels": rubric["levels"],
+            },
+            "gold": gold,
+            "meta": {
+                "recipe": recipe.recipe, "teacher": recipe.teacher, "lineage": rubric["lineage"],
+                "families": rubric["families"],
+            },
+        }
+    )  # fmt: skip
+
+
+@dataclass(slots=True)
+class Filters:
+    """What the finished records are held against, and how many fell to what."""
+
+    recipe: Recipe
+    kept: Counter[str]
+    dropped: Counter[str]
+    near: Index
+    bench: Index
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> "Filters":
+        """With the recipe's benchmark files read."""
+        bench = Index(near=recipe.near)
+        for name in recipe.against:
+            for each in observations(recipe.path(name)):
+                for i, text in enumerate((each.instruction, *(response.response for response in each.responses))):
+                    bench.add(text, f"{name}:{each.line}:{i}")
+        return cls(recipe, Counter(), Counter(), Index(near=recipe.near), bench)
+
+    def groups(self, last: Path) -> Iterator[Item]:
+        """The records that pass, instruction by instruction."""
+        for (number, at), group in groupby(_made(last), key=lambda each: (each["number"], each["at"])):
+            records = self._alike(list(group))
+            first = records[0] if records else None
+            if first is None:
+                continue
+            name = f"r{number}-i{at}"
+            if len(self.bench) and any(
+                self.bench.find(text) for text in (first["instruction"], *(each["response"] for each in records))
+            ):
+                self.dropped["in a benchmark"] += len(records)
+                continue
+            if not self.recipe.world and self.near.add(first["instruction"], name):
+                self.dropped["near-duplicate instruction"] += len(records)
+                continue
+            if self.recipe.complete and len({each["score"] for each in records}) < len(SCALE.labels):
+                self.dropped["not every score"] += len(records)
+                continue
+            for record in records:
+                self.kept[str(record["score"])] += 1
+                yield item_of(record, self.recipe)
+
+    def _alike(self, records: list[Record]) -> list[Record]:
+        """Those about as long as the others, no two the same."""
+        lengths = [len(words_of(each["response"])) for each in records]
+        middle = median(lengths)
+        found: list[Record] = []
+        for record, n in zip(records, lengths, strict=True):
+            if abs(n - middle) > self.recipe.tolerance * middle:
+                self.dropped["length"] += 1
+            elif any(words_of(record["response"]) == words_of(each["response"]) for each in found):
+                self.dropped["the same response for two scores"] += 1
+            else:
+                found.append(record)
+        return found
+
+
+def _made(path: Path) -> Iterator[Record]:
+    for record in finished(path):
+        if record["status"] == "ok":
+            yield from record["made"]
+
+
+def _told(rubric: Record) -> list[Record]:
+    return [{"label": label, "text": rubric["levels"][label]} for label in SCALE.labels]

@@ -1,0 +1,78 @@
+"""Public forms of feedback data, by name."""
+
+from dikast.core.errors import DataError, UserError
+from dikast.core.item import item_to
+from dikast.core.text import near_miss
+from dikast.corpus.schemas import annotation, conversation, critic, prometheus
+from dikast.corpus.schemas.base import Row, Schema
+
+_PAIR = ("the first response", "response 1", "assistant a", "response a")
+
+
+def _talks(row: Row) -> bool:
+    return isinstance(row.get("conversations"), list)
+
+
+def _first_turn(row: Row) -> str:
+    turns = row["conversations"]
+    first = turns[0] if turns and isinstance(turns[0], dict) else {}
+    return str(first.get("value", "")) + "".join(str(t.get("value", "")) for t in turns[1:2] if isinstance(t, dict))
+
+
+def _graded(row: Row) -> bool:
+    return "###" in _first_turn(row) and "[RESULT]" in _first_turn(row)
+
+
+def _critic(row: Row) -> bool:
+    text = _first_turn(row)
+    return "response" in critic.slots_of(text).parts or any(each in text.casefold() for each in _PAIR)
+
+
+SCHEMAS: dict[str, Schema] = {
+    schema.name: schema
+    for schema in (
+        Schema("preference", "Preference-Collection: pairs with both scores", lambda r: "orig_response_A" in r,
+               prometheus.read_preference, prometheus.write_preference),
+        Schema("perception-eval", "Perception evaluation rows: flat columns with an image, no gold",
+               lambda r: "orig_criteria" in r and ("image" in r or "original_response" in r),
+               prometheus.read_feedback, prometheus.write_perception_eval),
+        Schema("feedback", "Feedback-Collection and rendered evaluation prompts with scores",
+               lambda r: "orig_criteria" in r or ("###" in str(r.get("instruction")) and "meta" not in r),
+               prometheus.read_feedback, prometheus.write_feedback),
+        Schema("perception", "Perception-Collection: rendered conversations with an image and a score",
+               lambda r: _talks(r) and _graded(r), prometheus.read_perception, prometheus.write_perception),
+        Schema("critic", "LLaVA-Critic-113k, both configurations and all its answer dialects",
+               lambda r: _talks(r) and _critic(r), critic.read_critic, critic.write_critic),
+        Schema("llava", "LLaVA conversations", _talks, conversation.read_llava, conversation.write_llava),
+        Schema("trl", "trl: prompt, completion, images", lambda r: "prompt" in r and "completion" in r,
+               conversation.read_trl, conversation.write_trl),
+        Schema("trl-preference", "trl: prompt, chosen, rejected, images", lambda r: "chosen" in r and "rejected" in r,
+               conversation.read_trl, conversation.write_trl_preference),
+        Schema("autoj", "pairs as prompt, `response 1`, `response 2` and a label of 0, 1 or 2 (tie)",
+               lambda r: "response 1" in r and "response 2" in r, prometheus.read_autoj, prometheus.write_autoj),
+        Schema("biggen", "items with a `score_rubric` object", lambda r: isinstance(r.get("score_rubric"), dict),
+               prometheus.read_biggen, prometheus.write_biggen),
+        Schema("argilla", "Argilla records", lambda r: isinstance(r.get("fields"), dict),
+               annotation.read_argilla, annotation.write_argilla),
+        Schema("label-studio", "Label Studio tasks", lambda r: isinstance(r.get("data"), dict),
+               annotation.read_label_studio, annotation.write_label_studio),
+        Schema("dikast", "Dikast's own items", lambda r: True, dict, item_to),
+    )
+}  # fmt: skip
+
+
+def get_schema(name: str) -> Schema:
+    """The schema of that name, or UserError with the near miss."""
+    if name not in SCHEMAS:
+        near = near_miss(name, SCHEMAS)
+        hint = f"did you mean {near!r}? " if near else ""
+        raise UserError(f"there is no schema {name!r}: {hint}known: {', '.join(SCHEMAS)}")
+    return SCHEMAS[name]
+
+
+def guess_schema(row: Row) -> Schema:
+    """The first schema that a row fits; Dikast's own when it has `id` or `rubric` and fits no other."""
+    found = next(schema for schema in SCHEMAS.values() if schema.fits(row))
+    if found.name == "dikast" and not {"response", "responses", "instruction"} & row.keys():
+        raise DataError(f"no known schema has these columns ({', '.join(row)}): say which it is with --from")
+    return found

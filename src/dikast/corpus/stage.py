@@ -1,0 +1,302 @@
+"""One stage of a recipe: tasks to a teacher, replies to records, with bounded re-asking, counts and a stop rule."""
+
+import json
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from dikast.core.canonical import fingerprint
+from dikast.core.errors import RunError, UserError
+from dikast.core.message import Message, Span
+from dikast.core.text import parse_located
+from dikast.corpus.journal import ERROR, Journal
+from dikast.engines.base import Completion, Engine, Request, Sampling
+from dikast.prompts.render import Slots, render
+
+_LEAST = 20  # answers before the share of rejects can stop a stage
+_SHOWN = 3
+_HEADING = "==[ {} ]=="
+_MOST_OBJECTS = 200
+
+
+class Rejected(Exception):
+    """A reply that cannot be used. `reason` is a few words that are counted; `told` says it to the teacher."""
+
+    def __init__(self, reason: str, told: str = "") -> None:
+        self.reason, self.told = reason, told or reason
+        super().__init__(self.told)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One question of a stage. `at` is its place in the recipe's order; `read` makes records of the reply.
+
+    `read` raises Rejected; `final` says that asking again would not help (a filter, not a slip of form).
+    """
+
+    at: tuple[int, ...]
+    messages: tuple[Message, ...]
+    read: Callable[[str], list[dict[str, Any]]]
+    schema: Mapping[str, Any] | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
+    final: bool = False
+    shown: Any = None
+
+
+@dataclass(slots=True)
+class StageReport:
+    """What a stage did, earlier runs included. `left` counts tasks without an answer (errors, a spent budget)."""
+
+    name: str
+    tasks: int = 0
+    accepted: int = 0
+    records: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    left: Counter[str] = field(default_factory=Counter)
+    attempts: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    money: float | None = None
+    examples: list[str] = field(default_factory=list)
+
+    def note(self, record: Mapping[str, Any]) -> None:
+        """Count one line of the journal."""
+        usage = record.get("usage") or {}
+        self.attempts += int(record.get("attempts", 0))
+        self.tokens_in += int(usage.get("in", 0))
+        self.tokens_out += int(usage.get("out", 0))
+        if usage.get("cost") is not None:
+            self.money = (self.money or 0.0) + float(usage["cost"])
+        if record["status"] == "ok":
+            self.accepted += 1
+            self.records += len(record["made"])
+        elif record["status"] == "rejected":
+            self.rejected[record["reason"]] += 1
+            if len(self.examples) < _SHOWN:
+                self.examples.append(f"{record['reason']}: {str(record.get('raw', ''))[:200]!r}")
+        else:
+            self.left[record["reason"]] += 1
+
+    @property
+    def rejects(self) -> int:
+        """How many tasks were rejected."""
+        return sum(self.rejected.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON; `yield` is the share of answered tasks that were accepted, null before any was."""
+        answered = self.accepted + self.rejects
+        return {
+            "stage": self.name, "tasks": self.tasks, "accepted": self.accepted, "records": self.records,
+            "yield": self.accepted / answered if answered else None, "rejected": dict(self.rejected),
+            "left": dict(self.left), "attempts": self.attempts, "tokens_in": self.tokens_in,
+            "tokens_out": self.tokens_out, "money": self.money,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How tasks are put to the teacher: how it samples, tries for a readable reply, the share of rejects to stop at."""
+
+    engine: Engine
+    sampling: Sampling
+    tries: int = 3
+    most_rejects: float = 0.5
+
+
+def run_stage(
+    name: str, tasks: Iterable[Task], path: Path, asking: Asking, progress: Callable[[StageReport], None] | None = None
+) -> StageReport:
+    """Ask what the journal at `path` does not hold, writing each finished task at once.
+
+    RunError, with examples, when more than `asking.most_rejects` of at least 20 answers were rejected.
+    """
+    report = StageReport(name)
+    with Journal(path) as journal:
+        _recall(path, report)
+        waiting: deque[tuple[Task, Request, int, Counter[str]]] = deque()
+        asked: dict[str, tuple[Task, str, int, Counter[str]]] = {}
+        identity = dict(asking.engine.identity())
+        source = _fresh(name, tasks, journal, report, identity, asking)
+
+        def feed() -> Iterator[Request]:
+            while True:
+                entry = waiting.popleft() if waiting else next(source, None)
+                if entry is None:
+                    return
+                task, request, tries, spent = entry
+                key = request.key.split(":")[0]
+                asked[request.key] = (task, key, tries, spent)
+                yield request
+
+        while True:
+            for completion in asking.engine.stream(feed()):
+                task, key, tries, spent = asked.pop(completion.key)
+                again = _settle(task, key, tries, spent, completion, asking, journal, report)
+                if again is not None:
+                    waiting.append((task, again, tries + 1, spent))
+                if progress is not None:
+                    progress(report)
+            if not waiting:
+                break
+    return report
+
+
+def _recall(path: Path, report: StageReport) -> None:
+    """Count what earlier runs answered; their errors are asked again and not counted."""
+    from dikast.corpus.journal import finished
+
+    for record in finished(path):
+        if record["status"] != ERROR:
+            report.note(record)
+
+
+def _fresh(
+    name: str, tasks: Iterable[Task], journal: Journal, report: StageReport, identity: dict[str, Any], asking: Asking
+) -> Iterator[tuple[Task, Request, int, Counter[str]]]:
+    for task in tasks:
+        report.tasks += 1
+        text = [
+            [m.role, [p.text if isinstance(p, Span) else fingerprint(repr(p)) for p in m.parts]] for m in task.messages
+        ]
+        sampling = [
+            asking.sampling.temperature,
+            asking.sampling.top_p,
+            asking.sampling.max_tokens,
+            asking.sampling.seed,
+        ]
+        key = fingerprint([name, task.at, text, identity, sampling])
+        if key not in journal.done:
+            request = Request(f"{key}:1", task.messages, asking.sampling, schema=task.schema, about=task.about)
+            yield task, request, 1, Counter()
+
+
+def _settle(
+    task: Task,
+    key: str,
+    tries: int,
+    spent: Counter[str],
+    done: Completion,
+    asking: Asking,
+    journal: Journal,
+    report: StageReport,
+) -> Request | None:
+    """Write what came of a reply, or give the request that asks again."""
+    spent["in"] += done.usage.tokens_in
+    spent["out"] += done.usage.tokens_out
+    usage: dict[str, Any] = {"in": spent["in"], "out": spent["out"]}
+    if done.usage.cost is not None:
+        spent["micro"] += round(done.usage.cost * 1e9)
+    if "micro" in spent:
+        usage["cost"] = spent["micro"] / 1e9
+    record: dict[str, Any] = {"key": key, "at": list(task.at), "attempts": tries, "usage": usage}
+    if done.error is not None:
+        record |= {"status": ERROR, "reason": done.error.kind, "raw": str(done.error)}
+    else:
+        try:
+            if done.refusal:
+                raise Rejected("refused", done.refusal)
+            if done.finish == "length":
+                raise Rejected("cut off at the token limit", "the reply was too long and was cut off")
+            record |= {"status": "ok", "made": task.read(done.text)}
+        except Rejected as error:
+            if tries < asking.tries and not task.final:
+                return _again(task, key, tries, done.text, error, asking)
+            record |= {"status": "rejected", "reason": error.reason, "raw": done.text[:2000]}
+    journal.append(record)
+    report.note(record)
+    answered = report.accepted + report.rejects
+    if answered >= _LEAST and report.rejects > asking.most_rejects * answered:
+        shown = "\n".join(f"  {example}" for example in report.examples)
+        raise RunError(
+            f"stage {report.name!r} stopped: {report.rejects} of {answered} replies were rejected (stop_after_rejects:"
+            f" {asking.most_rejects:g}). What was answered is kept. Examples:\n{shown}"
+        )
+    return None
+
+
+def _again(task: Task, key: str, tries: int, text: str, error: Rejected, asking: Asking) -> Request:
+    """The question once more, with the reply and what was wrong with it."""
+    told = f"That reply cannot be used: {error.told}. Answer again, with the JSON object alone."
+    messages = (*task.messages, Message("assistant", (Span(text),)), Message("user", (Span(told, trusted=True),)))
+    about = {**task.about, "attempt": tries + 1}
+    return Request(f"{key}:{tries + 1}", messages, asking.sampling, schema=task.schema, about=about)
+
+
+# -- prompts and replies ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt of this room's own, from a file, with the fingerprint of what it says."""
+
+    name: str
+    user: str
+    hash: str
+
+    def ask(self, **names: Any) -> tuple[Message, ...]:
+        """One user message. Text goes in as untrusted, numbers and lists of text as the template places them."""
+        slots = Slots((_HEADING.split("{}")[0].strip(),), _HEADING)
+        filled = {key: _slotted(slots, value) for key, value in names.items()}
+        return (Message("user", render(self.user, slots, filled, f"prompt {self.name!r}")),)
+
+
+def _slotted(slots: Slots, value: Any) -> Any:
+    if isinstance(value, str):
+        return slots.text(value) if value else ""
+    if isinstance(value, list):
+        return [_slotted(slots, each) for each in value]
+    if isinstance(value, dict):
+        return {key: _slotted(slots, each) for key, each in value.items()}
+    return value
+
+
+@cache
+def prompt(name: str) -> Prompt:
+    """The prompt in `prompts/NAME.yaml`."""
+    text = resources.files("dikast.corpus").joinpath("prompts", f"{name}.yaml").read_text("utf-8")
+    user = parse_located(text, f"{name}.yaml").value["user"]
+    return Prompt(name, user, fingerprint(user))
+
+
+def object_in(text: str) -> dict[str, Any]:
+    """The last JSON object that stands on its own in a reply; Rejected when there is none."""
+    decoder, found, at, tried = json.JSONDecoder(strict=False), None, text.find("{"), 0
+    while at >= 0 and tried < _MOST_OBJECTS:
+        tried += 1
+        try:
+            value, end = decoder.raw_decode(text, at)
+            found = value
+        except (ValueError, RecursionError):
+            end = at + 1
+        at = text.find("{", end)
+    if not isinstance(found, dict):
+        raise Rejected("no JSON object", "there is no JSON object in it")
+    return found
+
+
+def text_in(value: Mapping[str, Any], key: str) -> str:
+    """A text of a reply that is not empty; Rejected otherwise."""
+    found = value.get(key)
+    if not isinstance(found, str) or not found.strip():
+        raise Rejected(f"no {key}", f"'{key}' must be text that is not empty")
+    return found.strip()
+
+
+def list_in(value: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    """A list of objects of a reply; Rejected otherwise."""
+    found = value.get(key)
+    if not isinstance(found, list) or not found or not all(isinstance(each, dict) for each in found):
+        raise Rejected(f"no {key}", f"'{key}' must be a list of objects")
+    return found
+
+
+def check_sampling(temperature: float, max_tokens: int, seed: int) -> Sampling:
+    """The sampling of a recipe; UserError for numbers that cannot be meant."""
+    try:
+        return Sampling(temperature=temperature, max_tokens=max_tokens, seed=seed)
+    except UserError as error:
+        raise UserError(f"recipe: {error}") from None

@@ -1,0 +1,207 @@
+"""`world:DOMAIN`: a teacher that answers every stage from a procedural world, so that its gold is exact.
+
+It is an engine like any other: its replies are the JSON that the prompts ask for, and go through the same reading,
+checks and filters. It goes by `about` alone (which rubric, instruction, score), as mock engines do.
+"""
+
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from statistics import median
+from typing import Any
+
+import orjson
+
+from dikast.core.errors import EngineError, UserError
+from dikast.core.item import Item
+from dikast.core.part import text_of
+from dikast.core.verdict import Usage
+from dikast.engines.base import Completion, Request
+from dikast.worlds.gold import cost, level_of, subject_of
+from dikast.worlds.make import Maker
+from dikast.worlds.response import Response, Sentence, count_words
+from dikast.worlds.sample import VERSION, Sample
+from dikast.worlds.settings import Settings
+
+_GROUP = 12  # responses drawn to take sentences from
+_MIXES = 120
+_ATTEMPTS = 300
+_LEVELS = 5
+_PLANS = 4096  # held between stages, some 20 kB each
+DOMAINS = ("text",)  # the notes stand in the instruction, so that no picture has to be carried
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One rubric with its instructions; `responses[i][level]` answers instruction i, level 0 the best."""
+
+    instructions: tuple[Sample, ...]
+
+    @property
+    def rubric(self) -> Any:
+        """The rubric as a judge sees it."""
+        return self.instructions[0].rubric
+
+
+class WorldTeacher:
+    """Answers the stages of the recipes `feedback` and `preference` from the world `domain`.
+
+    Equal `seed`s give equal answers. `per_rubric` instructions share a rubric.
+    """
+
+    def __init__(self, domain: str = "text", *, seed: int = 0, per_rubric: int = 1) -> None:
+        if domain not in DOMAINS:
+            raise UserError(f"teacher: there is no world {domain!r} for this recipe; known: {', '.join(DOMAINS)}")
+        self.name, self.domain, self.seed, self.per_rubric = f"world:{domain}", domain, seed, per_rubric
+        self._plan = lru_cache(maxsize=_PLANS)(self._made)
+        self._base = self._maker(())
+
+    def identity(self) -> Mapping[str, Any]:
+        """World, version and seed."""
+        return {"engine": "world", "version": VERSION, "domain": self.domain, "seed": self.seed, "n": self.per_rubric}
+
+    def versions(self) -> Mapping[str, str]:
+        """The version of the worlds."""
+        return {"worlds": VERSION}
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        """Replies in order; a request of a stage that this teacher does not know fails."""
+        for request in requests:
+            about = request.about
+            stage = str(about.get("stage"))
+            answer = getattr(self, f"_{stage.replace('-', '_')}", None)
+            if answer is None:
+                told = f"the world teacher has no answer for the stage {stage!r}"
+                yield Completion(request.key, finish="error", error=EngineError(told, kind="stage"))
+                continue
+            said = answer(about)
+            text = said if isinstance(said, str) else orjson.dumps(said).decode()
+            tokens = sum(len(message.text) for message in request.messages) // 4
+            yield Completion(request.key, text, usage=Usage(tokens_in=tokens, tokens_out=len(text) // 4))
+
+    # -- the stages -----------------------------------------------------------------------------------------------
+
+    def _rubrics(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        first, count = int(about["first"]), int(about["count"])
+        made = []
+        for number in range(first, first + count):
+            rubric = self._plan(number).rubric
+            made.append({"criterion": rubric.criterion, "levels": dict(rubric.levels), "world": number})
+        return {"rubrics": made}
+
+    def _instructions(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        plan, made = self._plan(self._number(about)), []
+        for sample in plan.instructions[: int(about["count"])]:
+            item = sample.item()
+            made.append(
+                {"instruction": text_of(item.instruction[0].content), "reference": text_of(item.responses[_LEVELS])}
+            )
+        return {"instructions": made}
+
+    def _responses(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        sample = self._plan(self._number(about)).instructions[int(about["instruction"])]
+        at = _LEVELS - int(about["score"])
+        gold = sample.gold()["responses"][at]
+        return {"response": sample.responses[at].text, "feedback": gold["feedback"], "claims": gold["claims"]}
+
+    def _regrade(self, about: Mapping[str, Any]) -> str:
+        sample = self._plan(self._number(about)).instructions[int(about["instruction"])]
+        found = next((i for i, each in enumerate(sample.responses[:_LEVELS]) if each.text == about["response"]), None)
+        if found is None:
+            return "Verdict: unknown"
+        gold = sample.gold()["responses"][found]
+        return f"{gold['feedback']}\nVerdict: {gold['label']}"
+
+    def _preference(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        """From the claims of both: what they share, then what differs."""
+        item: Item = about["item"]
+        parts = item.gold["responses"]
+        said = [{claim["text"]: claim["verdict"] for claim in part.get("claims", ())} for part in parts]
+        right = [sum(verdict == "right" for verdict in each.values()) for each in said]
+        total = [len(each) for each in said]
+        shared = sorted(set(said[0]) & set(said[1]))
+        common = f"Both say: {' '.join(shared)}" if shared else "Both state their facts one by one."
+        differs = f"A has {right[0]} of {total[0]} statements right, B {right[1]} of {total[1]}."
+        wrong = ["; ".join(c["text"] for c in part.get("claims", ()) if c["verdict"] != "right") for part in parts]
+        told = " ".join(f"Wrong in {side}: {text}." for side, text in zip("AB", wrong, strict=True) if text)
+        return {"commonalities": common, "differences": f"{differs} {told}".strip(), "better": item.gold["preference"]}
+
+    @staticmethod
+    def _number(about: Mapping[str, Any]) -> int:
+        return int(about["lineage"]["world"])
+
+    # -- the world ------------------------------------------------------------------------------------------------
+
+    def _maker(self, aspects: tuple[str, ...]) -> Maker:
+        return Maker(
+            Settings(
+                domain=self.domain, seed=self.seed, responses=_GROUP, scales=("1-5",), claims=(4, 7), edits=False,
+                aspects=aspects,
+            )
+        )  # fmt: skip
+
+    def _made(self, number: int) -> Plan:
+        """A rubric and its instructions: drawn until every instruction has answers of all levels."""
+        rng = random.Random(f"{self.seed} {number}")
+        for attempt in range(_ATTEMPTS):
+            first = self._base.sample(number * _ATTEMPTS + attempt)
+            spec = replace(first.spec, lower_is_better=False)
+            if spec.entries:  # a checklist speaks of one instruction's facts
+                continue
+            samples = [first]
+            if self.per_rubric > 1:
+                maker = self._maker(tuple(name for name, _ in spec.weights))
+                start = (number * _ATTEMPTS + attempt) * self.per_rubric
+                samples += [maker.sample(start + i) for i in range(1, self.per_rubric)]
+            mixes = [_mixes(replace(sample, spec=spec), rng) for sample in samples]
+            common = sorted(set.intersection(*(set(each) for each in mixes)))
+            if len(common) < _LEVELS:
+                continue
+            cuts = tuple(sorted(rng.sample(common[:-1], _LEVELS - 1)))
+            spec = replace(spec, cuts=cuts)
+            return Plan(tuple(self._graded(replace(s, spec=spec), m, rng) for s, m in zip(samples, mixes, strict=True)))
+        raise UserError(
+            f"teacher: world {self.domain!r} has no rubric number {number} in {_ATTEMPTS} draws; other seed?"
+        )
+
+    @staticmethod
+    def _graded(sample: Sample, mixes: dict[int, list[Response]], rng: random.Random) -> Sample:
+        """One response for each level, of about equal lengths, and a reference that is another of the best level."""
+        by_level: dict[int, list[Response]] = {}
+        for penalty, responses in mixes.items():
+            by_level.setdefault(level_of(penalty, sample.spec.cuts), []).extend(responses)
+        middle = median(count_words(each.text) for found in by_level.values() for each in found)
+        chosen = []
+        for level in range(_LEVELS):
+            found = by_level[level]
+            rng.shuffle(found)
+            chosen.append(min(found, key=lambda each: abs(count_words(each.text) - middle)))
+        turned = replace(chosen[0], sentences=chosen[0].sentences[::-1])
+        others = [each for each in by_level[0] if each.text != chosen[0].text]
+        return replace(sample, responses=(*chosen, others[0] if others else turned))
+
+
+def _mixes(sample: Sample, rng: random.Random) -> dict[int, list[Response]]:
+    """Responses put together from sentences of the sample's own, one for each thing spoken of, by their penalty."""
+    variants: dict[tuple[Any, ...], dict[Any, list[Sentence]]] = {}
+    for response in sample.responses:
+        for sentence in response.sentences:
+            if sentence.claim is not None:
+                slot = (sentence.claim.kind, subject_of(sentence.claim))
+                variants.setdefault(slot, {}).setdefault(sentence.claim, []).append(sentence)
+    costs = {
+        claim: cost(claim, sample.domain.measure(claim, sample.graph).metric, sample.spec)
+        for claims in variants.values()
+        for claim in claims
+    }
+    slots = [list(claims) for claims in variants.values()]
+    found: dict[int, list[Response]] = {}
+    for _ in range(_MIXES):
+        claims = [rng.choice(options) for options in slots]
+        bucket = found.setdefault(sum(costs[claim] for claim in claims), [])
+        if len(bucket) < 6:
+            said = [rng.choice(variants[slot][claim]) for slot, claim in zip(variants, claims, strict=True)]
+            rng.shuffle(said)
+            bucket.append(Response(tuple(said), voice=0))
+    return found

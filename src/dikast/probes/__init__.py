@@ -1,0 +1,1 @@
+"""Where a judge breaks: change items in a known way, judge again, compare."""

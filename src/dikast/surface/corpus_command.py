@@ -1,0 +1,150 @@
+"""The verbs `corpus convert`, `corpus check`, `corpus card` and `corpus build`."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dikast.surface.judge_commands import BudgetText
+
+app = typer.Typer(no_args_is_help=True, help="Feedback data for judges: convert, check, describe and build it.")
+_From = Annotated[str, typer.Option("--from", help="The schema of the file; guessed from its columns if left out.")]
+
+
+@app.command("convert")
+def convert(
+    source: Annotated[str, typer.Argument(help="The file to read.")],
+    out: Annotated[str, typer.Argument(help="The file to write; `-` is JSONL on stdout.")],
+    to: Annotated[str, typer.Option("--to", help="The schema to write; docs/corpus.md lists them.")],
+    from_: _From = "",
+    images: Annotated[list[str] | None, typer.Option("--images", help="OLD=NEW: change how image paths begin.")] = None,
+    skip: Annotated[bool, typer.Option("--skip", help="Leave out rows that the schema cannot hold, counted.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Tell what was done as JSON, on stderr.")] = False,
+) -> None:
+    """Convert feedback data from one public schema to another; what a schema cannot say travels in `meta`."""
+    import orjson
+
+    from dikast.core.errors import UserError
+    from dikast.corpus.convert import convert_file
+
+    moves = {}
+    for each in images or []:
+        old, equals, new = each.partition("=")
+        if not equals or not old:
+            raise UserError(f"--images: write OLD=NEW, got {each!r}")
+        moves[old] = new
+    done = convert_file(source, out, to=to, from_=from_, images=moves, skip=skip)
+    if json:
+        typer.echo(orjson.dumps(done.to_dict()).decode(), err=True)
+        return
+    typer.echo(f"{done.rows:,} rows from {done.source} to {done.target}", err=True)
+    for reason, n in done.skipped.most_common():
+        typer.echo(f"  {n:,} left out: {reason}", err=True)
+    if done.missing:
+        shown = ", ".join(done.examples[:3])
+        typer.echo(f"  {done.missing:,} of {done.images:,} images are not there: {shown}; see --images", err=True)
+
+
+_Against = Annotated[list[str] | None, typer.Option("--against", help="A benchmark file to look for in the data.")]
+_Near = Annotated[bool, typer.Option("--near/--exact", help="Look for near duplicates too (extra `dedup`).")]
+_Seed = Annotated[int, typer.Option("--seed", help="Seed of the shuffles.")]
+
+
+@app.command("check")
+def check(
+    file: Annotated[str, typer.Argument(help="Feedback data in any known schema.")],
+    from_: _From = "",
+    against: _Against = None,
+    near: _Near = True,
+    draws: Annotated[int, typer.Option("--draws", min=20, help="Shuffles of the scores.")] = 200,
+    seed: _Seed = 0,
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Check feedback data: what length tells of the score, scores, duplicates, leakage, rubrics, contradictions."""
+    import orjson
+
+    from dikast.corpus.card import card as markdown
+    from dikast.corpus.check import check_file
+
+    found = check_file(file, from_=from_, against=against, near=near, draws=draws, seed=seed)
+    typer.echo(orjson.dumps(found.to_dict(), option=orjson.OPT_INDENT_2).decode() if json else markdown(found))
+
+
+@app.command("card")
+def card(
+    file: Annotated[str, typer.Argument(help="Feedback data in any known schema.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The Markdown file to write.")],
+    title: Annotated[str, typer.Option("--title", help="The card's title.")] = "",
+    from_: _From = "",
+    against: _Against = None,
+    near: _Near = True,
+    seed: _Seed = 0,
+) -> None:
+    """Write a data card: the figures of `corpus check` as Markdown."""
+    from dikast.core.errors import UserError
+    from dikast.corpus.card import card as markdown
+    from dikast.corpus.check import check_file
+
+    if not out.parent.is_dir():
+        raise UserError(f"{out}: the folder {out.parent} does not exist: make it first")
+    out.write_text(markdown(check_file(file, from_=from_, against=against, near=near, seed=seed), title=title), "utf-8")
+    typer.echo(str(out))
+
+
+@app.command("build")
+def build(
+    recipe: Annotated[str, typer.Argument(help="The recipe: a YAML file; docs/corpus.md says what it holds.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder to build in; running again goes on where it stopped.")],
+    teacher: Annotated[str, typer.Option("--teacher", help="Takes the place of the recipe's teacher.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked; ask nothing.")] = False,
+    budget: BudgetText = None,
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Build feedback data with a teacher: a model behind any engine, or `world:text` with exact gold.
+
+    Exit code 3 when something is left to be asked: run the same command again.
+    """
+    from dataclasses import asdict, replace
+
+    import orjson
+
+    from dikast.corpus.build import build as run
+    from dikast.corpus.build import estimate
+    from dikast.corpus.recipe import load_recipe
+    from dikast.surface.judge_commands import budget_of
+    from dikast.surface.progress import StageLine
+
+    told = load_recipe(recipe)
+    if teacher:
+        told = replace(told, teacher=teacher)
+    if dry_run:
+        stages = [asdict(each) for each in estimate(told)]
+        if json:
+            typer.echo(orjson.dumps(stages).decode())
+            return
+        for each in stages:
+            asked = f"{each['calls']:,} calls, about {each['tokens_in']:,} tokens in"
+            typer.echo(f"{each['stage']:<16} {asked}, at most {each['most_tokens_out']:,} out")
+        return
+    with StageLine(quiet=quiet) as line:
+        built = run(told, out, budget=budget_of(budget), progress=line)
+    if json:
+        typer.echo(orjson.dumps(built.to_dict()).decode())
+    else:
+        for stage in built.stages:
+            _show(stage.to_dict())
+        for reason, n in built.dropped.most_common():
+            typer.echo(f"dropped {n:,}: {reason}")
+        typer.echo(f"{built.items:,} items in {out}" + (f"; {built.waits}" if built.waits else ""))
+    if built.waits:
+        raise typer.Exit(3)
+
+
+def _show(stage: dict[str, Any]) -> None:
+    share = "nothing answered" if stage["yield"] is None else f"{stage['yield']:.1%} of them accepted"
+    money = "" if stage["money"] is None else f", {stage['money']:.4g} money"
+    tokens = f"{stage['tokens_in']:,} tokens in, {stage['tokens_out']:,} out{money}"
+    typer.echo(f"{stage['stage']:<16} {stage['tasks']:,} tasks, {share}, {stage['records']:,} records, {tokens}")
+    for reason, n in {**stage["rejected"], **stage["left"]}.items():
+        typer.echo(f"  {n:,}: {reason}")

@@ -1,0 +1,97 @@
+"""Rows in the public schemas, every word our own."""
+
+from typing import Any
+
+LEVELS = {f"orig_score{n}_description": f"It meets {n} of five points." for n in range(1, 6)}
+PROMPT = (
+    "###Task Description:\nSay how good it is.\n\n###The instruction to evaluate:\nName a river.\n\n"
+    "###Response to evaluate:\nThe Oder.\n###Note: it is long.\n\n"
+    "###Reference Answer (Score 5):\nThe Oder, in Poland.\n\n"
+    "###Score Rubrics:\n[Is the answer right?]\n"
+    + "".join(f"Score {n}: It meets {n} of five points.\n" for n in range(1, 6))
+    + "\n###Feedback: "
+)
+FEEDBACK: dict[str, Any] = {
+    "orig_criteria": "Is the answer right?", **LEVELS, "orig_instruction": "Name a river.",
+    "orig_response": "The Oder.", "orig_reference_answer": "The Oder, in Poland.", "orig_feedback": "Short, but right.",
+    "orig_score": "4", "instruction": PROMPT, "input": "", "output": "Short, but right. [RESULT] 4",
+}  # fmt: skip
+PREFERENCE: dict[str, Any] = {
+    "orig_criteria": "[Is the answer right?]\nScore 1: No.\nScore 5: Yes.", "orig_instruction": "Name a river.",
+    "orig_reference_answer": "The Oder.", "orig_response_A": "The Oder.", "orig_response_B": "Berlin.",
+    "orig_score_A": "5", "orig_score_B": "1", "orig_feedback_A": "Right.", "orig_feedback_B": "A city.",
+    "orig_preference": "A", "orig_feedback": "Both are short. A names a river.", "instruction": "Which is better?",
+    "input": "", "output": "Both are short. A names a river. [RESULT] A",
+}  # fmt: skip
+PERCEPTION: dict[str, Any] = {
+    "id": 7, "image": "../train2017/000000000009.jpg",
+    "conversations": [
+        {"from": "human", "value": "<image>\n" + PROMPT},
+        {"from": "gpt", "value": "It is right. So the overall score is 4.\n[RESULT] 4"},
+    ],
+}  # fmt: skip
+PERCEPTION_EVAL: dict[str, Any] = {
+    "image": "../mmmu/9900.png", "instruction": PROMPT, "orig_instruction": "Name a river.",
+    "original_response": "The Oder.", "orig_reference_answer": "The Oder, in Poland.",
+    "orig_criteria": "Is the answer right?", **LEVELS,
+}  # fmt: skip
+
+
+def critic(reply: str, prompt: str, **more: Any) -> dict[str, Any]:
+    turns = [{"from": "human", "value": "<image>\n" + prompt}, {"from": "gpt", "value": reply}]
+    return {"id": "c-1", "source": "chat", "image": "images/1.jpg", "conversations": turns, **more}
+
+
+POINT = (
+    "Grade what a model says of the picture, out of 100.\n"
+    "Question: [What is it?]\nThe LMM response: [A cat.]\nASSISTANT:\n"
+)
+PAIR = (
+    "Compare two answers fairly.\nQuestion: [What is it?]\nThe first response: [A cat.]\n"
+    "The second response: [A dog.]\nASSISTANT:\n"
+)
+CRITIC = [
+    (critic("It has ears.\nFinal Score: 85", POINT), {"score": 85}),
+    (critic("The better response: [second]. It barks.", PAIR), {"preference": "b"}),
+    (critic("Both see an animal; they are equally good.", PAIR), {"preference": "tie"}),
+    (critic("7 5\nThe first names it.", PAIR), {"preference": "a", "scores": [7, 5]}),
+    (critic("A sees more. [[B>>A]]", PAIR.replace("fairly", "with a label")), {"preference": "b", "label": "B>>A"}),
+    (critic("No verdict at all here", PAIR), {}),
+]
+LLAVA: dict[str, Any] = {
+    "id": "l-1", "image": ["a.png", "b.png"],
+    "conversations": [
+        {"from": "human", "value": "<image>\nAnd this: <image> what differs?"}, {"from": "gpt", "value": "The colour."},
+        {"from": "human", "value": "Which is red?"}, {"from": "gpt", "value": "The first."},
+    ],
+}  # fmt: skip
+TRL: dict[str, Any] = {"prompt": "Name a river.", "completion": "The Oder."}
+TRL_IMAGES: dict[str, Any] = {
+    "prompt": [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "What is it?"}]}],
+    "completion": [{"role": "assistant", "content": [{"type": "text", "text": "A cat."}]}], "images": ["cat.png"],
+}  # fmt: skip
+TRL_PREFERENCE: dict[str, Any] = {"prompt": "Name a river.", "chosen": "The Oder.", "rejected": "Berlin."}
+ARGILLA: dict[str, Any] = {
+    "id": "r1", "fields": {"instruction": "Name a river.", "response": "The Oder.", "extra": "x"},
+    "metadata": {"group": "a"}, "suggestions": {"score": {"value": 3, "agent": "judge"}},
+    "responses": {"score": [{"value": 4, "user_id": "u1", "status": "submitted"}]}, "vectors": {},
+    "status": "completed",
+}  # fmt: skip
+LABEL_STUDIO: dict[str, Any] = {
+    "id": 12, "data": {"instruction": "Name a river.", "response_a": "The Oder.", "response_b": "Berlin."},
+    "annotations": [
+        {"id": 1, "completed_by": 3, "was_cancelled": False, "result": [
+            {"from_name": "side", "to_name": "response_a", "type": "pairwise", "value": {"selected": "left"}},
+            {"from_name": "why", "to_name": "response_a", "type": "textarea", "value": {"text": ["B is a city."]}},
+        ]},
+        {"id": 2, "was_cancelled": True, "result": []},
+    ],
+    "predictions": [], "meta": {"batch": 3},
+}  # fmt: skip
+AUTOJ: dict[str, Any] = {"scenario": "chat", "label": 2, "prompt": "Hi", "response 1": "Hello.", "response 2": "Hey."}
+ALL = [
+    ("feedback", FEEDBACK), ("preference", PREFERENCE), ("perception", PERCEPTION),
+    ("perception-eval", PERCEPTION_EVAL),
+    *(("critic", row) for row, _ in CRITIC), ("llava", LLAVA), ("trl", TRL), ("trl", TRL_IMAGES),
+    ("trl-preference", TRL_PREFERENCE), ("argilla", ARGILLA), ("label-studio", LABEL_STUDIO), ("autoj", AUTOJ),
+]  # fmt: skip

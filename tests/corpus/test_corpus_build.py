@@ -1,0 +1,343 @@
+"""Recipes end to end: with a world that knows, with a teacher that errs, through interruptions."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+from typer.testing import CliRunner
+
+from dikast.core.canonical import fingerprint
+from dikast.core.errors import DataError, EngineError, RunError, UserError
+from dikast.core.item import Item
+from dikast.core.part import text_of
+from dikast.core.records import read_items
+from dikast.corpus.build import Built, build, estimate
+from dikast.corpus.check import check_file
+from dikast.corpus.duplicates import Index
+from dikast.corpus.feedback_recipe import pooled, rubric_tasks
+from dikast.corpus.journal import finished
+from dikast.corpus.recipe import load_recipe
+from dikast.corpus.seeds import lint, load_seeds
+from dikast.corpus.world_teacher import WorldTeacher
+from dikast.engines.base import Completion, Request
+from dikast.surface.cli import app
+from scripted import Scripted
+
+LEVELS = {
+    "1": "None of it is there.",
+    "2": "A little is there.",
+    "3": "Half of it is there.",
+    "4": "Most is there.",
+    "5": "All of it.",
+}
+SEED: dict[str, Any] = {"criterion": "Does the answer name its sources?", "levels": LEVELS}
+WORDS = ("river", "stone", "tower", "garden", "window", "letter", "bridge", "winter", "market", "candle", "harbour")
+
+
+def recipe(tmp_path: Path, name: str = "recipe", **values: Any) -> Path:
+    path = tmp_path / f"{name}.yaml"
+    values = {"recipe": "feedback", "teacher": "world:text", **values}
+    path.write_bytes(orjson.dumps(values))
+    return path
+
+
+def seeds(tmp_path: Path, *rubrics: dict[str, Any]) -> str:
+    path = tmp_path / "seeds.yaml"
+    path.write_bytes(orjson.dumps(list(rubrics or (SEED,))))
+    return path.name
+
+
+def test_a_world_teaches_exactly(tmp_path: Path) -> None:
+    told = load_recipe(recipe(tmp_path, rubrics=6, instructions=2, a_call=4))
+    built = build(told, tmp_path / "out")
+    assert (built.items, built.waits) == (60, "")
+    assert built.kept == {str(n): 12 for n in range(1, 6)}
+    items = list(read_items(tmp_path / "out" / "items.jsonl"))
+    for item in items:  # the score follows from the claims: those that are wrong cost what the rubric's levels say
+        wrong = [claim for claim in item.gold["claims"] if claim["verdict"] != "right"]
+        assert text_of(item.response) != text_of(item.reference or ())
+        assert all(claim["text"] in text_of(item.response) for claim in wrong)
+    by_instruction: dict[str, list[Item]] = {}
+    for item in items:
+        by_instruction.setdefault(text_of(item.instruction[0].content), []).append(item)
+    costs = [
+        [sum(c["cost"] for c in i.gold["claims"]) for i in sorted(g, key=lambda e: e.gold["score"])]
+        for g in by_instruction.values()
+    ]
+    assert all(found == sorted(set(found), reverse=True) for found in costs)
+    assert len({item.rubric.hash for item in items if item.rubric}) == 6
+    again = build(told, tmp_path / "again")
+    assert again.items == 60
+    assert (tmp_path / "again" / "items.jsonl").read_bytes() == (tmp_path / "out" / "items.jsonl").read_bytes()
+
+
+def test_length_tells_nothing_of_a_world_s_scores(tmp_path: Path) -> None:
+    build(load_recipe(recipe(tmp_path, rubrics=30, instructions=1, a_call=10, regrade=False)), tmp_path / "out")
+    words = check_file(tmp_path / "out" / "items.jsonl", near=False).information[0]
+    assert words.n == 150
+    assert abs(words.r) < 0.05
+    assert words.p > 0.05
+
+
+def test_pairs_are_balanced_and_told(tmp_path: Path) -> None:
+    build(load_recipe(recipe(tmp_path, rubrics=5, instructions=1, regrade=False)), tmp_path / "graded")
+    told = load_recipe(recipe(tmp_path, "pairs", recipe="preference", source="graded/items.jsonl"))
+    built = build(told, tmp_path / "pairs")
+    assert built.items == 50
+    assert built.kept == {"a": 25, "b": 25}
+    for item in read_items(tmp_path / "pairs" / "items.jsonl"):
+        a, b = item.gold["scores"]
+        assert item.gold["preference"] == ("a" if a > b else "b")
+        assert item.gold["responses"][0]["score"] == a
+        assert re.search(r"A has \d of \d statements right", item.gold["feedback"])
+    found = check_file(tmp_path / "pairs" / "items.jsonl").findings
+    assert found["preference against the scores"].found == 0
+
+
+def test_ties_stand_where_scores_are_equal(tmp_path: Path) -> None:
+    rows = [
+        {"id": str(i), "instruction": "q", "response": f"r{i}", "gold": {"score": s, "feedback": "f"}}
+        for i, s in enumerate((2, 2, 4))
+    ]
+    (tmp_path / "graded.jsonl").write_bytes(b"\n".join(map(orjson.dumps, rows)))
+    for ties, kept in ((True, 3), (False, 2)):
+        told = load_recipe(recipe(tmp_path, f"p{ties}", recipe="preference", source="graded.jsonl", ties=ties))
+        built = build(told, tmp_path / f"out{ties}")
+        assert built.items == kept
+        assert built.dropped["equal scores"] == 3 - kept
+
+
+def answer(request: Request) -> str:
+    """What a capable teacher would say, in words drawn from the request's place."""
+    about, attempt = request.about, request.about.get("attempt", 1)
+    stage = about["stage"]
+    rng = np.random.default_rng(int(fingerprint(request.messages[0].text)[:8], 16))
+    if stage == "rubrics":
+        made = [
+            {"criterion": f"Does it speak of {rng.choice(WORDS)} and {i} of {about['first']}?", "levels": LEVELS}
+            for i in range(about["count"])
+        ]
+        return f"Here: {orjson.dumps({'rubrics': made}).decode()}"
+    if stage == "instructions":
+        found = [
+            {"instruction": f"Tell of {' '.join(rng.choice(WORDS, 12))}", "reference": "Yes."}
+            for _ in range(about["count"])
+        ]
+        return orjson.dumps({"instructions": found}).decode()
+    if stage == "responses":
+        if attempt == 1 and about["score"] == "3":
+            return "I will think about it."
+        text = " ".join(rng.choice(WORDS, 20)) + f" {about['score']}"
+        return orjson.dumps({"response": text, "feedback": "It goes on about it at length."}).decode()
+    return f"Good enough.\nVerdict: {request.about['response'].split()[-1]}"
+
+
+def engine_recipe(tmp_path: Path, **values: Any) -> Any:
+    given = {
+        "teacher": "mock:constant",
+        "seeds": seeds(tmp_path),
+        "rubrics": 5,
+        "instructions": 2,
+        "words": 20,
+        "near": False,
+    }
+    return load_recipe(recipe(tmp_path, **{**given, **values}))
+
+
+def test_an_engine_teaches_and_is_asked_again_with_what_was_wrong(tmp_path: Path) -> None:
+    engine = Scripted(answer)
+    built = build(engine_recipe(tmp_path), tmp_path / "out", teacher=engine)
+    assert (built.items, built.waits) == (50, "")
+    responses = next(stage for stage in built.stages if stage.name == "3-responses")
+    assert (responses.accepted, responses.attempts) == (50, 60)  # the tenth of scores 3 took two tries
+    second = next(r for r in engine.requests if r.about.get("attempt") == 2)
+    assert [m.role for m in second.messages] == ["user", "assistant", "user"]
+    assert "there is no JSON object in it" in second.messages[-1].text
+    asked = len(engine.requests)
+    build(engine_recipe(tmp_path), tmp_path / "out", teacher=engine)
+    assert len(engine.requests) == asked
+    item = next(iter(read_items(tmp_path / "out" / "items.jsonl")))
+    assert item.meta["families"] == ["seed 0"]
+
+
+def test_what_the_teacher_grades_otherwise_is_dropped(tmp_path: Path) -> None:
+    def harsh(request: Request) -> str:
+        return "No.\nVerdict: 1" if request.about["stage"] == "regrade" else answer(request)
+
+    told = engine_recipe(tmp_path, complete=False, stop_after_rejects=1)
+    built = build(told, tmp_path / "out", teacher=Scripted(harsh))
+    assert built.kept == {"1": 10}
+    assert built.stages[-1].rejected == {"graded otherwise the second time": 40}
+
+
+def test_filters_are_counted(tmp_path: Path) -> None:
+    def leaky(request: Request) -> str:
+        said = answer(request)
+        if request.about["stage"] == "responses" and request.about["score"] == "5":
+            return orjson.dumps({"response": " ".join(WORDS[:5]), "feedback": "The final score is 5."}).decode()
+        return said
+
+    told = engine_recipe(tmp_path, complete=False, tries=1, regrade=False)
+    built = build(told, tmp_path / "out", teacher=Scripted(leaky))
+    rejected = next(stage for stage in built.stages if stage.name == "3-responses").rejected
+    assert rejected == {"no JSON object": 10, "the feedback names a score": 10}
+    assert set(built.kept) == {"1", "2", "4"}
+    complete = build(replace(told, complete=True), tmp_path / "complete", teacher=Scripted(leaky))
+    assert (complete.items, complete.dropped["not every score"]) == (0, 30)
+
+
+def test_garbage_stops_a_stage_with_examples(tmp_path: Path) -> None:
+    def garbage(request: Request) -> str:
+        return answer(request) if request.about["stage"] != "responses" else "lorem ipsum"
+
+    with pytest.raises(RunError, match=r"(?s)'3-responses' stopped: 20 of 20.*no JSON object: 'lorem ipsum'"):
+        build(engine_recipe(tmp_path, tries=1), tmp_path / "out", teacher=Scripted(garbage))
+    report = orjson.loads((tmp_path / "out" / "report.json").read_bytes())
+    assert report["stages"][-1]["stage"] == "3-responses"
+
+
+class Interrupted(Scripted):
+    """Answers `n` requests, fails every third of them once, and is then interrupted."""
+
+    def __init__(self, n: int, seen: Counter[str]) -> None:
+        super().__init__(answer)
+        self.n, self.seen = n, seen
+
+    def stream(self, requests: Any) -> Iterator[Completion]:
+        for request in requests:
+            self.n -= 1
+            if self.n < 0:
+                raise KeyboardInterrupt
+            self.seen[request.key] += 1
+            if len(self.seen) % 3 == 0 and self.seen[request.key] == 1:
+                yield Completion(request.key, finish="error", error=EngineError("busy", kind="overloaded"))
+            else:
+                yield Completion(request.key, answer(request))
+
+
+def test_interruptions_and_errors_lose_nothing_and_pay_nothing_twice(tmp_path: Path) -> None:
+    whole = build(engine_recipe(tmp_path), tmp_path / "whole", teacher=Scripted(answer))
+    seen: Counter[str] = Counter()
+    out, built, runs = tmp_path / "out", Built(""), 0
+    told = engine_recipe(tmp_path)
+    while not built.items or built.waits:
+        runs += 1
+        assert runs < 60
+        try:
+            built = build(told, out, teacher=Interrupted(17, seen))
+        except KeyboardInterrupt:
+            for journal in out.glob("*.jsonl"):
+                if journal.name != "items.jsonl":
+                    with journal.open("ab") as file:
+                        file.write(b'{"key": "torn')
+    assert runs > 5
+    assert built.items == whole.items
+    assert (out / "items.jsonl").read_bytes() == (tmp_path / "whole" / "items.jsonl").read_bytes()
+    for journal in sorted(out.glob("[1-4]-*.jsonl")):
+        answered = Counter(
+            orjson.loads(line)["key"] for line in journal.read_bytes().splitlines() if b'"error"' not in line
+        )
+        assert max(answered.values()) == 1
+
+
+def test_a_spent_budget_waits_and_goes_on(tmp_path: Path) -> None:
+    told = load_recipe(recipe(tmp_path, rubrics=4, instructions=1))
+    first = build(told, tmp_path / "out", budget={"calls": 9})
+    assert first.items == 0
+    assert "the budget is spent in stage '3-responses'" in first.waits
+    assert first.stages[-1].attempts >= 4
+    second = build(told, tmp_path / "out")
+    assert (second.items, second.waits) == (20, "")
+
+
+def test_another_recipe_s_folder_is_refused(tmp_path: Path) -> None:
+    build(load_recipe(recipe(tmp_path, rubrics=1, instructions=1)), tmp_path / "out")
+    with pytest.raises(UserError, match=r"another recipe \(seed, rubrics differ\)"):
+        build(load_recipe(recipe(tmp_path, rubrics=2, instructions=1, seed=3)), tmp_path / "out")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match="no build"):
+        build(load_recipe(recipe(tmp_path, rubrics=1, instructions=1)), tmp_path / "other")
+
+
+def test_bad_seeds_are_told_by_line(tmp_path: Path) -> None:
+    path = tmp_path / "seeds.yaml"
+    path.write_text(
+        "- criterion: Does it name its sources?\n"
+        "  levels: {1: None at all., 2: One., 3: Some., 5: Every single one.}\n"
+        "- criterion: Is it polite and is it short?\n"
+        "  levels: {1: It is rude., 2: It is a bit rude., 3: It is so so., 4: It is fair., 5: It is kind.}\n"
+        "- criterion: How clear is the answer?\n"
+        "  levels:\n    5: Plain throughout.\n    4: Mostly plain.\n    3: Half plain.\n"
+        "    2: Hardly plain.\n    1: Opaque.\n"
+        "- criterion: How complete is the answer?\n"
+        "  levels: {1: It is excellent., 2: Much is there., 3: Half is there., 4: Half is there., 5: It fails.}\n"
+    )
+    with pytest.raises(DataError) as caught:
+        load_seeds(path)
+    told = str(caught.value)
+    for part in (
+        ":1: ",
+        "no description of 4",
+        ":3: ",
+        "asks two things",
+        "not listed from 1 to 5",
+        "backwards",
+        "3 and 4 say the same",
+    ):
+        assert part in told
+    assert lint(SEED["criterion"], LEVELS) == []
+
+
+def test_a_bad_recipe_is_told_whole(tmp_path: Path) -> None:
+    path = recipe(tmp_path, rubrics=0, sede=1, tolerance=3, source="x.jsonl", words="many")
+    with pytest.raises(DataError) as caught:
+        load_recipe(path)
+    for part in (
+        "did you mean 'seed",
+        "'rubrics' is 1 or more",
+        "'tolerance' lies in 0..1",
+        "'source' is not of",
+        "'words' is a whole",
+    ):
+        assert part in str(caught.value)
+    with pytest.raises(DataError, match="needs 'seeds'"):
+        load_recipe(recipe(tmp_path, teacher="mock:constant"))
+    with pytest.raises(UserError, match="is not there"):
+        build(load_recipe(recipe(tmp_path, teacher="mock:constant", seeds="no.yaml")), tmp_path / "out")
+    with pytest.raises(UserError, match="no world 'moon'"):
+        WorldTeacher("moon")
+
+
+def test_build_on_the_command_line(tmp_path: Path) -> None:
+    path, out = recipe(tmp_path, rubrics=3, instructions=1), tmp_path / "out"
+    dry = CliRunner().invoke(app, ["corpus", "build", str(path), "--out", str(out), "--dry-run", "--json"])
+    assert dry.exit_code == 0, dry.output
+    assert [each["calls"] for each in orjson.loads(dry.stdout)] == [1, 3, 15, 15]
+    assert not out.exists()
+    short = CliRunner().invoke(app, ["corpus", "build", str(path), "--out", str(out), "--budget", "calls=5"])
+    assert short.exit_code == 3
+    assert "the budget is spent" in short.stdout
+    made = CliRunner().invoke(app, ["corpus", "build", str(path), "--out", str(out), "--json"])
+    assert made.exit_code == 0, made.output
+    assert orjson.loads(made.stdout)["items"] == 15
+    assert sum(1 for _ in finished(out / "3-responses.jsonl")) == 15
+    assert [each.calls for each in estimate(load_recipe(path))] == [1, 3, 15, 15]
+
+
+def test_later_rounds_ask_for_other_rubrics(tmp_path: Path) -> None:
+    """A world's rubrics go by number: a round that lost some to duplicates must not be answered with the same again."""
+    told = load_recipe(recipe(tmp_path, rubrics=6, a_call=4))
+    numbers = [task.about["first"] for task in rubric_tasks(told, [], 2, 6, 10)]
+    assert numbers == [10, 14]
+    pool: list[dict[str, Any]] = []
+    dropped: Counter[str] = Counter()
+    made = [{"criterion": "Is it clear?", "levels": LEVELS}, {"criterion": "is it CLEAR", "levels": LEVELS}]
+    pooled(iter([{"made": made}]), pool, Index(near=False), dropped, 6)
+    assert (len(pool), dropped["near-duplicate rubric"]) == (1, 1)

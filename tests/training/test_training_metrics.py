@@ -1,0 +1,101 @@
+"""Judge metrics while training: what the log says is what the saved model does; the card holds it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dikast.core.records.items import read_items
+from dikast.core.rubric import Rubric
+from dikast.engines.local.engine import LocalEngine
+from dikast.judging.judge import Judge
+from dikast.training.config import load_config
+from dikast.training.loop import read_log
+from dikast.training.sft import sft
+
+
+@pytest.fixture(scope="module")
+def items(world: Path) -> dict[str, list[str]]:
+    return {kind: [str(world / kind / "items-00000.jsonl")] for kind in ("scenes", "pairs")}
+
+
+def test_metrics_of_the_log_are_those_of_the_saved_model(
+    write_config: Callable[..., Path], items: dict[str, list[str]], tmp_path: Path
+) -> None:
+    config = write_config(
+        data=[
+            {"items": items["scenes"], "formats": ["short.yaml"]},
+            {"items": items["pairs"], "formats": ["short-pair.yaml"]},
+        ],
+        eval={"items": items["scenes"] + items["pairs"], "formats": ["short.yaml", "short-pair.yaml"], "every": 4,
+              "min_mass": 0.0},
+        steps=8, batch_size=6, learning_rate=3e-3, log_every=4,
+    )  # fmt: skip
+    for name, kind, shown in (
+        ("short", "absolute", "{{ response }}"),
+        ("short-pair", "pairwise", "{{ first }}\n{{ second }}"),
+    ):
+        text = (
+            f"kind: {kind}\ndialect: verdict\nmarker: 'Verdict:'\nfeedback: false\nuser: |-\n  {{{{ instruction }}}}\n"
+        )
+        (tmp_path / f"{name}.yaml").write_text(text + "".join(f"  {line}\n" for line in shown.split("\n")), "utf-8")
+    done = sft(config)
+    lines = read_log(tmp_path / "run-c" / "eval.jsonl")
+    assert [(line["step"], line["format"]) for line in lines] == [
+        (step, name) for step in (4, 8) for name in ("short", "short-pair")
+    ]
+    grades, pairs = lines[-2:]
+    assert (grades["failed"]["n"], pairs["failed"]["n"]) == (12, 12)
+    assert (grades["failed"]["value"], pairs["failed"]["value"]) == (0.0, 0.0)
+
+    engine = LocalEngine(str(done["model"]), device="cpu")
+    judge = Judge(engine, format=tmp_path / "short.yaml", compare_format=tmp_path / "short-pair.yaml", min_mass=0.0)
+    found = list(read_items(items["scenes"][0]))
+    verdicts = {verdict.question.item: verdict for verdict in judge.grade_many(found)}
+    scores, golds = [], []
+    for item in found:
+        assert isinstance(item.rubric, Rubric)
+        scale, score = item.rubric.scale, verdicts[item.id].score
+        if score is None:
+            continue
+        scores.append(scale.goodness(score))
+        golds.append(scale.goodness(item.gold["score"]))
+    assert grades["failed"]["value"] == pytest.approx(1 - len(scores) / len(found))
+    known = np.ptp(scores) > 0
+    expected = float(np.corrcoef(scores, golds)[0, 1]) if known else None
+    assert grades["pearson"]["value"] == (pytest.approx(expected, abs=1e-6) if known else None)
+    assert grades["exact"]["value"] == pytest.approx(np.mean(np.array(scores) == golds))
+    masses = [verdict.mass for verdict in verdicts.values() if verdict.mass is not None]
+    assert grades["mass"]["value"] == pytest.approx(np.median(masses), abs=1e-5)
+
+    compared = [each for each in judge.compare_many(read_items(items["pairs"][0])) if each.choice is not None]
+    assert pairs["failed"]["value"] == pytest.approx(1 - len(compared) / 12)
+    assert pairs["swap_consistency"]["value"] == pytest.approx(np.mean([bool(each.consistent) for each in compared]))
+    gold = {item.id: item.gold["preference"] for item in read_items(items["pairs"][0])}
+    assert pairs["accuracy"]["value"] == pytest.approx(np.mean([each.choice == gold[each.item] for each in compared]))
+    clear = [each for each in compared if gold[each.item] != "tie"]
+    right = [((each.logit_a or 0.0) > 0) == (gold[each.item] == "a") for each in clear]
+    assert (pairs["clear_accuracy"]["n"], pairs["clear_accuracy"]["value"]) == (
+        len(clear),
+        pytest.approx(np.mean(right)),
+    )
+
+    card = (tmp_path / "run-c" / "model" / "README.md").read_text("utf-8")
+    assert f"run | `{done['run']}`" in card
+    assert "| short | 0." in card
+    assert "learning_rate: 0.003" in card
+    assert "CPU" in card
+    assert load_config(config).hash  # the configuration in the card is that of the run
+
+
+def test_held_out_items_without_gold_stop_the_run_before_it_starts(
+    write_config: Callable[..., Path], tmp_path: Path
+) -> None:
+    from dikast.core.errors import DataError
+
+    path = tmp_path / "bare.jsonl"
+    path.write_text('{"id": "a", "instruction": "q", "response": "r", "rubric": "helpfulness"}\n', "utf-8")
+    with pytest.raises(DataError, match=r"bare.jsonl:1: .*'a' has no gold"):
+        sft(write_config(eval={"items": [str(path)]}))
+    assert not (tmp_path / "run-c").exists()
