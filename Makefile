@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo check test slow vllm gpu bench clean
+.PHONY: demo check test slow vllm gpu bench scout scout-gpu clean
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -13,12 +13,7 @@ BIN := .venv/bin
 
 demo: .venv/ready
 	rm -rf runs/demo
-	$(BIN)/dikast world make -n 400 --seed 7 --scales 1-5 --out runs/demo/items
-	$(BIN)/dikast grade runs/demo/items/items-00000.jsonl --judge mock:oracle,r=.8 --out runs/demo/graded
-	$(BIN)/dikast audit runs/demo/graded
-	$(BIN)/dikast world make -n 200 --seed 8 --scales 1-5 --pairs --out runs/demo/pairs
-	$(BIN)/dikast compare runs/demo/pairs/items-00000.jsonl --judge mock:oracle,r=.8,nats=1 --out runs/demo/compared
-	$(BIN)/dikast audit runs/demo/compared
+	$(BIN)/dikast demo --out runs/demo
 
 check: .venv/ready
 	$(BIN)/ruff format --check .
@@ -43,6 +38,37 @@ gpu: .venv/ready
 
 bench: .venv/ready
 	$(BIN)/python -m benchmarks
+
+# The judge that ships inside, from nothing: about an hour on two shared cores. What comes out lies in build/scout/model.
+DATA := build/scout/data
+scout: .venv/ready
+	$(BIN)/dikast world teach --talk -n 24000 --seed 4 --workers 2 --out $(DATA)/talk
+	$(BIN)/dikast world teach -n 40000 --seed 1 --reference 25 --workers 2 --out $(DATA)/scenes
+	$(BIN)/dikast world teach -n 10000 --seed 2 --reference 25 --domain text --workers 2 --out $(DATA)/text
+	$(BIN)/dikast world teach -n 8000 --seed 3 --reference 25 --pairs --workers 2 --out $(DATA)/pairs
+	$(BIN)/dikast world teach -n 2000 --seed 5 --reference 25 --pairs --domain text --workers 2 --out $(DATA)/text-pairs
+	$(BIN)/dikast train new --config recipes/scout-cpu/2-grade.yaml --most 1500 --out build/scout/init
+	$(TWO) --config recipes/scout-cpu/1-talk.yaml
+	$(TWO) --config recipes/scout-cpu/2-grade.yaml
+	$(TWO) --config recipes/scout-cpu/3-scenes.yaml
+	$(TWO) --config recipes/scout-cpu/4-pairs.yaml
+	$(BIN)/dikast train release build/scout/4-pairs/model --out build/scout/model
+TWO := OMP_NUM_THREADS=1 $(BIN)/python -m torch.distributed.run --nproc_per_node 2 -m dikast train sft
+
+# The same on one GPU, about 25 minutes, larger and on every domain; never run so far. Each piece stops after eight minutes
+# and the next one goes on from its checkpoint.
+GPU_DATA := build/scout-gpu/data
+scout-gpu: .venv/ready
+	$(BIN)/dikast world teach --talk -n 200000 --seed 4 --workers 16 --out $(GPU_DATA)/talk
+	for domain in scenes text plates clips pictures retouch; do \
+	  $(BIN)/dikast world teach -n 200000 --seed 1 --domain $$domain --reference 25 --workers 16 --out $(GPU_DATA)/$$domain && \
+	  $(BIN)/dikast world teach -n 50000 --seed 3 --domain $$domain --pairs --workers 16 --out $(GPU_DATA)/$$domain-pairs \
+	  || exit 1; done
+	$(BIN)/dikast train new --size small --config recipes/scout-gpu/2-grade.yaml --most 3000 --out build/scout-gpu/init
+	for stage in 1-talk 2-grade; do \
+	  until [ -f build/scout-gpu/$$stage/model/config.json ]; do \
+	    $(BIN)/dikast train sft --config recipes/scout-gpu/$$stage.yaml || exit 1; done; done
+	$(BIN)/dikast train release build/scout-gpu/2-grade/model --out build/scout-gpu/model
 
 clean:
 	rm -rf .venv .vllm .mypy_cache .ruff_cache .pytest_cache

@@ -68,7 +68,7 @@ def test_installed_packages_bring_schemes(tmp_path: Path, monkeypatch: pytest.Mo
     engine = open_engine("acme:judge,level=4,strict=yes")
     assert isinstance(engine, Constant)
     assert (engine.name, engine.label) == ("acme:judge", "4")
-    assert engine_schemes() == ["acme", "decision", "hf", "http", "https", "mock", "openai", "replay", "vllm"]
+    assert engine_schemes() == ["acme", "decision", "hf", "http", "https", "mock", "openai", "replay", "scout", "vllm"]
     with pytest.raises(UserError, match=r"level=four: expected a whole number; .*did you mean 'strict'"):
         open_engine("acme:judge,level=four,strickt=1")
     with pytest.raises(UserError, match="acme:TARGET"):

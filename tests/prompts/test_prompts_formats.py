@@ -67,6 +67,8 @@ REPLIES = {
     "pairwise": ("The first miscounts.\n\nVerdict: B", "second"),
     "choice-only": ("Verdict: tie", "tie"),
     "json-pairwise": ('{"feedback": "The first miscounts.", "verdict": "A"}', "first"),
+    "scout": ("Claim: there are two cats\nFinding: wrong - three are seen\nLost: 1\nVerdict: 1", "1"),
+    "scout-pairs": ("First\nLost: 1\nGrade: 4\nSecond\nLost: 0\nGrade: 5\nVerdict: second", "second"),
     "verbatim": ("It miscounts by one. [RESULT] 2", "2"),
 }
 
@@ -115,6 +117,8 @@ def test_what_requests_share_comes_first(name: str) -> None:
     order = ["Are the counts right?", "note.png", "Three.\n", "cats.png", "How many cats", "Two cats", "Your judgement"]
     if form.kind == "pairwise":
         order.insert(-1, "Three cats")
+    if name.startswith("scout"):  # says nothing after the material
+        order.pop()
     places = [drawing.index(each) for each in order]
     assert places == sorted(places)
 
@@ -143,7 +147,8 @@ def test_a_low_is_good_scale_is_said() -> None:
     for name in builtin_formats():
         form = load_format(name)
         text = form.ask(ITEM, harm, shown(form))[0].text
-        assert ("lowest label is the best" in text or "lower label is the better" in text) != form.verbatim
+        said = ("lowest label is the best", "lower label is the better", "The lowest is best")
+        assert any(each in text for each in said) != form.verbatim
 
 
 def test_long_scales_are_told_by_their_ends() -> None:

@@ -65,9 +65,9 @@ def test_a_pair_s_target_reads_back_in_either_order(form: Format, said: str, res
     parsed = form.parse(reply.text, rubric)
     assert parsed.label == expected
     if form.feedback:  # the claims of the response shown first come first, under its word
-        first = "A: There are two cats."
-        assert parsed.feedback.startswith(first)
-        assert parsed.feedback.count("A: ") == (3 if responses == (0, 1) else 1)
+        word = dict(form.words)["first"]
+        assert parsed.feedback.startswith(f"{word}: There are two cats.")
+        assert parsed.feedback.count(f"{word}: ") == (3 if responses == (0, 1) else 1)
 
 
 @pytest.mark.parametrize(

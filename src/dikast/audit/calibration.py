@@ -44,6 +44,7 @@ def bin_rows(confidence: ArrayLike, bins: int = BINS) -> list[Codes]:
     order = np.argsort(given, kind="stable")
     sure = given[order]
     cuts = np.unique(np.linspace(0, len(sure), bins + 1).round().astype(int)[1:-1])
+    cuts = cuts[cuts < len(sure)]  # fewer rows than bins
     cuts = np.unique(np.searchsorted(sure, sure[cuts], side="left"))
     return [part for part in np.split(order, cuts) if len(part)]
 

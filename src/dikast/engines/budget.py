@@ -38,6 +38,7 @@ class Budget:
         if any(bound is not None and not bound >= 0 for bound in (calls, tokens, money)):
             raise UserError(f"a budget is not negative, got calls={calls}, tokens={tokens}, money={money}")
         self.engine, self.name = engine, engine.name
+        self.formats = getattr(engine, "formats", {})
         self._calls, self._tokens, self._money = calls, tokens, money
         self.spent = Spent()
         self._dearest = Spent()
@@ -45,6 +46,11 @@ class Budget:
         self._in_flight = 0
         self._reserved = 0  # tokens, for what is in flight
         self._uncounted = False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The engine's own."""
+        return tuple(getattr(self.engine, "notes", ()))
 
     def identity(self) -> Mapping[str, Any]:
         """The engine's own: a budget changes no answer."""

@@ -21,8 +21,10 @@ _BUILT_IN = {
     "mock": "dikast.engines.mock:open_mock",
     "openai": "dikast.engines.http.engine:open_openai",
     "replay": "dikast.engines.replay:ReplayEngine",
+    "scout": "dikast.engines.scout:Scout",
     "vllm": "dikast.engines.vllm.engine:VllmEngine",
 }
+_ALONE = ("scout",)  # schemes that are the whole name
 _HOW = {
     "decision": "decision:http://HOST/v1/systemone#MODEL",
     "hf": "hf:ORG/NAME[@REVISION]",
@@ -31,6 +33,7 @@ _HOW = {
     "mock": "mock:NAME",
     "openai": "openai:MODEL",
     "replay": "replay:FILE",
+    "scout": "scout",
     "vllm": "vllm:ORG/NAME[@REVISION]",
 }
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_+.-]*):(.*)", re.DOTALL)
@@ -67,7 +70,8 @@ def parse_spec(text: str) -> Spec:
 def open_engine(spec: str | Engine, **options: Any) -> Engine:
     """The engine that `spec` names; an engine is passed through. `options` count over those written in the spec.
 
-    `mock:NAME`, `replay:FILE`, `hf:ORG/NAME[@REVISION]`, the folder of a model, `vllm:ORG/NAME[@REVISION]`,
+    `scout` (the judge that ships inside), `mock:NAME`, `replay:FILE`, `hf:ORG/NAME[@REVISION]`, the folder of a model,
+    `vllm:ORG/NAME[@REVISION]`,
     `http(s)://HOST/v1#MODEL`, `openai:MODEL`, `decision:URL#MODEL`, or the scheme of an installed package
     (entry point group `dikast.engines`, a callable `(target, **options) -> Engine`), each with `,NAME=VALUE` options.
     Raises UserError for anything else, with the near miss and the list of what there is.
@@ -82,10 +86,12 @@ def open_engine(spec: str | Engine, **options: Any) -> Engine:
     given: dict[str, Any] = {**written, **options}
     if not scheme and target and Path(target).is_dir():
         scheme = "hf"
+    elif not scheme and target in _ALONE:
+        scheme, target = target, ""
     elif scheme in ("hf", "vllm") and not Path(target).is_dir():
         target, given = _revision(spec, target, given)
     factory = _factory(spec, scheme)
-    if not target:
+    if not target and scheme not in _ALONE:
         raise UserError(f"engine {spec!r} does not say which: write {_HOW.get(scheme, scheme + ':TARGET')}")
     known = options_of(factory)
     return cast(Engine, factory(target, **(given if known is None else read_options(given, known, where=spec))))

@@ -40,7 +40,8 @@ class Judge:
 
     `engine` is a spec such as `hf:ORG/NAME`, a folder, `mock:oracle,r=.8`, or an Engine. `rubric` may be left out when
     every item brings its own. `format` and `compare_format` are names of built-in formats or YAML files; left out, a
-    released judge of the catalog is asked in its own prompt, any other in `absolute` and `pairwise`. `samples` above 1
+    judge is asked as it was taught (the engine's `formats`, or the prompt of a released judge of the catalog), any
+    other in `absolute` and `pairwise`. `samples` above 1
     asks every question that often (with a temperature) and averages what comes back. `frames` is how many are sampled
     from a video file whose item names no number.
     """
@@ -83,12 +84,16 @@ class Judge:
     @cached_property
     def format(self) -> Format:
         """How one response is asked about."""
-        return default_format(self._spec, "absolute")
+        return self._taught("absolute")
 
     @cached_property
     def compare_format(self) -> Format:
         """How a pair is asked about."""
-        return default_format(self._spec, "pairwise")
+        return self._taught("pairwise")
+
+    def _taught(self, kind: str) -> Format:
+        formats: Mapping[str, str] = getattr(self.engine, "formats", {})
+        return load_format(formats[kind]) if kind in formats else default_format(self._spec, kind)
 
     def grade(self, item: Item | Mapping[str, Any] | None = None, **fields: Any) -> Verdict:
         """Judge the one response of an item: an Item, a dict, or keywords (`instruction=`, `response=`, ...)."""

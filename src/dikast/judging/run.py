@@ -229,6 +229,7 @@ class _Run:
             **self.told,
             **derived,
             "judge": self.judge.engine.name,
+            **({"notes": list(notes)} if (notes := getattr(self.judge.engine, "notes", ())) else {}),
             "format": self.format.name,
             "items": plan.items,
             "questions": plan.questions,

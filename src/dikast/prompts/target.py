@@ -5,7 +5,7 @@ not be read as what it says.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,8 @@ from dikast.core.errors import DataError
 from dikast.core.rubric import Rubric
 from dikast.core.verdict import Claim
 from dikast.prompts.gold import Gold
+from dikast.prompts.parse import get_dialect
+from dikast.prompts.parsed import Target
 
 if TYPE_CHECKING:
     from dikast.prompts.format import Format
@@ -54,7 +56,7 @@ def target(format: "Format", gold: Gold, rubric: Rubric, *, where: str = "") -> 
     if parsed.label != gold.label:
         told = f"reads back as {parsed.label!r}" if parsed.label else f"does not read back ({parsed.reason})"
         raise _error(where, format, f"would write a reply that {told}, not as {gold.label!r}: {reply.text[-80:]!r}")
-    if format.dialect == "claims" and tuple(parsed.claims) != _listed(format, gold):
+    if format.dialect == "claims" and _told(parsed.claims) != _told(_listed(format, gold)):
         raise _error(where, format, "would write claims that do not read back: findings are right, wrong or unclear")
     return reply
 
@@ -62,11 +64,21 @@ def target(format: "Format", gold: Gold, rubric: Rubric, *, where: str = "") -> 
 def _prose(format: "Format", gold: Gold) -> str:
     if not (format.feedback or format.explains):
         return ""
-    if format.dialect != "claims":
+    if format.dialect != "claims" or _lists(format, gold):
         return gold.feedback or "\n".join(_said(claim) for claim in _listed(format, gold))
     return "\n".join(
         f"Claim: {c.text}\nFinding: {c.verdict}{f' - {c.note}' if c.note else ''}" for c in _listed(format, gold)
     )
+
+
+def _lists(format: "Format", gold: Gold) -> bool:
+    """Whether the gold feedback itself lists the gold claims in the lines of the dialect, with more around them."""
+    found = get_dialect("claims").read(gold.feedback, Target(None, format.marker, format.words)).claims
+    return bool(found) and _told(found) == _told(_listed(format, gold))
+
+
+def _told(claims: Iterable[Claim]) -> list[tuple[str, str]]:
+    return [(claim.text, claim.verdict) for claim in claims]
 
 
 def _said(claim: Claim) -> str:

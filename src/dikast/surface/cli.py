@@ -14,6 +14,7 @@ from dikast.core.errors import DikastError, UserError
 from dikast.surface import (
     audit_command,
     corpus_command,
+    demo_command,
     doctor_command,
     format_commands,
     judge_commands,
@@ -35,6 +36,7 @@ app.command("grade")(judge_commands.grade)
 app.command("compare")(judge_commands.compare)
 app.command("replay")(judge_commands.replay)
 app.command("audit")(audit_command.audit)
+app.command("demo")(demo_command.demo)
 app.command("probe")(probe_command.probe)
 app.command("report")(report_command.report)
 app.command("doctor")(doctor_command.doctor)

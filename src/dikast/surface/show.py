@@ -59,6 +59,8 @@ def _show_one(summary: dict[str, Any]) -> None:
             typer.echo(f"            {fields}")
     else:
         typer.echo(f"verdicts    {summary['verdicts']:,} ({summary['asked']:,} asked now)")
+    for note in summary.get("notes", ()):
+        typer.echo(f"note        {note}")
     typer.echo(f"without one {_rate(summary['failure_rate'])} {_counts(summary['status'], skip='ok')}")
     for reason, count in summary["failures"].items():
         typer.echo(f"            {count:,} x {reason}" if count == 1 else f"            {count:,} x such as {reason}")

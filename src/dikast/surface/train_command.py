@@ -1,4 +1,4 @@
-"""The verbs `train sft` and `train merge`."""
+"""The verbs `train new`, `train sft`, `train release` and `train merge`."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -6,6 +6,34 @@ from typing import Annotated, Any
 import typer
 
 app = typer.Typer(no_args_is_help=True, help="Teach a model to judge, and merge judges.")
+
+
+@app.command("new")
+def new(
+    config: Annotated[Path, typer.Option("--config", help="A training configuration (YAML): its data is learnt from.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder for configuration, tokenizer and processor.")],
+    size: Annotated[str, typer.Option("--size", help="nano (1.8 million parameters) or small (8 million).")] = "nano",
+    most: Annotated[int, typer.Option("--most", help="Examples of each source that the tokenizer sees.")] = 20_000,
+) -> None:
+    """Lay out a small vision-language judge in the classes of LLaVA-1.5, to be trained from scratch (`init`)."""
+    from dikast.core.errors import UserError
+    from dikast.training.config import load_config
+    from dikast.training.scratch import SIZES, new_judge
+
+    if size not in SIZES:
+        raise UserError(f"--size {size!r}: choose {', '.join(SIZES)}")
+    typer.echo(str(new_judge(load_config(config), out, SIZES[size], most=most)))
+
+
+@app.command("release")
+def release(
+    model: Annotated[Path, typer.Argument(help="The folder of a trained model in the classes of LLaVA-1.5.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder to write to.")],
+) -> None:
+    """Lay a trained judge out as released LLaVA-1.5 checkpoints are, so that vLLM serves it."""
+    from dikast.training.release import release as lay_out
+
+    typer.echo(str(lay_out(model, out)))
 
 
 @app.command("sft")

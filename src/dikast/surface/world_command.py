@@ -1,4 +1,4 @@
-"""The verbs `world make` and `world peek`."""
+"""The verbs `world make`, `world teach` and `world peek`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -71,6 +71,27 @@ def make(
         typer.echo(orjson.dumps({"items": written.items, "files": [str(file) for file in written.files]}).decode())
     else:
         typer.echo(f"{written.items} items in {out}")
+
+
+@app.command("teach")
+def teach(
+    out: Annotated[Path, typer.Option("--out", help="The folder to write to.")],
+    n: Annotated[int, typer.Option("-n", help="How many lessons.")] = 1000,
+    domain: Annotated[str, typer.Option("--domain", help="What they are about.")] = "scenes",
+    split: Annotated[str, typer.Option("--split", help="Of which split.")] = "train",
+    seed: Annotated[int, typer.Option("--seed", help="Other seeds give other lessons.")] = 0,
+    pairs: Annotated[bool, typer.Option("--pairs", help="Two responses to each instruction.")] = False,
+    talk: Annotated[bool, typer.Option("--talk", help="Look-and-say instead: what stands in each cell.")] = False,
+    reference: Annotated[int, typer.Option("--reference", help="Percent of lessons with a reference answer.")] = 0,
+    workers: Annotated[int, typer.Option("--workers", help="Processes; changes nothing but the time.")] = 1,
+) -> None:
+    """Write lessons for a small judge: items whose gold feedback is worked claim by claim, or look-and-say."""
+    from dikast.worlds.settings import Settings
+    from dikast.worlds.teach import write_lessons
+
+    settings = Settings(domain=domain, split=split, seed=seed, responses=2 if pairs else 1)
+    written = write_lessons(settings, n, out, reference=reference, only_talk=talk, workers=workers)
+    typer.echo(f"{written.items} lessons in {out}")
 
 
 @app.command("peek")

@@ -82,7 +82,9 @@ class Config:
     model: a folder or `hf:ORG/NAME[@REV]`; or init: a folder with config.json and tokenizer, weights drawn from `seed`.
     train: `full`, `lora`, or `projector` (what joins vision to language; all else frozen). frozen: regular expressions
     of parameter names that stay as they are.
-    steps: optimiser steps (0: `epochs` through the data). batch_size: examples a step, over all processes.
+    steps: optimiser steps (0: `epochs` through the data). stop_at: end after so many of them, with the model
+    as it is then, for a stage that a next one takes over (0: never); the rate goes by all steps.
+    batch_size: examples a step, over all processes.
     micro_tokens: most tokens, padding included, of one forward pass; the rest of a step is accumulated.
     precision: `fp32`, `bf16` (fp32 weights, bf16 arithmetic), `pure-bf16` (bf16 weights and moments).
     verdict_weight: how much the tokens of the verdict's label count in the loss, the others 1.
@@ -101,6 +103,7 @@ class Config:
     eval: Eval = field(default_factory=Eval)
     seed: int = 0
     steps: int = 0
+    stop_at: int = 0
     epochs: float = 1.0
     batch_size: int = 32
     micro_tokens: int = 16_384
@@ -143,6 +146,7 @@ class Config:
             "save_every",
             "log_every",
             "max_seconds",
+            "stop_at",
             "workers",
             "shards",
             "source",

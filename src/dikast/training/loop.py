@@ -24,7 +24,7 @@ from dikast.training.shards import Shards
 
 Watcher = Callable[[dict[str, Any]], None]
 _AHEAD = 4  # batches that are put together while the model works
-_ALIGNED = 64  # row lengths of a compiled model are multiples of so many tokens, so that few shapes occur
+_ALIGNED = 32  # row lengths of a compiled model are multiples of so many tokens, so that few shapes occur
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,11 @@ class Loop:
         self._folder = out / "checkpoints"
         sizes, grouped = shards.lengths, config.group_by_length
         self._plan = Plan(sizes, batch_size=config.batch_size, seed=config.seed, grouped=grouped)
-        self.total = config.steps or max(1, round(config.epochs * self._plan.per_epoch))
-        self._forward, self._optimizer = team.join(loaded.model, _optimizer(loaded.model, config))
+        self._planned = config.steps or max(1, round(config.epochs * self._plan.per_epoch))  # what the rate goes by
+        self.total = min(self._planned, config.stop_at or self._planned)
         if config.compile:
-            self._forward = torch.compile(self._forward, dynamic=True)
+            _compile_layers(loaded.model)
+        self._forward, self._optimizer = team.join(loaded.model, _optimizer(loaded.model, config))
         torch.manual_seed(config.seed + team.rank)
         self.done, self._spent = 0, 0.0
         if found := checkpoints(self._folder):
@@ -73,7 +74,7 @@ class Loop:
         model.train()
         with ThreadPoolExecutor(1) as pool:
             for step, micro in zip(range(first, self.total), self._batches(pool), strict=True):
-                rate = rate_at(step, steps=self.total, peak=config.learning_rate, warmup=config.warmup,
+                rate = rate_at(step, steps=self._planned, peak=config.learning_rate, warmup=config.warmup,
                                shape=config.schedule, final=config.final_rate)  # fmt: skip
                 loss, norm = self._step(step, micro, rate)
                 tally.add(loss, micro)
@@ -165,6 +166,20 @@ class Loop:
                     f"out if it alone does this; {kept}"
                 )
         return RunError(f"step {step + 1}: the gradient is not a number though every loss is: {cure}; {kept}")
+
+
+def _compile_layers(model: Any) -> None:
+    """Compile the repeated layers, each kind once, and leave what is around them: seconds instead of minutes.
+
+    On a CPU attention is written out, so that it is compiled with the rest; the fused kernel's backward is slow there.
+    """
+    if model.device.type == "cpu":
+        model.set_attn_implementation("eager")
+    torch._dynamo.config.recompile_limit = max(64, torch._dynamo.config.recompile_limit)
+    for layers in model.modules():
+        if isinstance(layers, torch.nn.ModuleList):
+            for layer in layers:
+                layer.compile(dynamic=True)
 
 
 def _optimizer(model: torch.nn.Module, config: Config) -> torch.optim.AdamW:

@@ -44,12 +44,15 @@ class Team(Solo):
 
     def __init__(self, config: Config) -> None:
         from accelerate import Accelerator
-        from accelerate.utils import InitProcessGroupKwargs
+        from accelerate.utils import DistributedDataParallelKwargs, InitProcessGroupKwargs
 
         self._accelerator = Accelerator(
             mixed_precision="bf16" if config.precision == "bf16" else "no",
             cpu=config.device == "cpu" or not torch.cuda.is_available(),
-            kwargs_handlers=[InitProcessGroupKwargs(timeout=_PATIENCE)],
+            kwargs_handlers=[
+                InitProcessGroupKwargs(timeout=_PATIENCE),
+                DistributedDataParallelKwargs(find_unused_parameters=True),  # rows of text leave the vision tower out
+            ],
         )
         self.rank = self._accelerator.process_index
         self.size = self._accelerator.num_processes

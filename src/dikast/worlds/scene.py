@@ -203,13 +203,18 @@ _MEASURES = {
 
 def missed(claims: Sequence[Claim], scene: Scene) -> int:
     """How many things no claim names: neither by their shape nor by a colour used as a name ("the red thing")."""
+    return len(unnamed(claims, scene))
+
+
+def unnamed(claims: Sequence[Claim], scene: Scene) -> list[Thing]:
+    """The things that no claim names."""
     shapes: set[str | int] = set()
     colours: set[str | int] = set()
     for claim in claims:
         if claim.kind == "shape":
             colours.add(claim.args[0])
         shapes.update(arg for arg in claim.args if arg in SHAPES)
-    return sum(t.shape not in shapes and t.colour not in colours for t in scene.things)
+    return [t for t in scene.things if t.shape not in shapes and t.colour not in colours]
 
 
 def place(scene: Scene, wishes: Mapping[int, Any], rng: Stream) -> bool:

@@ -1,0 +1,71 @@
+"""The judge that ships inside: a local engine on the package's own weights, which knows one small world."""
+
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+from typing import ClassVar
+
+from dikast.core.errors import UserError
+from dikast.core.message import Message, Span
+from dikast.engines.base import Completion, Request
+from dikast.engines.local.engine import LocalEngine
+
+_log = logging.getLogger(__name__)
+_WORD = re.compile(r"[^\W\d_]+")
+_OUTSIDE = (
+    "scout was taught on the worlds that `dikast world make` draws and on nothing else, and was asked about something "
+    "that is not from there: its verdicts on that mean nothing; take a grown judge, such as --judge hf:ORG/NAME"
+)
+
+
+class Scout(LocalEngine):
+    """`scout`: a vision-language judge of two million parameters, trained from scratch on worlds (see its card).
+
+    It is asked in formats of its own (`formats`), unless a caller names others. Asked about words that its worlds do
+    not have, it says so once in the log (standard error) and in `notes`, which stand in a run's summary.
+    """
+
+    formats: ClassVar[Mapping[str, str]] = {"absolute": "scout", "pairwise": "scout-pairs"}
+
+    def __init__(self, target: str = "", *, device: str = "auto", batch_size: int = 32, window: int = 256) -> None:
+        if target:
+            raise UserError(f"scout takes no name behind it, got {target!r}: write `scout`")
+        super().__init__(str(folder()), device=device, batch_size=batch_size, window=window)
+        self.name = "scout"
+        self._outside = 0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What whoever reads the verdicts must know."""
+        return (f"{_OUTSIDE} ({self._outside} questions)",) if self._outside else ()
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        """As every local engine; questions about another world are counted."""
+        return super().stream(self._looked_at(requests))
+
+    def _looked_at(self, requests: Iterable[Request]) -> Iterator[Request]:
+        for request in requests:
+            if not all(self._knows(message) for message in request.messages):
+                self._outside += 1
+                if self._outside == 1:
+                    _log.warning(_OUTSIDE)
+            yield request
+
+    def _knows(self, message: Message) -> bool:
+        text = " ".join(part.text for part in message.parts if isinstance(part, Span) and not part.trusted)
+        return self._words.issuperset(_WORD.findall(text.casefold()))
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return frozenset(folder().joinpath("words.txt").read_text("utf-8").split())
+
+
+def folder() -> Path:
+    """Where the weights lie; UserError where this installation has none."""
+    found = Path(str(resources.files("dikast"))) / "models" / "scout"
+    if not (found / "model.safetensors").is_file():
+        raise UserError(f"{found} holds no weights, install dikast from a wheel, or run `make scout`")
+    return found

@@ -1,0 +1,75 @@
+"""The main job on fresh items: make them, grade them with the judge that ships inside, compare pairs, audit both."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dikast.core.errors import UserError, require
+from dikast.worlds.make import make
+from dikast.worlds.sample import Sample
+from dikast.worlds.settings import Settings
+from dikast.worlds.write import write_samples
+
+if TYPE_CHECKING:
+    from dikast.audit.report import Audit
+
+_DOMAINS = ("scenes", "text")
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """What a demo left: its folder, the audits of grades and of pairs, and what to try next."""
+
+    folder: Path
+    graded: "Audit"
+    compared: "Audit"
+    next: tuple[str, ...]
+
+
+def demo(out: str | Path, *, seed: int = 7, n: int = 120, pairs: int = 60, tell: Callable[[str], None]) -> Demo:
+    """Grade `n` fresh items and compare `pairs` fresh pairs, half scenes and half text, with `scout`, and audit them.
+
+    Everything is kept under `out`: `items` and `pairs` (worlds), `graded` and `compared` (run folders). The same seed
+    gives the same verdicts. tell: hears what is being done. UserError where `out` holds something else, and with the
+    cure where the extra `hf` is not installed.
+    """
+    if n < 20 or pairs < 4:
+        raise UserError(f"-n and --pairs: at least 20 and 4 are due, got {n} and {pairs}")
+    torch = require("torch", "hf")
+    require("transformers", "hf")
+    torch.set_num_threads(1)  # a model this small only waits for its own threads
+    from dikast.audit.audit import audit_file
+    from dikast.audit.plan import AuditPlan
+    from dikast.judging.judge import Judge
+    from dikast.judging.plan import Source
+    from dikast.judging.run import compare_file, grade_file
+
+    folder = Path(out)
+    tell(f"making {n} items and {pairs} pairs that nobody has seen (seed {seed})")
+    items = write_samples(_samples(n, 1, seed), folder / "items", {"demo": "items", "seed": seed, "n": n}).files[0]
+    twos = write_samples(_samples(pairs, 2, seed), folder / "pairs", {"demo": "pairs", "seed": seed, "n": pairs}).files[
+        0
+    ]
+    judge = Judge("scout")
+    tell(f"grading {n} responses")
+    grade_file(judge, Source(str(items)), folder / "graded")
+    tell(f"comparing {pairs} pairs, each in both orders")
+    compare_file(judge, Source(str(twos)), folder / "compared")
+    audits = [audit_file(AuditPlan(file=folder / name)) for name in ("graded", "compared")]
+    return Demo(folder, audits[0], audits[1], _next(folder, items))
+
+
+def _samples(n: int, responses: int, seed: int) -> Iterator[Sample]:
+    """Half of each domain, all on the scale 1-5, so that one table tells of all."""
+    for i, domain in enumerate(_DOMAINS):
+        settings = Settings(domain=domain, split="fresh", seed=seed, responses=responses, scales=("1-5",))
+        yield from make(settings, (n + 1 - i) // len(_DOMAINS))
+
+
+def _next(folder: Path, items: Path) -> tuple[str, ...]:
+    return (
+        f"dikast world peek {items.parent} --out {folder / 'sheet'}",
+        f"dikast replay {folder / 'graded'}",
+        f"dikast grade {items} --judge hf:ORG/NAME --format claims --out {folder / 'another-judge'}",
+    )

@@ -1,0 +1,28 @@
+"""The verb `demo`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="The folder to keep everything in.")] = Path("runs/demo"),
+    seed: Annotated[int, typer.Option("--seed", help="Other seeds give other items.")] = 7,
+    n: Annotated[int, typer.Option("-n", help="How many items to grade.")] = 120,
+    pairs: Annotated[int, typer.Option("--pairs", help="How many pairs to compare.")] = 60,
+) -> None:
+    """Grade fresh items with the judge that ships inside, compare pairs in both orders, and audit it all against gold.
+
+    Example: dikast demo --seed 11
+    """
+    from dikast.surface.audit_command import show
+    from dikast.surface.demo import demo as run
+
+    done = run(out, seed=seed, n=n, pairs=pairs, tell=lambda line: typer.echo(line, err=True))
+    show(done.graded)
+    typer.echo("")
+    show(done.compared)
+    typer.echo(f"\nEverything is in {done.folder}. Try next:")
+    for command in done.next:
+        typer.echo(f"  {command}")

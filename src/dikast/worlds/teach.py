@@ -1,0 +1,153 @@
+"""Lessons: worlds in the form in which a small judge learns from them.
+
+Two kinds. A lesson is an item whose gold feedback is worked: every claim with its finding straight after it, what
+it costs and the running total, then what the response as a whole lost, then the total. Supervision that close to
+each claim is what a small model learns from. Talk is look-and-say: the picture alone, and what stands in each of
+its cells.
+"""
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, replace
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from dikast.core.errors import UserError
+from dikast.core.item import Item, item_to
+from dikast.core.part import Text
+from dikast.core.records import write_records
+from dikast.worlds.aspects import ASPECTS, points
+from dikast.worlds.make import Maker
+from dikast.worlds.raster import png
+from dikast.worlds.rng import Stream
+from dikast.worlds.sample import VERSION, Graded, Sample
+from dikast.worlds.scene import Scene, unnamed
+from dikast.worlds.settings import Settings
+from dikast.worlds.write import Written, prepared
+
+ASK_TALK = "Say what is in each cell."
+
+
+def worked(sample: Sample, which: int = 0) -> str:
+    """The feedback on response `which`: findings with what each costs, running totals, and the total."""
+    gold = sample.gold()
+    one = gold if len(sample.responses) == 1 else gold["responses"][which]
+    lines, total = [], 0
+    for claim in one["claims"]:
+        verdict = {"unsupported": "unclear"}.get(claim["verdict"], claim["verdict"])
+        line = f"Claim: {claim['text']}\nFinding: {verdict}"
+        if claim["verdict"] != "right":
+            line += f" - {claim['correction']}"
+            if claim["cost"]:
+                total += claim["cost"]
+                line += f", {claim['cost']} lost, {total} in all"
+        lines.append(line)
+    for name, lost, said in _whole(sample, sample.graded[which]):
+        total += lost
+        lines.append(f"{name}: {said}" + (f", {lost} lost, {total} in all" if lost else ""))
+    return "\n".join([*lines, f"Lost: {total}"])
+
+
+def _whole(sample: Sample, graded: Graded) -> Iterator[tuple[str, int, str]]:
+    """What the rubric weighs of the response as a whole: the aspect's name, points lost, what was found."""
+    for name, weight in () if sample.spec.entries else sample.spec.weights:
+        if name not in graded.counts:
+            continue
+        count = graded.counts[name]
+        said = str(count)
+        if name == "completeness" and isinstance(sample.graph, Scene):
+            claims = sample.responses[0].claims
+            said = " and ".join(f"{t.colour} {t.shape}" for t in unnamed(claims, sample.graph)) or "nothing"
+        elif ASPECTS[name].cap == 1:
+            said = "broken" if count else "kept"
+        yield ASPECTS[name].names[0].capitalize(), weight * points(ASPECTS[name], count, sample.spec.graded), said
+
+
+def lesson(sample: Sample, *, reference: bool = False) -> Item:
+    """The record of `sample` with worked feedback; of pairs, both responses' and the label each would get.
+
+    `reference`: with an answer that says what is true of everything the (first) response speaks of.
+    """
+    item = sample.item()
+    gold: dict[str, Any] = dict(item.gold)
+    if len(sample.responses) == 1:
+        gold["feedback"] = worked(sample)
+    else:
+        titles = ("First", "Second", *(f"Number {i}" for i in range(3, len(sample.responses) + 1)))
+        gold["feedback"] = "\n".join(
+            f"{titles[i]}\n{worked(sample, i)}\nGrade: {gold['labels'][i]}" for i in range(len(sample.responses))
+        )
+    if not reference:
+        return replace(item, gold=gold)
+    claims = (gold if len(sample.responses) == 1 else gold["responses"][0])["claims"]
+    told = [c["text"] if c["verdict"] == "right" else _sentence(c["correction"]) for c in claims]
+    return replace(item, gold=gold, reference=(Text(" ".join(told)),))
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:] + "."
+
+
+def talk(sample: Sample) -> dict[str, Any]:
+    """A row of talk about a scene: cells in reading order, row by letter and column by number, and what is in them."""
+    cells = {
+        (thing.row, thing.col): f"{thing.size} {thing.colour} {thing.texture} {thing.shape}"
+        for thing in sample.graph.things
+    }
+    cells |= {(row, col): "covered" for col, row in sample.graph.covers}
+    said = [f"{'abcdef'[row]} {col + 1} {what}" for (row, col), what in sorted(cells.items())]
+    return {"id": f"{sample.id}-talk", "image": sample.paths()[0], "instruction": ASK_TALK, "target": "\n".join(said)}
+
+
+def write_lessons(
+    settings: Settings,
+    n: int,
+    out: str | Path,
+    *,
+    reference: int = 0,
+    only_talk: bool = False,
+    workers: int = 1,
+    shard: int = 1_500,
+) -> Written:
+    """Write lessons 0 to n - 1 to `out`: `items-00000.jsonl` ... (`talk-00000.jsonl` ...), pictures, `world.json`.
+
+    reference: percent of the lessons that have one. The number of workers changes nothing. UserError for settings that
+    cannot be met, for talk about anything but scenes, and for a folder that holds something else.
+    """
+    if n < 1 or workers < 1 or shard < 1:
+        raise UserError(f"n, workers and shard: must be 1 or more, got {n}, {workers} and {shard}")
+    if not 0 <= reference <= 100:
+        raise UserError(f"reference: a percentage from 0 to 100 is due, got {reference}")
+    if only_talk and settings.domain != "scenes":
+        raise UserError(f"talk: there is look-and-say about 'scenes' alone, not about {settings.domain!r}")
+    about = {"lessons": 1, "reference": reference, "talk": only_talk, "n": n, "shard": shard, "version": VERSION}
+    folder = prepared(out, {**asdict(settings), **about})
+    task = partial(_shard, settings, folder, n, shard, reference, only_talk)
+    starts = range(0, n, shard)
+    if workers == 1 or len(starts) == 1:
+        return Written(tuple(map(task, starts)), n)
+    with ProcessPoolExecutor(min(workers, len(starts)), mp_context=get_context("spawn")) as pool:
+        return Written(tuple(pool.map(task, starts)), n)
+
+
+def _shard(settings: Settings, folder: Path, n: int, shard: int, reference: int, only_talk: bool, start: int) -> Path:
+    maker = Maker(settings)
+    path = folder / f"{'talk' if only_talk else 'items'}-{start // shard:05d}.jsonl"
+    samples = (maker.sample(index) for index in range(start, min(n, start + shard)))
+    write_records(path, _records(samples, folder, reference, only_talk))
+    return path
+
+
+def _records(samples: Iterable[Sample], folder: Path, reference: int, only_talk: bool) -> Iterator[dict[str, Any]]:
+    for sample in samples:
+        for path, picture in sample.files():
+            target = folder / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(png(picture))
+        if only_talk:
+            yield talk(sample)
+        else:
+            drawn = Stream("reference", sample.settings.seed, sample.settings.domain, sample.index).chance(reference)
+            yield item_to(lesson(sample, reference=drawn))

@@ -1,0 +1,59 @@
+"""`dikast demo`: the main job on fresh items, offline."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from dikast.core.errors import MissingExtra
+from dikast.surface.cli import app
+from dikast.surface.demo import demo
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+
+def test_a_small_demo_leaves_everything_and_says_what_next(tmp_path: Path) -> None:
+    out = tmp_path / "demo"
+    done = CliRunner().invoke(app, ["demo", "--out", str(out), "-n", "20", "--pairs", "4", "--seed", "3"])
+    assert done.exit_code == 0, done.output
+    for name in ("items", "pairs", "graded", "compared"):
+        assert (out / name).is_dir()
+    assert (out / "graded" / "summary.json").is_file()
+    assert (out / "compared" / "preferences.jsonl").is_file()
+    commands = [line.strip() for line in done.output.split("\n") if line.startswith("  dikast ")]
+    assert len(commands) == 3
+    again = CliRunner().invoke(app, commands[1].split()[1:])
+    assert again.exit_code == 0, again.output
+
+
+def test_too_few_items_are_refused(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "x"), "-n", "1"])
+    assert done.exit_code == 1
+    assert "at least 20" in str(done.exception)
+
+
+def test_without_the_extra_one_line_says_the_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib
+
+    real = importlib.import_module
+
+    def absent(name: str, *rest: Any) -> Any:
+        if name == "torch":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(importlib, "import_module", absent)
+    with pytest.raises(MissingExtra, match=r"pip install 'dikast\[hf\]'"):
+        demo(tmp_path / "x", tell=lambda line: None)
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.slow
+def test_the_whole_demo_agrees_with_gold_and_a_constant_judge_does_not(tmp_path: Path) -> None:
+    done = demo(tmp_path / "demo", tell=lambda line: None)
+    tables = {table.title: table for table in done.graded}
+    assert done.graded.rows == 120
+    assert done.compared.rows == 60
+    assert tables

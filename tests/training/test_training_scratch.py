@@ -1,0 +1,95 @@
+"""A judge from nothing: laid out, trained a little, released, opened."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dikast.core.errors import UserError
+from dikast.worlds.settings import Settings
+from dikast.worlds.teach import write_lessons
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from dikast.training.config import Config, load_config
+from dikast.training.release import release
+from dikast.training.scratch import Shape, new_judge, texts
+from dikast.training.sft import sft
+
+SHAPE = Shape(width=16, layers=1, heads=2, inner=32, seeing_layers=1, vocabulary=600)
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
+    folder = tmp_path_factory.mktemp("scratch")
+    write_lessons(Settings(seed=1), 6, folder / "scenes")
+    write_lessons(Settings(seed=2, domain="text"), 4, folder / "text")
+    write_lessons(Settings(seed=3), 4, folder / "talk", only_talk=True)
+    value = {
+        "init": "init",
+        "out": "out",
+        "data": [
+            {"items": ["scenes/items-*.jsonl", "text/items-*.jsonl"], "formats": ["scout"]},
+            {"talk": ["talk/talk-*.jsonl"]},
+        ],
+        "steps": 4,
+        "stop_at": 2,
+        "batch_size": 4,
+        "learning_rate": 1e-3,
+        "device": "cpu",
+    }
+    path = folder / "train.yaml"
+    path.write_text(yaml.safe_dump(value), "utf-8")
+    return load_config(path)
+
+
+def test_from_nothing_to_a_checkpoint_as_released_ones_are(config: Config, tmp_path: Path) -> None:
+    from safetensors import safe_open
+
+    from dikast.engines.local.engine import LocalEngine
+    from dikast.judging.judge import Judge
+    from dikast.worlds.make import make
+    from dikast.worlds.write import write_samples
+
+    init = new_judge(config, config.path("init"), SHAPE, most=50)
+    words = (init / "words.txt").read_text("utf-8").split()
+    assert "verdict" in words
+    done = sft(config)
+    assert (done["steps"], done["complete"]) == (2, True)  # stop_at, though the rate goes by four steps
+    out = release(done["model"], tmp_path / "released")
+    with safe_open(out / "model.safetensors", "pt") as file:
+        assert "vision_tower.vision_model.embeddings.patch_embedding.weight" in file.keys()  # noqa: SIM118
+    assert (
+        json.loads((out / "tokenizer_config.json").read_text("utf-8"))["tokenizer_class"] == "PreTrainedTokenizerFast"
+    )
+    samples = list(make(Settings(split="fresh", seed=5), 1))
+    item = write_samples(samples, tmp_path / "items", {"test": 1}).files[0]
+    from dikast.core.records.items import read_items
+
+    verdicts = [
+        next(iter(Judge(LocalEngine(str(where)), format="scout", read="only").grade_many(read_items(str(item)))))
+        for where in (done["model"], out)
+    ]
+    assert verdicts[0].distribution == verdicts[1].distribution  # other names, the same weights
+
+
+def test_a_tokenizer_spells_anything_and_knows_the_lines_of_feedback(config: Config) -> None:
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(new_judge(config, config.path("again"), SHAPE, most=50))
+    for text in ("\nVerdict: 10", "naïve 😀 \t x", next(texts(config, 1))):
+        assert tokenizer.decode(tokenizer(text, add_special_tokens=False)["input_ids"]) == text
+    assert tokenizer.tokenize("\nFinding: right") == ["ĊFinding:", "Ġright"]
+
+
+def test_a_shape_that_does_not_come_out_even_is_refused() -> None:
+    with pytest.raises(UserError, match="patch must divide image"):
+        Shape(image=96, patch=25)
+
+
+def test_other_makes_are_not_released(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "qwen2"}', "utf-8")
+    with pytest.raises(UserError, match="'qwen2'"):
+        release(tmp_path, tmp_path / "out")

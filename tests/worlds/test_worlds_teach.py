@@ -1,0 +1,87 @@
+"""Lessons say what the gold says, and add up."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dikast.core.errors import UserError
+from dikast.core.part import Text
+from dikast.core.records.items import read_items
+from dikast.prompts.format import load_format
+from dikast.prompts.gold import gold_of
+from dikast.worlds.make import make
+from dikast.worlds.settings import Settings
+from dikast.worlds.teach import lesson, talk, worked, write_lessons
+
+
+@pytest.mark.parametrize("domain", ["scenes", "text", "plates", "clips"])
+def test_running_totals_lead_to_the_penalty(domain: str) -> None:
+    for sample in make(Settings(domain=domain, seed=5), 60):
+        text = worked(sample)
+        lost = [int(n) for n in re.findall(r", (\d+) lost, \d+ in all", text)]
+        totals = [int(n) for n in re.findall(r" lost, (\d+) in all", text)]
+        assert totals == [sum(lost[: i + 1]) for i in range(len(lost))]
+        assert text.endswith(f"Lost: {sample.graded[0].penalty}")
+        assert sum(lost) == sample.graded[0].penalty
+
+
+def test_what_is_left_out_is_named() -> None:
+    settings = Settings(seed=8, aspects=("completeness", "colour"))
+    samples = [s for s in make(settings, 60) if "completeness" in dict(s.spec.weights) and not s.spec.entries]
+    assert samples
+    for sample in samples:
+        line = next(line for line in worked(sample).split("\n") if line.startswith("Omissions: "))
+        named = [] if "nothing" in line else line.removeprefix("Omissions: ").split(",")[0].split(" and ")
+        assert len(named) == sample.graded[0].counts["completeness"]
+
+
+@pytest.mark.parametrize("responses", [1, 2])
+def test_the_short_formats_teach_lessons_as_they_stand(responses: int) -> None:
+    form = load_format("scout" if responses == 1 else "scout-pairs")
+    for sample in make(Settings(seed=6, responses=responses), 30):
+        item = lesson(sample)
+        shown = tuple(range(responses))
+        reply = form.target(gold_of(item, sample.rubric, shown), sample.rubric)
+        assert reply.text == f"{item.gold['feedback']}\nVerdict: {reply.label}"
+        parsed = form.parse(reply.text, sample.rubric)
+        assert parsed.label == reply.label
+        if responses == 1:
+            assert [c.text for c in parsed.claims] == [" ".join(c["text"].split()) for c in item.gold["claims"]]
+
+
+def test_a_reference_says_what_is_true() -> None:
+    sample = next(s for s in make(Settings(seed=3), 50) if s.gold()["claims"][0]["verdict"] == "wrong")
+    reference = lesson(sample, reference=True).reference
+    assert reference is not None
+    assert isinstance(reference[0], Text)
+    first = sample.gold()["claims"][0]["correction"]
+    assert reference[0].text.startswith(first[0].upper() + first[1:])
+    assert lesson(sample).reference is None
+
+
+def test_talk_names_every_cell_that_is_not_empty() -> None:
+    for sample in make(Settings(seed=2), 20):
+        said = talk(sample)["target"].split("\n")
+        assert len(said) == len(sample.graph.things) + len(sample.graph.covers)
+        for thing in sample.graph.things:
+            where = f"{'abcd'[thing.row]} {thing.col + 1}"
+            assert f"{where} {thing.size} {thing.colour} {thing.texture} {thing.shape}" in said
+
+
+def test_written_lessons_are_records_and_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:
+    settings = Settings(seed=4)
+    one = write_lessons(settings, 6, tmp_path / "one", reference=50, shard=3)
+    two = write_lessons(settings, 6, tmp_path / "two", reference=50, shard=3, workers=2)
+    assert [a.read_bytes() for a in one.files] == [b.read_bytes() for b in two.files]
+    items = [item for file in one.files for item in read_items(str(file))]
+    assert len(items) == 6
+    assert {item.reference is None for item in items} == {True, False}
+    assert all(Path(image.root, image.source).is_file() for item in items for image in item.images)
+
+
+def test_what_cannot_be_taught_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="'scenes' alone, not about 'text'"):
+        write_lessons(Settings(domain="text"), 2, tmp_path, only_talk=True)
+    with pytest.raises(UserError, match="from 0 to 100"):
+        write_lessons(Settings(), 2, tmp_path, reference=101)
