@@ -22,6 +22,7 @@ def test_a_small_demo_leaves_everything_and_says_what_next(tmp_path: Path) -> No
         assert (out / name).is_dir()
     assert (out / "graded" / "summary.json").is_file()
     assert (out / "compared" / "preferences.jsonl").is_file()
+    assert "Demo: scout on fresh worlds" in (out / "report.html").read_text()
     commands = [line.strip() for line in done.output.split("\n") if line.startswith("  dikast ")]
     assert len(commands) == 3
     again = CliRunner().invoke(app, commands[1].split()[1:])

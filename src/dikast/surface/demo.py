@@ -1,4 +1,4 @@
-"""The main job on fresh items: make them, grade them with the judge that ships inside, compare pairs, audit both."""
+"""The main job on fresh items: make them, grade them with the judge that ships inside, compare pairs, audit, report."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from dikast.worlds.write import write_samples
 if TYPE_CHECKING:
     from dikast.audit.report import Audit
 
-_DOMAINS = ("scenes", "text")
+_DOMAINS = ("scenes",)  # what scout has learnt
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,11 @@ class Demo:
 
 
 def demo(out: str | Path, *, seed: int = 7, n: int = 120, pairs: int = 60, tell: Callable[[str], None]) -> Demo:
-    """Grade `n` fresh items and compare `pairs` fresh pairs, half scenes and half text, with `scout`, and audit them.
+    """Grade `n` fresh items and compare `pairs` fresh pairs with `scout`, and audit them.
 
-    Everything is kept under `out`: `items` and `pairs` (worlds), `graded` and `compared` (run folders). The same seed
-    gives the same verdicts. tell: hears what is being done. UserError where `out` holds something else, and with the
-    cure where the extra `hf` is not installed.
+    Everything is kept under `out`: `items` and `pairs` (worlds), `graded` and `compared` (run folders), `report.html`.
+    The same seed gives the same verdicts. tell: hears what is being done. UserError where `out` holds something else,
+    and with the cure where the extra `hf` is not installed.
     """
     if n < 20 or pairs < 4:
         raise UserError(f"-n and --pairs: at least 20 and 4 are due, got {n} and {pairs}")
@@ -44,6 +44,8 @@ def demo(out: str | Path, *, seed: int = 7, n: int = 120, pairs: int = 60, tell:
     from dikast.judging.judge import Judge
     from dikast.judging.plan import Source
     from dikast.judging.run import compare_file, grade_file
+    from dikast.surface.report.collect import Asked
+    from dikast.surface.report.write import write_report
 
     folder = Path(out)
     tell(f"making {n} items and {pairs} pairs that nobody has seen (seed {seed})")
@@ -56,15 +58,17 @@ def demo(out: str | Path, *, seed: int = 7, n: int = 120, pairs: int = 60, tell:
     grade_file(judge, Source(str(items)), folder / "graded")
     tell(f"comparing {pairs} pairs, each in both orders")
     compare_file(judge, Source(str(twos)), folder / "compared")
+    runs = [folder / "graded", folder / "compared"]
+    write_report(runs, [folder / "report.html"], Asked(AuditPlan(file=folder)), title="Demo: scout on fresh worlds")
     audits = [audit_file(AuditPlan(file=folder / name)) for name in ("graded", "compared")]
     return Demo(folder, audits[0], audits[1], _next(folder, items))
 
 
 def _samples(n: int, responses: int, seed: int) -> Iterator[Sample]:
-    """Half of each domain, all on the scale 1-5, so that one table tells of all."""
+    """Even shares of the domains, all on the scale 1-5, so that one table tells of all."""
     for i, domain in enumerate(_DOMAINS):
         settings = Settings(domain=domain, split="fresh", seed=seed, responses=responses, scales=("1-5",))
-        yield from make(settings, (n + 1 - i) // len(_DOMAINS))
+        yield from make(settings, n // len(_DOMAINS) + (i < n % len(_DOMAINS)))
 
 
 def _next(folder: Path, items: Path) -> tuple[str, ...]:

@@ -23,6 +23,6 @@ def demo(
     show(done.graded)
     typer.echo("")
     show(done.compared)
-    typer.echo(f"\nEverything is in {done.folder}. Try next:")
+    typer.echo(f"\nEverything is in {done.folder}; open {done.folder / 'report.html'} in a browser. Try next:")
     for command in done.next:
         typer.echo(f"  {command}")

@@ -70,7 +70,8 @@ class RunPage:
 def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
     """Read one run folder. Whatever is missing or damaged is said in `missing`; only a folder that is no run raises.
 
-    `rival` is another run on the same items, to be compared with in pairs.
+    `rival` is another run on the same items, to be compared with in pairs; one of another kind (scores, choices) only
+    stands beside it.
     """
     if not folder.is_dir():
         raise UserError(f"{folder}: there is no such run folder; `dikast grade --out {folder}` makes one")
@@ -79,13 +80,15 @@ def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
         hint = f"; runs lie in {', '.join(inner[:10])}" if inner else ""
         raise UserError(f"{folder}: not a run folder: it holds no {VERDICTS}{hint}")
     page = RunPage(folder, folder.resolve().name, lock=read_lock(folder) or {}, summary=_summary(folder))
-    page.kind = str(page.summary.get("kind") or (page.lock.get("way") or {}).get("kind", "absolute"))
+    page.kind = _kind(page.summary, page.lock)
     _say_what_is_old(page)
     if not (folder / VERDICTS).exists() or (folder / VERDICTS).stat().st_size == 0:
         page.missing.append("the run is empty: nothing has been answered yet; run the same command again to go on")
         return page
     try:
-        page.audit = audit_file(_planned(page, asked.plan, rival))
+        page.audit = audit_file(
+            _planned(page, asked.plan, rival if rival is not None and _alike(page, rival) else None)
+        )
     except (DataError, UserError) as error:
         page.missing.append(f"no audit: {error}")
     try:
@@ -93,6 +96,14 @@ def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
     except (DataError, UserError) as error:
         page.missing.append(f"no queue: {error}")
     return page
+
+
+def _alike(page: RunPage, other: Path) -> bool:
+    return page.kind == _kind(_summary(other), read_lock(other) or {})
+
+
+def _kind(summary: Mapping[str, Any], lock: Mapping[str, Any]) -> str:
+    return str(summary.get("kind") or (lock.get("way") or {}).get("kind", "absolute"))
 
 
 def _planned(page: RunPage, plan: AuditPlan, rival: Path | None) -> AuditPlan:
