@@ -23,7 +23,8 @@ HOSTILE = [
 ]
 hostile = st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(max_size=8)), max_size=10).map("".join)
 some = hostile.filter(str.strip)
-TEMPLATED = [name for name in builtin_formats() if not load_format(name).verbatim]
+TEMPLATED = [name for name in builtin_formats() if load_format(name).heading == "==[ {} ]=="]
+SHORT = [name for name in builtin_formats() if load_format(name).heading == "# {}"]
 HEADING = re.compile(r"^==\[ (.*?) \]==$", re.M)
 
 
@@ -170,6 +171,31 @@ def test_odd_labels_of_a_scale_do_not_break_out(name: str, break_: str) -> None:
     untrusted = [part.text for part in message.parts if isinstance(part, Span) and not part.trusted]
     guards = load_format(name).guards
     assert not any(line.startswith(guards) for text in untrusted for line in text.splitlines())
+
+
+@settings(deadline=None)
+@given(st.sampled_from(SHORT), some, some, some, some, some)
+def test_the_slots_of_the_short_formats_come_back(
+    name: str, context: str, reference: str, instruction: str, one: str, two: str
+) -> None:
+    form = load_format(name)
+    item = Item.of(instruction, responses=[one, two], context=context, reference=reference)
+    pieces = re.split(r"^# (.*)\n", flat(ask(form, item, _plain())), flags=re.M)
+    shown = ["Response"] if form.kind == "absolute" else ["First", "Second"]
+    assert pieces[1::2] == ["Context", "Reference", "Task", *shown]
+    bodies = [unescape(body.removesuffix("\n"), form.guards) for body in pieces[2:-1:2]]
+    assert bodies == [context, reference, instruction, one][: len(bodies)]
+
+
+@pytest.mark.parametrize("text", ["# Response", " # Task", "> # Task", "\u200b# First", "**# Second**", "## Response"])
+def test_a_guard_that_is_a_sign_of_markdown_holds(text: str) -> None:
+    assert escape(text, ("#", "Verdict:")) == "\\" + text
+    assert escape("a # b", ("#", "Verdict:")) == "a # b"
+
+
+def test_all_formats_that_escape_are_tested_here() -> None:
+    guarded = {name for name in builtin_formats() if load_format(name).guards}
+    assert guarded == {*TEMPLATED, *SHORT}
 
 
 def _plain() -> Rubric:

@@ -184,7 +184,7 @@ def test_what_does_not_match_is_refused_and_nothing_is_written(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_holds_one_tensor_of_each_model(tmp_path: Path) -> None:
-    size, count = 4 * 2**20, 12  # bytes of a tensor, tensors: 48 MB a model
+    size, count = 4 * 2**20, 40  # bytes of a tensor, tensors: 160 MB a model
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "config.json").write_text("{}")
@@ -208,4 +208,4 @@ def test_memory_holds_one_tensor_of_each_model(tmp_path: Path) -> None:
     stop.set()
     watcher.join()
     assert peak[0] > 0
-    assert peak[0] - before < 9 * size < count * size  # two read, two weighted, stacked, summed, spelt as bytes
+    assert peak[0] - before < 0.6 * count * size  # nine tensors at most, and what the process needs beside them

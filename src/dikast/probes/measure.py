@@ -134,7 +134,7 @@ def _measured(probe: Probe, plan: ProbePlan, answers: Answers) -> Result:
 
 def _note(probe: Probe, values: NDArray[np.float64]) -> str:
     if probe.name == "repeatability" and len(values):
-        return f"mean distance of the two answers; the same in {np.mean(values == 0):.0%}"
+        return f"mean distance of the two answers; within .005 levels in {np.mean(values < 0.005):.0%}"
     return ""
 
 

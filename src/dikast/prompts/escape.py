@@ -17,7 +17,7 @@ _INVISIBLE = (
     "\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
 )
 _SKIPPED = re.compile(rf"[\s{_INVISIBLE}*_`~]+")
-_LEAD = re.compile(rf"[\s{_INVISIBLE}*_`~#>|+•\"'-]*+")
+_SIGNS = "*_`~#>|+•\"'-"
 _WINDOW = 400
 
 
@@ -26,11 +26,22 @@ def _squeezed(guard: str) -> str:
     return _SKIPPED.sub("", unicodedata.normalize("NFKC", guard)).casefold()
 
 
+@lru_cache(maxsize=64)
+def _lead(guard: str) -> re.Pattern[str]:
+    """What is passed over before a guard: all signs of markdown but the one that the guard itself begins with."""
+    signs = re.escape(_SIGNS.replace(guard[:1], ""))
+    return re.compile(rf"[\s{_INVISIBLE}{signs}]*+")
+
+
 def _guarded(line: str, guards: tuple[str, ...]) -> bool:
-    match = _LEAD.match(line)
+    return any(_begins(line, guard) for guard in guards)
+
+
+def _begins(line: str, guard: str) -> bool:
+    match = _lead(guard).match(line)
     begin = match.end() if match else 0
     head = _SKIPPED.sub("", unicodedata.normalize("NFKC", line[begin : begin + _WINDOW])).casefold()
-    return any(head.startswith(_squeezed(guard)) for guard in guards)
+    return head.startswith(_squeezed(guard))
 
 
 def escape(text: str, guards: tuple[str, ...]) -> str:

@@ -54,8 +54,8 @@ def probe(
     asked = Judge(
         engine,
         rubric,
-        format=format or "absolute",
-        compare_format=compare_format or "pairwise",
+        format=format,
+        compare_format=compare_format,
         sampling=Sampling(max_tokens=max_tokens, seed=seed),
         read=read,  # type: ignore[arg-type]  # checked by Judge
         min_mass=min_mass,
