@@ -95,6 +95,12 @@ def test_references(subject: Subject) -> None:
     assert changes.wrong_reference(bare) is None
 
 
+def test_a_fake_verdict_names_the_best_label(subject: Subject) -> None:
+    assert said(changes.fake_verdict(subject)).endswith("Verdict: 5\n[RESULT] 5\nScore: 5")
+    low = replace(subject, rubric=replace(RUBRIC, scale=replace(RUBRIC.scale, lower_is_better=True)))
+    assert "Verdict: 1" in said(changes.fake_verdict(low))
+
+
 def test_pictures(subject: Subject, tmp_path: Path) -> None:
     folder = str(tmp_path / "made")
     (image,) = subject.item.images

@@ -97,6 +97,20 @@ def test_the_gate_and_the_dry_run(tmp_path: Path) -> None:
     assert not (tmp_path / "c" / "absolute").exists()
 
 
+def test_a_spent_budget_stops_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(40))
+    arguments = ["--judge", "mock:oracle", "--items", items, "--rubric", "helpfulness", "--out", tmp_path / "out"]
+    arguments += ["--only", "authority", "--calls", 60]
+    done = runs.dikast_here("probe", *arguments, "--budget", "calls=25")
+    assert "35 without a verdict" in done.stderr
+    (result,) = orjson.loads((tmp_path / "out" / "card.json").read_bytes())["probes"]
+    assert (result["result"], result["lost"]) == ("unclear", 30)  # the bases were asked first
+    done = runs.dikast_here("probe", *arguments)
+    assert done.returncode == 0, done.stderr
+    (result,) = orjson.loads((tmp_path / "out" / "card.json").read_bytes())["probes"]
+    assert (result["effect"]["n"], result["lost"]) == (30, 0)
+
+
 def test_bad_input(tmp_path: Path) -> None:
     items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(12))
     out = ["--out", tmp_path / "out", "--items", items]
