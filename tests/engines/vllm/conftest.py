@@ -18,7 +18,8 @@ OPTIONS: dict[str, Any] = {
 @pytest.fixture(scope="session")
 def on_cpu() -> Iterator[None]:
     """vLLM's settings for CPUs, read when it is imported."""
-    if importlib.util.find_spec("vllm") is None:
+    found = importlib.util.find_spec("vllm")
+    if found is None or found.origin is None:  # without an origin it is this folder, taken for a namespace
         pytest.skip("runs where vLLM is installed: make vllm")
     one_process = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     with pytest.MonkeyPatch.context() as patch:
