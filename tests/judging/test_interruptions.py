@@ -82,8 +82,9 @@ def test_control_c_keeps_everything(tmp_path: Path) -> None:
     items, run = write_jsonl(tmp_path / "items.jsonl", rows(300)), tmp_path / "run"
     command = ["grade", items, "--rubric", "helpfulness", "--judge", SLOW, "--out", run]
     process = subprocess.Popen(
-        [sys.executable, "-m", "dikast", *map(str, command)], env=environment(), stderr=subprocess.PIPE
-    )
+        [sys.executable, "-m", "dikast", *map(str, command)], env=environment(), stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # what runs tests may ignore it
+    )  # fmt: skip
     wait_for(lambda: (run / "verdicts.jsonl").exists() and (run / "verdicts.jsonl").stat().st_size > 4000)
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=30)
