@@ -1,5 +1,6 @@
 """`dikast demo`: the main job on fresh items, offline."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,15 @@ def test_a_small_demo_leaves_everything_and_says_what_next(tmp_path: Path) -> No
     assert len(commands) == 3
     again = CliRunner().invoke(app, commands[1].split()[1:])
     assert again.exit_code == 0, again.output
+
+
+def test_the_command_line_asks_scout_as_it_was_taught(tmp_path: Path) -> None:
+    items = tmp_path / "items.jsonl"
+    items.write_text('{"id": "1", "instruction": "Say what you see.", "response": "The circle is red."}')
+    arguments = ["grade", str(items), "--judge", "scout", "--rubric", "helpfulness", "--out", str(tmp_path / "run")]
+    CliRunner().invoke(app, arguments)
+    lock = json.loads((tmp_path / "run" / "judge.lock.json").read_text())
+    assert lock["format"]["name"] == "scout"
 
 
 def test_too_few_items_are_refused(tmp_path: Path) -> None:

@@ -278,11 +278,16 @@ def _prepared(ask: _Ask, formats: dict[str, str | None], wrong: _Mistakes) -> _R
     settings.update(loaded)
     sampling = Sampling(ask.temperature, ask.top_p, ask.max_tokens, ask.seed)
     judges = [
-        Judge(engine, rubric, sampling=sampling, **{**settings, **(found or {})})
+        Judge(engine, rubric, sampling=sampling, **{**settings, **({} if is_taught(engine) else found or {})})
         for engine, found in zip(engines, own, strict=True)
         if engine is not None
     ]
     return _Ready(judges, source, allowed)
+
+
+def is_taught(engine: object) -> bool:
+    """Whether the engine brings the formats it was trained on, which Judge then takes."""
+    return bool(getattr(engine, "formats", None))
 
 
 def _default_formats(spec: str, wanted: set[str], quiet: bool) -> "dict[str, Format]":

@@ -41,21 +41,25 @@ def probe(
     from dikast.engines.base import Sampling
     from dikast.engines.budget import Budget
     from dikast.engines.spec import open_engine
+    from dikast.judging.defaults import default_format
     from dikast.judging.judge import Judge
     from dikast.probes.run import load_items, prepare
     from dikast.probes.run import probe as run_probe
     from dikast.surface.audit_command import show_table
-    from dikast.surface.judge_commands import budget_of
+    from dikast.surface.judge_commands import budget_of, is_taught
     from dikast.surface.progress import ProgressLine
 
     engine = open_engine(judge)
+    taught = is_taught(engine)
+    asked_with = format or (None if taught else default_format(judge, "absolute"))
+    compared_with = compare_format or (None if taught else default_format(judge, "pairwise"))
     if limits := budget_of(budget):
         engine = Budget(engine, **limits)
     asked = Judge(
         engine,
         rubric,
-        format=format,
-        compare_format=compare_format,
+        format=asked_with,
+        compare_format=compared_with,
         sampling=Sampling(max_tokens=max_tokens, seed=seed),
         read=read,  # type: ignore[arg-type]  # checked by Judge
         min_mass=min_mass,
