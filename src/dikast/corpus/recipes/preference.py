@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, groupby
-from pathlib import Path
 from typing import Any
 
 from dikast.core.item import Item, item_from, item_to
@@ -129,18 +128,11 @@ def _reader(item: Item) -> Any:
     return read
 
 
-def finished_pairs(path: Path, kept: Counter[str]) -> Iterator[Item]:
-    """The pairs whose feedback was accepted."""
-    for made in accepted(path):
-        kept[made["gold"]["preference"]] += 1
-        yield item_from(made)
-
-
 def _run(run: Run, options: Options) -> None:
     """The pairs, each with feedback."""
     found = run.stage("1-pairs", pair_tasks(run.recipe, run.built.dropped))
     if not found.left["budget"]:
-        run.write(finished_pairs(run.path("1-pairs"), run.built.kept))
+        run.write(item_from(made) for made in accepted(run.path("1-pairs")))
 
 
 def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
