@@ -17,7 +17,7 @@ from dikast.corpus.observations import observations, words_of
 from dikast.corpus.recipe import Recipe, count
 from dikast.corpus.run import Estimate, Kind, Run, size_of
 from dikast.corpus.seeds import SCALE, lint, load_seeds
-from dikast.corpus.stage import Rejected, Task, list_in, object_in, prompt, text_in
+from dikast.corpus.stage import Rejected, Task, in_language, list_in, object_in, prompt, text_in
 from dikast.corpus.world_teacher import WorldTeacher
 from dikast.engines.base import Engine
 from dikast.prompts.dialects import DIALECTS
@@ -172,6 +172,7 @@ def _response_reader(recipe: Recipe, record: Record, score: str) -> Any:
     def read(text: str) -> list[Record]:
         value = object_in(text)
         response, feedback = text_in(value, "response"), text_in(value, "feedback")
+        in_language(recipe.language, response=response, feedback=feedback)
         if parse_reply("verdict", response, SCALE).status is Status.REFUSED:
             raise Rejected("the response refuses", "the response refuses to answer")
         said = DIALECTS["critic"].read(feedback, Target(SCALE)).stated
