@@ -52,7 +52,7 @@ def shares(members: Sequence[Sequence[int]], sizes: Numbers, classes: int) -> Fl
     for group, size in zip(members, sizes.tolist(), strict=True):
         for each in group:
             rows[each] += size / len(group)
-    return rows / max(1.0, rows.sum())
+    return np.asarray(rows / max(1.0, float(rows.sum())), np.float64)
 
 
 def uncorrelated(groups: Numbers, length: Floats, score: Floats, bound: float) -> tuple[Flags, dict[str, Any]]:

@@ -130,7 +130,9 @@ def _kept(recipe: Recipe, columns: _Columns, group: Numbers, done: Finished) -> 
     done.dropped["family share"] = int(sizes[~keep].sum())
     if recipe.topic_share < 1:
         found = topics(columns.instructions)
-        members = [(each,) if there else () for each, there in zip(found.of.tolist(), keep, strict=True)]
+        members: list[tuple[int, ...]] = [
+            (each,) if there else () for each, there in zip(found.of.tolist(), keep, strict=True)
+        ]
         kept = capped(members, sizes, recipe.topic_share, seed=recipe.seed)
         done.dropped["topic share"] = int(sizes[keep & ~kept].sum())
         keep &= kept
@@ -185,15 +187,14 @@ def _mean_scores(told: list[dict[str, Any]], columns: _Columns, group: Numbers, 
     known = np.isfinite(scores)
     sums = np.bincount(group[known], weights=scores[known], minlength=n_groups)
     counts = np.bincount(group[known], minlength=n_groups)
-    of = {columns.names[each["name"]]: each for each in told}
-    totals = {number: [0.0, 0] for number in of}
+    totals = {columns.names[each["name"]]: [0.0, 0.0] for each in told}
     for number, families in enumerate(columns.families):
-        for each in families:
-            if each in totals:
-                totals[each][0] += sums[number]
-                totals[each][1] += int(counts[number])
-    for number, each in of.items():
-        total, n = totals[number]
+        for family in families:
+            if family in totals:
+                totals[family][0] += sums[number]
+                totals[family][1] += counts[number]
+    for each in told:
+        total, n = totals[columns.names[each["name"]]]
         each["mean_score"] = float(total / n) if n else None
 
 

@@ -44,9 +44,14 @@ def _begins(line: str, guard: str) -> bool:
     return head.startswith(_squeezed(guard))
 
 
+def _harmless(text: str, guards: tuple[str, ...]) -> bool:
+    """Whether no line can begin with a guard since the first character of none is there; told of ASCII alone."""
+    return text.isascii() and not any(_squeezed(guard)[:1] in text.lower() for guard in guards)
+
+
 def escape(text: str, guards: tuple[str, ...]) -> str:
     """`text` with a backslash before every line that would read as beginning with one of `guards`."""
-    if not guards:
+    if not guards or _harmless(text, guards):
         return text
     return "".join("\\" + line if _guarded(line.lstrip("\\"), guards) else line for line in _BREAK.split(text))
 

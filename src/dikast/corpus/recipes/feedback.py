@@ -4,7 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -14,6 +14,7 @@ from dikast.core.verdict import Status
 from dikast.corpus.duplicates import Index
 from dikast.corpus.journal import accepted
 from dikast.corpus.observations import observations, words_of
+from dikast.corpus.pool import Pool
 from dikast.corpus.recipe import Recipe, count
 from dikast.corpus.run import Estimate, Kind, Run, size_of
 from dikast.corpus.seeds import SCALE, lint, load_seeds
@@ -63,7 +64,7 @@ class Options:
     complete: bool = True
 
 
-def rubric_tasks(recipe: Recipe, pool: list[Record], round_: int, wanted: int, start: int = 0) -> Iterator[Task]:
+def rubric_tasks(recipe: Recipe, pool: list[Record] | Pool, round_: int, wanted: int, start: int = 0) -> Iterator[Task]:
     """Requests for `wanted` more rubrics beside examples from the pool; every other one asks for a paraphrase.
 
     `start` rubrics were asked for in the rounds before.
@@ -71,7 +72,7 @@ def rubric_tasks(recipe: Recipe, pool: list[Record], round_: int, wanted: int, s
     calls = -(-wanted // recipe.options.a_call)
     for call in range(calls):
         rng = random.Random(f"{recipe.seed} rubrics {round_} {call}")
-        examples = rng.sample(pool, min(_EXAMPLES, len(pool)))
+        examples = [pool[i] for i in rng.sample(range(len(pool)), min(_EXAMPLES, len(pool)))]
         count = min(recipe.options.a_call, wanted - call * recipe.options.a_call)
         how = "paraphrase" if call % 2 and pool else "new"
         messages = prompt("rubrics").ask(
@@ -116,7 +117,9 @@ def _rubric_reader(count: int, lineage: Record, *, world: bool) -> Any:
     return read
 
 
-def pooled(rubrics: Iterable[Record], pool: list[Record], index: Index, dropped: Counter[str], most: int) -> None:
+def pooled(
+    rubrics: Iterable[Record], pool: list[Record] | Pool, index: Index, dropped: Counter[str], most: int
+) -> None:
     """Add rubrics to the pool, up to `most`; those like an earlier one are dropped and counted."""
     for rubric in rubrics:
         if len(pool) >= most:
@@ -127,7 +130,7 @@ def pooled(rubrics: Iterable[Record], pool: list[Record], index: Index, dropped:
             pool.append(rubric)
 
 
-def instruction_tasks(recipe: Recipe, pool: list[Record]) -> Iterator[Task]:
+def instruction_tasks(recipe: Recipe, pool: Iterable[Record]) -> Iterator[Task]:
     """One request a rubric for its instructions and reference answers."""
     for number, rubric in enumerate(pool):
         messages = prompt("instructions").ask(
@@ -284,16 +287,18 @@ class Filters:
 
     def _alike(self, records: list[Record]) -> list[Record]:
         """Those about as long as the others, no two the same."""
-        lengths = [len(words_of(each["response"])) for each in records]
-        middle = median(lengths)
+        said = [words_of(each["response"]) for each in records]
+        middle = median(map(len, said))
         found: list[Record] = []
-        for record, n in zip(records, lengths, strict=True):
-            if abs(n - middle) > self.recipe.tolerance * middle:
+        seen: list[list[str]] = []
+        for record, words in zip(records, said, strict=True):
+            if abs(len(words) - middle) > self.recipe.tolerance * middle:
                 self.dropped["length"] += 1
-            elif any(words_of(record["response"]) == words_of(each["response"]) for each in found):
+            elif words in seen:
                 self.dropped["the same response for two scores"] += 1
             else:
                 found.append(record)
+                seen.append(words)
         return found
 
 
@@ -324,16 +329,16 @@ def _run(run: Run, options: Options) -> None:
     run.built.dropped.update(filters.dropped)
 
 
-def _rubrics(run: Run, options: Options) -> list[Record]:
+def _rubrics(run: Run, options: Options) -> Iterable[Record]:
     """Rounds until there are enough; each shows rubrics of the rounds before."""
     recipe = run.recipe
-    index, pool = Index(near=recipe.near and not recipe.world), []
+    index, pool = Index(near=recipe.near and not recipe.world), Pool(run.path("rubrics"))
     for i, seed in enumerate(_seeds(recipe, options)):
+        if recipe.world:
+            break
         families = [f"seed {i}"]
         pool.append({**seed, "lineage": {"round": 0, "families": families, "world": None}, "families": families})
         index.add(seed["criterion"] + " " + " ".join(seed["levels"].values()), f"rubric {i}")
-    if recipe.world:
-        pool = []
     asked = 0
     for round_ in range(1, options.rounds + 1):
         missing = options.rubrics - len(pool)
@@ -343,7 +348,7 @@ def _rubrics(run: Run, options: Options) -> list[Record]:
         name = f"1-rubrics-{round_}"
         for _ in range(_PASSES):
             run.built.waits = ""
-            found = run.stage(name, list(rubric_tasks(recipe, list(pool), round_, most, asked)))
+            found = run.stage(name, rubric_tasks(recipe, pool, round_, most, asked))
             if not found.left or found.left["budget"]:
                 break
             run.built.stages.pop()
@@ -353,7 +358,7 @@ def _rubrics(run: Run, options: Options) -> list[Record]:
         pooled(accepted(run.path(name)), pool, index, run.built.dropped, options.rubrics)
     if len(pool) < options.rubrics:
         run.built.dropped["rubrics short of the number asked for"] = options.rubrics - len(pool)
-    return pool[: options.rubrics]
+    return islice(pool, options.rubrics)
 
 
 def _seeds(recipe: Recipe, options: Options) -> list[Record]:
@@ -371,11 +376,8 @@ def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
     one = size_of(next(instruction_tasks(recipe, known)))
     answers = options.rubrics * options.instructions * len(SCALE.labels)
     answer = one + 3 * options.words
-    sizes = [
-        ("1-rubrics", calls, size_of(first)),
-        ("2-instructions", options.rubrics, one),
-        ("3-responses", answers, answer),
-    ]
+    sizes = [("1-rubrics", calls, size_of(first)), ("2-instructions", options.rubrics, one)]
+    sizes.append(("3-responses", answers, answer))
     if options.regrade:
         sizes.append(("4-regrade", answers, answer + 2 * options.words))
     return [Estimate(name, n, n * size, n * recipe.max_tokens) for name, n, size in sizes]
