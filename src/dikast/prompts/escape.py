@@ -44,9 +44,23 @@ def _begins(line: str, guard: str) -> bool:
     return head.startswith(_squeezed(guard))
 
 
+_SKIPPED_BYTES = bytes(i for i in range(128) if _SKIPPED.fullmatch(chr(i)))
+
+
 def _harmless(text: str, guards: tuple[str, ...]) -> bool:
-    """Whether no line can begin with a guard since the first character of none is there; told of ASCII alone."""
-    return text.isascii() and not any(_squeezed(guard)[:1] in text.lower() for guard in guards)
+    """Whether no line can begin with a guard, since none of them is in the text at all; told of ASCII alone."""
+    if not text.isascii():
+        return False
+    squeezed = text.encode("ascii").lower().translate(None, _SKIPPED_BYTES)
+    for needle in _needles(guards):
+        if needle in squeezed:
+            return False
+    return True
+
+
+@lru_cache(maxsize=64)
+def _needles(guards: tuple[str, ...]) -> tuple[bytes, ...]:
+    return tuple(_squeezed(guard).encode() for guard in guards)
 
 
 def escape(text: str, guards: tuple[str, ...]) -> str:

@@ -14,7 +14,7 @@ from dikast.core.verdict import Status
 from dikast.corpus.duplicates import Index
 from dikast.corpus.journal import accepted
 from dikast.corpus.observations import observations, words_of
-from dikast.corpus.pool import Pool
+from dikast.corpus.spool import Spool
 from dikast.corpus.recipe import Recipe, count
 from dikast.corpus.run import Estimate, Kind, Run, size_of
 from dikast.corpus.seeds import SCALE, lint, load_seeds
@@ -64,7 +64,9 @@ class Options:
     complete: bool = True
 
 
-def rubric_tasks(recipe: Recipe, pool: list[Record] | Pool, round_: int, wanted: int, start: int = 0) -> Iterator[Task]:
+def rubric_tasks(
+    recipe: Recipe, pool: list[Record] | Spool, round_: int, wanted: int, start: int = 0
+) -> Iterator[Task]:
     """Requests for `wanted` more rubrics beside examples from the pool; every other one asks for a paraphrase.
 
     `start` rubrics were asked for in the rounds before.
@@ -118,7 +120,7 @@ def _rubric_reader(count: int, lineage: Record, *, world: bool) -> Any:
 
 
 def pooled(
-    rubrics: Iterable[Record], pool: list[Record] | Pool, index: Index, dropped: Counter[str], most: int
+    rubrics: Iterable[Record], pool: list[Record] | Spool, index: Index, dropped: Counter[str], most: int
 ) -> None:
     """Add rubrics to the pool, up to `most`; those like an earlier one are dropped and counted."""
     for rubric in rubrics:
@@ -332,7 +334,7 @@ def _run(run: Run, options: Options) -> None:
 def _rubrics(run: Run, options: Options) -> Iterable[Record]:
     """Rounds until there are enough; each shows rubrics of the rounds before."""
     recipe = run.recipe
-    index, pool = Index(near=recipe.near and not recipe.world), Pool(run.path("rubrics"))
+    index, pool = Index(near=recipe.near and not recipe.world), Spool(run.path("rubrics"))
     for i, seed in enumerate(_seeds(recipe, options)):
         if recipe.world:
             break

@@ -10,7 +10,7 @@ import orjson
 Record = dict[str, Any]
 
 
-class Pool:
+class Spool:
     """Begins empty, whatever stood in the file. Append while nobody iterates."""
 
     def __init__(self, path: Path) -> None:
