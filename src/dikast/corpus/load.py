@@ -97,6 +97,8 @@ def _fits(value: Any, kind: Any) -> bool:
 
 def checked_files(recipe: Recipe, kind: Kind[Any]) -> None:
     """UserError for a file of the recipe that is not there."""
-    for name in (*(getattr(recipe.options, key) for key in kind.files), *recipe.against):
+    named = [getattr(recipe.options, key) for key in kind.files]
+    flat = [name for each in named for name in ((each,) if isinstance(each, str) else each)]
+    for name in (*flat, *recipe.against):
         if name and not recipe.path(name).is_file():
             raise UserError(f"{recipe.path(name)}: the recipe names this file, and it is not there")

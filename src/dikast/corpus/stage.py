@@ -3,7 +3,7 @@
 import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import RunError, UserError
 from dikast.core.message import Message, Span
+from dikast.core.part import Image, Video
 from dikast.core.text import parse_located
 from dikast.corpus.journal import ERROR, Journal
 from dikast.engines.base import Completion, Engine, Request, Sampling
@@ -159,9 +160,7 @@ def _fresh(
 ) -> Iterator[tuple[Task, Request, int, Counter[str]]]:
     for task in tasks:
         report.tasks += 1
-        text = [
-            [m.role, [p.text if isinstance(p, Span) else fingerprint(repr(p)) for p in m.parts]] for m in task.messages
-        ]
+        text = [[m.role, [p.text if isinstance(p, Span) else _named(p) for p in m.parts]] for m in task.messages]
         sampling = [
             asking.sampling.temperature,
             asking.sampling.top_p,
@@ -172,6 +171,14 @@ def _fresh(
         if key not in journal.done:
             request = Request(f"{key}:1", task.messages, asking.sampling, schema=task.schema, about=task.about)
             yield task, request, 1, Counter()
+
+
+def _named(part: Image | Video) -> str:
+    """What a picture is in a key: its name, wherever the folder that it is named from lies."""
+    if isinstance(part, Video):
+        frames = tuple(replace(frame, root="") for frame in part.frames)
+        return fingerprint(repr(replace(part, frames=frames, root="")))
+    return fingerprint(repr(replace(part, root="")))
 
 
 def _settle(
@@ -256,10 +263,10 @@ def _slotted(slots: Slots, value: Any) -> Any:
 
 @cache
 def prompt(name: str) -> Prompt:
-    """The prompt in `prompts/NAME.yaml`."""
+    """The prompt in `prompts/NAME.yaml`; of a file that holds several ways to ask, the fingerprint alone."""
     text = resources.files("dikast.corpus").joinpath("prompts", f"{name}.yaml").read_text("utf-8")
-    user = parse_located(text, f"{name}.yaml").value["user"]
-    return Prompt(name, user, fingerprint(user))
+    value = parse_located(text, f"{name}.yaml").value
+    return Prompt(name, value.get("user", ""), fingerprint(value.get("user", value)))
 
 
 def object_in(text: str) -> dict[str, Any]:

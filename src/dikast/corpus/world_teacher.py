@@ -5,7 +5,7 @@ checks and filters. It goes by `about` alone (which rubric, instruction, score),
 """
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import median
@@ -115,17 +115,28 @@ class WorldTeacher:
 
     def _preference(self, about: Mapping[str, Any]) -> dict[str, Any]:
         """From the claims of both: what they share, then what differs."""
-        item: Item = about["item"]
+        common, differs = self._compared(about["item"], ("A", "B"))
+        return {"commonalities": common, "differences": differs, "better": about["item"].gold["preference"]}
+
+    def _critic_pairwise(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        """The same as reasons, in the words that the drawn question calls the responses by."""
+        said = self._compared(about["item"], about["called"])
+        return {"reasons": " ".join(said), "better": about["item"].gold["preference"]}
+
+    @staticmethod
+    def _compared(item: Item, called: Sequence[str]) -> tuple[str, str]:
+        """What both responses share, then what differs, from their claims."""
         parts = item.gold["responses"]
         said = [{claim["text"]: claim["verdict"] for claim in part.get("claims", ())} for part in parts]
         right = [sum(verdict == "right" for verdict in each.values()) for each in said]
         total = [len(each) for each in said]
         shared = sorted(set(said[0]) & set(said[1]))
         common = f"Both say: {' '.join(shared)}" if shared else "Both state their facts one by one."
-        differs = f"A has {right[0]} of {total[0]} statements right, B {right[1]} of {total[1]}."
+        first = called[0][0].upper() + called[0][1:]
+        differs = f"{first} has {right[0]} of {total[0]} statements right, {called[1]} {right[1]} of {total[1]}."
         wrong = ["; ".join(c["text"] for c in part.get("claims", ()) if c["verdict"] != "right") for part in parts]
-        told = " ".join(f"Wrong in {side}: {text}." for side, text in zip("AB", wrong, strict=True) if text)
-        return {"commonalities": common, "differences": f"{differs} {told}".strip(), "better": item.gold["preference"]}
+        told = " ".join(f"Wrong in {side}: {text}." for side, text in zip(called, wrong, strict=True) if text)
+        return common, f"{differs} {told}".strip()
 
     @staticmethod
     def _number(about: Mapping[str, Any]) -> int:
