@@ -2,7 +2,10 @@
 
 from typing import Any
 
-from dikast.corpus.recipes import critic_pairwise, feedback, preference
+from dikast.corpus.recipes import critic_pairwise, feedback, preference, self_improvement
 from dikast.corpus.run import Kind
 
-KINDS: dict[str, Kind[Any]] = {each.name: each for each in (feedback.KIND, preference.KIND, critic_pairwise.KIND)}
+KINDS: dict[str, Kind[Any]] = {
+    each.name: each
+    for each in (feedback.KIND, preference.KIND, critic_pairwise.KIND, self_improvement.KIND)
+}  # fmt: skip
