@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dikast.corpus.recipes import feedback, preference
+from dikast.corpus.recipes import feedback, perception, preference
 from dikast.corpus.run import Kind
 
-KINDS: dict[str, Kind[Any]] = {each.name: each for each in (feedback.KIND, preference.KIND)}
+KINDS: dict[str, Kind[Any]] = {each.name: each for each in (feedback.KIND, perception.KIND, preference.KIND)}

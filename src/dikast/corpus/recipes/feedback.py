@@ -31,15 +31,16 @@ _EXAMPLES = 4  # rubrics shown beside a request for more
 _TEXT = {"type": "string"}
 
 
-def _schema(key: str, names: tuple[str, ...]) -> Record:
+def list_schema(key: str, names: tuple[str, ...]) -> Record:
+    """The JSON schema of an object whose `key` is a list of objects of texts."""
     one = {"type": "object", "properties": dict.fromkeys(names, _TEXT), "required": list(names)}
     return {"type": "object", "properties": {key: {"type": "array", "items": one}}, "required": [key]}
 
 
 _LEVELS = {"type": "object", "properties": dict.fromkeys(SCALE.labels, _TEXT), "required": list(SCALE.labels)}
 _RUBRIC = {"type": "object", "properties": {"criterion": _TEXT, "levels": _LEVELS}, "required": ["criterion", "levels"]}
-_RUBRICS = {"type": "object", "properties": {"rubrics": {"type": "array", "items": _RUBRIC}}, "required": ["rubrics"]}
-_RESPONSE = {
+RUBRICS = {"type": "object", "properties": {"rubrics": {"type": "array", "items": _RUBRIC}}, "required": ["rubrics"]}
+RESPONSE = {
     "type": "object", "properties": {"response": _TEXT, "feedback": _TEXT}, "required": ["response", "feedback"],
 }  # fmt: skip
 
@@ -85,10 +86,12 @@ def rubric_tasks(recipe: Recipe, pool: list[Record], round_: int, wanted: int, s
         first = start + call * recipe.options.a_call
         about = {"stage": "rubrics", "first": first, "count": count}
         lineage = {"round": round_, "how": how, "families": sorted({f for each in examples for f in each["families"]})}
-        yield Task((round_, call), messages, _rubric_reader(count, lineage, world=bool(recipe.world)), _RUBRICS, about)
+        yield Task((round_, call), messages, rubric_reader(count, lineage, world=bool(recipe.world)), RUBRICS, about)
 
 
-def _rubric_reader(count: int, lineage: Record, *, world: bool) -> Any:
+def rubric_reader(count: int, lineage: Record, *, world: bool) -> Any:
+    """Reads up to `count` rubrics; those that lint badly are left out, a reply without others is rejected."""
+
     def read(text: str) -> list[Record]:
         made, wrong = [], []
         for each in list_in(object_in(text), "rubrics")[:count]:
@@ -132,17 +135,19 @@ def instruction_tasks(recipe: Recipe, pool: list[Record]) -> Iterator[Task]:
     for number, rubric in enumerate(pool):
         messages = prompt("instructions").ask(
             criterion=rubric["criterion"],
-            levels=_told(rubric),
+            levels=levels_of(rubric),
             count=recipe.options.instructions,
             best="5",
             language=recipe.language,
         )
         about = {"stage": "instructions", "count": recipe.options.instructions, "lineage": rubric["lineage"]}
-        reader = _instruction_reader(number, rubric, recipe.options.instructions)
-        yield Task((number,), messages, reader, _schema("instructions", ("instruction", "reference")), about)
+        reader = instruction_reader(number, rubric, recipe.options.instructions)
+        yield Task((number,), messages, reader, list_schema("instructions", ("instruction", "reference")), about)
 
 
-def _instruction_reader(number: int, rubric: Record, count: int) -> Any:
+def instruction_reader(number: int, rubric: Record, count: int) -> Any:
+    """Reads up to `count` instructions with their reference answers."""
+
     def read(text: str) -> list[Record]:
         found = list_in(object_in(text), "instructions")[:count]
         return [
@@ -160,15 +165,17 @@ def response_tasks(recipe: Recipe, instructions: Path) -> Iterator[Task]:
         rubric = record["rubric"]
         for score in SCALE.labels:
             messages = prompt("responses").ask(
-                criterion=rubric["criterion"], levels=_told(rubric), instruction=record["instruction"],
+                criterion=rubric["criterion"], levels=levels_of(rubric), instruction=record["instruction"],
                 reference=record["reference"], score=score, words=recipe.options.words, language=recipe.language,
             )  # fmt: skip
             about = {"stage": "responses", "lineage": rubric["lineage"], "instruction": record["at"], "score": score}
             at = (record["number"], record["at"], int(score))
-            yield Task(at, messages, _response_reader(recipe, record, score), _RESPONSE, about)
+            yield Task(at, messages, response_reader(recipe, record, score), RESPONSE, about)
 
 
-def _response_reader(recipe: Recipe, record: Record, score: str) -> Any:
+def response_reader(recipe: Recipe, record: Record, score: str) -> Any:
+    """Reads a response with its feedback; rejects refusals, feedback that names a score, and lengths far off."""
+
     def read(text: str) -> list[Record]:
         value = object_in(text)
         response, feedback = text_in(value, "response"), text_in(value, "feedback")
@@ -186,11 +193,11 @@ def _response_reader(recipe: Recipe, record: Record, score: str) -> Any:
     return read
 
 
-def regrade_tasks(recipe: Recipe, responses: Path) -> Iterator[Task]:
-    """Each response to the teacher again, as a judge that does not know what was aimed at."""
+def regrade_tasks(recipe: Recipe, responses: Path, root: str = "") -> Iterator[Task]:
+    """Each response to the teacher again, as a judge that does not know what was aimed at; pictures start at `root`."""
     form = load_format("absolute")
     for record in accepted(responses):
-        item = item_of(record, recipe)
+        item = item_of(record, recipe, root)
         messages = form.ask(item, _one(item), (0,))
         about = {
             "stage": "regrade", "lineage": record["rubric"]["lineage"], "instruction": record["at"],
@@ -216,14 +223,16 @@ def _one(item: Item) -> Any:
     return item.rubric
 
 
-def item_of(record: Record, recipe: Recipe) -> Item:
-    """The finished item of a record."""
+def item_of(record: Record, recipe: Recipe, root: str = "") -> Item:
+    """The finished item of a record; its picture, if it has one, is at a path from `root`."""
     rubric, gold = record["rubric"], {"score": record["score"], "feedback": record["feedback"]}
     if "claims" in record:
         gold["claims"] = record["claims"]
+    shown = {"image": record["image"]} if "image" in record else {}
     return item_from(
         {
             "id": f"r{record['number']}-i{record['at']}-s{record['score']}",
+            **shown,
             "instruction": record["instruction"],
             "response": record["response"],
             "reference": record["reference"],
@@ -234,9 +243,10 @@ def item_of(record: Record, recipe: Recipe) -> Item:
             "gold": gold,
             "meta": {
                 "recipe": recipe.recipe, "teacher": recipe.teacher, "lineage": rubric["lineage"],
-                "families": rubric["families"],
+                "families": rubric["families"], **record.get("meta", {}),
             },
-        }
+        },
+        root=root,
     )  # fmt: skip
 
 
@@ -249,6 +259,7 @@ class Filters:
     dropped: Counter[str]
     near: Index
     bench: Index
+    image: str | None = None
 
     @classmethod
     def of(cls, recipe: Recipe) -> "Filters":
@@ -260,8 +271,8 @@ class Filters:
                     bench.add(text, f"{name}:{each.line}:{i}")
         return cls(recipe, Counter(), Counter(), Index(near=recipe.near), bench)
 
-    def groups(self, last: Path) -> Iterator[Item]:
-        """The records that pass, instruction by instruction."""
+    def groups(self, last: Path, root: str = "") -> Iterator[Item]:
+        """The records that pass, instruction by instruction; paths of pictures start at `root`."""
         for (number, at), group in groupby(accepted(last), key=lambda each: (each["number"], each["at"])):
             records = self._alike(list(group))
             first = records[0] if records else None
@@ -273,7 +284,7 @@ class Filters:
             ):
                 self.dropped["in a benchmark"] += len(records)
                 continue
-            if not self.recipe.world and self.near.add(first["instruction"], name):
+            if not self.recipe.world and self._asked_before(first, name):
                 self.dropped["near-duplicate instruction"] += len(records)
                 continue
             if self.recipe.options.complete and len({each["score"] for each in records}) < len(SCALE.labels):
@@ -281,7 +292,13 @@ class Filters:
                 continue
             for record in records:
                 self.kept[str(record["score"])] += 1
-                yield item_of(record, self.recipe)
+                yield item_of(record, self.recipe, root)
+
+    def _asked_before(self, record: Record, name: str) -> bool:
+        """Whether nearly the same was asked; about another picture the same words ask something else."""
+        if record.get("image") != self.image:
+            self.image, self.near = record.get("image"), Index(near=self.recipe.near)
+        return self.near.add(record["instruction"], name) is not None
 
     def _alike(self, records: list[Record]) -> list[Record]:
         """Those about as long as the others, no two the same."""
@@ -298,7 +315,8 @@ class Filters:
         return found
 
 
-def _told(rubric: Record) -> list[Record]:
+def levels_of(rubric: Record) -> list[Record]:
+    """The levels of a rubric for a prompt, lowest first."""
     return [{"label": label, "text": rubric["levels"][label]} for label in SCALE.labels]
 
 
