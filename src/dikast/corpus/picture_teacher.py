@@ -26,8 +26,10 @@ TEXT_RICH = ("plates", "charts")
 STILL = ("scenes", *TEXT_RICH)
 _SPLITS = {"charts": "domain"}  # charts are held out of the training splits of worlds
 _GROUP = 12  # responses drawn to take sentences from
-_SLOTS = (7, 9)  # things spoken of in a scene
-_ASKED = (5, 6)  # of which an instruction asks about so many
+_SPOKEN = {"charts": (4, 6)}  # things spoken of in a picture; a chart has few
+_MOST_SPOKEN = (7, 9)
+_ASKED = {"charts": (4, 5)}  # of which an instruction asks about so many
+_MOST_ASKED = (5, 6)
 _STRAY = 20  # percent of rubrics that weigh something the picture does not show
 _DRAWS = 40
 _TRIES = 100
@@ -78,7 +80,7 @@ class PictureTeacher(WorldTeacher):
         return Maker(
             Settings(
                 domain=domain, split=_SPLITS.get(domain, "train"), seed=self.seed, responses=_GROUP, scales=("1-5",),
-                claims=_SLOTS, edits=False, aspects=aspects,
+                claims=_SPOKEN.get(domain, _MOST_SPOKEN), edits=False, aspects=aspects,
             )
         )  # fmt: skip
 
@@ -86,7 +88,8 @@ class PictureTeacher(WorldTeacher):
         """The instructions about one picture, drawn until a rubric fits them."""
         maker = self._makers[self.domain_of(number)]
         for attempt in range(_TRIES):
-            views = tuple(maker.views(number * _TRIES + attempt, self.per_rubric, _ASKED))
+            size = _ASKED.get(maker.domain.name, _MOST_ASKED)
+            views = tuple(maker.views(number * _TRIES + attempt, self.per_rubric, size))
             if self._fitting(views, Stream("fits", self.seed, number, attempt)) is not None:
                 return views
         raise UserError(f"teacher: world {self.domain!r} has no picture {number} in {_TRIES} draws; other seed?")

@@ -21,10 +21,14 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An image by `source`: a URL, or a path as the working directory has it. `text_rich`: whether it holds text."""
+    """An image by `source`: a URL, or a path that can be opened. `text_rich`: whether it holds text.
+
+    `relative` says that it was named by a path from the recipe, so that both may be moved together.
+    """
 
     source: str
     text_rich: bool = False
+    relative: bool = False
 
 
 def listed(recipe: Recipe, name: str, *, text_rich: bool = False) -> list[Listed]:
@@ -44,7 +48,13 @@ def listed(recipe: Recipe, name: str, *, text_rich: bool = False) -> list[Listed
         raise UserError(
             f"images: nothing is found at {path}: name a folder, a pattern such as photos/*.jpg, or a list of paths"
         )
-    return [Listed(each, text_rich) for each in found]
+    moves = not Path(name).expanduser().is_absolute()
+    return [Listed(each, text_rich, moves and not _alone(path, each)) for each in found]
+
+
+def _alone(path: Path, source: str) -> bool:
+    """Whether an image is named by itself: a URL, or an absolute path in a list."""
+    return source.startswith(_URL) or (path.is_file() and path.parent not in Path(source).parents)
 
 
 def _entries(path: Path) -> Iterator[str]:
@@ -116,6 +126,6 @@ def drawn(images: list[Listed], take: int, text_rich: float, seed: int) -> list[
     return [image for image in images if image in chosen]
 
 
-def beside(source: str, folder: Path) -> str:
-    """An image's path from `folder`; URLs and absolute paths as they are."""
-    return source if source.startswith(_URL) or os.path.isabs(source) else os.path.relpath(source, folder)
+def beside(image: Listed, folder: Path) -> str:
+    """An image's path from `folder`; URLs and absolute paths as they were given."""
+    return os.path.relpath(image.source, folder) if image.relative else image.source

@@ -10,39 +10,29 @@ from statistics import median
 from typing import Any
 
 from dikast.core.item import Item, item_from
-from dikast.core.verdict import Status
 from dikast.corpus.duplicates import Index
 from dikast.corpus.journal import accepted
 from dikast.corpus.observations import observations, words_of
+from dikast.corpus.readers import (
+    RESPONSE,
+    RUBRICS,
+    instruction_reader,
+    levels_of,
+    list_schema,
+    response_reader,
+    rubric_reader,
+)
 from dikast.corpus.recipe import Recipe, count
 from dikast.corpus.run import Estimate, Kind, Run, size_of
-from dikast.corpus.seeds import SCALE, lint, load_seeds
-from dikast.corpus.stage import Rejected, Task, list_in, object_in, prompt, text_in
+from dikast.corpus.seeds import SCALE, load_seeds
+from dikast.corpus.stage import Rejected, Task, prompt
 from dikast.corpus.world_teacher import WorldTeacher
 from dikast.engines.base import Engine
-from dikast.prompts.dialects import DIALECTS
 from dikast.prompts.format import load_format
-from dikast.prompts.parse import parse_reply
-from dikast.prompts.parsed import Target
 
 Record = dict[str, Any]
 _PASSES = 2  # times that rubrics left without an answer are asked for before the build waits for another run
 _EXAMPLES = 4  # rubrics shown beside a request for more
-_TEXT = {"type": "string"}
-
-
-def list_schema(key: str, names: tuple[str, ...]) -> Record:
-    """The JSON schema of an object whose `key` is a list of objects of texts."""
-    one = {"type": "object", "properties": dict.fromkeys(names, _TEXT), "required": list(names)}
-    return {"type": "object", "properties": {key: {"type": "array", "items": one}}, "required": [key]}
-
-
-_LEVELS = {"type": "object", "properties": dict.fromkeys(SCALE.labels, _TEXT), "required": list(SCALE.labels)}
-_RUBRIC = {"type": "object", "properties": {"criterion": _TEXT, "levels": _LEVELS}, "required": ["criterion", "levels"]}
-RUBRICS = {"type": "object", "properties": {"rubrics": {"type": "array", "items": _RUBRIC}}, "required": ["rubrics"]}
-RESPONSE = {
-    "type": "object", "properties": {"response": _TEXT, "feedback": _TEXT}, "required": ["response", "feedback"],
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +68,7 @@ def rubric_tasks(recipe: Recipe, pool: list[Record], round_: int, wanted: int, s
         messages = prompt("rubrics").ask(
             examples=[each["criterion"] for each in examples],
             count=count,
-            how=how,
+            paraphrase=how == "paraphrase",
             language=recipe.language,
             low="1",
             high="5",
@@ -87,36 +77,6 @@ def rubric_tasks(recipe: Recipe, pool: list[Record], round_: int, wanted: int, s
         about = {"stage": "rubrics", "first": first, "count": count}
         lineage = {"round": round_, "how": how, "families": sorted({f for each in examples for f in each["families"]})}
         yield Task((round_, call), messages, rubric_reader(count, lineage, world=bool(recipe.world)), RUBRICS, about)
-
-
-def rubric_reader(count: int, lineage: Record, *, world: bool) -> Any:
-    """Reads up to `count` rubrics; those that lint badly are left out, a reply without others is rejected."""
-
-    def read(text: str) -> list[Record]:
-        made, wrong = [], []
-        for each in list_in(object_in(text), "rubrics")[:count]:
-            criterion, levels = text_in(each, "criterion"), each.get("levels")
-            told = {str(key): str(value).strip() for key, value in levels.items()} if isinstance(levels, dict) else {}
-            problems = lint(criterion, told)
-            if world:  # its levels are bands of points lost, in words that all look alike
-                problems = [problem for problem in problems if problem.startswith("no description")]
-            if problems:
-                wrong += problems
-                continue
-            families = lineage["families"] or [criterion[:60]]
-            made.append(
-                {
-                    "criterion": criterion,
-                    "levels": told,
-                    "lineage": {**lineage, "world": each.get("world")},
-                    "families": families,
-                }
-            )
-        if not made:
-            raise Rejected("rubrics that cannot be graded by", "; ".join(wrong[:4]))
-        return made
-
-    return read
 
 
 def pooled(rubrics: Iterable[Record], pool: list[Record], index: Index, dropped: Counter[str], most: int) -> None:
@@ -145,20 +105,6 @@ def instruction_tasks(recipe: Recipe, pool: list[Record]) -> Iterator[Task]:
         yield Task((number,), messages, reader, list_schema("instructions", ("instruction", "reference")), about)
 
 
-def instruction_reader(number: int, rubric: Record, count: int) -> Any:
-    """Reads up to `count` instructions with their reference answers."""
-
-    def read(text: str) -> list[Record]:
-        found = list_in(object_in(text), "instructions")[:count]
-        return [
-            {"rubric": rubric, "number": number, "at": i, "instruction": text_in(each, "instruction"),
-             "reference": text_in(each, "reference")}
-            for i, each in enumerate(found)
-        ]  # fmt: skip
-
-    return read
-
-
 def response_tasks(recipe: Recipe, instructions: Path) -> Iterator[Task]:
     """For each instruction and score a request for a response aimed at it, with feedback."""
     for record in accepted(instructions):
@@ -171,26 +117,6 @@ def response_tasks(recipe: Recipe, instructions: Path) -> Iterator[Task]:
             about = {"stage": "responses", "lineage": rubric["lineage"], "instruction": record["at"], "score": score}
             at = (record["number"], record["at"], int(score))
             yield Task(at, messages, response_reader(recipe, record, score), RESPONSE, about)
-
-
-def response_reader(recipe: Recipe, record: Record, score: str) -> Any:
-    """Reads a response with its feedback; rejects refusals, feedback that names a score, and lengths far off."""
-
-    def read(text: str) -> list[Record]:
-        value = object_in(text)
-        response, feedback = text_in(value, "response"), text_in(value, "feedback")
-        if parse_reply("verdict", response, SCALE).status is Status.REFUSED:
-            raise Rejected("the response refuses", "the response refuses to answer")
-        said = DIALECTS["critic"].read(feedback, Target(SCALE)).stated
-        if said is not None:
-            raise Rejected("the feedback names a score", f"the feedback names a score ({said.said!r})")
-        n = len(words_of(response))
-        if not recipe.world and abs(n - recipe.options.words) > recipe.tolerance * recipe.options.words:
-            raise Rejected("length", f"the response has {n} words where about {recipe.options.words} are due")
-        made = {**record, "score": int(score), "response": response, "feedback": feedback}
-        return [{**made, "claims": value["claims"]} if isinstance(value.get("claims"), list) else made]
-
-    return read
 
 
 def regrade_tasks(recipe: Recipe, responses: Path, root: str = "") -> Iterator[Task]:
@@ -264,12 +190,12 @@ class Filters:
     @classmethod
     def of(cls, recipe: Recipe) -> "Filters":
         """With the recipe's benchmark files read."""
-        bench = Index(near=recipe.near)
+        bench = Index(near=recipe.near and bool(recipe.against))
         for name in recipe.against:
             for each in observations(recipe.path(name)):
                 for i, text in enumerate((each.instruction, *(response.response for response in each.responses))):
                     bench.add(text, f"{name}:{each.line}:{i}")
-        return cls(recipe, Counter(), Counter(), Index(near=recipe.near), bench)
+        return cls(recipe, Counter(), Counter(), Index(near=recipe.near and not recipe.world), bench)
 
     def groups(self, last: Path, root: str = "") -> Iterator[Item]:
         """The records that pass, instruction by instruction; paths of pictures start at `root`."""
@@ -313,11 +239,6 @@ class Filters:
             else:
                 found.append(record)
         return found
-
-
-def levels_of(rubric: Record) -> list[Record]:
-    """The levels of a rubric for a prompt, lowest first."""
-    return [{"label": label, "text": rubric["levels"][label]} for label in SCALE.labels]
 
 
 def _run(run: Run, options: Options) -> None:

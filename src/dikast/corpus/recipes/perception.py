@@ -3,6 +3,7 @@
 import math
 import os
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -14,24 +15,24 @@ from dikast.corpus.duplicates import Index
 from dikast.corpus.journal import accepted
 from dikast.corpus.picture_teacher import TEXT_RICH, PictureTeacher
 from dikast.corpus.pictures import Listed, beside, drawn, listed, readable
-from dikast.corpus.recipe import Recipe, count, share
-from dikast.corpus.recipes.feedback import (
+from dikast.corpus.readers import (
     RESPONSE,
     RUBRICS,
-    Filters,
     instruction_reader,
     levels_of,
     list_schema,
-    regrade_tasks,
     response_reader,
     rubric_reader,
 )
+from dikast.corpus.recipe import Recipe, count, share
+from dikast.corpus.recipes.feedback import Filters, regrade_tasks
 from dikast.corpus.run import Estimate, Kind, Run, size_of
 from dikast.corpus.seeds import SCALE, load_seeds
 from dikast.corpus.stage import Rejected, Task, object_in, prompt, text_in
 from dikast.engines.base import Engine
 
 Record = dict[str, Any]
+EXPLICIT, IMPLICIT = "explicit", "implicit"
 _PASSES = 2  # times that a round left without an answer is asked before the build waits for another run
 _EXAMPLES = 4
 _SHARD = 1000  # pictures a folder
@@ -96,7 +97,7 @@ def _pictures(run: Run, options: Options) -> list[Picture]:
         rich: list[bool | None] = [teacher.domain_of(number) in TEXT_RICH for number in range(options.take)]
     else:
         images = _images(recipe, options, run.built.dropped)
-        sources = [beside(each.source, run.folder) for each in images]
+        sources = [beside(each, run.folder) for each in images]
         rich = [each.text_rich if options.text_rich else None for each in images]
     told = sensitive_of(len(sources), options.sensitive, recipe.seed)
     return [
@@ -105,7 +106,7 @@ def _pictures(run: Run, options: Options) -> list[Picture]:
     ]
 
 
-def _images(recipe: Recipe, options: Options, dropped: Any) -> list[Listed]:
+def _images(recipe: Recipe, options: Options, dropped: Counter[str]) -> list[Listed]:
     found = listed(recipe, options.images) if options.images else []
     if options.text_images:
         found += listed(recipe, options.text_images, text_rich=True)
@@ -129,7 +130,7 @@ def sensitive_of(n: int, part: float, seed: int) -> list[str]:
     """For each of `n` things `explicit`, `implicit`, or "" for most; the share `part` is drawn, both sorts in turn."""
     told = [""] * n
     for i, number in enumerate(random.Random(f"{seed} sensitive").sample(range(n), round(part * n))):
-        told[number] = ("explicit", "implicit")[i % 2]
+        told[number] = (EXPLICIT, IMPLICIT)[i % 2]
     return told
 
 
@@ -145,7 +146,8 @@ def rubric_tasks(
         messages = prompt("picture-rubrics").ask(
             picture=Image(picture.image, root), examples=[seeds[i]["criterion"] for i in at],
             taken=[each["criterion"] for each in picture.kept], refused=picture.refused[-_EXAMPLES:], count=wanted,
-            sensitive=picture.sensitive, language=recipe.language, low=SCALE.labels[0], high=SCALE.labels[-1],
+            explicit=picture.sensitive == EXPLICIT, implicit=picture.sensitive == IMPLICIT,
+            language=recipe.language, low=SCALE.labels[0], high=SCALE.labels[-1],
         )  # fmt: skip
         about = {"stage": "rubrics", "picture": picture.number, "first": picture.asked, "count": wanted}
         lineage = {"round": round_, "picture": picture.number, "families": [f"seed {i}" for i in sorted(at)]}
@@ -182,7 +184,8 @@ def instruction_tasks(recipe: Recipe, pictures: list[Picture], root: str) -> Ite
     for number, (picture, rubric) in enumerate(pool):
         messages = prompt("picture-instructions").ask(
             picture=Image(picture.image, root), criterion=rubric["criterion"], levels=levels_of(rubric),
-            count=options.instructions, best=SCALE.labels[-1], sensitive=picture.sensitive, language=recipe.language,
+            count=options.instructions, best=SCALE.labels[-1], explicit=picture.sensitive == EXPLICIT,
+            implicit=picture.sensitive == IMPLICIT, language=recipe.language,
         )  # fmt: skip
         about = {"stage": "instructions", "count": options.instructions, "lineage": rubric["lineage"]}
         read = _with(instruction_reader(number, rubric, options.instructions), picture)
@@ -290,8 +293,6 @@ def _answered(run: Run, name: str, tasks: Callable[[], Iterable[Task]]) -> bool:
 
 def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
     """As the stages, each round's rubrics fitting at once, from one rubric and one instruction of usual length."""
-    from collections import Counter
-
     n = options.take if recipe.world else len(_images(recipe, options, Counter()))
     level = "One sentence of about the length that such a description has."
     rubric = {"criterion": "A question about one quality?", "levels": dict.fromkeys(SCALE.labels, level), "lineage": {}}
