@@ -3,7 +3,7 @@
 import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import RunError, UserError
+from dikast.core.media import image_sha256
 from dikast.core.message import Message, Span
 from dikast.core.part import Image, Video
 from dikast.core.text import parse_located
@@ -160,7 +161,7 @@ def _fresh(
 ) -> Iterator[tuple[Task, Request, int, Counter[str]]]:
     for task in tasks:
         report.tasks += 1
-        text = [[m.role, [p.text if isinstance(p, Span) else _named(p) for p in m.parts]] for m in task.messages]
+        text = [[m.role, [p.text if isinstance(p, Span) else _seen(p) for p in m.parts]] for m in task.messages]
         sampling = [
             asking.sampling.temperature,
             asking.sampling.top_p,
@@ -173,12 +174,9 @@ def _fresh(
             yield task, request, 1, Counter()
 
 
-def _named(part: Image | Video) -> str:
-    """What a picture is in a key: its name, wherever the folder that it is named from lies."""
-    if isinstance(part, Video):
-        frames = tuple(replace(frame, root="") for frame in part.frames)
-        return fingerprint(repr(replace(part, frames=frames, root="")))
-    return fingerprint(repr(replace(part, root="")))
+def _seen(part: Image | Video) -> str:
+    """A picture by its content, so that its folder may be moved."""
+    return image_sha256(part) if isinstance(part, Image) else fingerprint(repr(part))
 
 
 def _settle(
@@ -245,7 +243,7 @@ class Prompt:
     hash: str
 
     def ask(self, **names: Any) -> tuple[Message, ...]:
-        """One user message. Text goes in as untrusted, numbers and lists of text as the template places them."""
+        """One user message. Text goes in as untrusted, pictures as they are, numbers as the template places them."""
         slots = Slots((_HEADING.split("{}")[0].strip(),), _HEADING)
         filled = {key: _slotted(slots, value) for key, value in names.items()}
         return (Message("user", render(self.user, slots, filled, f"prompt {self.name!r}")),)
@@ -254,6 +252,8 @@ class Prompt:
 def _slotted(slots: Slots, value: Any) -> Any:
     if isinstance(value, str):
         return slots.text(value) if value else ""
+    if isinstance(value, Image):
+        return slots.of((value,))
     if isinstance(value, list):
         return [_slotted(slots, each) for each in value]
     if isinstance(value, dict):

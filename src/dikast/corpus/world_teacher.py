@@ -50,9 +50,12 @@ class WorldTeacher:
     Equal `seed`s give equal answers. `per_rubric` instructions share a rubric.
     """
 
+    domains: tuple[str, ...] = DOMAINS
+
     def __init__(self, domain: str = "text", *, seed: int = 0, per_rubric: int = 1) -> None:
-        if domain not in DOMAINS:
-            raise UserError(f"teacher: there is no world {domain!r} for this recipe; known: {', '.join(DOMAINS)}")
+        if domain not in self.domains:
+            known = ", ".join(self.domains)
+            raise UserError(f"teacher: there is no world {domain!r} for this recipe; known: {known}")
         self.name, self.domain, self.seed, self.per_rubric = f"world:{domain}", domain, seed, per_rubric
         self._plan = lru_cache(maxsize=_PLANS)(self._made)
         self._base = self._maker(())
@@ -165,13 +168,13 @@ class WorldTeacher:
                 maker = self._maker(tuple(name for name, _ in spec.weights))
                 start = (number * _ATTEMPTS + attempt) * self.per_rubric
                 samples += [maker.sample(start + i) for i in range(1, self.per_rubric)]
-            mixes = [_mixes(replace(sample, spec=spec), rng) for sample in samples]
-            common = sorted(set.intersection(*(set(each) for each in mixes)))
+            found = [mixes(replace(sample, spec=spec), rng) for sample in samples]
+            common = sorted(set.intersection(*(set(each) for each in found)))
             if len(common) < _LEVELS:
                 continue
             cuts = tuple(sorted(rng.sample(common[:-1], _LEVELS - 1)))
             spec = replace(spec, cuts=cuts)
-            return Plan(tuple(self._graded(replace(s, spec=spec), m, rng) for s, m in zip(samples, mixes, strict=True)))
+            return Plan(tuple(self._graded(replace(s, spec=spec), m, rng) for s, m in zip(samples, found, strict=True)))
         raise UserError(
             f"teacher: world {self.domain!r} has no rubric number {number} in {_ATTEMPTS} draws; other seed?"
         )
@@ -193,7 +196,7 @@ class WorldTeacher:
         return replace(sample, responses=(*chosen, others[0] if others else turned))
 
 
-def _mixes(sample: Sample, rng: random.Random) -> dict[int, list[Response]]:
+def mixes(sample: Sample, rng: random.Random) -> dict[int, list[Response]]:
     """Responses put together from sentences of the sample's own, one for each thing spoken of, by their penalty."""
     variants: dict[tuple[Any, ...], dict[Any, list[Sentence]]] = {}
     for response in sample.responses:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from dikast.corpus.recipes import critic_pairwise, feedback, preference, self_improvement
+from dikast.corpus.recipes import critic_pairwise, feedback, perception, preference, self_improvement
 from dikast.corpus.run import Kind
 
 KINDS: dict[str, Kind[Any]] = {
     each.name: each
-    for each in (feedback.KIND, preference.KIND, critic_pairwise.KIND, self_improvement.KIND)
-}  # fmt: skip
+    for each in (feedback.KIND, perception.KIND, preference.KIND, critic_pairwise.KIND, self_improvement.KIND)
+}
