@@ -47,22 +47,24 @@ class Plan:
 class WorldTeacher:
     """Answers the stages of the recipes `feedback` and `preference` from the world `domain`.
 
-    Equal `seed`s give equal answers. `per_rubric` instructions share a rubric.
+    Equal `seed`s give equal answers. `per_rubric` instructions share a rubric. `split` is the world's.
     """
 
     domains: tuple[str, ...] = DOMAINS
 
-    def __init__(self, domain: str = "text", *, seed: int = 0, per_rubric: int = 1) -> None:
+    def __init__(self, domain: str = "text", *, seed: int = 0, per_rubric: int = 1, split: str = "train") -> None:
         if domain not in self.domains:
             known = ", ".join(self.domains)
             raise UserError(f"teacher: there is no world {domain!r} for this recipe; known: {known}")
         self.name, self.domain, self.seed, self.per_rubric = f"world:{domain}", domain, seed, per_rubric
+        self.split = split
         self._plan = lru_cache(maxsize=_PLANS)(self._made)
         self._base = self._maker(())
 
     def identity(self) -> Mapping[str, Any]:
         """World, version and seed."""
-        return {"engine": "world", "version": VERSION, "domain": self.domain, "seed": self.seed, "n": self.per_rubric}
+        told = {"engine": "world", "version": VERSION, "domain": self.domain, "seed": self.seed, "n": self.per_rubric}
+        return told if self.split == "train" else {**told, "split": self.split}
 
     def versions(self) -> Mapping[str, str]:
         """The version of the worlds."""
@@ -150,8 +152,8 @@ class WorldTeacher:
     def _maker(self, aspects: tuple[str, ...]) -> Maker:
         return Maker(
             Settings(
-                domain=self.domain, seed=self.seed, responses=_GROUP, scales=("1-5",), claims=(4, 7), edits=False,
-                aspects=aspects,
+                domain=self.domain, split=self.split, seed=self.seed, responses=_GROUP, scales=("1-5",), claims=(4, 7),
+                edits=False, aspects=aspects,
             )
         )  # fmt: skip
 

@@ -2,10 +2,12 @@
 
 from typing import Any
 
-from dikast.corpus.recipes import critic_pairwise, feedback, perception, preference, self_improvement
+from dikast.corpus.recipes import bench, critic_pairwise, feedback, perception, preference, self_improvement
 from dikast.corpus.run import Kind
 
 KINDS: dict[str, Kind[Any]] = {
     each.name: each
-    for each in (feedback.KIND, perception.KIND, preference.KIND, critic_pairwise.KIND, self_improvement.KIND)
-}
+    for each in (
+        feedback.KIND, perception.KIND, preference.KIND, critic_pairwise.KIND, bench.KIND, self_improvement.KIND,
+    )
+}  # fmt: skip
