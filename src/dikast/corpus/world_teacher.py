@@ -5,7 +5,7 @@ checks and filters. It goes by `about` alone (which rubric, instruction, score),
 """
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import median
@@ -47,19 +47,24 @@ class Plan:
 class WorldTeacher:
     """Answers the stages of the recipes `feedback` and `preference` from the world `domain`.
 
-    Equal `seed`s give equal answers. `per_rubric` instructions share a rubric.
+    Equal `seed`s give equal answers. `per_rubric` instructions share a rubric. `split` is the world's.
     """
 
-    def __init__(self, domain: str = "text", *, seed: int = 0, per_rubric: int = 1) -> None:
-        if domain not in DOMAINS:
-            raise UserError(f"teacher: there is no world {domain!r} for this recipe; known: {', '.join(DOMAINS)}")
+    domains: tuple[str, ...] = DOMAINS
+
+    def __init__(self, domain: str = "text", *, seed: int = 0, per_rubric: int = 1, split: str = "train") -> None:
+        if domain not in self.domains:
+            known = ", ".join(self.domains)
+            raise UserError(f"teacher: there is no world {domain!r} for this recipe; known: {known}")
         self.name, self.domain, self.seed, self.per_rubric = f"world:{domain}", domain, seed, per_rubric
+        self.split = split
         self._plan = lru_cache(maxsize=_PLANS)(self._made)
         self._base = self._maker(())
 
     def identity(self) -> Mapping[str, Any]:
         """World, version and seed."""
-        return {"engine": "world", "version": VERSION, "domain": self.domain, "seed": self.seed, "n": self.per_rubric}
+        told = {"engine": "world", "version": VERSION, "domain": self.domain, "seed": self.seed, "n": self.per_rubric}
+        return told if self.split == "train" else {**told, "split": self.split}
 
     def versions(self) -> Mapping[str, str]:
         """The version of the worlds."""
@@ -115,17 +120,28 @@ class WorldTeacher:
 
     def _preference(self, about: Mapping[str, Any]) -> dict[str, Any]:
         """From the claims of both: what they share, then what differs."""
-        item: Item = about["item"]
+        common, differs = self._compared(about["item"], ("A", "B"))
+        return {"commonalities": common, "differences": differs, "better": about["item"].gold["preference"]}
+
+    def _critic_pairwise(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        """The same as reasons, in the words that the drawn question calls the responses by."""
+        said = self._compared(about["item"], about["called"])
+        return {"reasons": " ".join(said), "better": about["item"].gold["preference"]}
+
+    @staticmethod
+    def _compared(item: Item, called: Sequence[str]) -> tuple[str, str]:
+        """What both responses share, then what differs, from their claims."""
         parts = item.gold["responses"]
         said = [{claim["text"]: claim["verdict"] for claim in part.get("claims", ())} for part in parts]
         right = [sum(verdict == "right" for verdict in each.values()) for each in said]
         total = [len(each) for each in said]
         shared = sorted(set(said[0]) & set(said[1]))
         common = f"Both say: {' '.join(shared)}" if shared else "Both state their facts one by one."
-        differs = f"A has {right[0]} of {total[0]} statements right, B {right[1]} of {total[1]}."
+        first = called[0][0].upper() + called[0][1:]
+        differs = f"{first} has {right[0]} of {total[0]} statements right, {called[1]} {right[1]} of {total[1]}."
         wrong = ["; ".join(c["text"] for c in part.get("claims", ()) if c["verdict"] != "right") for part in parts]
-        told = " ".join(f"Wrong in {side}: {text}." for side, text in zip("AB", wrong, strict=True) if text)
-        return {"commonalities": common, "differences": f"{differs} {told}".strip(), "better": item.gold["preference"]}
+        told = " ".join(f"Wrong in {side}: {text}." for side, text in zip(called, wrong, strict=True) if text)
+        return common, f"{differs} {told}".strip()
 
     @staticmethod
     def _number(about: Mapping[str, Any]) -> int:
@@ -136,8 +152,8 @@ class WorldTeacher:
     def _maker(self, aspects: tuple[str, ...]) -> Maker:
         return Maker(
             Settings(
-                domain=self.domain, seed=self.seed, responses=_GROUP, scales=("1-5",), claims=(4, 7), edits=False,
-                aspects=aspects,
+                domain=self.domain, split=self.split, seed=self.seed, responses=_GROUP, scales=("1-5",), claims=(4, 7),
+                edits=False, aspects=aspects,
             )
         )  # fmt: skip
 
@@ -154,13 +170,13 @@ class WorldTeacher:
                 maker = self._maker(tuple(name for name, _ in spec.weights))
                 start = (number * _ATTEMPTS + attempt) * self.per_rubric
                 samples += [maker.sample(start + i) for i in range(1, self.per_rubric)]
-            mixes = [_mixes(replace(sample, spec=spec), rng) for sample in samples]
-            common = sorted(set.intersection(*(set(each) for each in mixes)))
+            found = [mixes(replace(sample, spec=spec), rng) for sample in samples]
+            common = sorted(set.intersection(*(set(each) for each in found)))
             if len(common) < _LEVELS:
                 continue
             cuts = tuple(sorted(rng.sample(common[:-1], _LEVELS - 1)))
             spec = replace(spec, cuts=cuts)
-            return Plan(tuple(self._graded(replace(s, spec=spec), m, rng) for s, m in zip(samples, mixes, strict=True)))
+            return Plan(tuple(self._graded(replace(s, spec=spec), m, rng) for s, m in zip(samples, found, strict=True)))
         raise UserError(
             f"teacher: world {self.domain!r} has no rubric number {number} in {_ATTEMPTS} draws; other seed?"
         )
@@ -182,7 +198,7 @@ class WorldTeacher:
         return replace(sample, responses=(*chosen, others[0] if others else turned))
 
 
-def _mixes(sample: Sample, rng: random.Random) -> dict[int, list[Response]]:
+def mixes(sample: Sample, rng: random.Random) -> dict[int, list[Response]]:
     """Responses put together from sentences of the sample's own, one for each thing spoken of, by their penalty."""
     variants: dict[tuple[Any, ...], dict[Any, list[Sentence]]] = {}
     for response in sample.responses:

@@ -2,7 +2,12 @@
 
 from typing import Any
 
-from dikast.corpus.recipes import feedback, preference
+from dikast.corpus.recipes import bench, critic_pairwise, feedback, perception, preference, self_improvement
 from dikast.corpus.run import Kind
 
-KINDS: dict[str, Kind[Any]] = {each.name: each for each in (feedback.KIND, preference.KIND)}
+KINDS: dict[str, Kind[Any]] = {
+    each.name: each
+    for each in (
+        feedback.KIND, perception.KIND, preference.KIND, critic_pairwise.KIND, bench.KIND, self_improvement.KIND,
+    )
+}  # fmt: skip
