@@ -254,6 +254,8 @@ def _slotted(slots: Slots, value: Any) -> Any:
         return slots.text(value) if value else ""
     if isinstance(value, Image):
         return slots.of((value,))
+    if isinstance(value, tuple):
+        return slots.content(value)
     if isinstance(value, list):
         return [_slotted(slots, each) for each in value]
     if isinstance(value, dict):
@@ -265,8 +267,9 @@ def _slotted(slots: Slots, value: Any) -> Any:
 def prompt(name: str) -> Prompt:
     """The prompt in `prompts/NAME.yaml`."""
     text = resources.files("dikast.corpus").joinpath("prompts", f"{name}.yaml").read_text("utf-8")
-    user = parse_located(text, f"{name}.yaml").value["user"]
-    return Prompt(name, user, fingerprint(user))
+    value = parse_located(text, f"{name}.yaml").value
+    rest = {key: each for key, each in value.items() if key not in ("about", "user")}
+    return Prompt(name, value["user"], fingerprint([value["user"], rest] if rest else value["user"]))
 
 
 def object_in(text: str) -> dict[str, Any]:

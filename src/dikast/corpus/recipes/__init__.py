@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from dikast.corpus.recipes import feedback, perception, preference
+from dikast.corpus.recipes import critic_pointwise, feedback, perception, preference
 from dikast.corpus.run import Kind
 
-KINDS: dict[str, Kind[Any]] = {each.name: each for each in (feedback.KIND, perception.KIND, preference.KIND)}
+KINDS: dict[str, Kind[Any]] = {
+    each.name: each for each in (critic_pointwise.KIND, feedback.KIND, perception.KIND, preference.KIND)
+}
