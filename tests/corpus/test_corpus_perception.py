@@ -20,8 +20,7 @@ from dikast.corpus.build import build, estimate
 from dikast.corpus.check import check_file
 from dikast.corpus.load import load_recipe
 from dikast.corpus.picture_teacher import PictureTeacher
-from dikast.corpus.pictures import Listed, drawn
-from dikast.corpus.recipes.perception import sensitive_of
+from dikast.corpus.pictures import Listed, drawn, sensitive_of
 from dikast.engines.base import Request
 from scripted import Scripted
 

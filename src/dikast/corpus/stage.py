@@ -254,6 +254,8 @@ def _slotted(slots: Slots, value: Any) -> Any:
         return slots.text(value) if value else ""
     if isinstance(value, Image):
         return slots.of((value,))
+    if isinstance(value, tuple):
+        return slots.content(value)
     if isinstance(value, list):
         return [_slotted(slots, each) for each in value]
     if isinstance(value, dict):
@@ -266,7 +268,9 @@ def prompt(name: str) -> Prompt:
     """The prompt in `prompts/NAME.yaml`; of a file that holds several ways to ask, the fingerprint alone."""
     text = resources.files("dikast.corpus").joinpath("prompts", f"{name}.yaml").read_text("utf-8")
     value = parse_located(text, f"{name}.yaml").value
-    return Prompt(name, value.get("user", ""), fingerprint(value.get("user", value)))
+    rest = {key: each for key, each in value.items() if key not in ("about", "user")}
+    user = value.get("user", "")
+    return Prompt(name, user, fingerprint([user, rest] if rest else user))
 
 
 def object_in(text: str) -> dict[str, Any]:
