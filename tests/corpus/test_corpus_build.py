@@ -17,13 +17,16 @@ from dikast.core.errors import DataError, EngineError, RunError, UserError
 from dikast.core.item import Item
 from dikast.core.part import text_of
 from dikast.core.records import read_items
-from dikast.corpus.build import Built, build, estimate
+from dikast.corpus.build import build, estimate
 from dikast.corpus.check import check_file
 from dikast.corpus.duplicates import Index
-from dikast.corpus.feedback_recipe import pooled, rubric_tasks
 from dikast.corpus.journal import finished
-from dikast.corpus.recipe import load_recipe
+from dikast.corpus.load import load_recipe
+from dikast.corpus.recipes import KINDS
+from dikast.corpus.recipes.feedback import pooled, rubric_tasks
+from dikast.corpus.run import Built
 from dikast.corpus.seeds import lint, load_seeds
+from dikast.corpus.stage import prompt
 from dikast.corpus.world_teacher import WorldTeacher
 from dikast.engines.base import Completion, Request
 from dikast.surface.cli import app
@@ -188,7 +191,9 @@ def test_filters_are_counted(tmp_path: Path) -> None:
     rejected = next(stage for stage in built.stages if stage.name == "3-responses").rejected
     assert rejected == {"no JSON object": 10, "the feedback names a score": 10}
     assert set(built.kept) == {"1", "2", "4"}
-    complete = build(replace(told, complete=True), tmp_path / "complete", teacher=Scripted(leaky))
+    complete = build(
+        replace(told, options=replace(told.options, complete=True)), tmp_path / "complete", teacher=Scripted(leaky)
+    )
     assert (complete.items, complete.dropped["not every score"]) == (0, 30)
 
 
@@ -296,7 +301,7 @@ def test_bad_seeds_are_told_by_line(tmp_path: Path) -> None:
 
 
 def test_a_bad_recipe_is_told_whole(tmp_path: Path) -> None:
-    path = recipe(tmp_path, rubrics=0, sede=1, tolerance=3, source="x.jsonl", words="many")
+    path = recipe(tmp_path, teacher="mock:constant", rubrics=0, sede=1, tolerance=3, source="x.jsonl", words="many")
     with pytest.raises(DataError) as caught:
         load_recipe(path)
     for part in (
@@ -305,6 +310,7 @@ def test_a_bad_recipe_is_told_whole(tmp_path: Path) -> None:
         "'tolerance' lies in 0..1",
         "'source' is not of",
         "'words' is a whole",
+        "needs 'seeds'",
     ):
         assert part in str(caught.value)
     with pytest.raises(DataError, match="needs 'seeds'"):
@@ -313,6 +319,17 @@ def test_a_bad_recipe_is_told_whole(tmp_path: Path) -> None:
         build(load_recipe(recipe(tmp_path, teacher="mock:constant", seeds="no.yaml")), tmp_path / "out")
     with pytest.raises(UserError, match="no world 'moon'"):
         WorldTeacher("moon")
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_recipe_is_whole(name: str, tmp_path: Path) -> None:
+    kind = KINDS[name]
+    assert kind.name == name
+    assert all(prompt(each).user for each in kind.prompts)
+    with pytest.raises(DataError) as caught:
+        load_recipe(recipe(tmp_path, recipe=name, teacher=""))
+    assert "needs a 'teacher'" in str(caught.value)
+    assert kind.options.__doc__
 
 
 def test_build_on_the_command_line(tmp_path: Path) -> None:
@@ -339,5 +356,5 @@ def test_later_rounds_ask_for_other_rubrics(tmp_path: Path) -> None:
     pool: list[dict[str, Any]] = []
     dropped: Counter[str] = Counter()
     made = [{"criterion": "Is it clear?", "levels": LEVELS}, {"criterion": "is it CLEAR", "levels": LEVELS}]
-    pooled(iter([{"made": made}]), pool, Index(near=False), dropped, 6)
+    pooled(made, pool, Index(near=False), dropped, 6)
     assert (len(pool), dropped["near-duplicate rubric"]) == (1, 1)

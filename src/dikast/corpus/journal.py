@@ -89,6 +89,13 @@ def finished(path: Path) -> Iterator[dict[str, Any]]:
             yield _parsed(file.readline(), path)
 
 
+def accepted(path: Path) -> Iterator[dict[str, Any]]:
+    """The records of a stage that were accepted, in the order of the recipe."""
+    for record in finished(path):
+        if record["status"] == "ok":
+            yield from record["made"]
+
+
 def _parsed(line: bytes, path: Path) -> dict[str, Any]:
     try:
         record = orjson.loads(line)

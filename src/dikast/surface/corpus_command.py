@@ -111,7 +111,7 @@ def build(
 
     from dikast.corpus.build import build as run
     from dikast.corpus.build import estimate
-    from dikast.corpus.recipe import load_recipe
+    from dikast.corpus.load import load_recipe
     from dikast.surface.judge_commands import budget_of
     from dikast.surface.progress import StageLine
 

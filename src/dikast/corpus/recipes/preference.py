@@ -3,16 +3,20 @@
 import random
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import combinations, groupby
 from pathlib import Path
 from typing import Any
 
 from dikast.core.item import Item, item_from, item_to
 from dikast.core.part import text_of
-from dikast.corpus.journal import finished
+from dikast.corpus.journal import accepted
 from dikast.corpus.observations import Observed, goodness, observations
 from dikast.corpus.recipe import Recipe
+from dikast.corpus.run import Estimate, Kind, Run, size_of
 from dikast.corpus.stage import Rejected, Task, object_in, prompt, text_in
+from dikast.corpus.world_teacher import WorldTeacher
+from dikast.engines.base import Engine
 from dikast.prompts.dialects import DIALECTS
 from dikast.prompts.parsed import Target
 
@@ -25,13 +29,21 @@ _SCHEMA = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Of the recipe `preference`: pairs from the feedback data `source`, equal scores as ties (`ties`)."""
+
+    source: str = ""
+    ties: bool = True
+
+
 def pairs(recipe: Recipe, dropped: Counter[str]) -> Iterator[Item]:
     """Every pair of graded responses to one instruction under one rubric; they stand together in the source.
 
     Order is shuffled by seed; the better response of an instruction is A as often as B, give or take one. Pairs of
     equal scores are ties, left out and counted unless the recipe has `ties`.
     """
-    source = recipe.path(recipe.source)
+    source = recipe.path(recipe.options.source)
     number = 0
     for key, group in groupby(observations(source), key=lambda each: each.key):
         graded = [each for each in group if len(each.responses) == 1 and each.responses[0].score is not None]
@@ -49,7 +61,7 @@ def pairs(recipe: Recipe, dropped: Counter[str]) -> Iterator[Item]:
         turned = iter(sides)
         for i, (one, two) in enumerate(found):
             if _good(one) == _good(two):
-                if not recipe.ties:
+                if not recipe.options.ties:
                     dropped["equal scores"] += 1
                     continue
                 a, b = (one, two) if rng.random() < 0.5 else (two, one)
@@ -119,8 +131,31 @@ def _reader(item: Item) -> Any:
 
 def finished_pairs(path: Path, kept: Counter[str]) -> Iterator[Item]:
     """The pairs whose feedback was accepted."""
-    for record in finished(path):
-        if record["status"] == "ok":
-            for made in record["made"]:
-                kept[made["gold"]["preference"]] += 1
-                yield item_from(made)
+    for made in accepted(path):
+        kept[made["gold"]["preference"]] += 1
+        yield item_from(made)
+
+
+def _run(run: Run, options: Options) -> None:
+    """The pairs, each with feedback."""
+    found = run.stage("1-pairs", pair_tasks(run.recipe, run.built.dropped))
+    if not found.left["budget"]:
+        run.write(finished_pairs(run.path("1-pairs"), run.built.kept))
+
+
+def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
+    """As the stage, from the pairs themselves."""
+    sizes = [size_of(task) for task in pair_tasks(recipe, Counter())]
+    return [Estimate("1-pairs", len(sizes), sum(sizes), len(sizes) * recipe.max_tokens)]
+
+
+def _check(recipe: Recipe, options: Options) -> Iterator[tuple[str, str]]:
+    if not options.source:
+        yield "source", "the recipe 'preference' needs 'source': a file of feedback data"
+
+
+def _world(recipe: Recipe, options: Options) -> Engine:
+    return WorldTeacher(recipe.world, seed=recipe.seed)
+
+
+KIND = Kind("preference", Options, ("preference",), _run, _estimate, _check, _world, files=("source",))

@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -12,17 +12,21 @@ from typing import Any
 from dikast.core.item import Item, item_from
 from dikast.core.verdict import Status
 from dikast.corpus.duplicates import Index
-from dikast.corpus.journal import finished
+from dikast.corpus.journal import accepted
 from dikast.corpus.observations import observations, words_of
-from dikast.corpus.recipe import Recipe
-from dikast.corpus.seeds import SCALE, lint
+from dikast.corpus.recipe import Recipe, count
+from dikast.corpus.run import Estimate, Kind, Run, size_of
+from dikast.corpus.seeds import SCALE, lint, load_seeds
 from dikast.corpus.stage import Rejected, Task, list_in, object_in, prompt, text_in
+from dikast.corpus.world_teacher import WorldTeacher
+from dikast.engines.base import Engine
 from dikast.prompts.dialects import DIALECTS
 from dikast.prompts.format import load_format
 from dikast.prompts.parse import parse_reply
 from dikast.prompts.parsed import Target
 
 Record = dict[str, Any]
+_PASSES = 2  # times that rubrics left without an answer are asked for before the build waits for another run
 _EXAMPLES = 4  # rubrics shown beside a request for more
 _TEXT = {"type": "string"}
 
@@ -40,16 +44,35 @@ _RESPONSE = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Of the recipe `feedback`.
+
+    From the rubrics in `seeds` to `rubrics` of them in at most `rounds` rounds, `a_call` a reply; `instructions` for
+    each; a response of about `words` words for each score, graded again by the teacher (`regrade`); `complete` keeps
+    instructions with a response of every score.
+    """
+
+    seeds: str = ""
+    rubrics: int = count(100)
+    rounds: int = count(10)
+    a_call: int = count(4)
+    instructions: int = count(2)
+    words: int = count(120)
+    regrade: bool = True
+    complete: bool = True
+
+
 def rubric_tasks(recipe: Recipe, pool: list[Record], round_: int, wanted: int, start: int = 0) -> Iterator[Task]:
     """Requests for `wanted` more rubrics beside examples from the pool; every other one asks for a paraphrase.
 
     `start` rubrics were asked for in the rounds before.
     """
-    calls = -(-wanted // recipe.a_call)
+    calls = -(-wanted // recipe.options.a_call)
     for call in range(calls):
         rng = random.Random(f"{recipe.seed} rubrics {round_} {call}")
         examples = rng.sample(pool, min(_EXAMPLES, len(pool)))
-        count = min(recipe.a_call, wanted - call * recipe.a_call)
+        count = min(recipe.options.a_call, wanted - call * recipe.options.a_call)
         how = "paraphrase" if call % 2 and pool else "new"
         messages = prompt("rubrics").ask(
             examples=[each["criterion"] for each in examples],
@@ -59,7 +82,7 @@ def rubric_tasks(recipe: Recipe, pool: list[Record], round_: int, wanted: int, s
             low="1",
             high="5",
         )
-        first = start + call * recipe.a_call
+        first = start + call * recipe.options.a_call
         about = {"stage": "rubrics", "first": first, "count": count}
         lineage = {"round": round_, "how": how, "families": sorted({f for each in examples for f in each["families"]})}
         yield Task((round_, call), messages, _rubric_reader(count, lineage, world=bool(recipe.world)), _RUBRICS, about)
@@ -93,16 +116,15 @@ def _rubric_reader(count: int, lineage: Record, *, world: bool) -> Any:
     return read
 
 
-def pooled(records: Iterator[Record], pool: list[Record], index: Index, dropped: Counter[str], most: int) -> None:
+def pooled(rubrics: Iterable[Record], pool: list[Record], index: Index, dropped: Counter[str], most: int) -> None:
     """Add rubrics to the pool, up to `most`; those like an earlier one are dropped and counted."""
-    for record in records:
-        for rubric in record.get("made", ()):
-            if len(pool) >= most:
-                return
-            if index.add(rubric["criterion"] + " " + " ".join(rubric["levels"].values()), f"rubric {len(pool)}"):
-                dropped["near-duplicate rubric"] += 1
-            else:
-                pool.append(rubric)
+    for rubric in rubrics:
+        if len(pool) >= most:
+            return
+        if index.add(rubric["criterion"] + " " + " ".join(rubric["levels"].values()), f"rubric {len(pool)}"):
+            dropped["near-duplicate rubric"] += 1
+        else:
+            pool.append(rubric)
 
 
 def instruction_tasks(recipe: Recipe, pool: list[Record]) -> Iterator[Task]:
@@ -111,12 +133,12 @@ def instruction_tasks(recipe: Recipe, pool: list[Record]) -> Iterator[Task]:
         messages = prompt("instructions").ask(
             criterion=rubric["criterion"],
             levels=_told(rubric),
-            count=recipe.instructions,
+            count=recipe.options.instructions,
             best="5",
             language=recipe.language,
         )
-        about = {"stage": "instructions", "count": recipe.instructions, "lineage": rubric["lineage"]}
-        reader = _instruction_reader(number, rubric, recipe.instructions)
+        about = {"stage": "instructions", "count": recipe.options.instructions, "lineage": rubric["lineage"]}
+        reader = _instruction_reader(number, rubric, recipe.options.instructions)
         yield Task((number,), messages, reader, _schema("instructions", ("instruction", "reference")), about)
 
 
@@ -134,12 +156,12 @@ def _instruction_reader(number: int, rubric: Record, count: int) -> Any:
 
 def response_tasks(recipe: Recipe, instructions: Path) -> Iterator[Task]:
     """For each instruction and score a request for a response aimed at it, with feedback."""
-    for record in _made(instructions):
+    for record in accepted(instructions):
         rubric = record["rubric"]
         for score in SCALE.labels:
             messages = prompt("responses").ask(
                 criterion=rubric["criterion"], levels=_told(rubric), instruction=record["instruction"],
-                reference=record["reference"], score=score, words=recipe.words, language=recipe.language,
+                reference=record["reference"], score=score, words=recipe.options.words, language=recipe.language,
             )  # fmt: skip
             about = {"stage": "responses", "lineage": rubric["lineage"], "instruction": record["at"], "score": score}
             at = (record["number"], record["at"], int(score))
@@ -156,8 +178,8 @@ def _response_reader(recipe: Recipe, record: Record, score: str) -> Any:
         if said is not None:
             raise Rejected("the feedback names a score", f"the feedback names a score ({said.said!r})")
         n = len(words_of(response))
-        if not recipe.world and abs(n - recipe.words) > recipe.tolerance * recipe.words:
-            raise Rejected("length", f"the response has {n} words where about {recipe.words} are due")
+        if not recipe.world and abs(n - recipe.options.words) > recipe.tolerance * recipe.options.words:
+            raise Rejected("length", f"the response has {n} words where about {recipe.options.words} are due")
         made = {**record, "score": int(score), "response": response, "feedback": feedback}
         return [{**made, "claims": value["claims"]} if isinstance(value.get("claims"), list) else made]
 
@@ -167,7 +189,7 @@ def _response_reader(recipe: Recipe, record: Record, score: str) -> Any:
 def regrade_tasks(recipe: Recipe, responses: Path) -> Iterator[Task]:
     """Each response to the teacher again, as a judge that does not know what was aimed at."""
     form = load_format("absolute")
-    for record in _made(responses):
+    for record in accepted(responses):
         item = item_of(record, recipe)
         messages = form.ask(item, _one(item), (0,))
         about = {
@@ -240,7 +262,7 @@ class Filters:
 
     def groups(self, last: Path) -> Iterator[Item]:
         """The records that pass, instruction by instruction."""
-        for (number, at), group in groupby(_made(last), key=lambda each: (each["number"], each["at"])):
+        for (number, at), group in groupby(accepted(last), key=lambda each: (each["number"], each["at"])):
             records = self._alike(list(group))
             first = records[0] if records else None
             if first is None:
@@ -254,7 +276,7 @@ class Filters:
             if not self.recipe.world and self.near.add(first["instruction"], name):
                 self.dropped["near-duplicate instruction"] += len(records)
                 continue
-            if self.recipe.complete and len({each["score"] for each in records}) < len(SCALE.labels):
+            if self.recipe.options.complete and len({each["score"] for each in records}) < len(SCALE.labels):
                 self.dropped["not every score"] += len(records)
                 continue
             for record in records:
@@ -276,11 +298,100 @@ class Filters:
         return found
 
 
-def _made(path: Path) -> Iterator[Record]:
-    for record in finished(path):
-        if record["status"] == "ok":
-            yield from record["made"]
-
-
 def _told(rubric: Record) -> list[Record]:
     return [{"label": label, "text": rubric["levels"][label]} for label in SCALE.labels]
+
+
+def _run(run: Run, options: Options) -> None:
+    """Rubrics, instructions, responses, a second grading, filters."""
+    recipe = run.recipe
+    pool = _rubrics(run, options)
+    if run.built.waits:
+        return
+    last = "2-instructions"
+    stages: list[tuple[str, Iterable[Task]]] = [  # generators: each reads the stage before when its turn comes
+        (last, instruction_tasks(recipe, pool)),
+        ("3-responses", response_tasks(recipe, run.path(last))),
+    ]
+    if options.regrade:
+        stages.append(("4-regrade", regrade_tasks(recipe, run.path("3-responses"))))
+    for name, tasks in stages:
+        run.stage(name, tasks)
+        last = name
+        if run.built.stages[-1].left["budget"]:
+            return
+    filters = Filters.of(recipe)
+    run.write(filters.groups(run.path(last)))
+    run.built.kept = filters.kept
+    run.built.dropped.update(filters.dropped)
+
+
+def _rubrics(run: Run, options: Options) -> list[Record]:
+    """Rounds until there are enough; each shows rubrics of the rounds before."""
+    recipe = run.recipe
+    index, pool = Index(near=recipe.near and not recipe.world), []
+    for i, seed in enumerate(_seeds(recipe, options)):
+        families = [f"seed {i}"]
+        pool.append({**seed, "lineage": {"round": 0, "families": families, "world": None}, "families": families})
+        index.add(seed["criterion"] + " " + " ".join(seed["levels"].values()), f"rubric {i}")
+    if recipe.world:
+        pool = []
+    asked = 0
+    for round_ in range(1, options.rounds + 1):
+        missing = options.rubrics - len(pool)
+        if missing <= 0:
+            break
+        most = missing if recipe.world else min(missing, max(options.a_call, len(pool) * options.a_call))
+        name = f"1-rubrics-{round_}"
+        for _ in range(_PASSES):
+            run.built.waits = ""
+            found = run.stage(name, list(rubric_tasks(recipe, list(pool), round_, most, asked)))
+            if not found.left or found.left["budget"]:
+                break
+            run.built.stages.pop()
+        if run.built.waits:
+            return pool
+        asked += most
+        pooled(accepted(run.path(name)), pool, index, run.built.dropped, options.rubrics)
+    if len(pool) < options.rubrics:
+        run.built.dropped["rubrics short of the number asked for"] = options.rubrics - len(pool)
+    return pool[: options.rubrics]
+
+
+def _seeds(recipe: Recipe, options: Options) -> list[Record]:
+    return load_seeds(recipe.path(options.seeds)) if options.seeds else []
+
+
+def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
+    """As the stages, from one rubric and one instruction of usual length."""
+    seeds = _seeds(recipe, options)
+    level = "One sentence of about the length that such a description has."
+    rubric = {"criterion": "A question about one quality?", "levels": dict.fromkeys(SCALE.labels, level)}
+    known = [{**each, "families": ["x"], "lineage": {}} for each in (seeds or [rubric])]
+    calls = -(-max(0, options.rubrics - len(seeds)) // options.a_call)
+    first = next(rubric_tasks(recipe, known, 1, options.a_call))
+    one = size_of(next(instruction_tasks(recipe, known)))
+    answers = options.rubrics * options.instructions * len(SCALE.labels)
+    answer = one + 3 * options.words
+    sizes = [
+        ("1-rubrics", calls, size_of(first)),
+        ("2-instructions", options.rubrics, one),
+        ("3-responses", answers, answer),
+    ]
+    if options.regrade:
+        sizes.append(("4-regrade", answers, answer + 2 * options.words))
+    return [Estimate(name, n, n * size, n * recipe.max_tokens) for name, n, size in sizes]
+
+
+def _check(recipe: Recipe, options: Options) -> Iterator[tuple[str, str]]:
+    if not options.seeds and not recipe.world:
+        yield "seeds", "a teacher other than a world needs 'seeds': a file of rubrics to begin with"
+
+
+def _world(recipe: Recipe, options: Options) -> Engine:
+    return WorldTeacher(recipe.world, seed=recipe.seed, per_rubric=options.instructions)
+
+
+KIND = Kind(
+    "feedback", Options, ("rubrics", "instructions", "responses"), _run, _estimate, _check, _world, files=("seeds",)
+)
