@@ -233,7 +233,9 @@ def _mixes(sample: Sample, rng: random.Random, *, even: bool = False) -> dict[in
     found: dict[int, list[Response]] = {}
     for _ in range(_MIXES):
         share = rng.random() if even else 0.0
-        claims = [rng.choice(_half(options, wrong, right=rng.random() < share) if even else options) for options in slots]
+        claims = [
+            rng.choice(_half(options, wrong, right=rng.random() < share) if even else options) for options in slots
+        ]
         bucket = found.setdefault(sum(costs[claim] for claim in claims), [])
         if len(bucket) < 6:
             said = [rng.choice(variants[slot][claim]) for slot, claim in zip(variants, claims, strict=True)]
