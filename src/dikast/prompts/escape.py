@@ -52,10 +52,7 @@ def _harmless(text: str, guards: tuple[str, ...]) -> bool:
     if not text.isascii():
         return False
     squeezed = text.encode("ascii").lower().translate(None, _SKIPPED_BYTES)
-    for needle in _needles(guards):
-        if needle in squeezed:
-            return False
-    return True
+    return all(needle not in squeezed for needle in _needles(guards))
 
 
 @lru_cache(maxsize=64)

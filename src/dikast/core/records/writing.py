@@ -152,7 +152,7 @@ def _row(item: Item, path: str) -> dict[str, Any]:
 
 
 def rebased(item: Item, folder: str) -> Item:
-    """The item with its relative paths, of images and videos, changed to start at `folder`."""
+    """The item with its relative paths of images and videos told from `folder`."""
     sources = [(each.source, each.root) for each in item.images] + [(each.source, each.root) for each in item.videos]
     if not any(root != folder and not _absolute(source) for source, root in sources):
         return item
