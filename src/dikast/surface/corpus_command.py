@@ -100,6 +100,7 @@ def build(
     teacher: Annotated[str, typer.Option("--teacher", help="Takes the place of the recipe's teacher.")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked; ask nothing.")] = False,
     budget: BudgetText = None,
+    price: Annotated[str, typer.Option("--price", help="IN,OUT: money per million tokens read and written.")] = "",
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     train: Annotated[
         bool, typer.Option("--train/--no-train", help="Train what a round of self-improvement has prepared, and go on.")
@@ -115,8 +116,9 @@ def build(
     import orjson
 
     from dikast.corpus.build import build as run
-    from dikast.corpus.build import estimate
+    from dikast.corpus.build import estimate, known_price
     from dikast.corpus.load import load_recipe
+    from dikast.engines.priced import price_from
     from dikast.surface.judge_commands import budget_of
     from dikast.surface.progress import StageLine
     from dikast.surface.rounds import check_training, train_round
@@ -124,22 +126,27 @@ def build(
     told = load_recipe(recipe)
     if teacher:
         told = replace(told, teacher=teacher)
+    charged = price_from(price) if price else None
     if dry_run:
-        stages = [asdict(each) for each in estimate(told)]
+        charged = charged or known_price(told)
+        stages = [asdict(each) | {"most_money": each.most_money(charged)} for each in estimate(told)]
         if json:
             typer.echo(orjson.dumps(stages).decode())
             return
         for each in stages:
             asked = f"{each['calls']:,} calls, about {each['tokens_in']:,} tokens in"
-            typer.echo(f"{each['stage']:<16} {asked}, at most {each['most_tokens_out']:,} out")
+            money = "" if each["most_money"] is None else f", at most {each['most_money']:.4g} money"
+            typer.echo(f"{each['stage']:<16} {asked}, at most {each['most_tokens_out']:,} out{money}")
+        if charged is not None:
+            typer.echo(f"at most {sum(each['most_money'] for each in stages):.4g} money, if every reply is accepted")
         return
     improves = told.recipe == "self-improvement"
     if improves:
         check_training(told)
     with StageLine(quiet=quiet) as line:
-        built = run(told, out, budget=budget_of(budget), progress=line)
+        built = run(told, out, budget=budget_of(budget), price=charged, progress=line)
         while improves and train and train_round(out, quiet=quiet):
-            built = run(told, out, budget=budget_of(budget), progress=line)
+            built = run(told, out, budget=budget_of(budget), price=charged, progress=line)
     if json:
         typer.echo(orjson.dumps(built.to_dict()).decode())
     else:
@@ -147,6 +154,8 @@ def build(
             _show(stage.to_dict())
         for reason, n in built.dropped.most_common():
             typer.echo(f"dropped {n:,}: {reason}")
+        for note in built.notes:
+            typer.echo(f"note: {note}")
         typer.echo(f"{built.items:,} items in {out}" + (f"; {built.waits}" if built.waits else ""))
     if built.waits:
         raise typer.Exit(3)
