@@ -12,6 +12,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.media import check_image
 from dikast.core.part import Image
 from dikast.core.records import read_records
+from dikast.corpus.lookalikes import Lookalikes
 from dikast.corpus.picture_teacher import PictureTeacher
 from dikast.corpus.recipe import Recipe
 
@@ -77,12 +78,12 @@ def _from(path: Path, entry: str) -> str:
     return entry if entry.startswith(_URL) else str(path.parent / Path(entry).expanduser())
 
 
-def readable(images: list[Listed], dropped: Counter[str], *, skip: bool) -> list[Listed]:
+def readable(images: list[Listed], dropped: Counter[str], *, skip: bool, near: bool = False) -> list[Listed]:
     """Those that can be decoded, each once by its content; the others are counted in `dropped`.
 
-    DataError naming the first that cannot be read, unless `skip`.
+    With `near`, pictures that look like an earlier one (`lookalikes`) are left out too. DataError naming the first that cannot be read, unless `skip`.
     """
-    found, seen, bad = [], set(), []
+    found, seen, bad, alike = [], set(), [], Lookalikes()
     for image in images:
         try:
             sha256 = check_image(Image(image.source))
@@ -91,6 +92,8 @@ def readable(images: list[Listed], dropped: Counter[str], *, skip: bool) -> list
             continue
         if sha256 in seen:
             dropped["the same image twice"] += 1
+        elif near and alike.add(Image(image.source), image.source):
+            dropped["near-duplicate image"] += 1
         else:
             seen.add(sha256)
             found.append(image)

@@ -81,15 +81,22 @@ def card(
     against: _Against = None,
     near: _Near = True,
     seed: _Seed = 0,
+    plots: Annotated[bool, typer.Option("--plots/--no-plots", help="Plots as SVG beside it (matplotlib).")] = True,
 ) -> None:
-    """Write a data card: the figures of `corpus check` as Markdown."""
-    from dikast.core.errors import UserError
+    """Write a data card: the figures of `corpus check` as Markdown, with plots beside it."""
+    from dikast.core.errors import MissingExtra, UserError
     from dikast.corpus.card import card as markdown
     from dikast.corpus.check import check_file
+    from dikast.corpus.plots import plots as draw
 
     if not out.parent.is_dir():
         raise UserError(f"{out}: the folder {out.parent} does not exist: make it first")
-    out.write_text(markdown(check_file(file, from_=from_, against=against, near=near, seed=seed), title=title), "utf-8")
+    found, drawn = check_file(file, from_=from_, against=against, near=near, seed=seed), None
+    try:
+        drawn = draw(found, out.with_suffix(".svg")) if plots else None
+    except MissingExtra as error:
+        typer.echo(f"no plots: {error}", err=True)
+    out.write_text(markdown(found, title=title, plots=drawn.name if drawn else ""), "utf-8")
     typer.echo(str(out))
 
 

@@ -117,7 +117,7 @@ def _images(recipe: Recipe, options: Options, dropped: Counter[str]) -> list[Lis
     found = listed(recipe, options.images) if options.images else []
     if options.text_images:
         found += listed(recipe, options.text_images, text_rich=True)
-    found = readable(found, dropped, skip=options.skip_unreadable)
+    found = readable(found, dropped, skip=options.skip_unreadable, near=recipe.near)
     return drawn(found, options.take, options.text_rich, recipe.seed)
 
 
