@@ -157,7 +157,7 @@ def test_the_card_s_plots_show_its_figures(tmp_path: Path) -> None:
     assert made.exit_code == 0, made.output
     assert "(my%20card.svg)" in card.read_text("utf-8")
     svg = (tmp_path / "my card.svg").read_text("utf-8")
-    for told in ("score", "mean words of a response", "mutual information with the score, bits", "distinct words"):
+    for told in ("score", "mean words of a response", "mutual information with the score, bits", "characters"):
         assert f"<!-- {told} -->" in svg
     again = plots(check_file(path), tmp_path / "again.svg")
     assert again is not None

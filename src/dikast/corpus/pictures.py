@@ -81,7 +81,8 @@ def _from(path: Path, entry: str) -> str:
 def readable(images: list[Listed], dropped: Counter[str], *, skip: bool, near: bool = False) -> list[Listed]:
     """Those that can be decoded, each once by its content; the others are counted in `dropped`.
 
-    With `near`, pictures that look like an earlier one (`lookalikes`) are left out too. DataError naming the first that cannot be read, unless `skip`.
+    With `near`, pictures that look like an earlier one (`lookalikes`) are left out too. DataError naming the first that
+    cannot be read, unless `skip`.
     """
     found, seen, bad, alike = [], set(), [], Lookalikes()
     for image in images:
