@@ -25,6 +25,7 @@ from dikast.worlds.rng import Stream
 from dikast.worlds.rubrics import draw_aspects, draw_weights, draw_wording, rubric_of
 from dikast.worlds.sample import Sample
 from dikast.worlds.settings import Settings
+from dikast.worlds.slots import Claim
 
 TEXT_RICH = ("plates", "charts")
 STILL = ("scenes", *TEXT_RICH)
@@ -39,7 +40,8 @@ _DRAWS = 40
 _TRIES = 100
 _LEVELS = 5
 _LONGEST = 1.4  # times as many words as the shortest answer to an instruction
-_HELD = 2048
+_SOON = 64  # pictures held for the next few requests
+_HELD = 4096  # pictures held between stages, some 20 kB each
 _NO_CUTS = (0, 1, 2, 3)
 _ABOUT = {  # what families of evaluation prompts are about; the others are about everything
     "detailed-description": ("colour", "size", "texture", "shape", "position", "count", "value", "reading", "number"),
@@ -67,6 +69,7 @@ class PictureTeacher(WorldTeacher):
         self._views = lru_cache(maxsize=_HELD)(self._drawn)
         self._rubric = lru_cache(maxsize=_HELD)(self._weighed)
         self._said = lru_cache(maxsize=_HELD)(self._answered)
+        self._measured = lru_cache(maxsize=_SOON)(self._measures)
         self._judging = lru_cache(maxsize=_HELD)(self._judging_spec)
 
     def identity(self) -> Mapping[str, Any]:
@@ -181,10 +184,18 @@ class PictureTeacher(WorldTeacher):
         for _ in range(_DRAWS):
             spec = replace(view.spec, cuts=_NO_CUTS, lower_is_better=False, entries=())
             spec = _worded(spec, draw_aspects(rng, rules, open_), view, rng)
-            most = _dearest(replace(view, spec=spec))
+            most = sum(max(cost(claim, off, spec) for claim, off in slot) for slot in self._measured(number))
             if spec.weights and most + 1 >= levels:
                 return replace(spec, scale=scale, cuts=cut_points(range(most + 1), levels, rng))
         return None
+
+    def _measures(self, number: int) -> list[list[tuple[Claim, int]]]:
+        """For each thing that answers speak of, what they claim and how far off that is."""
+        view, found = self._views(number)[0], dict[Any, list[tuple[Claim, int]]]()
+        for claim in {claim for response in view.responses for claim in response.claims}:
+            off = view.domain.measure(claim, view.graph).metric
+            found.setdefault((claim.kind, subject_of(claim)), []).append((claim, off))
+        return list(found.values())
 
     # -- the stages -----------------------------------------------------------------------------------------------
 
@@ -232,20 +243,16 @@ class PictureTeacher(WorldTeacher):
         return plan
 
 
+@lru_cache(maxsize=4)
+def picture_teacher(domain: str, seed: int, per_rubric: int, text_rich: float) -> PictureTeacher:
+    """The teacher of a world; one in a process, so that what it drew is not drawn again."""
+    return PictureTeacher(domain, seed=seed, per_rubric=per_rubric, text_rich=text_rich)
+
+
 def _even(sample: Sample) -> bool:
     """Whether the answers to an instruction are about equally long."""
     lengths = [count_words(each.text) for each in sample.responses[:_LEVELS]]
     return max(lengths) <= _LONGEST * min(lengths)
-
-
-def _dearest(sample: Sample) -> int:
-    """The most points that an answer made of the sample's sentences can lose."""
-    most: dict[Any, int] = {}
-    for claim in {claim for response in sample.responses for claim in response.claims}:
-        slot = (claim.kind, subject_of(claim))
-        lost = cost(claim, sample.domain.measure(claim, sample.graph).metric, sample.spec)
-        most[slot] = max(most.get(slot, 0), lost)
-    return sum(most.values())
 
 
 def _spoken(views: tuple[Sample, ...]) -> list[str]:

@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from dikast.core.item import Item, item_to
+from dikast.core.item import Item, item_from, item_to
 from dikast.core.message import Message, Span
 from dikast.core.part import Image, Text, Turn, images_of, text_of
 from dikast.core.records import read_items, write_items
@@ -16,7 +16,7 @@ from dikast.core.rubric import Rubric
 from dikast.corpus.duplicates import Index
 from dikast.corpus.journal import accepted
 from dikast.corpus.observations import observations
-from dikast.corpus.picture_teacher import PictureTeacher
+from dikast.corpus.picture_teacher import PictureTeacher, picture_teacher
 from dikast.corpus.pictures import EXPLICIT, IMPLICIT, sensitive_of
 from dikast.corpus.pool import FAMILIES, FILES, Evaluation, pool
 from dikast.corpus.questions import drawn_items, quotas, sources_of, world_item
@@ -249,25 +249,27 @@ def _drawn(
 ) -> Iterator[tuple[Evaluation, Rubric, tuple[int, ...]]]:
     """`samples` evaluations: families in turn, and answers in turn, both in an order of their own for each pair."""
     rng = random.Random(f"{recipe.seed} evaluations {case.number}")
-    n = len(case.models)
+    n, number = len(case.models), case.item.meta.get("number")
     turns = rng.sample(range(n), n)
-    families: dict[str, list[tuple[Evaluation, Rubric]]] = {}
+    families: dict[str, list[Evaluation]] = {}
     for each in rng.sample(prompts, len(prompts)):
-        number = case.item.meta.get("number")
-        rubric = each.rubric if teacher is None else teacher.judged(int(number), each)
-        if rubric is not None and (n > 1 or not each.pair):
-            families.setdefault(each.family, []).append((each, rubric))
-    lists, at, seen = list(families.values()), 0, 0
-    most = sum(map(len, lists))
-    while seen < min(options.samples, most):
-        left = lists[at % len(lists)]
-        if at // len(lists) < len(left):
-            evaluation, rubric = left[at // len(lists)]
+        if n > 1 or not each.pair:
+            families.setdefault(each.family, []).append(each)
+    seen = 0
+    while families:
+        for family, left in list(families.items()):
+            evaluation = left.pop()
+            if not left:
+                del families[family]
+            rubric = evaluation.rubric if teacher is None else teacher.judged(int(number), evaluation)
+            if rubric is None:
+                continue
             first, second = turns[seen % n], turns[(seen + 1) % n]
             pair = (first, second) if rng.random() < 0.5 else (second, first)
             yield evaluation, rubric, pair if evaluation.pair else (first,)
             seen += 1
-        at += 1
+            if seen == options.samples:
+                return
 
 
 def _item(case: Case, evaluation: Evaluation, rubric: Rubric, shown: tuple[int, ...], i: int) -> Item:
@@ -358,8 +360,6 @@ def _kept(run: Run, recipe: Recipe) -> Iterator[Item]:
         for each in observations(recipe.path(name)):
             for i, graded in enumerate(each.responses):
                 bench.add(graded.response, f"{name}:{each.line}:{i}")
-    from dikast.core.item import item_from
-
     for record in accepted(run.path("4-judgements")):
         item = item_from(record, root=str(run.folder))
         if len(bench) and any(bench.find(text_of(content)) for content in item.responses):
@@ -416,7 +416,7 @@ def _check(recipe: Recipe, options: Options) -> Iterator[tuple[str, str]]:
 
 
 def _world(recipe: Recipe, options: Options) -> PictureTeacher:
-    return PictureTeacher(recipe.world, seed=recipe.seed, text_rich=options.text_rich)
+    return picture_teacher(recipe.world, recipe.seed, 1, options.text_rich)
 
 
 def _teacher(recipe: Recipe, options: Options) -> Engine:

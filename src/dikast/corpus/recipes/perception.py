@@ -12,7 +12,7 @@ from typing import Any
 from dikast.core.part import Image
 from dikast.corpus.duplicates import Index
 from dikast.corpus.journal import accepted
-from dikast.corpus.picture_teacher import TEXT_RICH, PictureTeacher
+from dikast.corpus.picture_teacher import TEXT_RICH, PictureTeacher, picture_teacher
 from dikast.corpus.pictures import (
     EXPLICIT,
     IMPLICIT,
@@ -320,9 +320,7 @@ def _check(recipe: Recipe, options: Options) -> Iterator[tuple[str, str]]:
 
 
 def _world(recipe: Recipe, options: Options) -> PictureTeacher:
-    return PictureTeacher(
-        recipe.world, seed=recipe.seed, per_rubric=options.instructions, text_rich=options.text_rich
-    )  # fmt: skip
+    return picture_teacher(recipe.world, recipe.seed, options.instructions, options.text_rich)
 
 
 def _teacher(recipe: Recipe, options: Options) -> Engine:
