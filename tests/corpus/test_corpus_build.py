@@ -325,7 +325,7 @@ def test_a_bad_recipe_is_told_whole(tmp_path: Path) -> None:
 def test_every_recipe_is_whole(name: str, tmp_path: Path) -> None:
     kind = KINDS[name]
     assert kind.name == name
-    assert all(prompt(each).user for each in kind.prompts)
+    assert all(prompt(each).hash for each in kind.prompts)
     with pytest.raises(DataError) as caught:
         load_recipe(recipe(tmp_path, recipe=name, teacher=""))
     assert "needs a 'teacher'" in str(caught.value)

@@ -10,11 +10,12 @@ from dikast.core.text import Located, near_miss, read_located
 from dikast.corpus.recipe import HIGH, LOW, Recipe
 from dikast.corpus.recipes import KINDS
 from dikast.corpus.run import Kind
+from dikast.corpus.splits import wrong_splits
 
 _COMMON = [each for each in fields(Recipe) if each.name not in ("options", "folder")]
 _NAMED = {
     int: "a whole number", float: "a number", bool: "true or false", tuple[str, ...]: "a list of text",
-    dict[str, float]: "a mapping of names to numbers",
+    dict[str, float]: "a mapping of names to numbers", dict[str, Any]: "a mapping of names to values",
 }  # fmt: skip
 
 
@@ -36,7 +37,8 @@ def _recipe(value: dict[Any, Any], kind: Kind[Any], folder: str = "") -> Recipe:
     values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in value.items()}
     own = {each.name for each in fields(kind.options)}
     options = kind.options(**{key: each for key, each in values.items() if key in own})
-    return Recipe(**{key: each for key, each in values.items() if key not in own}, options=options, folder=folder)
+    common = {**kind.defaults, **{key: each for key, each in values.items() if key not in own}}
+    return Recipe(**common, options=options, folder=folder)
 
 
 def _mistakes(document: Located, value: dict[Any, Any]) -> Iterable[DataError]:
@@ -66,9 +68,18 @@ def _mistakes(document: Located, value: dict[Any, Any]) -> Iterable[DataError]:
         yield document.error("a recipe needs a 'teacher': an engine such as http://HOST/v1#MODEL, or world:text")
         return
     recipe = _recipe({"teacher": "", **right}, kind)
-    for key, told in kind.check(recipe, recipe.options):
+    for key, told in (*_wrong_last(recipe), *kind.check(recipe, recipe.options)):
         if key in right or key not in value:
             yield document.error(told, *((key,) if key in value else ()))
+
+
+def _wrong_last(recipe: Recipe) -> Iterable[tuple[str, str]]:
+    if told := wrong_splits(recipe.splits):
+        yield "splits", f"'splits': {told}"
+    if recipe.parquet_images not in ("bytes", "path"):
+        yield "parquet_images", f"'parquet_images' is bytes or path, got {recipe.parquet_images!r}"
+    if not recipe.apart:
+        yield "apart", "'apart' is above 0: with 0 all rubrics would stay together"
 
 
 def _wrong(each: Field[Any], given: Any) -> str:
@@ -86,6 +97,8 @@ def _wrong(each: Field[Any], given: Any) -> str:
 def _fits(value: Any, kind: Any) -> bool:
     if kind == tuple[str, ...]:
         return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    if kind == dict[str, Any]:
+        return isinstance(value, dict) and all(isinstance(name, str) for name in value)
     if kind == dict[str, float]:
         return isinstance(value, dict) and all(
             isinstance(name, str) and _fits(each, float) for name, each in value.items()
@@ -97,6 +110,8 @@ def _fits(value: Any, kind: Any) -> bool:
 
 def checked_files(recipe: Recipe, kind: Kind[Any]) -> None:
     """UserError for a file of the recipe that is not there."""
-    for name in (*(getattr(recipe.options, key) for key in kind.files), *recipe.against):
+    named = [getattr(recipe.options, key) for key in kind.files]
+    flat = [name for each in named for name in ((each,) if isinstance(each, str) else each)]
+    for name in (*flat, *recipe.against):
         if name and not recipe.path(name).is_file():
             raise UserError(f"{recipe.path(name)}: the recipe names this file, and it is not there")

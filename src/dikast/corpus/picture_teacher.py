@@ -59,8 +59,10 @@ class PictureTeacher(WorldTeacher):
 
     domains = STILL
 
-    def __init__(self, domain: str, *, seed: int = 0, per_rubric: int = 1, text_rich: float = 0.0) -> None:
-        super().__init__(domain, seed=seed, per_rubric=per_rubric)
+    def __init__(
+        self, domain: str, *, seed: int = 0, per_rubric: int = 1, text_rich: float = 0.0, split: str = "train"
+    ) -> None:
+        super().__init__(domain, seed=seed, per_rubric=per_rubric, split=split)
         if domain in TEXT_RICH and text_rich not in (0, 1):
             raise UserError(f"text_rich: every picture of world:{domain} holds text; teach with world:scenes to mix")
         self.text_rich = 0.0 if domain in TEXT_RICH else text_rich
@@ -93,7 +95,7 @@ class PictureTeacher(WorldTeacher):
         domain = domain or self.domain
         return Maker(
             Settings(
-                domain=domain, split=_SPLITS.get(domain, "train"), seed=self.seed, responses=_GROUP, scales=("1-5",),
+                domain=domain, split=_SPLITS.get(domain, self.split), seed=self.seed, responses=_GROUP, scales=("1-5",),
                 claims=_SPOKEN.get(domain, _MOST_SPOKEN), edits=False, aspects=aspects,
             )
         )  # fmt: skip

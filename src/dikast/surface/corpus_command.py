@@ -48,6 +48,7 @@ def convert(
 _Against = Annotated[list[str] | None, typer.Option("--against", help="A benchmark file to look for in the data.")]
 _Near = Annotated[bool, typer.Option("--near/--exact", help="Look for near duplicates too (extra `dedup`).")]
 _Seed = Annotated[int, typer.Option("--seed", help="Seed of the shuffles.")]
+_Language = Annotated[str, typer.Option("--language", help="Count texts that are in another language than this.")]
 
 
 @app.command("check")
@@ -58,6 +59,7 @@ def check(
     near: _Near = True,
     draws: Annotated[int, typer.Option("--draws", min=20, help="Shuffles of the scores.")] = 200,
     seed: _Seed = 0,
+    language: _Language = "",
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Check feedback data: what length tells of the score, scores, duplicates, leakage, rubrics, contradictions."""
@@ -66,7 +68,7 @@ def check(
     from dikast.corpus.card import card as markdown
     from dikast.corpus.check import check_file
 
-    found = check_file(file, from_=from_, against=against, near=near, draws=draws, seed=seed)
+    found = check_file(file, from_=from_, against=against, near=near, draws=draws, seed=seed, language=language)
     typer.echo(orjson.dumps(found.to_dict(), option=orjson.OPT_INDENT_2).decode() if json else markdown(found))
 
 
@@ -99,6 +101,9 @@ def build(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked; ask nothing.")] = False,
     budget: BudgetText = None,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    train: Annotated[
+        bool, typer.Option("--train/--no-train", help="Train what a round of self-improvement has prepared, and go on.")
+    ] = True,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Build feedback data with a teacher: a model behind any engine, or `world:text` with exact gold.
@@ -114,6 +119,7 @@ def build(
     from dikast.corpus.load import load_recipe
     from dikast.surface.judge_commands import budget_of
     from dikast.surface.progress import StageLine
+    from dikast.surface.rounds import check_training, train_round
 
     told = load_recipe(recipe)
     if teacher:
@@ -127,8 +133,13 @@ def build(
             asked = f"{each['calls']:,} calls, about {each['tokens_in']:,} tokens in"
             typer.echo(f"{each['stage']:<16} {asked}, at most {each['most_tokens_out']:,} out")
         return
+    improves = told.recipe == "self-improvement"
+    if improves:
+        check_training(told)
     with StageLine(quiet=quiet) as line:
         built = run(told, out, budget=budget_of(budget), progress=line)
+        while improves and train and train_round(out, quiet=quiet):
+            built = run(told, out, budget=budget_of(budget), progress=line)
     if json:
         typer.echo(orjson.dumps(built.to_dict()).decode())
     else:

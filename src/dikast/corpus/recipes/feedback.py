@@ -24,8 +24,13 @@ from dikast.corpus.readers import (
 )
 from dikast.corpus.recipe import Recipe, count
 from dikast.corpus.run import Estimate, Kind, Run, size_of
+<<<<<<< HEAD
 from dikast.corpus.seeds import SCALE, load_seeds
 from dikast.corpus.stage import Rejected, Task, prompt
+=======
+from dikast.corpus.seeds import SCALE, lint, load_seeds
+from dikast.corpus.stage import Rejected, Task, in_language, list_in, object_in, prompt, text_in
+>>>>>>> machinery
 from dikast.corpus.world_teacher import WorldTeacher
 from dikast.engines.base import Engine
 from dikast.prompts.format import load_format
@@ -119,8 +124,32 @@ def response_tasks(recipe: Recipe, instructions: Path) -> Iterator[Task]:
             yield Task(at, messages, response_reader(recipe, record, score), RESPONSE, about)
 
 
+<<<<<<< HEAD
 def regrade_tasks(recipe: Recipe, responses: Path, root: str = "") -> Iterator[Task]:
     """Each response to the teacher again, as a judge that does not know what was aimed at; pictures start at `root`."""
+=======
+def _response_reader(recipe: Recipe, record: Record, score: str) -> Any:
+    def read(text: str) -> list[Record]:
+        value = object_in(text)
+        response, feedback = text_in(value, "response"), text_in(value, "feedback")
+        in_language(recipe.language, response=response, feedback=feedback)
+        if parse_reply("verdict", response, SCALE).status is Status.REFUSED:
+            raise Rejected("the response refuses", "the response refuses to answer")
+        said = DIALECTS["critic"].read(feedback, Target(SCALE)).stated
+        if said is not None:
+            raise Rejected("the feedback names a score", f"the feedback names a score ({said.said!r})")
+        n = len(words_of(response))
+        if not recipe.world and abs(n - recipe.options.words) > recipe.tolerance * recipe.options.words:
+            raise Rejected("length", f"the response has {n} words where about {recipe.options.words} are due")
+        made = {**record, "score": int(score), "response": response, "feedback": feedback}
+        return [{**made, "claims": value["claims"]} if isinstance(value.get("claims"), list) else made]
+
+    return read
+
+
+def regrade_tasks(recipe: Recipe, responses: Path) -> Iterator[Task]:
+    """Each response to the teacher again, as a judge that does not know what was aimed at."""
+>>>>>>> machinery
     form = load_format("absolute")
     for record in accepted(responses):
         item = item_of(record, recipe, root)
@@ -181,7 +210,6 @@ class Filters:
     """What the finished records are held against, and how many fell to what."""
 
     recipe: Recipe
-    kept: Counter[str]
     dropped: Counter[str]
     near: Index
     bench: Index
@@ -195,7 +223,11 @@ class Filters:
             for each in observations(recipe.path(name)):
                 for i, text in enumerate((each.instruction, *(response.response for response in each.responses))):
                     bench.add(text, f"{name}:{each.line}:{i}")
+<<<<<<< HEAD
         return cls(recipe, Counter(), Counter(), Index(near=recipe.near and not recipe.world), bench)
+=======
+        return cls(recipe, Counter(), Index(near=recipe.near), bench)
+>>>>>>> machinery
 
     def groups(self, last: Path, root: str = "") -> Iterator[Item]:
         """The records that pass, instruction by instruction; paths of pictures start at `root`."""
@@ -217,6 +249,7 @@ class Filters:
                 self.dropped["not every score"] += len(records)
                 continue
             for record in records:
+<<<<<<< HEAD
                 self.kept[str(record["score"])] += 1
                 yield item_of(record, self.recipe, root)
 
@@ -225,6 +258,9 @@ class Filters:
         if record.get("image") != self.image:
             self.image, self.near = record.get("image"), Index(near=self.recipe.near)
         return self.near.add(record["instruction"], name) is not None
+=======
+                yield item_of(record, self.recipe)
+>>>>>>> machinery
 
     def _alike(self, records: list[Record]) -> list[Record]:
         """Those about as long as the others, no two the same."""
@@ -261,7 +297,6 @@ def _run(run: Run, options: Options) -> None:
             return
     filters = Filters.of(recipe)
     run.write(filters.groups(run.path(last)))
-    run.built.kept = filters.kept
     run.built.dropped.update(filters.dropped)
 
 
@@ -332,5 +367,6 @@ def _world(recipe: Recipe, options: Options) -> Engine:
 
 
 KIND = Kind(
-    "feedback", Options, ("rubrics", "instructions", "responses"), _run, _estimate, _check, _world, files=("seeds",)
-)
+    "feedback", Options, ("rubrics", "instructions", "responses"), _run, _estimate, _check, _world,
+    files=("seeds",), defaults={"length_r": 0.02},
+)  # fmt: skip
