@@ -15,6 +15,7 @@ from dikast.core.errors import UserError
 from dikast.core.rubric import Rubric
 from dikast.corpus.pool import Evaluation
 from dikast.corpus.world_teacher import Plan, WorldTeacher, mixes
+from dikast.engines.base import Engine
 from dikast.worlds.aspects import ASPECTS
 from dikast.worlds.gold import SCALES, Spec, cost, subject_of
 from dikast.worlds.make import Maker
@@ -69,7 +70,7 @@ class PictureTeacher(WorldTeacher):
         worlds = {domain, *(TEXT_RICH if self.text_rich else ())}
         self._makers = {name: self._maker((), name) for name in worlds}
         self._views = lru_cache(maxsize=_HELD)(self._drawn)
-        self._rubric = lru_cache(maxsize=_HELD)(self._weighed)
+        self._rubric = lru_cache(maxsize=_HELD)(self._brainstormed)
         self._said = lru_cache(maxsize=_HELD)(self._answered)
         self._measured = lru_cache(maxsize=_SOON)(self._measures)
         self._judging = lru_cache(maxsize=_HELD)(self._judging_spec)
@@ -112,7 +113,7 @@ class PictureTeacher(WorldTeacher):
 
     # -- rubrics --------------------------------------------------------------------------------------------------
 
-    def _weighed(self, number: int, rubric: int) -> tuple[Spec, Plan | None]:
+    def _brainstormed(self, number: int, rubric: int) -> tuple[Spec, Plan | None]:
         """Rubric `rubric` of a picture, and the answers under it where it fits the picture."""
         views, rng = self._views(number), Stream("rubric", self.seed, self.domain, number, rubric)
         if not rng.chance(_STRAY):
@@ -245,10 +246,14 @@ class PictureTeacher(WorldTeacher):
         return plan
 
 
-@lru_cache(maxsize=4)
-def picture_teacher(domain: str, seed: int, per_rubric: int, text_rich: float) -> PictureTeacher:
-    """The teacher of a world; one in a process, so that what it drew is not drawn again."""
-    return PictureTeacher(domain, seed=seed, per_rubric=per_rubric, text_rich=text_rich)
+def behind(engine: Engine) -> PictureTeacher:
+    """The teacher of pictures behind an engine that wraps it, such as a budget; UserError when there is none."""
+    while not isinstance(engine, PictureTeacher):
+        inner = getattr(engine, "engine", None)
+        if inner is None:
+            raise UserError(f"teacher: {engine.name} is not the world that the recipe names")
+        engine = inner
+    return engine
 
 
 def _even(sample: Sample) -> bool:

@@ -12,7 +12,7 @@ from dikast.core.item import Item, item_from
 from dikast.core.media import check_image
 from dikast.core.part import Content, Image, Text, Turn, images_of, text_of
 from dikast.corpus.convert import records_of
-from dikast.corpus.picture_teacher import TEXT_RICH, PictureTeacher, picture_teacher
+from dikast.corpus.picture_teacher import TEXT_RICH, PictureTeacher
 from dikast.corpus.pictures import write_picture
 from dikast.corpus.recipe import Recipe
 from dikast.corpus.schemas.base import asked
@@ -128,7 +128,7 @@ def world_item(teacher: PictureTeacher, number: int, folder: Path, answers: int)
 
 
 def _of_world(recipe: Recipe, source: Source, n: int, folder: Path, answers: int) -> Iterator[Item]:
-    teacher = picture_teacher(source.name.removeprefix(_WORLD), recipe.seed, 1, 0.0)
+    teacher = PictureTeacher(source.name.removeprefix(_WORLD), seed=recipe.seed)
     for number in range(n):
         item = world_item(teacher, number, folder, answers)
         yield replace(item, reference=(Text(teacher.reference(number, answers)),))

@@ -15,10 +15,11 @@ from dikast.core.item import Item
 from dikast.core.rubric import Rubric
 from dikast.corpus.apart import Apart, leaks
 from dikast.corpus.duplicates import Index
+from dikast.corpus.finish import ITEMS
 from dikast.corpus.picture_teacher import PictureTeacher
 from dikast.corpus.recipe import Recipe, count, share
 from dikast.corpus.recipes import feedback, perception
-from dikast.corpus.run import ITEMS, Estimate, Kind, Run
+from dikast.corpus.run import Estimate, Kind, Run
 from dikast.corpus.schemas.base import asked
 from dikast.corpus.seeds import SCALE
 from dikast.corpus.world_teacher import WorldTeacher

@@ -16,7 +16,7 @@ from dikast.core.rubric import Rubric
 from dikast.corpus.duplicates import Index
 from dikast.corpus.journal import accepted
 from dikast.corpus.observations import observations
-from dikast.corpus.picture_teacher import PictureTeacher, picture_teacher
+from dikast.corpus.picture_teacher import PictureTeacher, behind
 from dikast.corpus.pictures import EXPLICIT, IMPLICIT, sensitive_of
 from dikast.corpus.pool import FAMILIES, FILES, Evaluation, pool
 from dikast.corpus.questions import drawn_items, quotas, sources_of, world_item
@@ -163,7 +163,7 @@ def _pairs(run: Run, options: Options) -> None:
     """Draw the pairs and write them down; drawn anew they are the same."""
     recipe, dropped = run.recipe, run.built.dropped
     if recipe.world:
-        teacher = _world(recipe, options)
+        teacher = behind(run.asking.engine)
         made: Iterator[Item] = (world_item(teacher, n, run.folder, options.responses) for n in range(options.pairs))
         told = [""] * options.pairs
     else:
@@ -226,10 +226,11 @@ def _answer_reader(number: int) -> Callable[[str], list[Record]]:
     return read
 
 
-def judgement_tasks(recipe: Recipe, options: Options, cases: Iterator[Case]) -> Iterator[Task]:
-    """The drawn evaluations of each pair, each asked with its prompt of the pool."""
+def judgement_tasks(
+    recipe: Recipe, options: Options, cases: Iterator[Case], teacher: PictureTeacher | None = None
+) -> Iterator[Task]:
+    """The drawn evaluations of each pair, each asked with its prompt of the pool; a world brings its own rubrics."""
     prompts = pool(options.families)
-    teacher = _world(recipe, options) if recipe.world else None
     for case in cases:
         for i, (evaluation, rubric, shown) in enumerate(_drawn(recipe, options, case, prompts, teacher)):
             item = _item(case, evaluation, rubric, shown, i)
@@ -249,7 +250,7 @@ def _drawn(
 ) -> Iterator[tuple[Evaluation, Rubric, tuple[int, ...]]]:
     """`samples` evaluations: families in turn, and answers in turn, both in an order of their own for each pair."""
     rng = random.Random(f"{recipe.seed} evaluations {case.number}")
-    n, number = len(case.models), case.item.meta.get("number")
+    n = len(case.models)
     turns = rng.sample(range(n), n)
     families: dict[str, list[Evaluation]] = {}
     for each in rng.sample(prompts, len(prompts)):
@@ -261,7 +262,9 @@ def _drawn(
             evaluation = left.pop()
             if not left:
                 del families[family]
-            rubric = evaluation.rubric if teacher is None else teacher.judged(int(number), evaluation)
+            rubric = (
+                evaluation.rubric if teacher is None else teacher.judged(int(str(case.item.meta["number"])), evaluation)
+            )
             if rubric is None:
                 continue
             first, second = turns[seen % n], turns[(seen + 1) % n]
@@ -337,10 +340,13 @@ def _run(run: Run, options: Options) -> None:
     if _spent(run):
         return
     waits = run.built.waits
-    run.stage("4-judgements", judgement_tasks(recipe, options, cases.finished()))
+    teacher = behind(run.asking.engine) if recipe.world else None
+    run.stage("4-judgements", judgement_tasks(recipe, options, cases.finished(), teacher))
     run.built.waits = run.built.waits or waits
     if not _spent(run):
-        run.write(_kept(run, recipe))
+        families: Counter[str] = Counter()
+        run.write(_kept(run, recipe, families))
+        run.built.figures["evaluation_prompts"] = dict(sorted(families.items()))
 
 
 def _spent(run: Run) -> bool:
@@ -353,8 +359,8 @@ def _asking(asking: Asking, engine: Engine) -> Asking:
     return replace(asking, engine=within)
 
 
-def _kept(run: Run, recipe: Recipe) -> Iterator[Item]:
-    """The judged items that are in no benchmark."""
+def _kept(run: Run, recipe: Recipe, families: Counter[str]) -> Iterator[Item]:
+    """The judged items that are in no benchmark, counted by the family of the prompt they were judged with."""
     bench = Index(near=recipe.near and bool(recipe.against))
     for name in recipe.against:
         for each in observations(recipe.path(name)):
@@ -365,7 +371,7 @@ def _kept(run: Run, recipe: Recipe) -> Iterator[Item]:
         if len(bench) and any(bench.find(text_of(content)) for content in item.responses):
             run.built.dropped["in a benchmark"] += 1
             continue
-        run.built.kept[item.meta["prompt"]["family"]] += 1
+        families[item.meta["prompt"]["family"]] += 1
         yield item
 
 
@@ -380,10 +386,7 @@ def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
     hard = round(n * options.sensitive)
     item = Item("p0", (Turn("user", (Text("What is it?"),)),), ((Text("It is so. " * 20),),) * 2)
     case = Case(0, replace(item, meta={"number": 0}, reference=item.responses[0]), ("a", "b"))
-    asks = [
-        size_of(task)
-        for task in judgement_tasks(replace(recipe, teacher=""), replace(options, samples=50), iter([case]))
-    ]
+    asks = [size_of(task) for task in judgement_tasks(recipe, replace(options, samples=50), iter([case]))]
     found = [("1-questions", hard, size)] if hard else []
     found.append(("2-references", n, size))
     found += [(_stage(i), n, size) for i in range(len(options.responders))]
@@ -415,14 +418,10 @@ def _check(recipe: Recipe, options: Options) -> Iterator[tuple[str, str]]:
         yield "text_sources", "say which share of the pairs is to come from these with 'text_rich'"
 
 
-def _world(recipe: Recipe, options: Options) -> PictureTeacher:
-    return picture_teacher(recipe.world, recipe.seed, 1, options.text_rich)
-
-
-def _teacher(recipe: Recipe, options: Options) -> Engine:
-    return _world(recipe, options)
+def _world(recipe: Recipe, options: Options) -> Engine:
+    return PictureTeacher(recipe.world, seed=recipe.seed, text_rich=options.text_rich)
 
 
 KIND = Kind(
-    "critic-pointwise", Options, ("picture-question", "picture-reference", *FILES), _run, _estimate, _check, _teacher
+    "critic-pointwise", Options, ("picture-question", "picture-reference", *FILES), _run, _estimate, _check, _world
 )

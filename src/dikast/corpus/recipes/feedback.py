@@ -3,15 +3,19 @@
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from dikast.core.errors import DataError
 from dikast.core.item import Item, item_from
+from dikast.core.part import Image
 from dikast.corpus.duplicates import Index
 from dikast.corpus.journal import accepted
+from dikast.corpus.lookalikes import Lookalikes
 from dikast.corpus.observations import observations, words_of
 from dikast.corpus.readers import (
     RESPONSE,
@@ -24,13 +28,8 @@ from dikast.corpus.readers import (
 )
 from dikast.corpus.recipe import Recipe, count
 from dikast.corpus.run import Estimate, Kind, Run, size_of
-<<<<<<< HEAD
 from dikast.corpus.seeds import SCALE, load_seeds
 from dikast.corpus.stage import Rejected, Task, prompt
-=======
-from dikast.corpus.seeds import SCALE, lint, load_seeds
-from dikast.corpus.stage import Rejected, Task, in_language, list_in, object_in, prompt, text_in
->>>>>>> machinery
 from dikast.corpus.world_teacher import WorldTeacher
 from dikast.engines.base import Engine
 from dikast.prompts.format import load_format
@@ -124,32 +123,8 @@ def response_tasks(recipe: Recipe, instructions: Path) -> Iterator[Task]:
             yield Task(at, messages, response_reader(recipe, record, score), RESPONSE, about)
 
 
-<<<<<<< HEAD
 def regrade_tasks(recipe: Recipe, responses: Path, root: str = "") -> Iterator[Task]:
     """Each response to the teacher again, as a judge that does not know what was aimed at; pictures start at `root`."""
-=======
-def _response_reader(recipe: Recipe, record: Record, score: str) -> Any:
-    def read(text: str) -> list[Record]:
-        value = object_in(text)
-        response, feedback = text_in(value, "response"), text_in(value, "feedback")
-        in_language(recipe.language, response=response, feedback=feedback)
-        if parse_reply("verdict", response, SCALE).status is Status.REFUSED:
-            raise Rejected("the response refuses", "the response refuses to answer")
-        said = DIALECTS["critic"].read(feedback, Target(SCALE)).stated
-        if said is not None:
-            raise Rejected("the feedback names a score", f"the feedback names a score ({said.said!r})")
-        n = len(words_of(response))
-        if not recipe.world and abs(n - recipe.options.words) > recipe.tolerance * recipe.options.words:
-            raise Rejected("length", f"the response has {n} words where about {recipe.options.words} are due")
-        made = {**record, "score": int(score), "response": response, "feedback": feedback}
-        return [{**made, "claims": value["claims"]} if isinstance(value.get("claims"), list) else made]
-
-    return read
-
-
-def regrade_tasks(recipe: Recipe, responses: Path) -> Iterator[Task]:
-    """Each response to the teacher again, as a judge that does not know what was aimed at."""
->>>>>>> machinery
     form = load_format("absolute")
     for record in accepted(responses):
         item = item_of(record, recipe, root)
@@ -213,21 +188,23 @@ class Filters:
     dropped: Counter[str]
     near: Index
     bench: Index
+    pictures: Lookalikes
     image: str | None = None
 
     @classmethod
     def of(cls, recipe: Recipe) -> "Filters":
-        """With the recipe's benchmark files read."""
-        bench = Index(near=recipe.near and bool(recipe.against))
+        """With the recipe's benchmark files read. What is asked about a picture leaks with its picture alone."""
+        bench, pictures = Index(near=recipe.near and bool(recipe.against)), Lookalikes()
         for name in recipe.against:
             for each in observations(recipe.path(name)):
-                for i, text in enumerate((each.instruction, *(response.response for response in each.responses))):
-                    bench.add(text, f"{name}:{each.line}:{i}")
-<<<<<<< HEAD
-        return cls(recipe, Counter(), Counter(), Index(near=recipe.near and not recipe.world), bench)
-=======
-        return cls(recipe, Counter(), Index(near=recipe.near), bench)
->>>>>>> machinery
+                where = f"{name}:{each.line}"
+                asked = () if each.item.images else (each.instruction,)
+                for i, text in enumerate((*asked, *(response.response for response in each.responses))):
+                    bench.add(text, f"{where}:{i}")
+                for image in each.item.images:
+                    with suppress(DataError):  # a benchmark may come without its pictures
+                        pictures.add(image, where)
+        return cls(recipe, Counter(), Index(near=recipe.near and not recipe.world), bench, pictures)
 
     def groups(self, last: Path, root: str = "") -> Iterator[Item]:
         """The records that pass, instruction by instruction; paths of pictures start at `root`."""
@@ -237,9 +214,7 @@ class Filters:
             if first is None:
                 continue
             name = f"r{number}-i{at}"
-            if len(self.bench) and any(
-                self.bench.find(text) for text in (first["instruction"], *(each["response"] for each in records))
-            ):
+            if self._in_a_benchmark(records, root):
                 self.dropped["in a benchmark"] += len(records)
                 continue
             if not self.recipe.world and self._asked_before(first, name):
@@ -249,18 +224,20 @@ class Filters:
                 self.dropped["not every score"] += len(records)
                 continue
             for record in records:
-<<<<<<< HEAD
-                self.kept[str(record["score"])] += 1
                 yield item_of(record, self.recipe, root)
+
+    def _in_a_benchmark(self, records: list[Record], root: str) -> bool:
+        image = records[0].get("image")
+        if image and len(self.pictures) and self.pictures.find(Image(image, root)):
+            return True
+        texts = (records[0]["instruction"], *(each["response"] for each in records))
+        return bool(len(self.bench)) and any(self.bench.find(text) for text in texts)
 
     def _asked_before(self, record: Record, name: str) -> bool:
         """Whether nearly the same was asked; about another picture the same words ask something else."""
         if record.get("image") != self.image:
             self.image, self.near = record.get("image"), Index(near=self.recipe.near)
         return self.near.add(record["instruction"], name) is not None
-=======
-                yield item_of(record, self.recipe)
->>>>>>> machinery
 
     def _alike(self, records: list[Record]) -> list[Record]:
         """Those about as long as the others, no two the same."""

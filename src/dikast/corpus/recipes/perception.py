@@ -12,7 +12,7 @@ from typing import Any
 from dikast.core.part import Image
 from dikast.corpus.duplicates import Index
 from dikast.corpus.journal import accepted
-from dikast.corpus.picture_teacher import TEXT_RICH, PictureTeacher, picture_teacher
+from dikast.corpus.picture_teacher import TEXT_RICH, PictureTeacher, behind
 from dikast.corpus.pictures import (
     EXPLICIT,
     IMPLICIT,
@@ -99,7 +99,7 @@ def _pictures(run: Run, options: Options) -> list[Picture]:
     """The pictures of a build, in order; those of a world are drawn beside the items."""
     recipe = run.recipe
     if recipe.world:
-        teacher = _world(recipe, options)
+        teacher = behind(run.asking.engine)
         sources = [write_picture(teacher, number, run.folder) for number in range(options.take)]
         rich: list[bool | None] = [teacher.domain_of(number) in TEXT_RICH for number in range(options.take)]
     else:
@@ -117,7 +117,7 @@ def _images(recipe: Recipe, options: Options, dropped: Counter[str]) -> list[Lis
     found = listed(recipe, options.images) if options.images else []
     if options.text_images:
         found += listed(recipe, options.text_images, text_rich=True)
-    found = readable(found, dropped, skip=options.skip_unreadable)
+    found = readable(found, dropped, skip=options.skip_unreadable, near=recipe.near)
     return drawn(found, options.take, options.text_rich, recipe.seed)
 
 
@@ -223,7 +223,6 @@ def _run(run: Run, options: Options) -> None:
             return
     filters = Filters.of(recipe)
     run.write(filters.groups(run.path(last), root))
-    run.built.kept = filters.kept
     run.built.dropped.update(filters.dropped)
 
 
@@ -264,7 +263,7 @@ def _rubrics(run: Run, options: Options, pictures: list[Picture]) -> bool:
 
 
 def _words(rubric: Record) -> str:
-    return rubric["criterion"] + " " + " ".join(rubric["levels"].values())
+    return " ".join([rubric["criterion"], *rubric["levels"].values()])
 
 
 def _answered(run: Run, name: str, tasks: Callable[[], Iterable[Task]]) -> bool:
@@ -319,15 +318,13 @@ def _check(recipe: Recipe, options: Options) -> Iterator[tuple[str, str]]:
         yield "images", "name the images that hold no text with 'images', or set 'text_rich: 1'"
 
 
-def _world(recipe: Recipe, options: Options) -> PictureTeacher:
-    return picture_teacher(recipe.world, recipe.seed, options.instructions, options.text_rich)
-
-
-def _teacher(recipe: Recipe, options: Options) -> Engine:
-    return _world(recipe, options)
+def _world(recipe: Recipe, options: Options) -> Engine:
+    return PictureTeacher(
+        recipe.world, seed=recipe.seed, per_rubric=options.instructions, text_rich=options.text_rich
+    )  # fmt: skip
 
 
 KIND = Kind(
     "perception", Options, ("picture-rubrics", "picture-fit", "picture-instructions", "picture-responses"), _run,
-    _estimate, _check, _teacher, files=("seeds",),
+    _estimate, _check, _world, files=("seeds",), defaults={"length_r": 0.02},
 )  # fmt: skip
