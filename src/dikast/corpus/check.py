@@ -271,7 +271,7 @@ class _Checker:
         for name in dict.fromkeys(map(str, names)) if isinstance(names, list) else ():
             told = self.families.setdefault(name, [0, 0, 0, 0])
             told[0] += 1
-            told[1] += 1 / len(set(names))
+            told[1] += 1 / len(set(names or ()))
             for each in o.responses:
                 if each.score is not None:
                     told[2] += each.score

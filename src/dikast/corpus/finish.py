@@ -134,7 +134,7 @@ def _kept(recipe: Recipe, columns: _Columns, group: Numbers, done: Finished) -> 
         kept = capped(members, sizes, recipe.topic_share, seed=recipe.seed)
         done.dropped["topic share"] = int(sizes[keep & ~kept].sum())
         keep &= kept
-        members = [each if there else () for each, there in zip(members, keep, strict=True)]
+        members: list[tuple[int, ...]] = [each if there else () for each, there in zip(members, keep, strict=True)]
         part = shares(members, sizes, len(found.names))
         done.figures["topics"] = _largest(found.names, part, sizes, members)
         _told_above(done, "topic", part, recipe.topic_share)
@@ -151,7 +151,9 @@ def _kept(recipe: Recipe, columns: _Columns, group: Numbers, done: Finished) -> 
     keep &= kept
     done.dropped += Counter()  # drops the zeros
     if columns.names:
-        members = [each if there else () for each, there in zip(columns.families, keep, strict=True)]
+        members: list[tuple[int, ...]] = [
+            each if there else () for each, there in zip(columns.families, keep, strict=True)
+        ]
         part = shares(members, sizes, len(columns.names))
         told = _largest(tuple(columns.names), part, sizes, members)
         scores = np.array(columns.score).astype(np.float64)
@@ -186,15 +188,15 @@ def _mean_scores(told: list[dict[str, Any]], columns: _Columns, group: Numbers, 
     sums = np.bincount(group[known], weights=scores[known], minlength=n_groups)
     counts = np.bincount(group[known], minlength=n_groups)
     of = {columns.names[each["name"]]: each for each in told}
-    totals = {number: [0.0, 0] for number in of}
+    totals = {number: (0.0, 0) for number in of}
     for number, families in enumerate(columns.families):
         for each in families:
             if each in totals:
-                totals[each][0] += sums[number]
-                totals[each][1] += int(counts[number])
-    for number, each in of.items():
+                total, n = totals[each]
+                totals[each] = (total + float(sums[number]), n + int(counts[number]))
+    for number, one in of.items():
         total, n = totals[number]
-        each["mean_score"] = float(total / n) if n else None
+        one["mean_score"] = total / n if n else None
 
 
 def _split(

@@ -49,7 +49,7 @@ def _write(path: Path, columns: Columns, items: Iterator[Item], *, pictured: boo
     struct = arrow.list_(arrow.struct([("bytes", arrow.binary()), ("path", arrow.string())]))
     schema = columns.schema()
     if pictured:
-        features = {field.name: _feature(field, arrow) for field in schema}
+        features: dict[str, Any] = {field.name: _feature(field, arrow) for field in schema}
         features[IMAGES] = {"_type": "List", "feature": {"_type": "Image"}}
         told = {"huggingface": orjson.dumps({"info": {"features": features}}).decode()}
         schema = schema.append(arrow.field(IMAGES, struct)).with_metadata(told)

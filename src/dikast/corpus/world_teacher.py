@@ -69,7 +69,7 @@ class WorldTeacher:
             raise UserError(f"teacher: there is no world {domain!r} for this recipe; known: {known}")
         self.name, self.domain, self.seed, self.per_rubric = f"world:{domain}", domain, seed, per_rubric
         self.specs, self.split = tuple(specs), split
-        self._weighed = tuple(sorted({name for spec in specs for name, _ in spec.weights}))
+        self._spoken = tuple(sorted({name for spec in specs for name, _ in spec.weights}))
         self._plan = lru_cache(maxsize=_PLANS)(self._made)
         self._base = self._maker(())
 
@@ -202,7 +202,7 @@ class WorldTeacher:
         start = (number * self.per_rubric + at) * _ATTEMPTS
         for index in range(start, start + _ATTEMPTS):
             sample = replace(maker.sample(index), spec=spec)
-            if any(claim.aspect not in self._weighed for claim in sample.responses[0].claims):
+            if any(claim.aspect not in self._spoken for claim in sample.responses[0].claims):
                 continue
             found = mixes(sample, rng, even=True)
             if len({level_of(penalty, spec.cuts) for penalty in found}) == _LEVELS:

@@ -163,20 +163,16 @@ def _run(run: Run, options: Options) -> None:
     recipe, built = run.recipe, run.built
     kind, inner = _inner(recipe, options)
     files = [recipe.path(name) for name in options.apart_from]
-    kept: Counter[str] = Counter()
     rows: dict[str, int] = {}
 
     def choose(items: Iterable[Item]) -> Iterator[Item]:
         apart = Apart(files, near=recipe.near)
         rows.update(apart.rows)
-        for item in chosen(items, options, apart, built.dropped, near=recipe.near, seed=recipe.seed):
-            kept[str(item.gold["score"])] += 1
-            yield item
+        yield from chosen(items, options, apart, built.dropped, near=recipe.near, seed=recipe.seed)
 
     kind.run(_Into(inner, run.folder, run.asking, run.progress, built, choose), inner.options)
     if built.waits or not built.items:
         return
-    built.kept = kept
     found = leaks(run.folder / ITEMS, files, near=recipe.near) if files else Counter[str]()
     told = {"apart_from": rows, "items": built.items, "found": found}
     (run.folder / REPORT).write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
