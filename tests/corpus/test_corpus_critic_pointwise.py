@@ -229,6 +229,26 @@ def test_a_verdict_without_reasons_or_with_a_score_in_them_is_asked_again(
     assert (judged.accepted, judged.attempts) == (6, 18)
 
 
+def test_explanations_are_written_in_the_language_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sources(tmp_path)
+
+    def forgetful(request: Request) -> str:
+        if request.about["stage"] != "judgement":
+            return '{"reference": "Es ist ein Ding, das da steht."}'
+        english = "The answer says what is in the picture, and it is not what the person had in mind when they asked."
+        german = "Die Antwort sagt, was auf dem Bild ist, und das ist nicht das, was die Person wissen wollte."
+        said = english if request.about.get("attempt", 1) == 1 else german
+        return f"{said}\n{answer(request).splitlines()[-1]}"
+
+    told, _ = engine_recipe(tmp_path, monkeypatch, families=["wild-chat"], samples=1, language="German", responders=[])
+    teacher = Scripted(forgetful)
+    built = build(told, tmp_path / "out", teacher=teacher)
+    assert (built.stages[-1].accepted, built.stages[-1].attempts) == (6, 12)
+    judged = [r for r in teacher.requests if r.about["stage"] == "judgement"]
+    assert all("thinking in it: German" in r.messages[0].text for r in judged)
+    assert "is in English; write it in German" in judged[-1].messages[-1].text
+
+
 def test_images_of_sources_are_checked_before_any_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sources(tmp_path)
     (tmp_path / "photos" / "2.png").unlink()

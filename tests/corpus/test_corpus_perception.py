@@ -274,11 +274,10 @@ def test_what_is_asked_about_a_picture_leaks_with_its_picture(tmp_path: Path) ->
     for name, found in (("other", 0), ("same", 1)):
         against = [str(tmp_path / f"{name}.jsonl")]
         findings = check_file(tmp_path / "set.jsonl", against=against, draws=20).findings
-        assert [(findings[f"leaked: {what}"].found, findings[f"leaked: {what}"].n) for what in ("instruction", "image")] == [
-            (found, 2), (found, 2),
-        ]  # fmt: skip
-    told = engine_recipe(tmp_path, near=True, against=["same.jsonl"], per_image=1)
-    built = build(told, tmp_path / "out", teacher=Scripted(answer))
+        told = [findings[f"leaked: {what}"] for what in ("instruction", "image")]
+        assert [(each.found, each.n) for each in told] == [(found, 2), (found, 2)]
+    asked = engine_recipe(tmp_path, near=True, against=["same.jsonl"], per_image=1)
+    built = build(asked, tmp_path / "out", teacher=Scripted(answer))
     assert built.dropped["in a benchmark"] == 10
     assert {item.images[0].source for item in read_items(tmp_path / "out" / "items.jsonl")} == {
         "../photos/0.png", "../photos/2.png",

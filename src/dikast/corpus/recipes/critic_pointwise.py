@@ -25,7 +25,7 @@ from dikast.corpus.run import Estimate, Kind, Run, size_of
 from dikast.corpus.schemas import get_schema
 from dikast.corpus.schemas.base import asked, plain
 from dikast.corpus.schemas.delta import difference
-from dikast.corpus.stage import Asking, Rejected, Task, object_in, prompt, text_in
+from dikast.corpus.stage import Asking, Rejected, Task, in_language, object_in, prompt, text_in
 from dikast.engines.base import Engine
 from dikast.engines.budget import Budget
 from dikast.engines.spec import open_engine
@@ -191,7 +191,7 @@ def question_tasks(recipe: Recipe, pairs: Path) -> Iterator[Task]:
                 implicit=hard == IMPLICIT, language=recipe.language,
             )  # fmt: skip
             about = {"stage": "question", "pair": number}
-            yield Task((number,), messages, _text_reader("question", number), _object("question"), about)
+            yield Task((number,), messages, _text_reader(recipe, "question", number), _object("question"), about)
 
 
 def reference_tasks(recipe: Recipe, options: Options, items: Iterator[tuple[int, Item]]) -> Iterator[Task]:
@@ -201,11 +201,16 @@ def reference_tasks(recipe: Recipe, options: Options, items: Iterator[tuple[int,
             question = (*_images(item), Text(asked(item)))
             messages = prompt("picture-reference").ask(question=question, language=recipe.language)
             about = {"stage": "reference", "number": item.meta.get("number"), "count": options.responses}
-            yield Task((number,), messages, _text_reader("reference", number), _object("reference"), about)
+            yield Task((number,), messages, _text_reader(recipe, "reference", number), _object("reference"), about)
 
 
-def _text_reader(key: str, number: int) -> Callable[[str], list[Record]]:
-    return lambda text: [{"pair": number, key: text_in(object_in(text), key)}]
+def _text_reader(recipe: Recipe, key: str, number: int) -> Callable[[str], list[Record]]:
+    def read(text: str) -> list[Record]:
+        found = text_in(object_in(text), key)
+        in_language(recipe.language, **{key: found})
+        return [{"pair": number, key: found}]
+
+    return read
 
 
 def answer_tasks(cases: _Cases, responder: int) -> Iterator[Task]:
@@ -292,6 +297,7 @@ def _judgement_reader(recipe: Recipe, item: Item, evaluation: Evaluation, rubric
             raise Rejected("no verdict", parsed.reason)
         if not parsed.feedback.strip():
             raise Rejected("no justification", "the explanation is missing")
+        in_language(recipe.language, explanation=parsed.feedback)
         gold: Record = {"feedback": parsed.feedback.strip()}
         if evaluation.pair:
             better = "tie" if "=" in parsed.label else parsed.label[0].lower()
