@@ -246,7 +246,8 @@ def test_explanations_are_written_in_the_language_asked_for(tmp_path: Path, monk
     assert (built.stages[-1].accepted, built.stages[-1].attempts) == (6, 12)
     judged = [r for r in teacher.requests if r.about["stage"] == "judgement"]
     assert all("thinking in it: German" in r.messages[0].text for r in judged)
-    assert "is in English; write it in German" in judged[-1].messages[-1].text
+    again = judged[-1].messages[-1].text
+    assert "the explanation is in english; write it in German. Answer again, whole, in the form asked for" in again
 
 
 def test_images_of_sources_are_checked_before_any_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
