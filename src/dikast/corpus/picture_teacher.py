@@ -8,15 +8,19 @@ import random
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from statistics import median
 from typing import Any
 
 from dikast.core.errors import UserError
+from dikast.core.rubric import Rubric
+from dikast.corpus.pool import Evaluation
 from dikast.corpus.world_teacher import Plan, WorldTeacher, mixes
 from dikast.worlds.aspects import ASPECTS
-from dikast.worlds.gold import Spec
+from dikast.worlds.gold import SCALES, Spec, cost, subject_of
 from dikast.worlds.make import Maker
+from dikast.worlds.plan import cut_points
 from dikast.worlds.raster import png
-from dikast.worlds.response import count_words
+from dikast.worlds.response import Response, count_words
 from dikast.worlds.rng import Stream
 from dikast.worlds.rubrics import draw_aspects, draw_weights, draw_wording, rubric_of
 from dikast.worlds.sample import Sample
@@ -37,10 +41,15 @@ _LEVELS = 5
 _LONGEST = 1.4  # times as many words as the shortest answer to an instruction
 _HELD = 2048
 _NO_CUTS = (0, 1, 2, 3)
+_ABOUT = {  # what families of evaluation prompts are about; the others are about everything
+    "detailed-description": ("colour", "size", "texture", "shape", "position", "count", "value", "reading", "number"),
+    "visual-reasoning": ("relation", "comparison", "count", "position", "binding", "order", "extreme"),
+    "knowledge-ocr": ("reading", "number", "cell", "value"),
+}
 
 
 class PictureTeacher(WorldTeacher):
-    """Answers the stages of the recipe `perception` from the world `domain`.
+    """Answers the stages of the recipes `perception` and `critic-pointwise` from the world `domain`.
 
     `per_rubric` instructions share a rubric. `text_rich` is the share of pictures that hold text, taken from plates and
     charts in turn, evenly spread; 0 leaves the world as it is.
@@ -59,6 +68,8 @@ class PictureTeacher(WorldTeacher):
         self._makers = {name: self._maker((), name) for name in worlds}
         self._views = lru_cache(maxsize=_HELD)(self._drawn)
         self._rubric = lru_cache(maxsize=_HELD)(self._weighed)
+        self._said = lru_cache(maxsize=_HELD)(self._answered)
+        self._judging = lru_cache(maxsize=_HELD)(self._judging_spec)
 
     def identity(self) -> Mapping[str, Any]:
         """World, version, seed, and the share of pictures with text where there is one."""
@@ -129,6 +140,54 @@ class PictureTeacher(WorldTeacher):
         plan = Plan(tuple(self._graded(replace(view, spec=spec), each, draws) for view, each in pairs))
         return plan if all(map(_even, plan.instructions)) else None
 
+    # -- questions and answers ------------------------------------------------------------------------------------
+
+    def question(self, number: int) -> str:
+        """What is asked about picture `number`."""
+        return self._views(number)[0].instruction
+
+    def answers(self, number: int, count: int) -> tuple[Response, ...]:
+        """`count` answers, from nearly right to mostly wrong, in no order."""
+        return self._said(number, count)[:-1]
+
+    def reference(self, number: int, count: int) -> str:
+        """Another answer, the most right one there is."""
+        return self._said(number, count)[-1].text
+
+    def _answered(self, number: int, count: int) -> tuple[Response, ...]:
+        view, rng = self._views(number)[0], random.Random(f"{self.seed} answers {number}")
+        spec = replace(view.spec, weights=tuple((name, 1) for name in _spoken((view,))), graded=True, entries=())
+        found = sorted(mixes(replace(view, spec=spec), rng).items())
+        middle = median(count_words(each.text) for _, bucket in found for each in bucket)
+        pool = [min(bucket, key=lambda each: abs(count_words(each.text) - middle)) for _, bucket in found]
+        best, rest = pool[0], pool[1:] or pool
+        start = rng.random()
+        chosen = [rest[int((i + start) / count * len(rest))] for i in range(count)]
+        return (*rng.sample(chosen, count), best)
+
+    def judged(self, number: int, evaluation: Evaluation) -> Rubric | None:
+        """The rubric under which the world scores answers about a picture as the evaluation prompt asks, if it can.
+
+        Its scale is the prompt's; it weighs what the family of prompts is about, where the answers speak of that.
+        """
+        spec = self._judging(number, evaluation.family, evaluation.name, str(evaluation.rubric.scale))
+        return None if spec is None else replace(rubric_of(spec), name=evaluation.rubric.name)
+
+    def _judging_spec(self, number: int, family: str, name: str, scale: str) -> Spec | None:
+        view, rng = self._views(number)[0], Stream("judged", self.seed, self.domain, number, family, name)
+        about, rules = _ABOUT.get(family, ()), view.settings.rules()
+        open_ = [a for a in _spoken((view,)) if (not about or a in about) and a not in rules.held_aspects]
+        if scale not in SCALES or not open_:
+            return None
+        levels = len(SCALES[scale].labels)
+        for _ in range(_DRAWS):
+            spec = replace(view.spec, cuts=_NO_CUTS, lower_is_better=False, entries=())
+            spec = _worded(spec, draw_aspects(rng, rules, open_), view, rng)
+            most = _dearest(replace(view, spec=spec))
+            if spec.weights and most + 1 >= levels:
+                return replace(spec, scale=scale, cuts=cut_points(range(most + 1), levels, rng))
+        return None
+
     # -- the stages -----------------------------------------------------------------------------------------------
 
     def _rubrics(self, about: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,6 +202,25 @@ class PictureTeacher(WorldTeacher):
         weighed = ", ".join(ASPECTS[name].names[0] for name, _ in spec.weights)
         reason = f"Answers about the picture differ in {weighed}." if plan else f"It does not show enough of {weighed}."
         return {"reason": reason, "fits": plan is not None}
+
+    def _reference(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        return {"reference": self.reference(int(about["number"]), int(about["count"]))}
+
+    def _judgement(self, about: Mapping[str, Any]) -> str:
+        number, evaluation = int(about["number"]), about["evaluation"]
+        spec = self._judging(number, evaluation.family, evaluation.name, str(evaluation.rubric.scale))
+        if spec is None:
+            raise UserError(f"teacher: {evaluation.rubric.name} does not fit picture {number}")
+        said = self.answers(number, int(about["count"]))
+        sample = replace(self._views(number)[0], spec=spec, responses=tuple(said[i] for i in about["responses"]))
+        if not evaluation.pair:
+            gold = sample.gold()
+            return f"{gold['feedback']}\n{evaluation.form.marker} {gold['label']}"
+        told = self._preference({"item": sample.item()})
+        one, two = sample.levels
+        sign = "=" if one == two else ">" if abs(one - two) == 1 else ">>"
+        first, second = "AB" if one <= two else "BA"
+        return f"{told['commonalities']} {told['differences']}\n[[{first}{sign}{second}]]"
 
     @staticmethod
     def _number(about: Mapping[str, Any]) -> Any:
@@ -160,6 +238,16 @@ def _even(sample: Sample) -> bool:
     """Whether the answers to an instruction are about equally long."""
     lengths = [count_words(each.text) for each in sample.responses[:_LEVELS]]
     return max(lengths) <= _LONGEST * min(lengths)
+
+
+def _dearest(sample: Sample) -> int:
+    """The most points that an answer made of the sample's sentences can lose."""
+    most: dict[Any, int] = {}
+    for claim in {claim for response in sample.responses for claim in response.claims}:
+        slot = (claim.kind, subject_of(claim))
+        lost = cost(claim, sample.domain.measure(claim, sample.graph).metric, sample.spec)
+        most[slot] = max(most.get(slot, 0), lost)
+    return sum(most.values())
 
 
 def _spoken(views: tuple[Sample, ...]) -> list[str]:

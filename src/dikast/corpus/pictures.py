@@ -12,11 +12,14 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.media import check_image
 from dikast.core.part import Image
 from dikast.core.records import read_records
+from dikast.corpus.picture_teacher import PictureTeacher
 from dikast.corpus.recipe import Recipe
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 _URL = ("data:", "http://", "https://")
+EXPLICIT, IMPLICIT = "explicit", "implicit"
 _SHOWN = 5
+_SHARD = 1000  # pictures a folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +66,10 @@ def _entries(path: Path) -> Iterator[str]:
             if line.strip() and not line.startswith("#"):
                 yield line.strip()
         return
-    for row, line in read_records(path):
+    for row, at in read_records(path):
         image = row.get("image")
         if not isinstance(image, str) or not image:
-            raise DataError(
-                "a list of images has the path of one in each row", path=str(path), line=line, field="image"
-            )
+            raise DataError("a list of images has the path of one in each row", path=str(path), line=at, field="image")
         yield image
 
 
@@ -129,3 +130,23 @@ def drawn(images: list[Listed], take: int, text_rich: float, seed: int) -> list[
 def beside(image: Listed, folder: Path) -> str:
     """An image's path from `folder`; URLs and absolute paths as they were given."""
     return os.path.relpath(image.source, folder) if image.relative else image.source
+
+
+def sensitive_of(n: int, part: float, seed: int) -> list[str]:
+    """For each of `n` things `explicit`, `implicit`, or "" for most; the share `part` is drawn, both sorts in turn."""
+    told = [""] * n
+    for i, number in enumerate(random.Random(f"{seed} sensitive").sample(range(n), round(part * n))):
+        told[number] = (EXPLICIT, IMPLICIT)[i % 2]
+    return told
+
+
+def write_picture(teacher: PictureTeacher, number: int, folder: Path, name: str = "") -> str:
+    """Where a world's picture is in `folder`, drawn if it is not there; pictures of several worlds differ in `name`."""
+    path = f"images/{name and f'{name}-'}{number // _SHARD:05d}/{number:07d}.png"
+    target = folder / path
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_suffix(".part")
+        part.write_bytes(teacher.picture(number))
+        os.replace(part, target)
+    return path

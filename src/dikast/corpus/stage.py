@@ -16,6 +16,7 @@ from dikast.core.message import Message, Span
 from dikast.core.part import Image, Video
 from dikast.core.text import parse_located
 from dikast.corpus.journal import ERROR, Journal
+from dikast.corpus.languages import wrong_language
 from dikast.engines.base import Completion, Engine, Request, Sampling
 from dikast.prompts.render import Slots, render
 
@@ -254,6 +255,8 @@ def _slotted(slots: Slots, value: Any) -> Any:
         return slots.text(value) if value else ""
     if isinstance(value, Image):
         return slots.of((value,))
+    if isinstance(value, tuple):
+        return slots.content(value)
     if isinstance(value, list):
         return [_slotted(slots, each) for each in value]
     if isinstance(value, dict):
@@ -266,7 +269,9 @@ def prompt(name: str) -> Prompt:
     """The prompt in `prompts/NAME.yaml`; of a file that holds several ways to ask, the fingerprint alone."""
     text = resources.files("dikast.corpus").joinpath("prompts", f"{name}.yaml").read_text("utf-8")
     value = parse_located(text, f"{name}.yaml").value
-    return Prompt(name, value.get("user", ""), fingerprint(value.get("user", value)))
+    rest = {key: each for key, each in value.items() if key not in ("about", "user")}
+    user = value.get("user", "")
+    return Prompt(name, user, fingerprint([user, rest] if rest else user))
 
 
 def object_in(text: str) -> dict[str, Any]:
@@ -291,6 +296,13 @@ def text_in(value: Mapping[str, Any], key: str) -> str:
     if not isinstance(found, str) or not found.strip():
         raise Rejected(f"no {key}", f"'{key}' must be text that is not empty")
     return found.strip()
+
+
+def in_language(language: str, **texts: str) -> None:
+    """Rejected for a text that is in another language than asked for, as far as `languages` can tell."""
+    for name, text in texts.items():
+        if found := wrong_language(text, language):
+            raise Rejected("another language", f"the {name} is in {found}; write it in {language}")
 
 
 def list_in(value: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:

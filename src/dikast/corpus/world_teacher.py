@@ -13,16 +13,18 @@ from typing import Any
 
 import orjson
 
+from dikast.core.canonical import fingerprint
 from dikast.core.errors import EngineError, UserError
 from dikast.core.item import Item
 from dikast.core.part import text_of
 from dikast.core.verdict import Usage
 from dikast.engines.base import Completion, Request
-from dikast.worlds.gold import cost, level_of, subject_of
+from dikast.worlds.gold import Spec, cost, level_of, subject_of
 from dikast.worlds.make import Maker
 from dikast.worlds.response import Response, Sentence, count_words
 from dikast.worlds.sample import VERSION, Sample
 from dikast.worlds.settings import Settings
+from dikast.worlds.teach import worked
 
 _GROUP = 12  # responses drawn to take sentences from
 _MIXES = 120
@@ -47,24 +49,36 @@ class Plan:
 class WorldTeacher:
     """Answers the stages of the recipes `feedback` and `preference` from the world `domain`.
 
-    Equal `seed`s give equal answers. `per_rubric` instructions share a rubric. `split` is the world's.
+    Equal `seed`s give equal answers. `per_rubric` instructions share a rubric. `specs` are the rubrics, on the scale
+    1-5, and responses speak of what any of them weighs; without them rubrics are drawn. `split` is the world's.
     """
 
     domains: tuple[str, ...] = DOMAINS
 
-    def __init__(self, domain: str = "text", *, seed: int = 0, per_rubric: int = 1, split: str = "train") -> None:
+    def __init__(
+        self,
+        domain: str = "text",
+        *,
+        seed: int = 0,
+        per_rubric: int = 1,
+        specs: Sequence[Spec] = (),
+        split: str = "train",
+    ) -> None:
         if domain not in self.domains:
             known = ", ".join(self.domains)
             raise UserError(f"teacher: there is no world {domain!r} for this recipe; known: {known}")
         self.name, self.domain, self.seed, self.per_rubric = f"world:{domain}", domain, seed, per_rubric
-        self.split = split
+        self.specs, self.split = tuple(specs), split
+        self._spoken = tuple(sorted({name for spec in specs for name, _ in spec.weights}))
         self._plan = lru_cache(maxsize=_PLANS)(self._made)
         self._base = self._maker(())
 
     def identity(self) -> Mapping[str, Any]:
-        """World, version and seed."""
+        """World, version and seed; the split if it is not `train`, and the rubrics if they were given."""
         told = {"engine": "world", "version": VERSION, "domain": self.domain, "seed": self.seed, "n": self.per_rubric}
-        return told if self.split == "train" else {**told, "split": self.split}
+        split = {} if self.split == "train" else {"split": self.split}
+        specs = {"specs": fingerprint([spec.to_json() for spec in self.specs])} if self.specs else {}
+        return {**told, **split, **specs}
 
     def versions(self) -> Mapping[str, str]:
         """The version of the worlds."""
@@ -113,16 +127,15 @@ class WorldTeacher:
     def _responses(self, about: Mapping[str, Any]) -> dict[str, Any]:
         sample = self._plan(self._number(about)).instructions[int(about["instruction"])]
         at = _LEVELS - int(about["score"])
-        gold = sample.gold()["responses"][at]
-        return {"response": sample.responses[at].text, "feedback": gold["feedback"], "claims": gold["claims"]}
+        claims = sample.gold()["responses"][at]["claims"]
+        return {"response": sample.responses[at].text, "feedback": worked(sample, at), "claims": claims}
 
     def _regrade(self, about: Mapping[str, Any]) -> str:
         sample = self._plan(self._number(about)).instructions[int(about["instruction"])]
         found = next((i for i, each in enumerate(sample.responses[:_LEVELS]) if each.text == about["response"]), None)
         if found is None:
             return "Verdict: unknown"
-        gold = sample.gold()["responses"][found]
-        return f"{gold['feedback']}\nVerdict: {gold['label']}"
+        return f"{worked(sample, found)}\nVerdict: {sample.gold()['labels'][found]}"
 
     def _preference(self, about: Mapping[str, Any]) -> dict[str, Any]:
         """From the claims of both: what they share, then what differs."""
@@ -166,6 +179,8 @@ class WorldTeacher:
     def _made(self, number: int) -> Plan:
         """A rubric and its instructions: drawn until every instruction has answers of all levels."""
         rng = random.Random(f"{self.seed} {number}")
+        if self.specs:
+            return Plan(tuple(self._under(self.specs[number], number, i, rng) for i in range(self.per_rubric)))
         for attempt in range(_ATTEMPTS):
             first = self._base.sample(number * _ATTEMPTS + attempt)
             spec = replace(first.spec, lower_is_better=False)
@@ -187,6 +202,19 @@ class WorldTeacher:
             f"teacher: world {self.domain!r} has no rubric number {number} in {_ATTEMPTS} draws; other seed?"
         )
 
+    def _under(self, spec: Spec, number: int, at: int, rng: random.Random) -> Sample:
+        """Instruction `at` of a rubric that is given: drawn until it has answers of all levels."""
+        maker = self._maker(tuple(name for name, _ in spec.weights))
+        start = (number * self.per_rubric + at) * _ATTEMPTS
+        for index in range(start, start + _ATTEMPTS):
+            sample = replace(maker.sample(index), spec=spec)
+            if any(claim.aspect not in self._spoken for claim in sample.responses[0].claims):
+                continue
+            found = mixes(sample, rng, even=True)
+            if len({level_of(penalty, spec.cuts) for penalty in found}) == _LEVELS:
+                return self._graded(sample, found, rng)
+        raise UserError(f"teacher: rubric number {number} has no instruction of all levels in {_ATTEMPTS} draws")
+
     @staticmethod
     def _graded(sample: Sample, mixes: dict[int, list[Response]], rng: random.Random) -> Sample:
         """One response for each level, of about equal lengths, and a reference that is another of the best level."""
@@ -204,8 +232,11 @@ class WorldTeacher:
         return replace(sample, responses=(*chosen, others[0] if others else turned))
 
 
-def mixes(sample: Sample, rng: random.Random) -> dict[int, list[Response]]:
-    """Responses put together from sentences of the sample's own, one for each thing spoken of, by their penalty."""
+def mixes(sample: Sample, rng: random.Random, *, even: bool = False) -> dict[int, list[Response]]:
+    """Responses put together from sentences of the sample's own, one for each thing spoken of, by their penalty.
+
+    `even`: from all wrong to all right alike, where otherwise each claim made by some response is as likely.
+    """
     variants: dict[tuple[Any, ...], dict[Any, list[Sentence]]] = {}
     for response in sample.responses:
         for sentence in response.sentences:
@@ -217,13 +248,22 @@ def mixes(sample: Sample, rng: random.Random) -> dict[int, list[Response]]:
         for claims in variants.values()
         for claim in claims
     }
+    wrong = {c for claims in variants.values() for c in claims if sample.domain.measure(c, sample.graph).metric}
     slots = [list(claims) for claims in variants.values()]
     found: dict[int, list[Response]] = {}
     for _ in range(_MIXES):
-        claims = [rng.choice(options) for options in slots]
+        share = rng.random() if even else 0.0
+        claims = [
+            rng.choice(_half(options, wrong, right=rng.random() < share) if even else options) for options in slots
+        ]
         bucket = found.setdefault(sum(costs[claim] for claim in claims), [])
         if len(bucket) < 6:
             said = [rng.choice(variants[slot][claim]) for slot, claim in zip(variants, claims, strict=True)]
             rng.shuffle(said)
             bucket.append(Response(tuple(said), voice=0))
     return found
+
+
+def _half(claims: list[Any], wrong: set[Any], *, right: bool) -> list[Any]:
+    """The right ones of the claims, or the wrong ones; all where there are none."""
+    return [claim for claim in claims if (claim not in wrong) == right] or claims

@@ -1,7 +1,6 @@
 """The recipe `perception`: rubrics for each picture, an inspection of their fit, instructions, a response a score."""
 
 import math
-import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -14,7 +13,17 @@ from dikast.core.part import Image
 from dikast.corpus.duplicates import Index
 from dikast.corpus.journal import accepted
 from dikast.corpus.picture_teacher import TEXT_RICH, PictureTeacher
-from dikast.corpus.pictures import Listed, beside, drawn, listed, readable
+from dikast.corpus.pictures import (
+    EXPLICIT,
+    IMPLICIT,
+    Listed,
+    beside,
+    drawn,
+    listed,
+    readable,
+    sensitive_of,
+    write_picture,
+)
 from dikast.corpus.readers import (
     RESPONSE,
     RUBRICS,
@@ -32,10 +41,8 @@ from dikast.corpus.stage import Rejected, Task, object_in, prompt, text_in
 from dikast.engines.base import Engine
 
 Record = dict[str, Any]
-EXPLICIT, IMPLICIT = "explicit", "implicit"
 _PASSES = 2  # times that a round left without an answer is asked before the build waits for another run
 _EXAMPLES = 4
-_SHARD = 1000  # pictures a folder
 _IMAGE_TOKENS = 1000
 _FIT = {
     "type": "object", "properties": {"reason": {"type": "string"}, "fits": {"type": "boolean"}},
@@ -93,7 +100,7 @@ def _pictures(run: Run, options: Options) -> list[Picture]:
     recipe = run.recipe
     if recipe.world:
         teacher = _world(recipe, options)
-        sources = [_made(teacher, number, run.folder) for number in range(options.take)]
+        sources = [write_picture(teacher, number, run.folder) for number in range(options.take)]
         rich: list[bool | None] = [teacher.domain_of(number) in TEXT_RICH for number in range(options.take)]
     else:
         images = _images(recipe, options, run.built.dropped)
@@ -112,26 +119,6 @@ def _images(recipe: Recipe, options: Options, dropped: Counter[str]) -> list[Lis
         found += listed(recipe, options.text_images, text_rich=True)
     found = readable(found, dropped, skip=options.skip_unreadable)
     return drawn(found, options.take, options.text_rich, recipe.seed)
-
-
-def _made(teacher: PictureTeacher, number: int, folder: Path) -> str:
-    """Where a world's picture is, drawn if it is not there."""
-    name = f"images/{number // _SHARD:05d}/{number:07d}.png"
-    path = folder / name
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(".part")
-        part.write_bytes(teacher.picture(number))
-        os.replace(part, path)
-    return name
-
-
-def sensitive_of(n: int, part: float, seed: int) -> list[str]:
-    """For each of `n` things `explicit`, `implicit`, or "" for most; the share `part` is drawn, both sorts in turn."""
-    told = [""] * n
-    for i, number in enumerate(random.Random(f"{seed} sensitive").sample(range(n), round(part * n))):
-        told[number] = (EXPLICIT, IMPLICIT)[i % 2]
-    return told
 
 
 def rubric_tasks(
@@ -236,7 +223,6 @@ def _run(run: Run, options: Options) -> None:
             return
     filters = Filters.of(recipe)
     run.write(filters.groups(run.path(last), root))
-    run.built.kept = filters.kept
     run.built.dropped.update(filters.dropped)
 
 
@@ -277,7 +263,7 @@ def _rubrics(run: Run, options: Options, pictures: list[Picture]) -> bool:
 
 
 def _words(rubric: Record) -> str:
-    return rubric["criterion"] + " " + " ".join(rubric["levels"].values())
+    return " ".join([rubric["criterion"], *rubric["levels"].values()])
 
 
 def _answered(run: Run, name: str, tasks: Callable[[], Iterable[Task]]) -> bool:
