@@ -292,3 +292,26 @@ def test_bad_input_is_told_before_anything_is_asked(tmp_path: Path) -> None:
     build(recipe(tmp_path, source="s.jsonl"), tmp_path / "other", teacher=Scripted(reasons))
     with pytest.raises(UserError, match=r"another recipe \(gap differ\)"):
         build(recipe(tmp_path, source="s.jsonl", gap=2), tmp_path / "other", teacher=Scripted(reasons))
+
+
+def test_preferences_of_pictures_show_them_and_find_them(tmp_path: Path) -> None:
+    """The recipe `preference` on the same kind of source."""
+    from PIL import Image as Pillow
+
+    (tmp_path / "set").mkdir()
+    Pillow.new("RGB", (40, 30), (200, 0, 0)).save(tmp_path / "set" / "red.png")
+    rows = [row(str(i), r, s, image="red.png") for i, (r, s) in enumerate((("Red.", 5), ("Blue.", 1)))]
+    lines(tmp_path / "set" / "s.jsonl", rows)
+    path = tmp_path / "preference.yaml"
+    path.write_bytes(orjson.dumps({"recipe": "preference", "teacher": "mock:constant", "source": "set/s.jsonl"}))
+
+    def compares(request: Request) -> str:
+        better = request.about["item"].gold["preference"]
+        return orjson.dumps({"commonalities": "Short.", "differences": "One is wrong.", "better": better}).decode()
+
+    engine = Scripted(compares)
+    build(load_recipe(path), tmp_path / "out", teacher=engine)
+    shown = [part for part in engine.requests[0].messages[0].parts if isinstance(part, Image)]
+    assert [load_image(part).size for part in shown] == [(40, 30)]
+    (item,) = read_items(tmp_path / "out" / "items.jsonl")
+    assert load_image(item.images[0]).size == (40, 30)

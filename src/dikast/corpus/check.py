@@ -208,7 +208,9 @@ class _Checker:
             self._leaks(o, texts, where, new=new)
 
     def _leaks(self, o: Observed, texts: list[str], where: str, *, new: bool) -> None:
-        looked = [("response", text) for text in texts] + ([("instruction", o.instruction)] if new else [])
+        looked = [("response", text) for text in texts]
+        if new and not o.item.images:  # the same words about another picture ask something else
+            looked.append(("instruction", o.instruction))
         if o.rubric is not None and not self.rows[o.rubric.hash]:
             looked.append(("rubric", o.rubric.criterion))
         for name, text in looked:

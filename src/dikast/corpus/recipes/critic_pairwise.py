@@ -22,7 +22,7 @@ from dikast.corpus.schemas.base import asked, shown
 from dikast.corpus.schemas.critic import write_critic
 from dikast.corpus.schemas.delta import difference
 from dikast.corpus.scored_pairs import Draw, Pair, criterion_of, from_people, from_scores
-from dikast.corpus.stage import Rejected, Task, object_in, prompt, text_in
+from dikast.corpus.stage import Rejected, Task, in_language, object_in, prompt, text_in
 from dikast.corpus.world_teacher import WorldTeacher
 from dikast.engines.base import Engine
 from dikast.prompts.dialects import DIALECTS
@@ -201,15 +201,18 @@ def pair_tasks(recipe: Recipe, options: Options, folder: Path, dropped: Counter[
         )[0]  # fmt: skip
         parts = (*asking.parts, Span("\n\n", trusted=True), *task.parts)
         about = {"stage": "critic-pairwise", "item": item, "called": template.called}
-        yield Task((number,), (Message("user", parts),), _reader(item, template, asking.text), _SCHEMA, about)
+        yield Task(
+            (number,), (Message("user", parts),), _reader(item, template, asking.text, recipe.language), _SCHEMA, about
+        )
 
 
-def _reader(item: Item, template: Template, question: str) -> Any:
+def _reader(item: Item, template: Template, question: str, language: str) -> Any:
     better, rubric = item.gold["preference"], item.rubric
 
     def read(text: str) -> list[Record]:
         value = object_in(text)
         reasons, said = text_in(value, "reasons"), value.get("better")
+        in_language(language, reasons=reasons)
         if said != better:
             raise Rejected("prefers the other", f"'better' must be {better!r}, which is known")
         stated = DIALECTS["prose"].read(reasons, Target(words=template.form.words)).stated

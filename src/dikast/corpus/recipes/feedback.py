@@ -305,12 +305,12 @@ def _rubrics(run: Run, options: Options) -> list[Record]:
         most = missing if recipe.world else min(missing, max(options.a_call, len(pool) * options.a_call))
         name = f"1-rubrics-{round_}"
         before = list(pool)
-        if not _answered(run, name, lambda: rubric_tasks(recipe, before, round_, most, asked)):  # noqa: B023
+        if not answered(run, name, lambda: rubric_tasks(recipe, before, round_, most, asked)):  # noqa: B023
             return pool
         asked += most
         if options.refine:
             name, made = f"1-refine-{round_}", run.path(name)
-            if not _answered(run, name, lambda: refine_tasks(recipe, accepted(made), before, round_)):  # noqa: B023
+            if not answered(run, name, lambda: refine_tasks(recipe, accepted(made), before, round_)):  # noqa: B023
                 return pool
         pooled(accepted(run.path(name)), pool, index, run.built.dropped, options.rubrics)
     if len(pool) < options.rubrics:
@@ -318,7 +318,7 @@ def _rubrics(run: Run, options: Options) -> list[Record]:
     return pool[: options.rubrics]
 
 
-def _answered(run: Run, name: str, tasks: Callable[[], Iterable[Task]]) -> bool:
+def answered(run: Run, name: str, tasks: Callable[[], Iterable[Task]]) -> bool:
     """Ask a stage, and once more what errors left; False if some of it has no answer."""
     for _ in range(_PASSES):
         run.built.waits = ""

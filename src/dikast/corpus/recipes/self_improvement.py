@@ -150,6 +150,7 @@ def _run(run: Run, options: Options) -> None:
             stopped = why
             break
     _tell(run, history, stopped)
+    run.built.notes.append(stopped)
     taught = [each for each in history if each["round"]]
     if taught:
         best = max(taught, key=lambda each: (each["pearson"]["value"] is not None, each["pearson"]["value"] or 0.0))
