@@ -23,6 +23,7 @@ from dikast.corpus.pair_templates import templates
 from dikast.engines.base import Request
 from dikast.worlds.make import Maker
 from dikast.worlds.settings import Settings
+from dikast.worlds.write import write_world
 from scripted import Scripted
 
 _WORD = {"a": 0, "b": 1}
@@ -292,6 +293,17 @@ def test_bad_input_is_told_before_anything_is_asked(tmp_path: Path) -> None:
     build(recipe(tmp_path, source="s.jsonl"), tmp_path / "other", teacher=Scripted(reasons))
     with pytest.raises(UserError, match=r"another recipe \(gap differ\)"):
         build(recipe(tmp_path, source="s.jsonl", gap=2), tmp_path / "other", teacher=Scripted(reasons))
+
+
+def test_a_world_of_pictures_argues_too(tmp_path: Path) -> None:
+    write_world(Settings(domain="scenes", responses=4, size=48, grid=3, objects=(2, 4)), 6, tmp_path / "world")
+    told = recipe(tmp_path, teacher="world:scenes", source="world/items-00000.jsonl", ties=0.3)
+    built = build(told, tmp_path / "out")
+    assert built.waits == ""
+    assert built.items > 10
+    for item in read_items(tmp_path / "out" / "items.jsonl"):
+        assert load_image(item.images[0]).size == (48, 48)
+        assert "statements right" in item.gold["feedback"]
 
 
 def test_preferences_of_pictures_show_them_and_find_them(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from dikast.corpus.duplicates import Index
 from dikast.corpus.journal import accepted
 from dikast.corpus.observations import observations
 from dikast.corpus.pair_templates import Template, templates
+from dikast.corpus.picture_teacher import teacher_of
 from dikast.corpus.recipe import Recipe, share
 from dikast.corpus.run import Estimate, Kind, Run, size_of
 from dikast.corpus.schemas.base import asked, shown
@@ -23,7 +24,6 @@ from dikast.corpus.schemas.critic import write_critic
 from dikast.corpus.schemas.delta import difference
 from dikast.corpus.scored_pairs import Draw, Pair, criterion_of, from_people, from_scores
 from dikast.corpus.stage import Rejected, Task, in_language, object_in, prompt, text_in
-from dikast.corpus.world_teacher import WorldTeacher
 from dikast.engines.base import Engine
 from dikast.prompts.dialects import DIALECTS
 from dikast.prompts.parsed import Target
@@ -269,7 +269,7 @@ def _check(recipe: Recipe, options: Options) -> Iterator[tuple[str, str]]:
 
 
 def _world(recipe: Recipe, options: Options) -> Engine:
-    return WorldTeacher(recipe.world, seed=recipe.seed)
+    return teacher_of(recipe.world, recipe.seed)
 
 
 KIND = Kind(

@@ -12,10 +12,10 @@ from dikast.core.part import text_of
 from dikast.core.records.files import folder_of
 from dikast.corpus.journal import accepted
 from dikast.corpus.observations import Observed, goodness, observations
+from dikast.corpus.picture_teacher import teacher_of
 from dikast.corpus.recipe import Recipe
 from dikast.corpus.run import Estimate, Kind, Run, size_of
 from dikast.corpus.stage import Rejected, Task, in_language, object_in, prompt, text_in
-from dikast.corpus.world_teacher import WorldTeacher
 from dikast.engines.base import Engine
 from dikast.prompts.dialects import DIALECTS
 from dikast.prompts.parsed import Target
@@ -150,7 +150,7 @@ def _check(recipe: Recipe, options: Options) -> Iterator[tuple[str, str]]:
 
 
 def _world(recipe: Recipe, options: Options) -> Engine:
-    return WorldTeacher(recipe.world, seed=recipe.seed)
+    return teacher_of(recipe.world, recipe.seed)
 
 
 KIND = Kind("preference", Options, ("preference",), _run, _estimate, _check, _world, files=("source",))
