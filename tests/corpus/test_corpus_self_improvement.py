@@ -189,6 +189,14 @@ def test_an_interrupted_round_goes_on(tmp_path: Path) -> None:
         assert (whole / "round-1" / name).read_bytes() == (tmp_path / "out" / "round-1" / name).read_bytes()
 
 
+def test_a_round_that_keeps_nothing_is_the_last(tmp_path: Path) -> None:
+    told = recipe(tmp_path)
+    rows(tmp_path / "source.jsonl", [{"id": "w", "instruction": "Why?", "response": "wobbly 3", "rubric": RUBRIC}])
+    built = build(told, tmp_path / "out", teacher=Known())
+    assert (built.waits, built.items, built.notes) == ("", 0, ["round 1 kept nothing to learn from"])
+    assert training_due(tmp_path / "out") is None
+
+
 def test_agreement_by_hand() -> None:
     # 4 samples: 3 of 4 is .75; 2 failures beside 2 alike is .5 of what was asked, not all of it
     def ballot(*orders: Counter[str]) -> Ballot:

@@ -199,7 +199,8 @@ def _prepare(now: _Round, before: _Round) -> bool:
         n[name] = write_items(folder / name, _kept(candidates, into, judge, options, now, counted, pairs=pairs))
         dropped.update({reason: each for reason, each in counted.items() if reason != "verified"})
         verified += counted["verified"]
-    configure(folder, run.recipe, options.train, judge, n, before.model if before.number else None)
+    if sum(n.values()):
+        configure(folder, run.recipe, options.train, judge, n, before.model if before.number else None)
     told = {"kept": sum(n.values()), "graded": n[GRADED], "pairs": n[PAIRS], "verified": verified, "dropped": dropped}
     kept.write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
     run.built.dropped.update(dropped)
