@@ -256,6 +256,11 @@ def behind(engine: Engine) -> PictureTeacher:
     return engine
 
 
+def teacher_of(world: str, seed: int) -> WorldTeacher:
+    """The teacher of a world for recipes that argue from the claims of finished responses, of text or of pictures."""
+    return PictureTeacher(world, seed=seed) if world in STILL else WorldTeacher(world, seed=seed)
+
+
 def _even(sample: Sample) -> bool:
     """Whether the answers to an instruction are about equally long."""
     lengths = [count_words(each.text) for each in sample.responses[:_LEVELS]]

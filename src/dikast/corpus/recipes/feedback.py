@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
@@ -26,9 +26,10 @@ from dikast.corpus.readers import (
     response_reader,
     rubric_reader,
 )
-from dikast.corpus.recipe import Recipe, count
+from dikast.corpus.recipe import Recipe, count, share
 from dikast.corpus.run import Estimate, Kind, Run, size_of
 from dikast.corpus.seeds import SCALE, load_seeds
+from dikast.corpus.sensitive import hard_of, marked, sensitive_at
 from dikast.corpus.stage import Rejected, Task, prompt
 from dikast.corpus.world_teacher import WorldTeacher
 from dikast.engines.base import Engine
@@ -45,7 +46,9 @@ class Options:
 
     From the rubrics in `seeds` to `rubrics` of them in at most `rounds` rounds, `a_call` a reply; `instructions` for
     each; a response of about `words` words for each score, graded again by the teacher (`regrade`); `complete` keeps
-    instructions with a response of every score.
+    instructions with a response of every score. `refine`: the teacher revises each new rubric, beside others, before it
+    is taken in. `sensitive`: the share of new rubrics, and of their instructions, about sensitive or biased content,
+    every second time by implication.
     """
 
     seeds: str = ""
@@ -56,6 +59,8 @@ class Options:
     words: int = count(120)
     regrade: bool = True
     complete: bool = True
+    refine: bool = False
+    sensitive: float = share(0.0)
 
 
 def rubric_tasks(recipe: Recipe, pool: list[Record], round_: int, wanted: int, start: int = 0) -> Iterator[Task]:
@@ -69,6 +74,8 @@ def rubric_tasks(recipe: Recipe, pool: list[Record], round_: int, wanted: int, s
         examples = rng.sample(pool, min(_EXAMPLES, len(pool)))
         count = min(recipe.options.a_call, wanted - call * recipe.options.a_call)
         how = "paraphrase" if call % 2 and pool else "new"
+        first = start + call * recipe.options.a_call
+        hard = sensitive_at(first // recipe.options.a_call, recipe.options.sensitive)
         messages = prompt("rubrics").ask(
             examples=[each["criterion"] for each in examples],
             count=count,
@@ -76,11 +83,28 @@ def rubric_tasks(recipe: Recipe, pool: list[Record], round_: int, wanted: int, s
             language=recipe.language,
             low="1",
             high="5",
+            **hard_of(hard),
         )
-        first = start + call * recipe.options.a_call
         about = {"stage": "rubrics", "first": first, "count": count}
         lineage = {"round": round_, "how": how, "families": sorted({f for each in examples for f in each["families"]})}
+        lineage |= {"sensitive": hard} if hard else {}
         yield Task((round_, call), messages, rubric_reader(count, lineage, world=bool(recipe.world)), RUBRICS, about)
+
+
+def refine_tasks(recipe: Recipe, made: Iterable[Record], pool: list[Record], round_: int) -> Iterator[Task]:
+    """For each new rubric a request to revise it, beside examples from the pool."""
+    for number, rubric in enumerate(made):
+        rng = random.Random(f"{recipe.seed} refine {round_} {number}")
+        others = rng.sample(pool, min(_EXAMPLES, len(pool)))
+        lineage = rubric["lineage"]
+        messages = prompt("rubric-refine").ask(
+            criterion=rubric["criterion"], levels=levels_of(rubric), others=[each["criterion"] for each in others],
+            language=recipe.language, low=SCALE.labels[0], high=SCALE.labels[-1],
+            **hard_of(lineage.get("sensitive", "")),
+        )  # fmt: skip
+        about = {"stage": "refine", "lineage": lineage}
+        told = {**lineage, "refined": True}
+        yield Task((round_, number), messages, rubric_reader(1, told, world=bool(recipe.world)), RUBRICS, about)
 
 
 def pooled(rubrics: Iterable[Record], pool: list[Record], index: Index, dropped: Counter[str], most: int) -> None:
@@ -103,9 +127,10 @@ def instruction_tasks(recipe: Recipe, pool: list[Record]) -> Iterator[Task]:
             count=recipe.options.instructions,
             best="5",
             language=recipe.language,
+            **hard_of(rubric["lineage"].get("sensitive", "")),
         )
         about = {"stage": "instructions", "count": recipe.options.instructions, "lineage": rubric["lineage"]}
-        reader = instruction_reader(number, rubric, recipe.options.instructions)
+        reader = marked(instruction_reader(number, rubric, recipe.options.instructions), rubric)
         yield Task((number,), messages, reader, list_schema("instructions", ("instruction", "reference")), about)
 
 
@@ -294,19 +319,29 @@ def _rubrics(run: Run, options: Options) -> list[Record]:
             break
         most = missing if recipe.world else min(missing, max(options.a_call, len(pool) * options.a_call))
         name = f"1-rubrics-{round_}"
-        for _ in range(_PASSES):
-            run.built.waits = ""
-            found = run.stage(name, list(rubric_tasks(recipe, list(pool), round_, most, asked)))
-            if not found.left or found.left["budget"]:
-                break
-            run.built.stages.pop()
-        if run.built.waits:
+        before = list(pool)
+        if not answered(run, name, lambda: rubric_tasks(recipe, before, round_, most, asked)):  # noqa: B023
             return pool
         asked += most
+        if options.refine:
+            name, made = f"1-refine-{round_}", run.path(name)
+            if not answered(run, name, lambda: refine_tasks(recipe, accepted(made), before, round_)):  # noqa: B023
+                return pool
         pooled(accepted(run.path(name)), pool, index, run.built.dropped, options.rubrics)
     if len(pool) < options.rubrics:
         run.built.dropped["rubrics short of the number asked for"] = options.rubrics - len(pool)
     return pool[: options.rubrics]
+
+
+def answered(run: Run, name: str, tasks: Callable[[], Iterable[Task]]) -> bool:
+    """Ask a stage, and once more what errors left; False if some of it has no answer."""
+    for _ in range(_PASSES):
+        run.built.waits = ""
+        found = run.stage(name, tasks())
+        if not found.left or found.left["budget"]:
+            break
+        run.built.stages.pop()
+    return not run.built.waits
 
 
 def _seeds(recipe: Recipe, options: Options) -> list[Record]:
@@ -329,6 +364,9 @@ def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
         ("2-instructions", options.rubrics, one),
         ("3-responses", answers, answer),
     ]
+    if options.refine:
+        one_more = size_of(next(refine_tasks(recipe, [{**rubric, "lineage": {}, "families": []}], [], 1)))
+        sizes.insert(1, ("1-refine", max(0, options.rubrics - len(seeds)), one_more))
     if options.regrade:
         sizes.append(("4-regrade", answers, answer + 2 * options.words))
     return [Estimate(name, n, n * size, n * recipe.max_tokens) for name, n, size in sizes]
@@ -337,6 +375,8 @@ def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
 def _check(recipe: Recipe, options: Options) -> Iterator[tuple[str, str]]:
     if not options.seeds and not recipe.world:
         yield "seeds", "a teacher other than a world needs 'seeds': a file of rubrics to begin with"
+    if options.sensitive and recipe.world:
+        yield "sensitive", "a world has no sensitive or biased content: leave out 'sensitive', or name an engine"
 
 
 def _world(recipe: Recipe, options: Options) -> Engine:
@@ -344,6 +384,6 @@ def _world(recipe: Recipe, options: Options) -> Engine:
 
 
 KIND = Kind(
-    "feedback", Options, ("rubrics", "instructions", "responses"), _run, _estimate, _check, _world,
+    "feedback", Options, ("rubrics", "rubric-refine", "instructions", "responses"), _run, _estimate, _check, _world,
     files=("seeds",), defaults={"length_r": 0.02},
 )  # fmt: skip

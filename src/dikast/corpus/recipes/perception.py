@@ -34,14 +34,13 @@ from dikast.corpus.readers import (
     rubric_reader,
 )
 from dikast.corpus.recipe import Recipe, count, share
-from dikast.corpus.recipes.feedback import Filters, regrade_tasks
+from dikast.corpus.recipes.feedback import Filters, answered, regrade_tasks
 from dikast.corpus.run import Estimate, Kind, Run, size_of
 from dikast.corpus.seeds import SCALE, load_seeds
 from dikast.corpus.stage import Rejected, Task, object_in, prompt, text_in
 from dikast.engines.base import Engine
 
 Record = dict[str, Any]
-_PASSES = 2  # times that a round left without an answer is asked before the build waits for another run
 _EXAMPLES = 4
 _IMAGE_TOKENS = 1000
 _FIT = {
@@ -237,9 +236,9 @@ def _rubrics(run: Run, options: Options, pictures: list[Picture]) -> bool:
         if not open_:
             break
         asked, inspected = f"1-rubrics-{round_}", f"1-fit-{round_}"
-        if not _answered(run, asked, lambda: rubric_tasks(recipe, open_, seeds, round_, root)):  # noqa: B023
+        if not answered(run, asked, lambda: rubric_tasks(recipe, open_, seeds, round_, root)):  # noqa: B023
             return False
-        if not _answered(run, inspected, lambda: fit_tasks(recipe, pictures, run.path(asked), root)):  # noqa: B023
+        if not answered(run, inspected, lambda: fit_tasks(recipe, pictures, run.path(asked), root)):  # noqa: B023
             return False
         for picture in open_:
             picture.asked += options.per_image - len(picture.kept)
@@ -264,17 +263,6 @@ def _rubrics(run: Run, options: Options, pictures: list[Picture]) -> bool:
 
 def _words(rubric: Record) -> str:
     return " ".join([rubric["criterion"], *rubric["levels"].values()])
-
-
-def _answered(run: Run, name: str, tasks: Callable[[], Iterable[Task]]) -> bool:
-    """Ask a stage, and once more what errors left."""
-    for _ in range(_PASSES):
-        run.built.waits = ""
-        found = run.stage(name, tasks())
-        if not found.left or found.left["budget"]:
-            break
-        run.built.stages.pop()
-    return not run.built.waits
 
 
 def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
