@@ -268,10 +268,11 @@ class _Checker:
 
     def _family(self, o: Observed) -> None:
         names = o.item.meta.get("families")
-        for name in dict.fromkeys(map(str, names)) if isinstance(names, list) else ():
+        own = list(dict.fromkeys(map(str, names))) if isinstance(names, list) else []
+        for name in own:
             told = self.families.setdefault(name, [0, 0, 0, 0])
             told[0] += 1
-            told[1] += 1 / len(set(names or ()))
+            told[1] += 1 / len(own)
             for each in o.responses:
                 if each.score is not None:
                     told[2] += each.score

@@ -170,7 +170,7 @@ def _fresh(
             asking.sampling.seed,
         ]
         key = fingerprint([name, task.at, text, identity, sampling])
-        if key not in journal.done:
+        if not journal.has(key):
             request = Request(f"{key}:1", task.messages, asking.sampling, schema=task.schema, about=task.about)
             yield task, request, 1, Counter()
 

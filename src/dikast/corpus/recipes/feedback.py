@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -30,6 +30,7 @@ from dikast.corpus.recipe import Recipe, count, share
 from dikast.corpus.run import Estimate, Kind, Run, size_of
 from dikast.corpus.seeds import SCALE, load_seeds
 from dikast.corpus.sensitive import hard_of, marked, sensitive_at
+from dikast.corpus.spool import Spool
 from dikast.corpus.stage import Rejected, Task, prompt
 from dikast.corpus.world_teacher import WorldTeacher
 from dikast.engines.base import Engine
@@ -63,7 +64,9 @@ class Options:
     sensitive: float = share(0.0)
 
 
-def rubric_tasks(recipe: Recipe, pool: list[Record], round_: int, wanted: int, start: int = 0) -> Iterator[Task]:
+def rubric_tasks(
+    recipe: Recipe, pool: list[Record] | Spool, round_: int, wanted: int, start: int = 0
+) -> Iterator[Task]:
     """Requests for `wanted` more rubrics beside examples from the pool; every other one asks for a paraphrase.
 
     `start` rubrics were asked for in the rounds before.
@@ -71,7 +74,7 @@ def rubric_tasks(recipe: Recipe, pool: list[Record], round_: int, wanted: int, s
     calls = -(-wanted // recipe.options.a_call)
     for call in range(calls):
         rng = random.Random(f"{recipe.seed} rubrics {round_} {call}")
-        examples = rng.sample(pool, min(_EXAMPLES, len(pool)))
+        examples = [pool[i] for i in rng.sample(range(len(pool)), min(_EXAMPLES, len(pool)))]
         count = min(recipe.options.a_call, wanted - call * recipe.options.a_call)
         how = "paraphrase" if call % 2 and pool else "new"
         first = start + call * recipe.options.a_call
@@ -91,11 +94,11 @@ def rubric_tasks(recipe: Recipe, pool: list[Record], round_: int, wanted: int, s
         yield Task((round_, call), messages, rubric_reader(count, lineage, world=bool(recipe.world)), RUBRICS, about)
 
 
-def refine_tasks(recipe: Recipe, made: Iterable[Record], pool: list[Record], round_: int) -> Iterator[Task]:
+def refine_tasks(recipe: Recipe, made: Iterable[Record], pool: list[Record] | Spool, round_: int) -> Iterator[Task]:
     """For each new rubric a request to revise it, beside examples from the pool."""
     for number, rubric in enumerate(made):
         rng = random.Random(f"{recipe.seed} refine {round_} {number}")
-        others = rng.sample(pool, min(_EXAMPLES, len(pool)))
+        others = [pool[i] for i in rng.sample(range(len(pool)), min(_EXAMPLES, len(pool)))]
         lineage = rubric["lineage"]
         messages = prompt("rubric-refine").ask(
             criterion=rubric["criterion"], levels=levels_of(rubric), others=[each["criterion"] for each in others],
@@ -107,7 +110,9 @@ def refine_tasks(recipe: Recipe, made: Iterable[Record], pool: list[Record], rou
         yield Task((round_, number), messages, rubric_reader(1, told, world=bool(recipe.world)), RUBRICS, about)
 
 
-def pooled(rubrics: Iterable[Record], pool: list[Record], index: Index, dropped: Counter[str], most: int) -> None:
+def pooled(
+    rubrics: Iterable[Record], pool: list[Record] | Spool, index: Index, dropped: Counter[str], most: int
+) -> None:
     """Add rubrics to the pool, up to `most`; those like an earlier one are dropped and counted."""
     for rubric in rubrics:
         if len(pool) >= most:
@@ -118,7 +123,7 @@ def pooled(rubrics: Iterable[Record], pool: list[Record], index: Index, dropped:
             pool.append(rubric)
 
 
-def instruction_tasks(recipe: Recipe, pool: list[Record]) -> Iterator[Task]:
+def instruction_tasks(recipe: Recipe, pool: Iterable[Record]) -> Iterator[Task]:
     """One request a rubric for its instructions and reference answers."""
     for number, rubric in enumerate(pool):
         messages = prompt("instructions").ask(
@@ -266,16 +271,18 @@ class Filters:
 
     def _alike(self, records: list[Record]) -> list[Record]:
         """Those about as long as the others, no two the same."""
-        lengths = [len(words_of(each["response"])) for each in records]
-        middle = median(lengths)
+        said = [words_of(each["response"]) for each in records]
+        middle = median(map(len, said))
         found: list[Record] = []
-        for record, n in zip(records, lengths, strict=True):
-            if abs(n - middle) > self.recipe.tolerance * middle:
+        seen: list[list[str]] = []
+        for record, words in zip(records, said, strict=True):
+            if abs(len(words) - middle) > self.recipe.tolerance * middle:
                 self.dropped["length"] += 1
-            elif any(words_of(record["response"]) == words_of(each["response"]) for each in found):
+            elif words in seen:
                 self.dropped["the same response for two scores"] += 1
             else:
                 found.append(record)
+                seen.append(words)
         return found
 
 
@@ -302,16 +309,16 @@ def _run(run: Run, options: Options) -> None:
     run.built.dropped.update(filters.dropped)
 
 
-def _rubrics(run: Run, options: Options) -> list[Record]:
+def _rubrics(run: Run, options: Options) -> Iterable[Record]:
     """Rounds until there are enough; each shows rubrics of the rounds before."""
     recipe = run.recipe
-    index, pool = Index(near=recipe.near and not recipe.world), []
+    index, pool = Index(near=recipe.near and not recipe.world), Spool(run.path("rubrics"))
     for i, seed in enumerate(_seeds(recipe, options)):
+        if recipe.world:
+            break
         families = [f"seed {i}"]
         pool.append({**seed, "lineage": {"round": 0, "families": families, "world": None}, "families": families})
         index.add(seed["criterion"] + " " + " ".join(seed["levels"].values()), f"rubric {i}")
-    if recipe.world:
-        pool = []
     asked = 0
     for round_ in range(1, options.rounds + 1):
         missing = options.rubrics - len(pool)
@@ -319,18 +326,17 @@ def _rubrics(run: Run, options: Options) -> list[Record]:
             break
         most = missing if recipe.world else min(missing, max(options.a_call, len(pool) * options.a_call))
         name = f"1-rubrics-{round_}"
-        before = list(pool)
-        if not answered(run, name, lambda: rubric_tasks(recipe, before, round_, most, asked)):  # noqa: B023
+        if not answered(run, name, lambda: rubric_tasks(recipe, pool, round_, most, asked)):  # noqa: B023
             return pool
         asked += most
         if options.refine:
             name, made = f"1-refine-{round_}", run.path(name)
-            if not answered(run, name, lambda: refine_tasks(recipe, accepted(made), before, round_)):  # noqa: B023
+            if not answered(run, name, lambda: refine_tasks(recipe, accepted(made), pool, round_)):  # noqa: B023
                 return pool
         pooled(accepted(run.path(name)), pool, index, run.built.dropped, options.rubrics)
     if len(pool) < options.rubrics:
         run.built.dropped["rubrics short of the number asked for"] = options.rubrics - len(pool)
-    return pool[: options.rubrics]
+    return islice(pool, options.rubrics)
 
 
 def answered(run: Run, name: str, tasks: Callable[[], Iterable[Task]]) -> bool:
