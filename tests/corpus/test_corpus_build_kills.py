@@ -14,19 +14,13 @@ from typing import Any
 import orjson
 import pytest
 
+from corpus.sources import LEVELS, graded, seeds
 from dikast.core.item import Item
 from dikast.core.records import read_items
 from dikast.testing.faults import Faults, FaultServer, prompt_of
 
 pytestmark = pytest.mark.slow
 
-LEVELS = {
-    "1": "None of it is there.",
-    "2": "A little is there.",
-    "3": "Half of it is there.",
-    "4": "Most is there.",
-    "5": "All of it.",
-}
 FAULTS = Faults(rate_limited=0.04, server_error=0.04, cut=0.04, truncated_json=0.03, invalid_json=0.03, empty=0.02)
 KILLS = 4
 AT_ONCE = 8
@@ -60,26 +54,6 @@ def teach(body: Mapping[str, Any]) -> str:
         a, b = (int(n) for n in re.findall(r"worth (\d)", text))
         return json(commonalities="Both go on.", differences="One holds more.", better="tie" if a == b else "ab"[b > a])
     return f"As it is.\nVerdict: {re.findall(r' ([1-5])$', text, re.M)[0]}"
-
-
-def seeds(folder: Path) -> None:
-    (folder / "seeds.yaml").write_bytes(
-        orjson.dumps([{"criterion": "Does the answer name its sources?", "levels": LEVELS}])
-    )
-
-
-def graded(folder: Path) -> None:
-    """Five graded answers to each of 24 questions."""
-    rows = [
-        {
-            "id": f"{i}-{score}", "instruction": f"What is {i}?", "response": f"It is {i}, or {score}.",
-            "rubric": {"name": "r", "criterion": "Is it right?", "scale": "1-5", "levels": LEVELS},
-            "gold": {"score": score, "feedback": f"This is worth {score}."},
-        }
-        for i in range(24)
-        for score in range(1, 6)
-    ]  # fmt: skip
-    (folder / "graded.jsonl").write_bytes(b"\n".join(map(orjson.dumps, rows)))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ checks and filters. It goes by `about` alone (which rubric, instruction, score),
 """
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import median
@@ -50,7 +50,8 @@ class WorldTeacher:
     """Answers the stages of the recipes `feedback` and `preference` from the world `domain`.
 
     Equal `seed`s give equal answers. `per_rubric` instructions share a rubric. `specs` are the rubrics, on the scale
-    1-5, and responses speak of what any of them weighs; without them rubrics are drawn. `split` is the world's.
+    1-5, and responses speak of what any of them weighs; without them rubrics are drawn. `split` is the world's. With
+    `specs`, `fit` changes what was drawn before its answers are put together; None is drawn again.
     """
 
     def __init__(
@@ -61,19 +62,20 @@ class WorldTeacher:
         per_rubric: int = 1,
         specs: Sequence[Spec] = (),
         split: str = "train",
+        fit: Callable[[Sample], Sample | None] = lambda sample: sample,
     ) -> None:
         if domain not in DOMAINS:
             raise UserError(f"teacher: there is no world {domain!r} for this recipe; known: {', '.join(DOMAINS)}")
         self.name, self.domain, self.seed, self.per_rubric = f"world:{domain}", domain, seed, per_rubric
-        self.specs, self.split = tuple(specs), split
-        self._weighed = tuple(sorted({name for spec in specs for name, _ in spec.weights}))
+        self.specs, self.split, self.fit = tuple(specs), split, fit
+        self._weighed = {name for spec in specs for name, _ in spec.weights}
         self._plan = lru_cache(maxsize=_PLANS)(self._made)
         self._base = self._maker(())
 
     def identity(self) -> Mapping[str, Any]:
         """World, version, seed, and the rubrics if they were given."""
         specs = fingerprint([spec.to_json() for spec in self.specs])
-        given = {"specs": specs, "split": self.split} if self.specs else {}
+        given = {"specs": specs, "split": self.split, "fit": self.fit.__qualname__} if self.specs else {}
         about = {"engine": "world", "version": VERSION, "domain": self.domain, "seed": self.seed, "n": self.per_rubric}
         return {**about, **given}
 
@@ -187,8 +189,10 @@ class WorldTeacher:
         maker = self._maker(tuple(name for name, _ in spec.weights))
         start = (number * self.per_rubric + at) * _ATTEMPTS
         for index in range(start, start + _ATTEMPTS):
-            sample = replace(maker.sample(index), spec=spec)
-            if any(claim.aspect not in self._weighed for claim in sample.responses[0].claims):
+            drawn = maker.sample(index)
+            spoken = {claim.aspect for claim in drawn.responses[0].claims}
+            sample = self.fit(replace(drawn, spec=spec)) if spoken <= self._weighed else None
+            if sample is None:
                 continue
             mixes = _mixes(sample, rng, even=True)
             if len({level_of(penalty, spec.cuts) for penalty in mixes}) == _LEVELS:
