@@ -39,20 +39,18 @@ gpu: .venv/ready
 bench: .venv/ready
 	$(BIN)/python -m benchmarks
 
-# The judge that ships inside, from nothing: about an hour on two shared cores. What comes out lies in build/scout/model.
+# The judge that ships inside, from nothing, on two cores. What comes out lies in build/scout/model.
 DATA := build/scout/data
 scout: .venv/ready
-	$(BIN)/dikast world teach --talk -n 24000 --seed 4 --workers 2 --out $(DATA)/talk
-	$(BIN)/dikast world teach -n 40000 --seed 1 --reference 25 --workers 2 --out $(DATA)/scenes
-	$(BIN)/dikast world teach -n 10000 --seed 2 --reference 25 --domain text --workers 2 --out $(DATA)/text
-	$(BIN)/dikast world teach -n 8000 --seed 3 --reference 25 --pairs --workers 2 --out $(DATA)/pairs
-	$(BIN)/dikast world teach -n 2000 --seed 5 --reference 25 --pairs --domain text --workers 2 --out $(DATA)/text-pairs
+	$(BIN)/dikast world teach --talk -n 30000 --seed 4 --workers 2 --out $(DATA)/talk
+	$(BIN)/dikast world teach -n 60000 --seed 1 --reference 25 --workers 2 --out $(DATA)/scenes
+	$(BIN)/dikast world teach -n 20000 --seed 2 --reference 25 --domain text --workers 2 --out $(DATA)/text
+	$(BIN)/dikast world teach -n 10000 --seed 3 --reference 25 --pairs --workers 2 --out $(DATA)/pairs
+	$(BIN)/dikast world teach -n 4000 --seed 5 --reference 25 --pairs --domain text --workers 2 --out $(DATA)/text-pairs
 	$(BIN)/dikast train new --config recipes/scout-cpu/2-grade.yaml --most 1500 --out build/scout/init
 	$(TWO) --config recipes/scout-cpu/1-talk.yaml
 	$(TWO) --config recipes/scout-cpu/2-grade.yaml
-	$(TWO) --config recipes/scout-cpu/3-scenes.yaml
-	$(TWO) --config recipes/scout-cpu/4-pairs.yaml
-	$(BIN)/dikast train release build/scout/4-pairs/model --out build/scout/model
+	$(BIN)/dikast train release build/scout/2-grade/model --out build/scout/model
 TWO := OMP_NUM_THREADS=1 $(BIN)/python -m torch.distributed.run --nproc_per_node 2 -m dikast train sft
 
 # The same on one GPU, about 25 minutes, larger and on every domain; never run so far. Each piece stops after eight minutes

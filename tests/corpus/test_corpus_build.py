@@ -325,7 +325,7 @@ def test_a_bad_recipe_is_told_whole(tmp_path: Path) -> None:
 def test_every_recipe_is_whole(name: str, tmp_path: Path) -> None:
     kind = KINDS[name]
     assert kind.name == name
-    assert all(prompt(each).user for each in kind.prompts)
+    assert all(prompt(each).hash for each in kind.prompts)
     with pytest.raises(DataError) as caught:
         load_recipe(recipe(tmp_path, recipe=name, teacher=""))
     assert "needs a 'teacher'" in str(caught.value)
@@ -358,3 +358,10 @@ def test_later_rounds_ask_for_other_rubrics(tmp_path: Path) -> None:
     made = [{"criterion": "Is it clear?", "levels": LEVELS}, {"criterion": "is it CLEAR", "levels": LEVELS}]
     pooled(made, pool, Index(near=False), dropped, 6)
     assert (len(pool), dropped["near-duplicate rubric"]) == (1, 1)
+
+
+def test_every_other_request_for_rubrics_asks_for_a_paraphrase(tmp_path: Path) -> None:
+    told = load_recipe(recipe(tmp_path, rubrics=8, a_call=4))
+    pool = [{**SEED, "families": ["seed 0"]}]
+    asked = [task.messages[0].text for task in rubric_tasks(told, pool, 1, 8)]
+    assert ["in other words" in text for text in asked] == [False, True]

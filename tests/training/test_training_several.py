@@ -37,10 +37,13 @@ def launched(config: Path, shipped: str, folder: Path) -> dict[str, object]:
 
 
 @pytest.mark.slow
-def test_two_processes_with_fsdp2_end_with_the_weights_of_one(write_config: Write, tmp_path: Path) -> None:
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_two_processes_with_fsdp2_end_with_the_weights_of_one(
+    optimizer: str, write_config: Write, tmp_path: Path
+) -> None:
     # batches of 3 over 2 processes: one of them has a row that does not count
-    alone = write_config("alone", batch_size=3, steps=2)
-    together = write_config("together", batch_size=3, steps=2, max_seconds=1e-6)
+    alone = write_config("alone", batch_size=3, steps=2, optimizer=optimizer)
+    together = write_config("together", batch_size=3, steps=2, max_seconds=1e-6, optimizer=optimizer)
     sft(alone)
     for step in (1, 2):  # each time from the checkpoint of the last
         done = launched(together, "fsdp2.yaml", tmp_path)

@@ -59,8 +59,12 @@ def test_a_run_learns_and_its_model_judges(write_config: Write, world: Path, tmp
     assert verdict.status == "ok"
 
 
-def test_a_resumed_run_ends_with_the_weights_of_an_unbroken_one(write_config: Write, tmp_path: Path) -> None:
-    lora = {"train": "lora", "lora": {"dropout": 0.3, "rank": 4}}  # dropout draws random numbers, which must go on too
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_a_resumed_run_ends_with_the_weights_of_an_unbroken_one(
+    optimizer: str, write_config: Write, tmp_path: Path
+) -> None:
+    # dropout draws random numbers, which must go on too
+    lora = {"train": "lora", "lora": {"dropout": 0.3, "rank": 4}, "optimizer": optimizer}
     sft(write_config("whole", **lora))
     parts = [sft(write_config("parts", max_seconds=1e-6, **lora))["steps"] for _ in range(4)]
     assert parts == [1, 2, 3, 4]

@@ -11,8 +11,11 @@ from dikast.core.records.items import read_items
 from dikast.prompts.format import load_format
 from dikast.prompts.gold import gold_of
 from dikast.worlds.make import make
+from dikast.worlds.scene import Scene, Thing
 from dikast.worlds.settings import Settings
-from dikast.worlds.teach import lesson, talk, worked, write_lessons
+from dikast.worlds.slots import Claim
+from dikast.worlds.teach import lesson, seen, talk, worked, worked_sum, write_lessons
+from dikast.worlds.texts import Notes
 
 
 @pytest.mark.parametrize("domain", ["scenes", "text", "plates", "clips"])
@@ -26,13 +29,42 @@ def test_running_totals_lead_to_the_penalty(domain: str) -> None:
         assert sum(lost) == sample.graded[0].penalty
 
 
+def test_evidence_names_what_a_claim_is_about() -> None:
+    things = [
+        Thing("star", "red", "small", "plain", 0, 0),
+        Thing("ring", "blue", "large", "dotted", 3, 1),
+        Thing("star", "teal", "medium", "striped", 2, 3),
+    ]
+    scene = Scene(4, things, covers=[(3, 0)])
+    stars, ring = "a 1 small red plain star, d 3 medium teal striped star", "b 4 large blue dotted ring"
+    for kind, args, told in (
+        ("colour", ("star", "red"), stars),
+        ("count", ("star", 2), stars),
+        ("exists", ("heart", "red"), "nothing"),
+        ("shape", ("blue", "star"), ring),
+        ("relation", ("star", "ring", "above"), f"{stars} against {ring}"),
+        ("sure", ("top left", "star"), "a 1 small red plain star"),
+        ("sure", ("top right", "star"), "a 4 covered"),
+        ("sure", ("bottom left", "star"), "d 1 empty"),
+    ):
+        assert seen(Claim(kind, "any", args), scene) == told, kind
+
+
+def test_evidence_on_sums_is_worked() -> None:
+    notes = Notes(numbers={"K": 21, "L": 83})
+    assert worked_sum(Claim("minus", "sum", ("L", "K", 59)), notes) == "83 minus 21 is 62"
+    assert worked_sum(Claim("plus", "sum", ("K", "L", 59)), notes) == "21 plus 83 is 104"
+    assert worked_sum(Claim("age", "sum", ("Ann", "age", 59)), notes) == ""
+
+
 def test_what_is_left_out_is_named() -> None:
     settings = Settings(seed=8, aspects=("completeness", "colour"))
     samples = [s for s in make(settings, 60) if "completeness" in dict(s.spec.weights) and not s.spec.entries]
     assert samples
     for sample in samples:
         line = next(line for line in worked(sample).split("\n") if line.startswith("Omissions: "))
-        named = [] if "nothing" in line else line.removeprefix("Omissions: ").split(",")[0].split(" and ")
+        left = re.sub(r", \d+ lost.*", "", line.partition("left out: ")[2])
+        named = [] if left == "nothing" else left.split(" and ")
         assert len(named) == sample.graded[0].counts["completeness"]
 
 

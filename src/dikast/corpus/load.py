@@ -14,7 +14,7 @@ from dikast.corpus.run import Kind
 _COMMON = [each for each in fields(Recipe) if each.name not in ("options", "folder")]
 _NAMED = {
     int: "a whole number", float: "a number", bool: "true or false", tuple[str, ...]: "a list of text",
-    dict[str, float]: "a mapping of names to numbers",
+    dict[str, float]: "a mapping of names to numbers", dict[str, Any]: "a mapping of names to values",
 }  # fmt: skip
 
 
@@ -86,6 +86,8 @@ def _wrong(each: Field[Any], given: Any) -> str:
 def _fits(value: Any, kind: Any) -> bool:
     if kind == tuple[str, ...]:
         return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    if kind == dict[str, Any]:
+        return isinstance(value, dict) and all(isinstance(name, str) for name in value)
     if kind == dict[str, float]:
         return isinstance(value, dict) and all(
             isinstance(name, str) and _fits(each, float) for name, each in value.items()
@@ -97,6 +99,8 @@ def _fits(value: Any, kind: Any) -> bool:
 
 def checked_files(recipe: Recipe, kind: Kind[Any]) -> None:
     """UserError for a file of the recipe that is not there."""
-    for name in (*(getattr(recipe.options, key) for key in kind.files), *recipe.against):
+    named = [getattr(recipe.options, key) for key in kind.files]
+    flat = [name for each in named for name in ((each,) if isinstance(each, str) else each)]
+    for name in (*flat, *recipe.against):
         if name and not recipe.path(name).is_file():
             raise UserError(f"{recipe.path(name)}: the recipe names this file, and it is not there")

@@ -13,6 +13,7 @@ from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError
 from dikast.core.item import Item, item_from
 from dikast.core.part import text_of
+from dikast.core.records.files import folder_of
 from dikast.core.rubric import Rubric
 from dikast.core.scale import Scale
 from dikast.corpus.convert import records_of
@@ -66,7 +67,7 @@ def observations(path: str | Path, from_: str = "") -> Iterator[Observed]:
     """The records of a file of any known schema, in bounded memory."""
     for record, line in records_of(path, from_):
         try:
-            item = item_from(record, path=str(path), line=line)
+            item = item_from(record, path=str(path), line=line, root=folder_of(str(path)))
         except DataError as error:
             if error.path:
                 raise

@@ -11,7 +11,9 @@ from typing import Any
 
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import RunError, UserError
+from dikast.core.media import image_sha256
 from dikast.core.message import Message, Span
+from dikast.core.part import Image, Video
 from dikast.core.text import parse_located
 from dikast.corpus.journal import ERROR, Journal
 from dikast.engines.base import Completion, Engine, Request, Sampling
@@ -159,9 +161,7 @@ def _fresh(
 ) -> Iterator[tuple[Task, Request, int, Counter[str]]]:
     for task in tasks:
         report.tasks += 1
-        text = [
-            [m.role, [p.text if isinstance(p, Span) else fingerprint(repr(p)) for p in m.parts]] for m in task.messages
-        ]
+        text = [[m.role, [p.text if isinstance(p, Span) else _seen(p) for p in m.parts]] for m in task.messages]
         sampling = [
             asking.sampling.temperature,
             asking.sampling.top_p,
@@ -172,6 +172,11 @@ def _fresh(
         if key not in journal.done:
             request = Request(f"{key}:1", task.messages, asking.sampling, schema=task.schema, about=task.about)
             yield task, request, 1, Counter()
+
+
+def _seen(part: Image | Video) -> str:
+    """A picture by its content, so that its folder may be moved."""
+    return image_sha256(part) if isinstance(part, Image) else fingerprint(repr(part))
 
 
 def _settle(
@@ -238,7 +243,7 @@ class Prompt:
     hash: str
 
     def ask(self, **names: Any) -> tuple[Message, ...]:
-        """One user message. Text goes in as untrusted, numbers and lists of text as the template places them."""
+        """One user message. Text goes in as untrusted, pictures as they are, numbers as the template places them."""
         slots = Slots((_HEADING.split("{}")[0].strip(),), _HEADING)
         filled = {key: _slotted(slots, value) for key, value in names.items()}
         return (Message("user", render(self.user, slots, filled, f"prompt {self.name!r}")),)
@@ -247,6 +252,10 @@ class Prompt:
 def _slotted(slots: Slots, value: Any) -> Any:
     if isinstance(value, str):
         return slots.text(value) if value else ""
+    if isinstance(value, Image):
+        return slots.of((value,))
+    if isinstance(value, tuple):
+        return slots.content(value)
     if isinstance(value, list):
         return [_slotted(slots, each) for each in value]
     if isinstance(value, dict):
@@ -256,10 +265,12 @@ def _slotted(slots: Slots, value: Any) -> Any:
 
 @cache
 def prompt(name: str) -> Prompt:
-    """The prompt in `prompts/NAME.yaml`."""
+    """The prompt in `prompts/NAME.yaml`; of a file that holds several ways to ask, the fingerprint alone."""
     text = resources.files("dikast.corpus").joinpath("prompts", f"{name}.yaml").read_text("utf-8")
-    user = parse_located(text, f"{name}.yaml").value["user"]
-    return Prompt(name, user, fingerprint(user))
+    value = parse_located(text, f"{name}.yaml").value
+    rest = {key: each for key, each in value.items() if key not in ("about", "user")}
+    user = value.get("user", "")
+    return Prompt(name, user, fingerprint([user, rest] if rest else user))
 
 
 def object_in(text: str) -> dict[str, Any]:

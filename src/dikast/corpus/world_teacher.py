@@ -54,6 +54,8 @@ class WorldTeacher:
     `specs`, `fit` changes what was drawn before its answers are put together; None is drawn again.
     """
 
+    domains: tuple[str, ...] = DOMAINS
+
     def __init__(
         self,
         domain: str = "text",
@@ -64,8 +66,9 @@ class WorldTeacher:
         split: str = "train",
         fit: Callable[[Sample], Sample | None] = lambda sample: sample,
     ) -> None:
-        if domain not in DOMAINS:
-            raise UserError(f"teacher: there is no world {domain!r} for this recipe; known: {', '.join(DOMAINS)}")
+        if domain not in self.domains:
+            known = ", ".join(self.domains)
+            raise UserError(f"teacher: there is no world {domain!r} for this recipe; known: {known}")
         self.name, self.domain, self.seed, self.per_rubric = f"world:{domain}", domain, seed, per_rubric
         self.specs, self.split, self.fit = tuple(specs), split, fit
         self._weighed = {name for spec in specs for name, _ in spec.weights}
@@ -73,11 +76,19 @@ class WorldTeacher:
         self._base = self._maker(())
 
     def identity(self) -> Mapping[str, Any]:
+<<<<<<< HEAD
         """World, version, seed, and the rubrics if they were given."""
         specs = fingerprint([spec.to_json() for spec in self.specs])
         given = {"specs": specs, "split": self.split, "fit": self.fit.__qualname__} if self.specs else {}
         about = {"engine": "world", "version": VERSION, "domain": self.domain, "seed": self.seed, "n": self.per_rubric}
         return {**about, **given}
+=======
+        """World, version and seed; the split if it is not `train`, and the rubrics if they were given."""
+        told = {"engine": "world", "version": VERSION, "domain": self.domain, "seed": self.seed, "n": self.per_rubric}
+        split = {} if self.split == "train" else {"split": self.split}
+        specs = {"specs": fingerprint([spec.to_json() for spec in self.specs])} if self.specs else {}
+        return {**told, **split, **specs}
+>>>>>>> d5c32d1
 
     def versions(self) -> Mapping[str, str]:
         """The version of the worlds."""
@@ -132,17 +143,28 @@ class WorldTeacher:
 
     def _preference(self, about: Mapping[str, Any]) -> dict[str, Any]:
         """From the claims of both: what they share, then what differs."""
-        item: Item = about["item"]
+        common, differs = self._compared(about["item"], ("A", "B"))
+        return {"commonalities": common, "differences": differs, "better": about["item"].gold["preference"]}
+
+    def _critic_pairwise(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        """The same as reasons, in the words that the drawn question calls the responses by."""
+        said = self._compared(about["item"], about["called"])
+        return {"reasons": " ".join(said), "better": about["item"].gold["preference"]}
+
+    @staticmethod
+    def _compared(item: Item, called: Sequence[str]) -> tuple[str, str]:
+        """What both responses share, then what differs, from their claims."""
         parts = item.gold["responses"]
         said = [{claim["text"]: claim["verdict"] for claim in part.get("claims", ())} for part in parts]
         right = [sum(verdict == "right" for verdict in each.values()) for each in said]
         total = [len(each) for each in said]
         shared = sorted(set(said[0]) & set(said[1]))
         common = f"Both say: {' '.join(shared)}" if shared else "Both state their facts one by one."
-        differs = f"A has {right[0]} of {total[0]} statements right, B {right[1]} of {total[1]}."
+        first = called[0][0].upper() + called[0][1:]
+        differs = f"{first} has {right[0]} of {total[0]} statements right, {called[1]} {right[1]} of {total[1]}."
         wrong = ["; ".join(c["text"] for c in part.get("claims", ()) if c["verdict"] != "right") for part in parts]
-        told = " ".join(f"Wrong in {side}: {text}." for side, text in zip("AB", wrong, strict=True) if text)
-        return {"commonalities": common, "differences": f"{differs} {told}".strip(), "better": item.gold["preference"]}
+        told = " ".join(f"Wrong in {side}: {text}." for side, text in zip(called, wrong, strict=True) if text)
+        return common, f"{differs} {told}".strip()
 
     @staticmethod
     def _number(about: Mapping[str, Any]) -> int:
@@ -173,13 +195,13 @@ class WorldTeacher:
                 maker = self._maker(tuple(name for name, _ in spec.weights))
                 start = (number * _ATTEMPTS + attempt) * self.per_rubric
                 samples += [maker.sample(start + i) for i in range(1, self.per_rubric)]
-            mixes = [_mixes(replace(sample, spec=spec), rng) for sample in samples]
-            common = sorted(set.intersection(*(set(each) for each in mixes)))
+            found = [mixes(replace(sample, spec=spec), rng) for sample in samples]
+            common = sorted(set.intersection(*(set(each) for each in found)))
             if len(common) < _LEVELS:
                 continue
             cuts = tuple(sorted(rng.sample(common[:-1], _LEVELS - 1)))
             spec = replace(spec, cuts=cuts)
-            return Plan(tuple(self._graded(replace(s, spec=spec), m, rng) for s, m in zip(samples, mixes, strict=True)))
+            return Plan(tuple(self._graded(replace(s, spec=spec), m, rng) for s, m in zip(samples, found, strict=True)))
         raise UserError(
             f"teacher: world {self.domain!r} has no rubric number {number} in {_ATTEMPTS} draws; other seed?"
         )
@@ -194,9 +216,9 @@ class WorldTeacher:
             sample = self.fit(replace(drawn, spec=spec)) if spoken <= self._weighed else None
             if sample is None:
                 continue
-            mixes = _mixes(sample, rng, even=True)
-            if len({level_of(penalty, spec.cuts) for penalty in mixes}) == _LEVELS:
-                return self._graded(sample, mixes, rng)
+            found = mixes(sample, rng, even=True)
+            if len({level_of(penalty, spec.cuts) for penalty in found}) == _LEVELS:
+                return self._graded(sample, found, rng)
         raise UserError(f"teacher: rubric number {number} has no instruction of all levels in {_ATTEMPTS} draws")
 
     @staticmethod
@@ -216,7 +238,7 @@ class WorldTeacher:
         return replace(sample, responses=(*chosen, others[0] if others else turned))
 
 
-def _mixes(sample: Sample, rng: random.Random, *, even: bool = False) -> dict[int, list[Response]]:
+def mixes(sample: Sample, rng: random.Random, *, even: bool = False) -> dict[int, list[Response]]:
     """Responses put together from sentences of the sample's own, one for each thing spoken of, by their penalty.
 
     `even`: from all wrong to all right alike, where otherwise each claim made by some response is as likely.

@@ -47,6 +47,12 @@ class Budget:
         self._reserved = 0  # tokens, for what is in flight
         self._uncounted = False
 
+    def around(self, engine: Engine) -> "Budget":
+        """The same budget around another engine: what one of them spends the other cannot."""
+        other = Budget(engine, calls=self._calls, tokens=self._tokens, money=self._money)
+        other.spent = self.spent
+        return other
+
     @property
     def notes(self) -> tuple[str, ...]:
         """The engine's own."""

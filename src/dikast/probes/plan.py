@@ -76,6 +76,7 @@ def plan(
     n = _subjects(probes, calls)
     found = ProbePlan(probes)
     base = stock.subjects(rng, n)
+    pairs = [stock.many[i] for i in rng.permutation(len(stock.many))]  # probes of pairs take the first of the same
     for subject in base:
         found.absolute.append(Ask(BASE, subject.item.id, BASE, _named(subject.item, BASE)))
     for probe in probes:
@@ -84,7 +85,7 @@ def plan(
             asks = [Ask(probe.name, s.item.id, "top-down", _named(s.item, BASE)) for s in base if s.rubric.levels]
             found.reversed += asks
         elif probe.name in ("position", "absolute-pairwise"):
-            asks = _pairs(probe, stock, rng, most, found)
+            asks = _pairs(probe, pairs[:most], found)
         elif probe.name == "master-keys":
             asks = [_master_key(probe, subject, i) for i, subject in enumerate(base[:most])]
             found.absolute += asks
@@ -94,8 +95,9 @@ def plan(
         else:
             asks = _sets(probe, stock, rng, most, base, str(folder / "images"))
             found.absolute += asks
-        if len({ask.set for ask in asks}) < LEAST:
-            found.skipped[probe.name] = stock.why(probe.name, len({ask.set for ask in asks}))
+        fit = len({ask.set for ask in asks})
+        if fit < LEAST:
+            found.skipped[probe.name] = f"{fit} sets of items fit, {LEAST} are needed"
     if not found.calls:
         raise UserError("there is nothing to ask: items with a response are needed")
     return found
@@ -143,13 +145,8 @@ class _Stock:
         others = told[1:] + told[:1]
         return [Subject(item, _rubric(item), other) for item, other in zip(told, others, strict=True)]
 
-    def why(self, probe: str, n: int) -> str:
-        """Why a probe has too few sets."""
-        return f"{n} sets of items fit, {LEAST} are needed"
 
-
-def _pairs(probe: Probe, stock: _Stock, rng: np.random.Generator, most: int, found: ProbePlan) -> list[Ask]:
-    chosen = [stock.many[i] for i in np.sort(rng.permutation(len(stock.many))[: 10**6])][:most]
+def _pairs(probe: Probe, chosen: Sequence[Item], found: ProbePlan) -> list[Ask]:
     asked = {ask.set for ask in found.pairs}
     asks = []
     for item in chosen:

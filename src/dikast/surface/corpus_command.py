@@ -99,6 +99,9 @@ def build(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked; ask nothing.")] = False,
     budget: BudgetText = None,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    train: Annotated[
+        bool, typer.Option("--train/--no-train", help="Train what a round of self-improvement has prepared, and go on.")
+    ] = True,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Build feedback data with a teacher: a model behind any engine, or `world:text` with exact gold.
@@ -114,6 +117,7 @@ def build(
     from dikast.corpus.load import load_recipe
     from dikast.surface.judge_commands import budget_of
     from dikast.surface.progress import StageLine
+    from dikast.surface.rounds import check_training, train_round
 
     told = load_recipe(recipe)
     if teacher:
@@ -127,8 +131,13 @@ def build(
             asked = f"{each['calls']:,} calls, about {each['tokens_in']:,} tokens in"
             typer.echo(f"{each['stage']:<16} {asked}, at most {each['most_tokens_out']:,} out")
         return
+    improves = told.recipe == "self-improvement"
+    if improves:
+        check_training(told)
     with StageLine(quiet=quiet) as line:
         built = run(told, out, budget=budget_of(budget), progress=line)
+        while improves and train and train_round(out, quiet=quiet):
+            built = run(told, out, budget=budget_of(budget), progress=line)
     if json:
         typer.echo(orjson.dumps(built.to_dict()).decode())
     else:

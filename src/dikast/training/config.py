@@ -86,6 +86,7 @@ class Config:
     as it is then, for a stage that a next one takes over (0: never); the rate goes by all steps.
     batch_size: examples a step, over all processes.
     micro_tokens: most tokens, padding included, of one forward pass; the rest of a step is accumulated.
+    optimizer: `adamw`; or `muon`: linear layers by Muon, the rest by AdamW, at one rate. Much faster from scratch.
     precision: `fp32`, `bf16` (fp32 weights, bf16 arithmetic), `pure-bf16` (bf16 weights and moments).
     verdict_weight: how much the tokens of the verdict's label count in the loss, the others 1.
     shards: where the prepared examples are kept (`out`/shards). workers: processes that prepare them.
@@ -108,6 +109,7 @@ class Config:
     batch_size: int = 32
     micro_tokens: int = 16_384
     max_tokens: int = 4096
+    optimizer: Literal["adamw", "muon"] = "adamw"
     learning_rate: float = 1e-5
     schedule: Literal["cosine", "linear", "constant"] = "cosine"
     warmup: float = 0.03

@@ -18,6 +18,7 @@ from dikast.engines.local.loading import Loaded
 from dikast.training.batches import Batch, Plan, collate, micro_batches, summed_loss
 from dikast.training.checkpoint import checkpoints, load_checkpoint, save_checkpoint, trained
 from dikast.training.config import Config
+from dikast.training.optimizer import optimizer_of
 from dikast.training.processes import Solo
 from dikast.training.schedule import rate_at
 from dikast.training.shards import Shards
@@ -55,7 +56,7 @@ class Loop:
         self.total = min(self._planned, config.stop_at or self._planned)
         if config.compile:
             _compile_layers(loaded.model)
-        self._forward, self._optimizer = team.join(loaded.model, _optimizer(loaded.model, config))
+        self._forward, self._optimizer = team.join(loaded.model, optimizer_of(loaded.model, config))
         torch.manual_seed(config.seed + team.rank)
         self.done, self._spent = 0, 0.0
         if found := checkpoints(self._folder):
@@ -180,18 +181,6 @@ def _compile_layers(model: Any) -> None:
         if isinstance(layers, torch.nn.ModuleList):
             for layer in layers:
                 layer.compile(dynamic=True)
-
-
-def _optimizer(model: torch.nn.Module, config: Config) -> torch.optim.AdamW:
-    """AdamW (Loshchilov & Hutter 2019); matrices decay, vectors (norms, biases) do not."""
-    parameters = list(trained(model).values())
-    groups = [
-        {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": config.weight_decay},
-        {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
-    ]
-    cuda = any(p.is_cuda for p in parameters)
-    betas = (config.betas[0], config.betas[1])
-    return torch.optim.AdamW([g for g in groups if g["params"]], lr=config.learning_rate, betas=betas, fused=cuda)
 
 
 def placed(batch: Batch, loaded: Loaded) -> Batch:

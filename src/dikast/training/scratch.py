@@ -24,8 +24,9 @@ TEMPLATE = (
     "{% if m['role'] == 'assistant' %}</s>{% else %}{{ '\n' }}{% endif %}{% endfor %}"
     "{% if add_generation_prompt %}<judge>{% endif %}"
 )
-# What begins a line of feedback is one piece; words and numbers take the space before them.
-PIECES = r"\n(?:Claim|Finding|Lost|Grade|Verdict):| ?[A-Za-z]+| ?[0-9]+|\n| ?[^\sA-Za-z0-9]"
+# What begins a line of feedback is one piece; words take the space before them, and every
+# digit is a piece, so that sums can be learnt.
+PIECES = r"\n(?:Claim|Evidence|Finding|Lost|Grade|Verdict):| ?[A-Za-z]+| ?[0-9]|\n| ?[^\sA-Za-z0-9]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,22 @@ class Maker:
                 return [found[level] for level in sorted(found)][:count]
         raise RunError(f"no twins for item {index} of {self.settings} in {_ATTEMPTS} attempts")
 
+    def views(self, index: int, count: int, size: tuple[int, int]) -> list[Sample]:
+        """`count` samples about one scene, each with an instruction of its own.
+
+        For groups. Each asks about parts of the scene drawn for it, from `size[0]` to `size[1]` of them where there are
+        as many, and its responses speak of these alone.
+        """
+        s = self.settings
+        for attempt in range(_ATTEMPTS):
+            rng = Stream("views", s.seed, s.split, s.domain, s.responses, index, attempt)
+            text = self._drafter.draft(rng)
+            whole = text and self._group(text, index)
+            if text and whole:
+                parts = [rng.shuffled(text.slots)[: size[0] + rng.below(size[1] - size[0] + 1)] for _ in range(count)]
+                return [self._sample(replace(text, slots=each), whole.spec, whole.graph, index, {}) for each in parts]
+        raise RunError(f"no scene with {count} views for item {index} of {s} in {_ATTEMPTS} attempts")
+
     def ladder(self, index: int, kind: str) -> list[Sample]:
         """The same words on scenes in which one claim of this kind is off by 0, 1, 2 ... units and all else is right.
 

@@ -1,9 +1,10 @@
 """Lessons: worlds in the form in which a small judge learns from them.
 
-Two kinds. A lesson is an item whose gold feedback is worked: every claim with its finding straight after it, what
-it costs and the running total, then what the response as a whole lost, then the total. Supervision that close to
-each claim is what a small model learns from. Talk is look-and-say: the picture alone, and what stands in each of
-its cells.
+Two kinds. A lesson is an item whose gold feedback is worked: every claim, the evidence for or against it, the finding
+that follows, what it costs and the running total, then what the response as a whole lost, then the total. Supervision
+that close to each claim is what a small model learns from, and evidence before a finding leaves the finding a matter
+of comparing words. Talk is look-and-say: the picture alone, and what stands in each of its cells. The evidence about a
+scene is in the words of talk.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,8 +24,11 @@ from dikast.worlds.make import Maker
 from dikast.worlds.raster import png
 from dikast.worlds.rng import Stream
 from dikast.worlds.sample import VERSION, Graded, Sample
-from dikast.worlds.scene import Scene, unnamed
+from dikast.worlds.scene import Scene, Thing, corner_cell, unnamed
 from dikast.worlds.settings import Settings
+from dikast.worlds.slots import Claim
+from dikast.worlds.texts import Notes
+from dikast.worlds.words import SHAPES
 from dikast.worlds.write import Written, prepared
 
 ASK_TALK = "Say what is in each cell."
@@ -35,15 +39,16 @@ def worked(sample: Sample, which: int = 0) -> str:
     gold = sample.gold()
     one = gold if len(sample.responses) == 1 else gold["responses"][which]
     lines, total = [], 0
-    for claim in one["claims"]:
+    made = zip(one["claims"], sample.responses[which].claims, sample.graded[which].findings, strict=True)
+    for claim, meant, finding in made:
         verdict = {"unsupported": "unclear"}.get(claim["verdict"], claim["verdict"])
-        line = f"Claim: {claim['text']}\nFinding: {verdict}"
-        if claim["verdict"] != "right":
-            line += f" - {claim['correction']}"
-            if claim["cost"]:
-                total += claim["cost"]
-                line += f", {claim['cost']} lost, {total} in all"
-        lines.append(line)
+        evidence = seen(meant, sample.graph) if isinstance(sample.graph, Scene) else finding.truth
+        if isinstance(sample.graph, Notes) and not finding.gone:
+            evidence = worked_sum(meant, sample.graph) or evidence
+        lines += [f"Claim: {claim['text']}", f"Evidence: {evidence}", f"Finding: {verdict}"]
+        if claim["cost"]:
+            total += claim["cost"]
+            lines[-1] += f", {claim['cost']} lost, {total} in all"
     for name, lost, said in _whole(sample, sample.graded[which]):
         total += lost
         lines.append(f"{name}: {said}" + (f", {lost} lost, {total} in all" if lost else ""))
@@ -59,7 +64,8 @@ def _whole(sample: Sample, graded: Graded) -> Iterator[tuple[str, int, str]]:
         said = str(count)
         if name == "completeness" and isinstance(sample.graph, Scene):
             claims = sample.responses[0].claims
-            said = " and ".join(f"{t.colour} {t.shape}" for t in unnamed(claims, sample.graph)) or "nothing"
+            left = " and ".join(f"{t.colour} {t.shape}" for t in unnamed(claims, sample.graph)) or "nothing"
+            said = f"{_listed(sample.graph.things)}; left out: {left}"
         elif ASPECTS[name].cap == 1:
             said = "broken" if count else "kept"
         yield ASPECTS[name].names[0].capitalize(), weight * points(ASPECTS[name], count, sample.spec.graded), said
@@ -92,13 +98,43 @@ def _sentence(text: str) -> str:
 
 def talk(sample: Sample) -> dict[str, Any]:
     """A row of talk about a scene: cells in reading order, row by letter and column by number, and what is in them."""
-    cells = {
-        (thing.row, thing.col): f"{thing.size} {thing.colour} {thing.texture} {thing.shape}"
-        for thing in sample.graph.things
-    }
-    cells |= {(row, col): "covered" for col, row in sample.graph.covers}
-    said = [f"{'abcdef'[row]} {col + 1} {what}" for (row, col), what in sorted(cells.items())]
+    cells = {(thing.row, thing.col): _told(thing) for thing in sample.graph.things}
+    cells |= {(row, col): f"{_cell(col, row)} covered" for col, row in sample.graph.covers}
+    said = [what for _, what in sorted(cells.items())]
     return {"id": f"{sample.id}-talk", "image": sample.paths()[0], "instruction": ASK_TALK, "target": "\n".join(said)}
+
+
+def seen(claim: Claim, scene: Scene) -> str:
+    """What of a scene a claim is about, in the words of talk: the things it names, or the corner it speaks of."""
+    if claim.kind == "sure":
+        cell = corner_cell(str(claim.args[0]), scene.grid)
+        here = [thing for thing in scene.things if (thing.col, thing.row) == cell]
+        told = f"{_cell(*cell)} {'covered' if cell in scene.covers else 'empty'}"
+        return _listed(here) if here else told
+    if claim.kind == "shape":
+        return _listed(thing for thing in scene.things if thing.colour == claim.args[0])
+    shapes = dict.fromkeys(arg for arg in claim.args if arg in SHAPES)
+    return " against ".join(_listed(thing for thing in scene.things if thing.shape == shape) for shape in shapes)
+
+
+def worked_sum(claim: Claim, notes: Notes) -> str:
+    """The sum that a claim states, with the numbers that the notes give; "" for a claim of another kind."""
+    if claim.kind not in ("plus", "minus"):
+        return ""
+    one, other = (notes.numbers[str(arg)] for arg in claim.args[:2])
+    return f"{one} plus {other} is {one + other}" if claim.kind == "plus" else f"{one} minus {other} is {one - other}"
+
+
+def _listed(things: Iterable[Thing]) -> str:
+    return ", ".join(_told(thing) for thing in sorted(things, key=lambda t: (t.row, t.col))) or "nothing"
+
+
+def _told(thing: Thing) -> str:
+    return f"{_cell(thing.col, thing.row)} {thing.size} {thing.colour} {thing.texture} {thing.shape}"
+
+
+def _cell(col: int, row: int) -> str:
+    return f"{'abcdefgh'[row]} {col + 1}"
 
 
 def write_lessons(

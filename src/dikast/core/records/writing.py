@@ -55,8 +55,8 @@ def write_items(path: str | Path, items: Iterable[Item]) -> int:
     """
     path = str(path)
     folder, table = folder_of(path), kind_of(path) in ("csv", "tsv")
-    rebased = (_rebased(item, folder) for item in items)
-    return write_records(path, (_row(item, path) if table else item_to(item) for item in rebased))
+    moved = (rebased(item, folder) for item in items)
+    return write_records(path, (_row(item, path) if table else item_to(item) for item in moved))
 
 
 def _dumped(value: Mapping[str, Any], path: str, number: int) -> bytes:
@@ -151,7 +151,8 @@ def _row(item: Item, path: str) -> dict[str, Any]:
     return cells
 
 
-def _rebased(item: Item, folder: str) -> Item:
+def rebased(item: Item, folder: str) -> Item:
+    """The item with its relative paths of images and videos told from `folder`."""
     sources = [(each.source, each.root) for each in item.images] + [(each.source, each.root) for each in item.videos]
     if not any(root != folder and not _absolute(source) for source, root in sources):
         return item

@@ -2,7 +2,16 @@
 
 from typing import Any
 
-from dikast.corpus.recipes import feedback, preference
+from dikast.corpus.recipes import (
+    bench,
+    critic_pairwise,
+    critic_pointwise,
+    feedback,
+    perception,
+    preference,
+    self_improvement,
+)
 from dikast.corpus.run import Kind
 
-KINDS: dict[str, Kind[Any]] = {each.name: each for each in (feedback.KIND, preference.KIND)}
+_ALL = (feedback, perception, critic_pointwise, critic_pairwise, preference, bench, self_improvement)
+KINDS: dict[str, Kind[Any]] = {each.KIND.name: each.KIND for each in _ALL}

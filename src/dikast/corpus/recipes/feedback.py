@@ -10,38 +10,29 @@ from statistics import median
 from typing import Any
 
 from dikast.core.item import Item, item_from
-from dikast.core.verdict import Status
 from dikast.corpus.duplicates import Index
 from dikast.corpus.journal import accepted
 from dikast.corpus.observations import observations, words_of
+from dikast.corpus.readers import (
+    RESPONSE,
+    RUBRICS,
+    instruction_reader,
+    levels_of,
+    list_schema,
+    response_reader,
+    rubric_reader,
+)
 from dikast.corpus.recipe import Recipe, count
 from dikast.corpus.run import Estimate, Kind, Run, size_of
-from dikast.corpus.seeds import SCALE, lint, load_seeds
-from dikast.corpus.stage import Rejected, Task, list_in, object_in, prompt, text_in
+from dikast.corpus.seeds import SCALE, load_seeds
+from dikast.corpus.stage import Rejected, Task, prompt
 from dikast.corpus.world_teacher import WorldTeacher
 from dikast.engines.base import Engine
-from dikast.prompts.dialects import DIALECTS
 from dikast.prompts.format import load_format
-from dikast.prompts.parse import parse_reply
-from dikast.prompts.parsed import Target
 
 Record = dict[str, Any]
 _PASSES = 2  # times that rubrics left without an answer are asked for before the build waits for another run
 _EXAMPLES = 4  # rubrics shown beside a request for more
-_TEXT = {"type": "string"}
-
-
-def _schema(key: str, names: tuple[str, ...]) -> Record:
-    one = {"type": "object", "properties": dict.fromkeys(names, _TEXT), "required": list(names)}
-    return {"type": "object", "properties": {key: {"type": "array", "items": one}}, "required": [key]}
-
-
-_LEVELS = {"type": "object", "properties": dict.fromkeys(SCALE.labels, _TEXT), "required": list(SCALE.labels)}
-_RUBRIC = {"type": "object", "properties": {"criterion": _TEXT, "levels": _LEVELS}, "required": ["criterion", "levels"]}
-_RUBRICS = {"type": "object", "properties": {"rubrics": {"type": "array", "items": _RUBRIC}}, "required": ["rubrics"]}
-_RESPONSE = {
-    "type": "object", "properties": {"response": _TEXT, "feedback": _TEXT}, "required": ["response", "feedback"],
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +68,7 @@ def rubric_tasks(recipe: Recipe, pool: list[Record], round_: int, wanted: int, s
         messages = prompt("rubrics").ask(
             examples=[each["criterion"] for each in examples],
             count=count,
-            how=how,
+            paraphrase=how == "paraphrase",
             language=recipe.language,
             low="1",
             high="5",
@@ -85,35 +76,7 @@ def rubric_tasks(recipe: Recipe, pool: list[Record], round_: int, wanted: int, s
         first = start + call * recipe.options.a_call
         about = {"stage": "rubrics", "first": first, "count": count}
         lineage = {"round": round_, "how": how, "families": sorted({f for each in examples for f in each["families"]})}
-        yield Task((round_, call), messages, _rubric_reader(count, lineage, world=bool(recipe.world)), _RUBRICS, about)
-
-
-def _rubric_reader(count: int, lineage: Record, *, world: bool) -> Any:
-    def read(text: str) -> list[Record]:
-        made, wrong = [], []
-        for each in list_in(object_in(text), "rubrics")[:count]:
-            criterion, levels = text_in(each, "criterion"), each.get("levels")
-            told = {str(key): str(value).strip() for key, value in levels.items()} if isinstance(levels, dict) else {}
-            problems = lint(criterion, told)
-            if world:  # its levels are bands of points lost, in words that all look alike
-                problems = [problem for problem in problems if problem.startswith("no description")]
-            if problems:
-                wrong += problems
-                continue
-            families = lineage["families"] or [criterion[:60]]
-            made.append(
-                {
-                    "criterion": criterion,
-                    "levels": told,
-                    "lineage": {**lineage, "world": each.get("world")},
-                    "families": families,
-                }
-            )
-        if not made:
-            raise Rejected("rubrics that cannot be graded by", "; ".join(wrong[:4]))
-        return made
-
-    return read
+        yield Task((round_, call), messages, rubric_reader(count, lineage, world=bool(recipe.world)), RUBRICS, about)
 
 
 def pooled(rubrics: Iterable[Record], pool: list[Record], index: Index, dropped: Counter[str], most: int) -> None:
@@ -132,26 +95,14 @@ def instruction_tasks(recipe: Recipe, pool: list[Record]) -> Iterator[Task]:
     for number, rubric in enumerate(pool):
         messages = prompt("instructions").ask(
             criterion=rubric["criterion"],
-            levels=_told(rubric),
+            levels=levels_of(rubric),
             count=recipe.options.instructions,
             best="5",
             language=recipe.language,
         )
         about = {"stage": "instructions", "count": recipe.options.instructions, "lineage": rubric["lineage"]}
-        reader = _instruction_reader(number, rubric, recipe.options.instructions)
-        yield Task((number,), messages, reader, _schema("instructions", ("instruction", "reference")), about)
-
-
-def _instruction_reader(number: int, rubric: Record, count: int) -> Any:
-    def read(text: str) -> list[Record]:
-        found = list_in(object_in(text), "instructions")[:count]
-        return [
-            {"rubric": rubric, "number": number, "at": i, "instruction": text_in(each, "instruction"),
-             "reference": text_in(each, "reference")}
-            for i, each in enumerate(found)
-        ]  # fmt: skip
-
-    return read
+        reader = instruction_reader(number, rubric, recipe.options.instructions)
+        yield Task((number,), messages, reader, list_schema("instructions", ("instruction", "reference")), about)
 
 
 def response_tasks(recipe: Recipe, instructions: Path) -> Iterator[Task]:
@@ -160,37 +111,19 @@ def response_tasks(recipe: Recipe, instructions: Path) -> Iterator[Task]:
         rubric = record["rubric"]
         for score in SCALE.labels:
             messages = prompt("responses").ask(
-                criterion=rubric["criterion"], levels=_told(rubric), instruction=record["instruction"],
+                criterion=rubric["criterion"], levels=levels_of(rubric), instruction=record["instruction"],
                 reference=record["reference"], score=score, words=recipe.options.words, language=recipe.language,
             )  # fmt: skip
             about = {"stage": "responses", "lineage": rubric["lineage"], "instruction": record["at"], "score": score}
             at = (record["number"], record["at"], int(score))
-            yield Task(at, messages, _response_reader(recipe, record, score), _RESPONSE, about)
+            yield Task(at, messages, response_reader(recipe, record, score), RESPONSE, about)
 
 
-def _response_reader(recipe: Recipe, record: Record, score: str) -> Any:
-    def read(text: str) -> list[Record]:
-        value = object_in(text)
-        response, feedback = text_in(value, "response"), text_in(value, "feedback")
-        if parse_reply("verdict", response, SCALE).status is Status.REFUSED:
-            raise Rejected("the response refuses", "the response refuses to answer")
-        said = DIALECTS["critic"].read(feedback, Target(SCALE)).stated
-        if said is not None:
-            raise Rejected("the feedback names a score", f"the feedback names a score ({said.said!r})")
-        n = len(words_of(response))
-        if not recipe.world and abs(n - recipe.options.words) > recipe.tolerance * recipe.options.words:
-            raise Rejected("length", f"the response has {n} words where about {recipe.options.words} are due")
-        made = {**record, "score": int(score), "response": response, "feedback": feedback}
-        return [{**made, "claims": value["claims"]} if isinstance(value.get("claims"), list) else made]
-
-    return read
-
-
-def regrade_tasks(recipe: Recipe, responses: Path) -> Iterator[Task]:
-    """Each response to the teacher again, as a judge that does not know what was aimed at."""
+def regrade_tasks(recipe: Recipe, responses: Path, root: str = "") -> Iterator[Task]:
+    """Each response to the teacher again, as a judge that does not know what was aimed at; pictures start at `root`."""
     form = load_format("absolute")
     for record in accepted(responses):
-        item = item_of(record, recipe)
+        item = item_of(record, recipe, root)
         messages = form.ask(item, _one(item), (0,))
         about = {
             "stage": "regrade", "lineage": record["rubric"]["lineage"], "instruction": record["at"],
@@ -216,14 +149,16 @@ def _one(item: Item) -> Any:
     return item.rubric
 
 
-def item_of(record: Record, recipe: Recipe) -> Item:
-    """The finished item of a record."""
+def item_of(record: Record, recipe: Recipe, root: str = "") -> Item:
+    """The finished item of a record; its picture, if it has one, is at a path from `root`."""
     rubric, gold = record["rubric"], {"score": record["score"], "feedback": record["feedback"]}
     if "claims" in record:
         gold["claims"] = record["claims"]
+    shown = {"image": record["image"]} if "image" in record else {}
     return item_from(
         {
             "id": f"r{record['number']}-i{record['at']}-s{record['score']}",
+            **shown,
             "instruction": record["instruction"],
             "response": record["response"],
             "reference": record["reference"],
@@ -234,9 +169,10 @@ def item_of(record: Record, recipe: Recipe) -> Item:
             "gold": gold,
             "meta": {
                 "recipe": recipe.recipe, "teacher": recipe.teacher, "lineage": rubric["lineage"],
-                "families": rubric["families"],
+                "families": rubric["families"], **record.get("meta", {}),
             },
-        }
+        },
+        root=root,
     )  # fmt: skip
 
 
@@ -249,19 +185,20 @@ class Filters:
     dropped: Counter[str]
     near: Index
     bench: Index
+    image: str | None = None
 
     @classmethod
     def of(cls, recipe: Recipe) -> "Filters":
         """With the recipe's benchmark files read."""
-        bench = Index(near=recipe.near)
+        bench = Index(near=recipe.near and bool(recipe.against))
         for name in recipe.against:
             for each in observations(recipe.path(name)):
                 for i, text in enumerate((each.instruction, *(response.response for response in each.responses))):
                     bench.add(text, f"{name}:{each.line}:{i}")
-        return cls(recipe, Counter(), Counter(), Index(near=recipe.near), bench)
+        return cls(recipe, Counter(), Counter(), Index(near=recipe.near and not recipe.world), bench)
 
-    def groups(self, last: Path) -> Iterator[Item]:
-        """The records that pass, instruction by instruction."""
+    def groups(self, last: Path, root: str = "") -> Iterator[Item]:
+        """The records that pass, instruction by instruction; paths of pictures start at `root`."""
         for (number, at), group in groupby(accepted(last), key=lambda each: (each["number"], each["at"])):
             records = self._alike(list(group))
             first = records[0] if records else None
@@ -273,7 +210,7 @@ class Filters:
             ):
                 self.dropped["in a benchmark"] += len(records)
                 continue
-            if not self.recipe.world and self.near.add(first["instruction"], name):
+            if not self.recipe.world and self._asked_before(first, name):
                 self.dropped["near-duplicate instruction"] += len(records)
                 continue
             if self.recipe.options.complete and len({each["score"] for each in records}) < len(SCALE.labels):
@@ -281,7 +218,13 @@ class Filters:
                 continue
             for record in records:
                 self.kept[str(record["score"])] += 1
-                yield item_of(record, self.recipe)
+                yield item_of(record, self.recipe, root)
+
+    def _asked_before(self, record: Record, name: str) -> bool:
+        """Whether nearly the same was asked; about another picture the same words ask something else."""
+        if record.get("image") != self.image:
+            self.image, self.near = record.get("image"), Index(near=self.recipe.near)
+        return self.near.add(record["instruction"], name) is not None
 
     def _alike(self, records: list[Record]) -> list[Record]:
         """Those about as long as the others, no two the same."""
@@ -296,10 +239,6 @@ class Filters:
             else:
                 found.append(record)
         return found
-
-
-def _told(rubric: Record) -> list[Record]:
-    return [{"label": label, "text": rubric["levels"][label]} for label in SCALE.labels]
 
 
 def _run(run: Run, options: Options) -> None:

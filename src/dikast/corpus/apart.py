@@ -1,0 +1,53 @@
+"""Whether anything of an item is in files that it must be apart from: rubric, instruction, response, or image."""
+
+from collections import Counter
+from pathlib import Path
+
+from dikast.core.item import Item
+from dikast.core.media import image_sha256
+from dikast.corpus.check import check_file
+from dikast.corpus.duplicates import Index
+from dikast.corpus.observations import observations, observed
+
+_LEAKED = "leaked: "
+_DRAWS = 20  # of `check_file`, whose other figures are not used here
+
+
+class Apart:
+    """The texts of files, by what they are, and their images by content.
+
+    Alike is what shares `likeness` of its runs of three words, estimated by MinHash; `Index` says what it holds.
+    """
+
+    def __init__(self, files: list[Path], *, near: bool = True, likeness: float = 0.8) -> None:
+        self._known = {name: Index(likeness, near=near) for name in ("rubric", "instruction", "response")}
+        self._images: set[str] = set()
+        self.rows: dict[str, int] = {}
+        for path in files:
+            self.rows[path.name] = 0
+            for each in observations(path):
+                self.rows[path.name] += 1
+                where = f"{path}:{each.line}"
+                self._known["instruction"].add(each.instruction, f"{where} instruction")
+                for i, response in enumerate(each.responses):
+                    self._known["response"].add(response.response, f"{where} response {i}")
+                if each.rubric is not None:
+                    self._known["rubric"].add(each.rubric.criterion, f"{where} rubric")
+                self._images |= {image_sha256(image) for image in each.item.images}
+
+    def leak(self, item: Item) -> str:
+        """What of the item is known: `rubric`, `instruction`, `response`, `image`; "" for nothing."""
+        each = observed(item, 0)
+        if each.rubric is not None and self._known["rubric"].find(each.rubric.criterion):
+            return "rubric"
+        if self._known["instruction"].find(each.instruction):
+            return "instruction"
+        if any(self._known["response"].find(response.response) for response in each.responses):
+            return "response"
+        return "image" if any(image_sha256(image) in self._images for image in item.images) else ""
+
+
+def leaks(path: Path, files: list[Path], *, near: bool = True) -> Counter[str]:
+    """How many rubrics, instructions and responses of a file `corpus check` finds in the others; zeros are told."""
+    found = check_file(path, against=[str(each) for each in files], near=near, draws=_DRAWS).findings
+    return Counter({name.removeprefix(_LEAKED): each.found for name, each in found.items() if name.startswith(_LEAKED)})

@@ -1,0 +1,213 @@
+"""The recipe `bench`: a held-out set by the stages of `feedback` or `perception`, apart from training data."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby
+from math import ceil
+from typing import Any
+
+import orjson
+
+from dikast.core.errors import RunError
+from dikast.core.item import Item
+from dikast.core.rubric import Rubric
+from dikast.corpus.apart import Apart, leaks
+from dikast.corpus.duplicates import Index
+from dikast.corpus.picture_teacher import PictureTeacher
+from dikast.corpus.recipe import Recipe, count, share
+from dikast.corpus.recipes import feedback, perception
+from dikast.corpus.run import ITEMS, Estimate, Kind, Run
+from dikast.corpus.schemas.base import asked
+from dikast.corpus.seeds import SCALE
+from dikast.corpus.world_teacher import WorldTeacher
+from dikast.engines.base import Engine
+
+TEXT, IMAGES = "text", "images"
+REPORT = "apart.json"
+_SCORES = len(SCALE.labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Of the recipe `bench`: exactly `rubrics` rubrics with `instructions` instructions each, `responses` to each.
+
+    `of` text: by the stages of `feedback`, with its keys `seeds`, `rounds`, `a_call`, `words` and `regrade`. `of`
+    images: by those of `perception`, one rubric an image and so `rubrics` images, with its keys `images`,
+    `text_images`, `text_rich` and `fit`. With fewer than five `responses` their scores are drawn, each as often.
+
+    No rubric, instruction, response or image is in the files `apart_from`, nor nearly. So that enough is left, the
+    share `spare` more rubrics are made. Worlds take their wordings from the held-out `split` of the world.
+    """
+
+    of: str = TEXT
+    apart_from: tuple[str, ...] = ()
+    rubrics: int = count(50)
+    instructions: int = count(4)
+    responses: int = count(_SCORES)
+    spare: float = share(1.0, most=10)
+    split: str = "wordings"
+    seeds: str = ""
+    rounds: int = count(20)
+    a_call: int = count(4)
+    words: int = count(120)
+    regrade: bool = True
+    images: str = ""
+    text_images: str = ""
+    text_rich: float = share(0.0)
+    fit: float = share(1.0)
+
+
+@dataclass(slots=True)
+class _Into(Run):
+    """The run of another recipe, whose items are chosen from before they are written."""
+
+    choose: Callable[[Iterable[Item]], Iterator[Item]] = iter
+
+    def write(self, items: Iterable[Item]) -> None:
+        Run.write(self, self.choose(items))
+
+
+def chosen(
+    items: Iterable[Item], options: Options, apart: Apart, dropped: Counter[str], *, near: bool, seed: int
+) -> Iterator[Item]:
+    """Of the items, rubric by rubric, those that are apart, until there are enough rubrics.
+
+    A rubric of which an instruction is lost is left out whole, so that all have as many.
+    """
+    seen, n, draw = Index(near=near), 0, _Scores(options.responses, seed)
+    for _, rows in groupby(items, key=_rubric_name):
+        if n == options.rubrics:
+            dropped["rubrics beyond the number asked for"] += 1
+            continue
+        whole = list(rows)
+        found = _apart(whole, options, apart, dropped)
+        if not found:
+            continue
+        if options.of == TEXT and seen.add(_rubric(whole[0]).criterion, _rubric_name(whole[0])):
+            dropped["near-duplicate rubric"] += 1
+            continue
+        n += 1
+        for instruction in found:
+            wanted = draw()
+            yield from (item for item in instruction if item.gold["score"] in wanted)
+    if n < options.rubrics:
+        dropped["rubrics short of the number asked for"] += options.rubrics - n
+
+
+def _apart(rows: list[Item], options: Options, apart: Apart, dropped: Counter[str]) -> list[list[Item]]:
+    """The instructions of a rubric with their responses, or nothing when too few are complete and apart."""
+    found = []
+    for _, group in groupby(rows, key=asked):
+        responses = list(group)
+        leaked = next(filter(None, map(apart.leak, responses)), "")
+        if leaked:
+            dropped[f"{leaked} in the training data"] += len(responses)
+            if leaked == "rubric":
+                return []
+        elif len(responses) == _SCORES:
+            found.append(responses)
+    if len(found) < options.instructions:
+        dropped["rubric with too few instructions"] += 1
+        return []
+    return found[: options.instructions]
+
+
+class _Scores:
+    """Which scores of an instruction are kept: as many as wanted, each score as often as any other."""
+
+    def __init__(self, wanted: int, seed: int) -> None:
+        self._wanted, self._rng, self._deck = wanted, random.Random(f"{seed} bench"), list[int]()
+
+    def __call__(self) -> set[int]:
+        drawn: set[int] = set()
+        while len(drawn) < self._wanted:
+            if not self._deck:
+                self._deck = self._rng.sample(range(1, _SCORES + 1), _SCORES)
+            at = next((i for i, score in enumerate(self._deck) if score not in drawn), None)
+            if at is None:  # the rest of the deck was drawn for this instruction already
+                drawn_anew = [score for score in range(1, _SCORES + 1) if score not in drawn]
+                drawn |= set(self._rng.sample(drawn_anew, self._wanted - len(drawn)))
+            else:
+                drawn.add(self._deck.pop(at))
+        return drawn
+
+
+def _rubric(item: Item) -> Rubric:
+    assert isinstance(item.rubric, Rubric)
+    return item.rubric
+
+
+def _rubric_name(item: Item) -> str:
+    return _rubric(item).name
+
+
+def _inner(recipe: Recipe, options: Options) -> tuple[Kind[Any], Recipe]:
+    """The recipe whose stages are run, with more of everything than is kept."""
+    n = ceil(options.rubrics * (1 + options.spare))
+    shared = {name: getattr(options, name) for name in ("seeds", "instructions", "rounds", "words", "regrade")}
+    if options.of == TEXT:
+        told: Any = feedback.Options(rubrics=n, a_call=options.a_call, **shared)
+        return feedback.KIND, replace(recipe, options=told)
+    told = perception.Options(
+        images=options.images, text_images=options.text_images, text_rich=options.text_rich, fit=options.fit,
+        take=n, per_image=1, **shared,
+    )  # fmt: skip
+    return perception.KIND, replace(recipe, options=told)
+
+
+def _run(run: Run, options: Options) -> None:
+    """The stages of the other recipe, the choice of what is apart, and a look at the written file for what is not."""
+    recipe, built = run.recipe, run.built
+    kind, inner = _inner(recipe, options)
+    files = [recipe.path(name) for name in options.apart_from]
+    kept: Counter[str] = Counter()
+    rows: dict[str, int] = {}
+
+    def choose(items: Iterable[Item]) -> Iterator[Item]:
+        apart = Apart(files, near=recipe.near)
+        rows.update(apart.rows)
+        for item in chosen(items, options, apart, built.dropped, near=recipe.near, seed=recipe.seed):
+            kept[str(item.gold["score"])] += 1
+            yield item
+
+    kind.run(_Into(inner, run.folder, run.asking, run.progress, built, choose), inner.options)
+    if built.waits or not built.items:
+        return
+    built.kept = kept
+    found = leaks(run.folder / ITEMS, files, near=recipe.near) if files else Counter[str]()
+    told = {"apart_from": rows, "items": built.items, "found": found}
+    (run.folder / REPORT).write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
+    if found.total():
+        raise RunError(f"{run.folder / ITEMS}: holds what {', '.join(rows)} hold too ({dict(found)}); see {REPORT}")
+
+
+def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
+    kind, inner = _inner(recipe, options)
+    return kind.estimate(inner, inner.options)
+
+
+def _check(recipe: Recipe, options: Options) -> Iterator[tuple[str, str]]:
+    if options.of not in (TEXT, IMAGES):
+        yield "of", f"is {TEXT} or {IMAGES}, got {options.of!r}"
+        return
+    if options.responses > _SCORES:
+        yield "responses", f"is at most {_SCORES}, one for each score, got {options.responses}"
+    kind, inner = _inner(recipe, options)
+    yield from kind.check(inner, inner.options)
+
+
+def _world(recipe: Recipe, options: Options) -> Engine:
+    if options.of == TEXT:
+        return WorldTeacher(recipe.world, seed=recipe.seed, per_rubric=options.instructions, split=options.split)
+    return PictureTeacher(
+        recipe.world, seed=recipe.seed, per_rubric=options.instructions, text_rich=options.text_rich,
+        split=options.split,
+    )  # fmt: skip
+
+
+KIND = Kind(
+    "bench", Options, (*feedback.KIND.prompts, *perception.KIND.prompts), _run, _estimate, _check, _world,
+    files=("seeds", "apart_from"),
+)  # fmt: skip

@@ -1,0 +1,428 @@
+"""The recipe `critic-pointwise`: questions about pictures, answers of several models, a pool of evaluation prompts."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from dikast.core.item import Item, item_to
+from dikast.core.message import Message, Span
+from dikast.core.part import Image, Text, Turn, images_of, text_of
+from dikast.core.records import read_items, write_items
+from dikast.core.rubric import Rubric
+from dikast.corpus.duplicates import Index
+from dikast.corpus.journal import accepted
+from dikast.corpus.observations import observations
+from dikast.corpus.picture_teacher import PictureTeacher
+from dikast.corpus.pictures import EXPLICIT, IMPLICIT, sensitive_of
+from dikast.corpus.pool import FAMILIES, FILES, Evaluation, pool
+from dikast.corpus.questions import drawn_items, quotas, sources_of, world_item
+from dikast.corpus.recipe import Recipe, count, share
+from dikast.corpus.run import Estimate, Kind, Run, size_of
+from dikast.corpus.schemas import get_schema
+from dikast.corpus.schemas.base import asked, plain
+from dikast.corpus.schemas.delta import difference
+from dikast.corpus.stage import Asking, Rejected, Task, object_in, prompt, text_in
+from dikast.engines.base import Engine
+from dikast.engines.budget import Budget
+from dikast.engines.spec import open_engine
+from dikast.prompts.dialects import DIALECTS
+from dikast.prompts.dialects.arena import ARENA
+from dikast.prompts.parse import parse_reply
+from dikast.prompts.parsed import Target
+from dikast.prompts.render import plain_pieces
+
+Record = dict[str, Any]
+PAIRS = "pairs.jsonl"
+_IMAGE_TOKENS = 1000
+
+
+def _object(key: str) -> Record:
+    return {"type": "object", "properties": {key: {"type": "string"}}, "required": [key]}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Of the recipe `critic-pointwise`.
+
+    `sources`: files of any known schema whose rows ask about a picture, and worlds (`world:scenes`); `pairs` of a
+    picture and a question are drawn from them by seed, evenly, 0 for all that files have. A row's own responses are
+    answers, of the models that `meta.models` or `meta.model` names; `responders` are engines that answer too. Of these
+    answers `responses` are drawn for each pair, 0 for all. References are the teacher's where a row has none.
+    `samples` evaluations of each pair are drawn: a prompt of the pool, of `families` if some are named, and an answer,
+    or two for side-by-side prompts. `skip_unreadable` leaves out pictures that cannot be read, counted.
+
+    `text_rich`: the share of pairs from `text_sources`, whose pictures hold text; worlds make them. `sensitive`: the
+    share of pairs whose question the teacher writes anew on sensitive or biased matters, every second one by
+    implication.
+    """
+
+    sources: tuple[str, ...] = ()
+    text_sources: tuple[str, ...] = ()
+    pairs: int = count(0, least=0)
+    responders: tuple[str, ...] = ()
+    responses: int = count(4, least=0)
+    samples: int = count(4)
+    families: tuple[str, ...] = ()
+    skip_unreadable: bool = False
+    text_rich: float = share(0.0)
+    sensitive: float = share(0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One pair, its question final, with the answers that are judged and the models they are of."""
+
+    number: int
+    item: Item
+    models: tuple[str, ...]
+
+
+class _Following:
+    """The records of a stage by pair; pairs are asked for in rising order, so that none is held."""
+
+    def __init__(self, path: Path) -> None:
+        self._groups = groupby(accepted(path), key=lambda each: each["pair"])
+        self._next: tuple[int, list[Record]] | None = None
+
+    def of(self, number: int) -> list[Record]:
+        """The records of a pair."""
+        while self._next is None or self._next[0] < number:
+            found = next(self._groups, None)
+            if found is None:
+                return []
+            self._next = (found[0], list(found[1]))
+        return self._next[1] if self._next[0] == number else []
+
+
+@dataclass(slots=True)
+class _Cases:
+    """The pairs of a build and what stages added to them."""
+
+    run: Run
+    options: Options
+    responders: tuple[str, ...]  # their names
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe."""
+        return self.run.recipe
+
+    def items(self) -> Iterator[tuple[int, Item]]:
+        """Every pair with the question that counts."""
+        written = _Following(self.run.path("1-questions"))
+        for number, item in enumerate(read_items(self.run.folder / PAIRS)):
+            if item.meta.get("sensitive"):
+                found = written.of(number)
+                if not found:
+                    continue
+                turn = Turn("user", (*_images(item), Text(found[0]["question"])))
+                item = replace(item, instruction=(turn,), responses=(), reference=None)
+            yield number, item
+
+    def drawn(self, number: int, item: Item) -> tuple[list[int], list[int]]:
+        """Which of the standing answers, and which responders, the pair's answers are drawn from."""
+        standing = len(item.responses)
+        both = range(standing + len(self.responders))
+        rng = random.Random(f"{self.recipe.seed} answers {number}")
+        chosen = sorted(rng.sample(both, min(len(both), self.options.responses or len(both))))
+        return [i for i in chosen if i < standing], [i - standing for i in chosen if i >= standing]
+
+    def finished(self) -> Iterator[Case]:
+        """The pairs that have a reference and an answer; others are counted."""
+        references = _Following(self.run.path("2-references"))
+        answers = [_Following(self.run.path(_stage(i))) for i in range(len(self.responders))]
+        for number, item in self.items():
+            standing, responders = self.drawn(number, item)
+            models = list(item.meta.get("models", ()))
+            said = [(item.responses[i], models[i]) for i in standing]
+            for i in responders:
+                said += [((Text(each["response"]),), self.responders[i]) for each in answers[i].of(number)]
+            reference = item.reference or next(
+                ((Text(each["reference"]),) for each in references.of(number)), None
+            )  # fmt: skip
+            if reference is None or not said:
+                self.run.built.dropped["pair without a reference" if said else "pair without an answer"] += 1
+                continue
+            whole = replace(item, reference=reference, responses=tuple(content for content, _ in said))
+            yield Case(number, whole, tuple(model for _, model in said))
+
+
+def _stage(responder: int) -> str:
+    return f"3-responses-{responder + 1}"
+
+
+def _images(item: Item) -> list[Image]:
+    return [image for turn in item.instruction for image in images_of(turn.content)]
+
+
+def _pairs(run: Run, options: Options) -> None:
+    """Draw the pairs and write them down; drawn anew they are the same."""
+    recipe, dropped = run.recipe, run.built.dropped
+    if recipe.world:
+        teacher = _world(recipe, options)
+        made: Iterator[Item] = (world_item(teacher, n, run.folder, options.responses) for n in range(options.pairs))
+        told = [""] * options.pairs
+    else:
+        sources = list(sources_of(recipe, options.sources, dropped, text_rich=False))
+        sources += sources_of(recipe, options.text_sources, dropped, text_rich=True)
+        counts = quotas(sources, options.pairs, options.text_rich)
+        made = drawn_items(
+            recipe, sources, counts, run.folder, dropped, skip=options.skip_unreadable, answers=options.responses or 4
+        )  # fmt: skip
+        told = sensitive_of(sum(counts), options.sensitive, recipe.seed)
+    marked = (
+        replace(item, meta={**item.meta, "sensitive": hard}) if hard else item
+        for item, hard in zip(made, told, strict=False)
+    )
+    write_items(run.folder / PAIRS, marked)
+
+
+def question_tasks(recipe: Recipe, pairs: Path) -> Iterator[Task]:
+    """For each sensitive pair a request for another question."""
+    for number, item in enumerate(read_items(pairs)):
+        hard = item.meta.get("sensitive")
+        if hard:
+            messages = prompt("picture-question").ask(
+                picture=tuple(_images(item)), question=asked(item), explicit=hard == EXPLICIT,
+                implicit=hard == IMPLICIT, language=recipe.language,
+            )  # fmt: skip
+            about = {"stage": "question", "pair": number}
+            yield Task((number,), messages, _text_reader("question", number), _object("question"), about)
+
+
+def reference_tasks(recipe: Recipe, options: Options, items: Iterator[tuple[int, Item]]) -> Iterator[Task]:
+    """For each pair that has no reference a request for one."""
+    for number, item in items:
+        if item.reference is None:
+            question = (*_images(item), Text(asked(item)))
+            messages = prompt("picture-reference").ask(question=question, language=recipe.language)
+            about = {"stage": "reference", "number": item.meta.get("number"), "count": options.responses}
+            yield Task((number,), messages, _text_reader("reference", number), _object("reference"), about)
+
+
+def _text_reader(key: str, number: int) -> Callable[[str], list[Record]]:
+    return lambda text: [{"pair": number, key: text_in(object_in(text), key)}]
+
+
+def answer_tasks(cases: _Cases, responder: int) -> Iterator[Task]:
+    """The questions that a responder is drawn for, as a person would put them."""
+    for number, item in cases.items():
+        if responder in cases.drawn(number, item)[1]:
+            messages = tuple(Message(turn.role, plain_pieces(turn.content)) for turn in item.instruction)
+            about = {"stage": "answer", "pair": number, "model": cases.responders[responder]}
+            yield Task((number,), messages, _answer_reader(number), None, about)
+
+
+def _answer_reader(number: int) -> Callable[[str], list[Record]]:
+    def read(text: str) -> list[Record]:
+        if not text.strip():
+            raise Rejected("an empty response")
+        return [{"pair": number, "response": text.strip()}]
+
+    return read
+
+
+def judgement_tasks(recipe: Recipe, options: Options, cases: Iterator[Case]) -> Iterator[Task]:
+    """The drawn evaluations of each pair, each asked with its prompt of the pool."""
+    prompts = pool(options.families)
+    teacher = _world(recipe, options) if recipe.world else None
+    for case in cases:
+        for i, (evaluation, rubric, shown) in enumerate(_drawn(recipe, options, case, prompts, teacher)):
+            item = _item(case, evaluation, rubric, shown, i)
+            messages = evaluation.form.ask(item, rubric, tuple(range(len(shown))))
+            if recipe.language:
+                written = f"\n\nWrite the explanation in this language, thinking in it: {recipe.language}."
+                messages = (*messages[:-1], replace(messages[-1], parts=(*messages[-1].parts, Span(written, True))))
+            about = {
+                "stage": "judgement", "number": case.item.meta.get("number"), "count": options.responses,
+                "responses": shown, "evaluation": evaluation,
+            }  # fmt: skip
+            yield Task((case.number, i), messages, _judgement_reader(recipe, item, evaluation, rubric), None, about)
+
+
+def _drawn(
+    recipe: Recipe, options: Options, case: Case, prompts: tuple[Evaluation, ...], teacher: PictureTeacher | None
+) -> Iterator[tuple[Evaluation, Rubric, tuple[int, ...]]]:
+    """`samples` evaluations: families in turn, and answers in turn, both in an order of their own for each pair."""
+    rng = random.Random(f"{recipe.seed} evaluations {case.number}")
+    n = len(case.models)
+    turns = rng.sample(range(n), n)
+    families: dict[str, list[tuple[Evaluation, Rubric]]] = {}
+    for each in rng.sample(prompts, len(prompts)):
+        number = case.item.meta.get("number")
+        rubric = each.rubric if teacher is None else teacher.judged(int(number), each)
+        if rubric is not None and (n > 1 or not each.pair):
+            families.setdefault(each.family, []).append((each, rubric))
+    lists, at, seen = list(families.values()), 0, 0
+    most = sum(map(len, lists))
+    while seen < min(options.samples, most):
+        left = lists[at % len(lists)]
+        if at // len(lists) < len(left):
+            evaluation, rubric = left[at // len(lists)]
+            first, second = turns[seen % n], turns[(seen + 1) % n]
+            pair = (first, second) if rng.random() < 0.5 else (second, first)
+            yield evaluation, rubric, pair if evaluation.pair else (first,)
+            seen += 1
+        at += 1
+
+
+def _item(case: Case, evaluation: Evaluation, rubric: Rubric, shown: tuple[int, ...], i: int) -> Item:
+    meta = {key: value for key, value in case.item.meta.items() if key not in ("models", "number")}
+    told = {"family": evaluation.family, "name": evaluation.name, "hash": evaluation.hash}
+    return replace(
+        case.item, id=f"{case.item.id}-{i}", responses=tuple(case.item.responses[each] for each in shown),
+        reference=None if evaluation.pair else case.item.reference, rubric=rubric,
+        meta={**meta, "models": [case.models[each] for each in shown], "prompt": told},
+    )  # fmt: skip
+
+
+def _judgement_reader(recipe: Recipe, item: Item, evaluation: Evaluation, rubric: Rubric) -> Any:
+    def read(text: str) -> list[Record]:
+        parsed = parse_reply("arena", text, ARENA) if evaluation.pair else evaluation.form.parse(text, rubric)
+        if parsed.label is None:
+            raise Rejected("no verdict", parsed.reason)
+        if not parsed.feedback.strip():
+            raise Rejected("no justification", "the explanation is missing")
+        gold: Record = {"feedback": parsed.feedback.strip()}
+        if evaluation.pair:
+            better = "tie" if "=" in parsed.label else parsed.label[0].lower()
+            gold = {"preference": better, "label": parsed.label, **gold}
+        else:
+            said = DIALECTS["critic"].read(parsed.feedback, Target(rubric.scale)).stated
+            if said is not None:
+                raise Rejected("the feedback names a score", f"the explanation names a score ({said.said!r})")
+            gold = {"score": plain(rubric.scale.value(parsed.label)), **gold}
+        meta = {**item.meta, "recipe": recipe.recipe, "teacher": recipe.teacher}
+        return [item_to(_carrying(replace(item, gold=gold, meta=meta), evaluation, rubric))]
+
+    return read
+
+
+def _carrying(item: Item, evaluation: Evaluation, rubric: Rubric) -> Item:
+    """The item with its own prompt and reply in `meta.source`, so that `convert --to critic` gives these back."""
+    row = get_schema("critic").writes(item)
+    messages = evaluation.form.ask(item, rubric, tuple(range(len(item.responses))))
+    asked_, gold = "\n\n".join(message.text for message in messages), item.gold
+    if evaluation.pair:
+        verdict = f"[[{gold['label']}]]"
+    else:
+        verdict = f"{evaluation.form.marker} {rubric.scale.label(gold['score'])}"
+    turns = [
+        {"from": "human", "value": "<image>\n" * len(_images(item)) + asked_},
+        {"from": "gpt", "value": f"{gold['feedback']}\n{verdict}"},
+    ]
+    delta = difference({**row, "conversations": turns}, row)
+    return replace(item, meta={**item.meta, "source": {"schema": "critic", "delta": delta}})
+
+
+def _run(run: Run, options: Options) -> None:
+    """Pairs, questions, references, answers, judgements, filters."""
+    recipe = run.recipe
+    engines = [open_engine(spec) for spec in options.responders]
+    _pairs(run, options)
+    cases = _Cases(run, options, tuple(engine.name for engine in engines))
+    if options.sensitive:
+        run.stage("1-questions", question_tasks(recipe, run.folder / PAIRS))
+    if not _spent(run):
+        run.stage("2-references", reference_tasks(recipe, options, cases.items()))
+    for i, engine in enumerate(engines):
+        if not _spent(run):
+            run.stage(_stage(i), answer_tasks(cases, i), _asking(run.asking, engine))
+    if _spent(run):
+        return
+    waits = run.built.waits
+    run.stage("4-judgements", judgement_tasks(recipe, options, cases.finished()))
+    run.built.waits = run.built.waits or waits
+    if not _spent(run):
+        run.write(_kept(run, recipe))
+
+
+def _spent(run: Run) -> bool:
+    return bool(run.built.stages and run.built.stages[-1].left["budget"])
+
+
+def _asking(asking: Asking, engine: Engine) -> Asking:
+    """The same way of asking, of another engine, out of the same budget."""
+    within = asking.engine.around(engine) if isinstance(asking.engine, Budget) else engine
+    return replace(asking, engine=within)
+
+
+def _kept(run: Run, recipe: Recipe) -> Iterator[Item]:
+    """The judged items that are in no benchmark."""
+    bench = Index(near=recipe.near and bool(recipe.against))
+    for name in recipe.against:
+        for each in observations(recipe.path(name)):
+            for i, graded in enumerate(each.responses):
+                bench.add(graded.response, f"{name}:{each.line}:{i}")
+    from dikast.core.item import item_from
+
+    for record in accepted(run.path("4-judgements")):
+        item = item_from(record, root=str(run.folder))
+        if len(bench) and any(bench.find(text_of(content)) for content in item.responses):
+            run.built.dropped["in a benchmark"] += 1
+            continue
+        run.built.kept[item.meta["prompt"]["family"]] += 1
+        yield item
+
+
+def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
+    """As the stages, every reply accepted at once, from a question and an answer of usual length."""
+    n, size = options.pairs, 200 + _IMAGE_TOKENS
+    if not recipe.world:
+        dropped: Counter[str] = Counter()
+        sources = list(sources_of(recipe, options.sources, dropped, text_rich=False))
+        sources += sources_of(recipe, options.text_sources, dropped, text_rich=True)
+        n = sum(quotas(sources, options.pairs, options.text_rich))
+    hard = round(n * options.sensitive)
+    item = Item("p0", (Turn("user", (Text("What is it?"),)),), ((Text("It is so. " * 20),),) * 2)
+    case = Case(0, replace(item, meta={"number": 0}, reference=item.responses[0]), ("a", "b"))
+    asks = [
+        size_of(task)
+        for task in judgement_tasks(replace(recipe, teacher=""), replace(options, samples=50), iter([case]))
+    ]
+    found = [("1-questions", hard, size)] if hard else []
+    found.append(("2-references", n, size))
+    found += [(_stage(i), n, size) for i in range(len(options.responders))]
+    found.append(("4-judgements", n * options.samples, sum(asks) // len(asks) + _IMAGE_TOKENS))
+    return [Estimate(name, calls, calls * each, calls * recipe.max_tokens) for name, calls, each in found]
+
+
+def _check(recipe: Recipe, options: Options) -> Iterator[tuple[str, str]]:
+    unknown = [each for each in options.families if each not in FAMILIES]
+    if unknown:
+        yield "families", f"there is no family {unknown[0]!r}: known: {', '.join(FAMILIES)}"
+    if recipe.world:
+        for key in ("sources", "text_sources", "responders"):
+            if getattr(options, key):
+                yield key, f"a world makes its own questions and answers: leave out {key!r}"
+        if options.sensitive:
+            yield "sensitive", "a world has no sensitive or biased content: leave out 'sensitive', or name an engine"
+        if not options.responses:
+            yield "responses", "say how many answers the world is to make for each pair with 'responses'"
+    elif not options.sources and not options.text_sources:
+        yield "sources", "a teacher other than a world needs 'sources': files with questions about pictures, or worlds"
+    if not options.pairs and any(each.startswith("world:") for each in (recipe.teacher, *options.sources)):
+        yield "pairs", "a world has no end of questions: say how many are to be drawn with 'pairs'"
+    if options.sensitive and not options.responders:
+        yield "sensitive", "questions that are written anew have no answers: name 'responders'"
+    if options.text_rich and not options.text_sources and not recipe.world:
+        yield "text_rich", "name the sources whose pictures hold text with 'text_sources'"
+    if options.text_sources and not options.text_rich:
+        yield "text_sources", "say which share of the pairs is to come from these with 'text_rich'"
+
+
+def _world(recipe: Recipe, options: Options) -> PictureTeacher:
+    return PictureTeacher(recipe.world, seed=recipe.seed, text_rich=options.text_rich)
+
+
+def _teacher(recipe: Recipe, options: Options) -> Engine:
+    return _world(recipe, options)
+
+
+KIND = Kind(
+    "critic-pointwise", Options, ("picture-question", "picture-reference", *FILES), _run, _estimate, _check, _teacher
+)

@@ -1,0 +1,335 @@
+"""The recipe `perception`: rubrics for each picture, an inspection of their fit, instructions, a response a score."""
+
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from dikast.core.part import Image
+from dikast.corpus.duplicates import Index
+from dikast.corpus.journal import accepted
+from dikast.corpus.picture_teacher import TEXT_RICH, PictureTeacher
+from dikast.corpus.pictures import (
+    EXPLICIT,
+    IMPLICIT,
+    Listed,
+    beside,
+    drawn,
+    listed,
+    readable,
+    sensitive_of,
+    write_picture,
+)
+from dikast.corpus.readers import (
+    RESPONSE,
+    RUBRICS,
+    instruction_reader,
+    levels_of,
+    list_schema,
+    response_reader,
+    rubric_reader,
+)
+from dikast.corpus.recipe import Recipe, count, share
+from dikast.corpus.recipes.feedback import Filters, regrade_tasks
+from dikast.corpus.run import Estimate, Kind, Run, size_of
+from dikast.corpus.seeds import SCALE, load_seeds
+from dikast.corpus.stage import Rejected, Task, object_in, prompt, text_in
+from dikast.engines.base import Engine
+
+Record = dict[str, Any]
+_PASSES = 2  # times that a round left without an answer is asked before the build waits for another run
+_EXAMPLES = 4
+_IMAGE_TOKENS = 1000
+_FIT = {
+    "type": "object", "properties": {"reason": {"type": "string"}, "fits": {"type": "boolean"}},
+    "required": ["reason", "fits"],
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Of the recipe `perception`.
+
+    `images`: a folder, a pattern, or a list of images (a `.txt` with a path a line, or records with a column `image`),
+    of which `take` are drawn by seed, 0 for all; for a world the number to make. `skip_unreadable` leaves out images
+    that cannot be read, counted, instead of stopping. For each image `per_image` rubrics, beside examples from `seeds`
+    where there is such a file; the teacher inspects whether each fits its image, and is asked for others until the
+    share `fit` of them does, in at most `rounds` rounds. `instructions` for each rubric; a response of about `words`
+    words for each score, graded again by the teacher (`regrade`); `complete` keeps instructions with a response of
+    every score.
+
+    `text_rich`: the share of images that hold text, drawn from `text_images`; worlds make them. `sensitive`: the share
+    of images whose rubrics and instructions are about sensitive or biased content, every second one by implication.
+    """
+
+    images: str = ""
+    text_images: str = ""
+    take: int = count(0, least=0)
+    skip_unreadable: bool = False
+    seeds: str = ""
+    per_image: int = count(3)
+    fit: float = share(1.0)
+    rounds: int = count(5)
+    instructions: int = count(2)
+    words: int = count(120)
+    regrade: bool = True
+    complete: bool = True
+    text_rich: float = share(0.0)
+    sensitive: float = share(0.0)
+
+
+@dataclass(slots=True)
+class Picture:
+    """One picture and its rubrics. `image` is its path from the build's folder."""
+
+    number: int
+    image: str
+    text_rich: bool | None
+    sensitive: str
+    kept: list[Record]
+    refused: list[str]
+    asked: int = 0
+
+
+def _pictures(run: Run, options: Options) -> list[Picture]:
+    """The pictures of a build, in order; those of a world are drawn beside the items."""
+    recipe = run.recipe
+    if recipe.world:
+        teacher = _world(recipe, options)
+        sources = [write_picture(teacher, number, run.folder) for number in range(options.take)]
+        rich: list[bool | None] = [teacher.domain_of(number) in TEXT_RICH for number in range(options.take)]
+    else:
+        images = _images(recipe, options, run.built.dropped)
+        sources = [beside(each, run.folder) for each in images]
+        rich = [each.text_rich if options.text_rich else None for each in images]
+    told = sensitive_of(len(sources), options.sensitive, recipe.seed)
+    return [
+        Picture(i, source, text, hard, [], [])
+        for i, (source, text, hard) in enumerate(zip(sources, rich, told, strict=True))
+    ]
+
+
+def _images(recipe: Recipe, options: Options, dropped: Counter[str]) -> list[Listed]:
+    found = listed(recipe, options.images) if options.images else []
+    if options.text_images:
+        found += listed(recipe, options.text_images, text_rich=True)
+    found = readable(found, dropped, skip=options.skip_unreadable)
+    return drawn(found, options.take, options.text_rich, recipe.seed)
+
+
+def rubric_tasks(
+    recipe: Recipe, pictures: list[Picture], seeds: list[Record], round_: int, root: str
+) -> Iterator[Task]:
+    """A request for the rubrics that each of these pictures still lacks."""
+    options: Options = recipe.options
+    for picture in pictures:
+        rng = random.Random(f"{recipe.seed} rubrics {round_} {picture.number}")
+        at = rng.sample(range(len(seeds)), min(_EXAMPLES, len(seeds)))
+        wanted = options.per_image - len(picture.kept)
+        messages = prompt("picture-rubrics").ask(
+            picture=Image(picture.image, root), examples=[seeds[i]["criterion"] for i in at],
+            taken=[each["criterion"] for each in picture.kept], refused=picture.refused[-_EXAMPLES:], count=wanted,
+            explicit=picture.sensitive == EXPLICIT, implicit=picture.sensitive == IMPLICIT,
+            language=recipe.language, low=SCALE.labels[0], high=SCALE.labels[-1],
+        )  # fmt: skip
+        about = {"stage": "rubrics", "picture": picture.number, "first": picture.asked, "count": wanted}
+        lineage = {"round": round_, "picture": picture.number, "families": [f"seed {i}" for i in sorted(at)]}
+        read = rubric_reader(wanted, lineage, world=bool(recipe.world))
+        yield Task((picture.number,), messages, read, RUBRICS, about)
+
+
+def fit_tasks(recipe: Recipe, pictures: list[Picture], rubrics: Path, root: str) -> Iterator[Task]:
+    """For each new rubric the question whether it fits its picture."""
+    for number, group in groupby(accepted(rubrics), key=lambda each: each["lineage"]["picture"]):
+        for i, rubric in enumerate(group):
+            messages = prompt("picture-fit").ask(
+                picture=Image(pictures[number].image, root), criterion=rubric["criterion"], levels=levels_of(rubric),
+                language=recipe.language,
+            )  # fmt: skip
+            about = {"stage": "fit", "lineage": rubric["lineage"]}
+            yield Task((number, i), messages, _fit_reader(rubric), _FIT, about)
+
+
+def _fit_reader(rubric: Record) -> Any:
+    def read(text: str) -> list[Record]:
+        value = object_in(text)
+        if not isinstance(value.get("fits"), bool):
+            raise Rejected("no verdict on the fit", "'fits' must be true or false")
+        return [{"rubric": rubric, "fits": value["fits"], "reason": text_in(value, "reason")}]
+
+    return read
+
+
+def instruction_tasks(recipe: Recipe, pictures: list[Picture], root: str) -> Iterator[Task]:
+    """One request a rubric for its instructions and reference answers."""
+    options: Options = recipe.options
+    pool = [(picture, rubric) for picture in pictures for rubric in picture.kept]
+    for number, (picture, rubric) in enumerate(pool):
+        messages = prompt("picture-instructions").ask(
+            picture=Image(picture.image, root), criterion=rubric["criterion"], levels=levels_of(rubric),
+            count=options.instructions, best=SCALE.labels[-1], explicit=picture.sensitive == EXPLICIT,
+            implicit=picture.sensitive == IMPLICIT, language=recipe.language,
+        )  # fmt: skip
+        about = {"stage": "instructions", "count": options.instructions, "lineage": rubric["lineage"]}
+        read = _with(instruction_reader(number, rubric, options.instructions), picture)
+        schema = list_schema("instructions", ("instruction", "reference"))
+        yield Task((number,), messages, read, schema, about)
+
+
+def _with(read: Callable[[str], list[Record]], picture: Picture) -> Any:
+    """Records that know their picture."""
+    meta: Record = {"sensitive": picture.sensitive} if picture.sensitive else {}
+    if picture.text_rich is not None:
+        meta["text_rich"] = picture.text_rich
+    return lambda text: [{**each, "image": picture.image, "meta": meta} for each in read(text)]
+
+
+def response_tasks(recipe: Recipe, instructions: Path, root: str) -> Iterator[Task]:
+    """For each instruction and score a request for a response aimed at it, with feedback."""
+    for record in accepted(instructions):
+        rubric = record["rubric"]
+        for score in SCALE.labels:
+            messages = prompt("picture-responses").ask(
+                picture=Image(record["image"], root), criterion=rubric["criterion"], levels=levels_of(rubric),
+                instruction=record["instruction"], reference=record["reference"], score=score,
+                words=recipe.options.words, language=recipe.language,
+            )  # fmt: skip
+            about = {"stage": "responses", "lineage": rubric["lineage"], "instruction": record["at"], "score": score}
+            at = (record["number"], record["at"], int(score))
+            yield Task(at, messages, response_reader(recipe, record, score), RESPONSE, about)
+
+
+def _run(run: Run, options: Options) -> None:
+    """Pictures, rubrics that fit them, instructions, responses, a second grading, filters."""
+    recipe, root = run.recipe, str(run.folder)
+    pictures = _pictures(run, options)
+    if not _rubrics(run, options, pictures):
+        return
+    last = "2-instructions"
+    stages: list[tuple[str, Iterable[Task]]] = [  # generators: each reads the stage before when its turn comes
+        (last, instruction_tasks(recipe, pictures, root)),
+        ("3-responses", response_tasks(recipe, run.path(last), root)),
+    ]
+    if options.regrade:
+        stages.append(("4-regrade", regrade_tasks(recipe, run.path("3-responses"), root)))
+    for name, tasks in stages:
+        run.stage(name, tasks)
+        last = name
+        if run.built.stages[-1].left["budget"]:
+            return
+    filters = Filters.of(recipe)
+    run.write(filters.groups(run.path(last), root))
+    run.built.kept = filters.kept
+    run.built.dropped.update(filters.dropped)
+
+
+def _rubrics(run: Run, options: Options, pictures: list[Picture]) -> bool:
+    """Rounds of brainstorming and inspection until enough rubrics fit each picture; False if some are unanswered."""
+    recipe, root, dropped = run.recipe, str(run.folder), run.built.dropped
+    seeds = load_seeds(recipe.path(options.seeds)) if options.seeds else []
+    index = Index(near=recipe.near and not recipe.world)
+    enough = math.ceil(options.fit * options.per_image - 1e-9)
+    for round_ in range(1, options.rounds + 1):
+        open_ = [each for each in pictures if round_ == 1 or len(each.kept) < enough]
+        if not open_:
+            break
+        asked, inspected = f"1-rubrics-{round_}", f"1-fit-{round_}"
+        if not _answered(run, asked, lambda: rubric_tasks(recipe, open_, seeds, round_, root)):  # noqa: B023
+            return False
+        if not _answered(run, inspected, lambda: fit_tasks(recipe, pictures, run.path(asked), root)):  # noqa: B023
+            return False
+        for picture in open_:
+            picture.asked += options.per_image - len(picture.kept)
+        for each in accepted(run.path(inspected)):
+            rubric = each["rubric"]
+            picture = pictures[rubric["lineage"]["picture"]]
+            if not each["fits"]:
+                dropped["rubric that does not fit its image"] += 1
+                picture.refused.append(rubric["criterion"])
+            elif not recipe.world and index.add(_words(rubric), f"{asked} {len(index)}"):
+                dropped["near-duplicate rubric"] += 1
+            else:
+                picture.kept.append(rubric)
+    short = sum(options.per_image - len(each.kept) for each in pictures)
+    if short:
+        dropped["rubrics short of the number asked for"] = short
+    none = sum(not each.kept for each in pictures)
+    if none:
+        dropped["image without a rubric that fits"] = none
+    return True
+
+
+def _words(rubric: Record) -> str:
+    return rubric["criterion"] + " " + " ".join(rubric["levels"].values())
+
+
+def _answered(run: Run, name: str, tasks: Callable[[], Iterable[Task]]) -> bool:
+    """Ask a stage, and once more what errors left."""
+    for _ in range(_PASSES):
+        run.built.waits = ""
+        found = run.stage(name, tasks())
+        if not found.left or found.left["budget"]:
+            break
+        run.built.stages.pop()
+    return not run.built.waits
+
+
+def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
+    """As the stages, each round's rubrics fitting at once, from one rubric and one instruction of usual length."""
+    n = options.take if recipe.world else len(_images(recipe, options, Counter()))
+    level = "One sentence of about the length that such a description has."
+    rubric = {"criterion": "A question about one quality?", "levels": dict.fromkeys(SCALE.labels, level), "lineage": {}}
+    picture = Picture(0, "", None, "", [], [])
+    first = size_of(next(rubric_tasks(recipe, [picture], [], 1, ""))) + _IMAGE_TOKENS
+    picture.kept.append(rubric)
+    one = size_of(next(instruction_tasks(recipe, [picture], ""))) + _IMAGE_TOKENS
+    rubrics = n * options.per_image
+    answers = rubrics * options.instructions * len(SCALE.labels)
+    answer = one + 3 * options.words
+    sizes = [
+        ("1-rubrics", n, first), ("1-fit", rubrics, one), ("2-instructions", rubrics, one),
+        ("3-responses", answers, answer),
+    ]  # fmt: skip
+    if options.regrade:
+        sizes.append(("4-regrade", answers, answer + 2 * options.words))
+    return [Estimate(name, calls, calls * size, calls * recipe.max_tokens) for name, calls, size in sizes]
+
+
+def _check(recipe: Recipe, options: Options) -> Iterator[tuple[str, str]]:
+    if recipe.world:
+        for key in ("images", "text_images", "seeds"):
+            if getattr(options, key):
+                yield key, f"a world makes its own pictures and rubrics: leave out {key!r}"
+        if options.sensitive:
+            yield "sensitive", "a world has no sensitive or biased content: leave out 'sensitive', or name an engine"
+        if not options.take:
+            yield "take", "say how many pictures the world is to make with 'take'"
+        return
+    if not options.images and not options.text_images:
+        yield "images", "a teacher other than a world needs 'images': a folder, a pattern or a list"
+    if options.text_rich and not options.text_images:
+        yield "text_rich", "name the images that hold text with 'text_images'"
+    if options.text_images and not options.text_rich:
+        yield "text_images", "say which share of the images is to hold text with 'text_rich'"
+    if 0 < options.text_rich < 1 and not options.images:
+        yield "images", "name the images that hold no text with 'images', or set 'text_rich: 1'"
+
+
+def _world(recipe: Recipe, options: Options) -> PictureTeacher:
+    return PictureTeacher(
+        recipe.world, seed=recipe.seed, per_rubric=options.instructions, text_rich=options.text_rich
+    )  # fmt: skip
+
+
+def _teacher(recipe: Recipe, options: Options) -> Engine:
+    return _world(recipe, options)
+
+
+KIND = Kind(
+    "perception", Options, ("picture-rubrics", "picture-fit", "picture-instructions", "picture-responses"), _run,
+    _estimate, _check, _teacher, files=("seeds",),
+)  # fmt: skip

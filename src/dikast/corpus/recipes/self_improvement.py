@@ -1,0 +1,384 @@
+"""The recipe `self-improvement`: a judge learns from those of its own verdicts that agree and are borne out.
+
+A round is a folder. This room prepares its training set and configuration, and measures the model that comes of it on
+held-out gold; training is another room's, so a round that is prepared waits for `dikast train sft`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from dikast.audit.intervals import Resampling
+from dikast.audit.measures import measure
+from dikast.core.canonical import fingerprint
+from dikast.core.errors import UserError
+from dikast.core.item import Item
+from dikast.core.part import text_of
+from dikast.core.records import read_items, write_items
+from dikast.core.rubric import Rubric
+from dikast.core.verdict import Status
+from dikast.corpus.agreement import Dropped, ballots, due_label, learnt, stop_reason, with_gold
+from dikast.corpus.duplicates import Index
+from dikast.corpus.journal import accepted
+from dikast.corpus.recipe import Recipe, count, share
+from dikast.corpus.round_training import CONFIG, GRADED, PAIRS, configure, named, start_of, trained
+from dikast.corpus.run import Estimate, Kind, Run, size_of
+from dikast.corpus.schemas.base import asked
+from dikast.corpus.stage import Asking, Rejected, Task
+from dikast.engines.base import Engine, Sampling
+from dikast.engines.spec import open_engine, parse_spec
+from dikast.judging.judge import Judge
+from dikast.judging.ledger import current_verdicts
+from dikast.judging.plan import Source
+from dikast.judging.run import compare_file, grade_file
+from dikast.prompts.ask import as_given
+from dikast.prompts.parse import parse_reply
+from dikast.prompts.parsed import Target
+
+Record = dict[str, Any]
+ROUNDS = "rounds.json"
+_HELD, _KEPT = "held.json", "kept.json"
+_OURS = ("out", "data")  # keys of the training configuration that the round sets
+_HOW = Resampling(draws=1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Of the recipe `self-improvement`. The `teacher` is the judge that is to improve, as it is before the first round.
+
+    `source`: items; what they hold is judged, and `generate` responses to each instruction by the judge that improves.
+    All are judged by `judge` ("" for itself) `samples` times, pairs in both orders; with `compare` the generated ones
+    are, in twos. Kept is what at least `agree` of the samples of each order say, and gold, where an item has it, too.
+    `train`: keys of `dikast train sft`; without `model` or `init` each round goes on from the model before. `held`:
+    items with gold, one response each, on which every round is measured; the rounds end after `rounds`, or once the
+    Pearson correlation has not risen by `least` for `patience` rounds. `rubric` is for items without their own;
+    `format` and `compare_format` are how is asked and taught ("" for the judge's own).
+    """
+
+    source: str = ""
+    held: str = ""
+    judge: str = ""
+    rounds: int = count(3)
+    generate: int = count(0, least=0)
+    compare: bool = False
+    samples: int = count(4)
+    agree: float = share(0.75)
+    least: float = share(0.005)
+    patience: int = count(1)
+    rubric: str = ""
+    format: str = ""
+    compare_format: str = ""
+    train: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Round:
+    """One round of a run: number 0 is the judge before any training."""
+
+    run: Run
+    options: Options
+    number: int
+    opened: Engine | None = None
+
+    @property
+    def folder(self) -> Path:
+        return self.run.folder / f"round-{self.number}"
+
+    @property
+    def model(self) -> Path:
+        return self.folder / "model"
+
+    @property
+    def engine(self) -> Engine:
+        """The judge that came of this round, opened when it is first needed."""
+        if self.opened is None:
+            if self.number == 0:
+                self.opened = self.run.asking.engine
+            else:
+                spec = parse_spec(self.run.recipe.teacher)
+                options = spec.options if spec.scheme in ("", "hf") else {}
+                self.opened = open_engine(str(self.model), **options)
+        return self.opened
+
+    def judge(self, engine: Engine, *, samples: int = 1) -> Judge:
+        """A judge of this recipe: greedy for one sample, drawn for several."""
+        recipe, options = self.run.recipe, self.options
+        sampling = Sampling(
+            temperature=recipe.temperature if samples > 1 else 0.0, max_tokens=recipe.max_tokens, seed=recipe.seed
+        )
+        return Judge(
+            engine, named(recipe, options.rubric) or None, format=named(recipe, options.format) or None,
+            compare_format=named(recipe, options.compare_format) or None, sampling=sampling, samples=samples,
+        )  # fmt: skip
+
+
+def _run(run: Run, options: Options) -> None:
+    """Rounds until the stop rule says so; the items of the best one."""
+    history: list[Record] = []
+    before = _Round(run, options, 0)
+    asked_by = open_engine(options.judge) if options.judge else before.engine
+    _held_out(run.recipe, options, before.judge(asked_by, samples=options.samples))
+    stopped = f"all {options.rounds} rounds are done"
+    for number in range(options.rounds + 1):
+        now = before if number == 0 else _Round(run, options, number)
+        now.folder.mkdir(parents=True, exist_ok=True)
+        if number:
+            if not _prepare(now, before):
+                return
+            if not _counts(now.folder)["kept"]:
+                stopped = f"round {number} kept nothing to learn from"
+                break
+            if not trained(now.folder):
+                run.built.waits = (
+                    f"round {number} is ready to train: dikast train sft --config {now.folder / CONFIG}, then run again"
+                )
+                return
+        if not _measure(now):
+            return
+        history.append(orjson.loads((now.folder / _HELD).read_bytes()) | (_counts(now.folder) if number else {}))
+        why = stop_reason([each["pearson"]["value"] for each in history], options.least, options.patience)
+        _tell(run, history, why)
+        before = now
+        if why:
+            stopped = why
+            break
+    _tell(run, history, stopped)
+    taught = [each for each in history if each["round"]]
+    if taught:
+        best = max(taught, key=lambda each: (each["pearson"]["value"] is not None, each["pearson"]["value"] or 0.0))
+        folder = run.folder / f"round-{best['round']}"
+        run.write(item for name in (GRADED, PAIRS) if (folder / name).exists() for item in read_items(folder / name))
+
+
+def _tell(run: Run, history: list[Record], stopped: str) -> None:
+    known = [each for each in history if each["pearson"]["value"] is not None]
+    best = max(known, key=lambda each: each["pearson"]["value"])["round"] if known else None
+    told = {"rounds": history, "best": best, "stopped": stopped}
+    (run.folder / ROUNDS).write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
+
+
+# -- a round ----------------------------------------------------------------------------------------------------------
+
+
+def _prepare(now: _Round, before: _Round) -> bool:
+    """Generate, judge, keep, and write what is learnt from; False when something is left to be asked."""
+    run, options, folder = now.run, now.options, now.folder
+    kept = folder / _KEPT
+    if kept.exists():
+        run.built.dropped.update(_counts(folder)["dropped"])
+        return True
+    stage = f"{folder.name}/1-responses"
+    if options.generate:
+        asking = Asking(before.engine, run.asking.sampling, 1, run.asking.most_rejects)
+        run.stage(stage, generation_tasks(run.recipe, options), asking)
+        if run.built.waits:
+            return False
+    judge = before.judge(open_engine(options.judge) if options.judge else before.engine, samples=options.samples)
+    dropped: Counter[str] = Counter()
+    n = {GRADED: 0, PAIRS: 0}
+    verified = 0
+    whole = folder / "candidates.jsonl"
+    write_items(whole, _candidates(run, options, run.path(stage), judge, dropped))
+    for name, pairs in ((GRADED, False), (PAIRS, True)):
+        candidates = folder / f"candidates-{name}"
+        if not write_items(candidates, (item for item in read_items(whole) if (len(item.responses) == 2) == pairs)):
+            continue
+        into = folder / f"judged-{name.removesuffix('.jsonl')}"
+        (compare_file if pairs else grade_file)(judge, Source(str(candidates)), into)
+        if not _answered(run, into):
+            return False
+        counted: Counter[str] = Counter()
+        n[name] = write_items(folder / name, _kept(candidates, into, judge, options, now, counted, pairs=pairs))
+        dropped.update({reason: each for reason, each in counted.items() if reason != "verified"})
+        verified += counted["verified"]
+    configure(folder, run.recipe, options.train, judge, n, before.model if before.number else None)
+    told = {"kept": sum(n.values()), "graded": n[GRADED], "pairs": n[PAIRS], "verified": verified, "dropped": dropped}
+    kept.write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
+    run.built.dropped.update(dropped)
+    return True
+
+
+def _answered(run: Run, folder: Path) -> bool:
+    """Whether every question of a run has an answer; `waits` says so if not."""
+    left = [verdict for verdict in current_verdicts(folder) if verdict.status is Status.ENGINE_ERROR]
+    if left:
+        run.built.waits = f"{len(left)} questions in {folder} have no answer ({left[0].reason}): run again to ask them"
+    return not left
+
+
+def _counts(folder: Path) -> Record:
+    found: Record = orjson.loads((folder / _KEPT).read_bytes())
+    return found
+
+
+def generation_tasks(recipe: Recipe, options: Options) -> Iterator[Task]:
+    """Requests for responses to each distinct instruction of the source, as a user would ask."""
+    seen: set[str] = set()
+    for number, item in enumerate(read_items(recipe.path(options.source))):
+        key = _question(item)
+        if key in seen or not item.instruction:
+            continue
+        seen.add(key)
+        messages = as_given(replace(item, responses=()), ())
+        for at in range(options.generate):
+            about = {"stage": "generate", "item": item.id, "sample": at}
+            yield Task((number, at), messages, _reader(number, at), None, about, final=True)
+
+
+def _question(item: Item) -> str:
+    return fingerprint([asked(item), [image.source for image in item.images]])
+
+
+def _reader(number: int, at: int) -> Any:
+    def read(text: str) -> list[Record]:
+        if not text.strip():
+            raise Rejected("empty")
+        if parse_reply("verdict", text, None, words=Target().words).status is Status.REFUSED:
+            raise Rejected("the response refuses")
+        return [{"number": number, "at": at, "response": text.strip()}]
+
+    return read
+
+
+def _candidates(run: Run, options: Options, made: Path, judge: Judge, dropped: Counter[str]) -> Iterator[Item]:
+    """What is judged: each response of the source with its gold, its pairs, and what was generated."""
+    recipe = run.recipe
+    held = Index(near=recipe.near)
+    for name in (options.held, *recipe.against):
+        for number, item in enumerate(read_items(recipe.path(name))):
+            held.add(asked(item), f"{name}:{number}")
+    answers: dict[int, list[str]] = {}
+    for record in accepted(made):
+        answers.setdefault(record["number"], []).append(record["response"])
+    for number, item in enumerate(read_items(recipe.path(options.source))):
+        if not isinstance(item.rubric or judge.rubric, Rubric):
+            dropped["no single rubric"] += 1
+            continue
+        if held.find(asked(item)):
+            dropped["in the held-out set"] += 1
+            continue
+        plain = replace(item, gold=None, meta={"from": item.id})
+        if len(item.responses) in (1, 2):
+            yield replace(item, id=f"s{number}", meta={"from": item.id})
+        own = answers.get(number, [])
+        groups = zip(own[::2], own[1::2], strict=False) if options.compare else ((each,) for each in own)
+        for at, group in enumerate(groups):
+            yield replace(
+                plain, id=f"s{number}-g{at}", responses=tuple(Item.of(response=text).response for text in group)
+            )
+
+
+def _kept(
+    candidates: Path, into: Path, judge: Judge, options: Options, now: _Round, counted: Counter[str], *, pairs: bool
+) -> Iterator[Item]:
+    """What is learnt from; `counted` tells why the rest is not."""
+    said = ballots(current_verdicts(into))
+    form = judge.compare_format if pairs else judge.format
+    for item in read_items(candidates):
+        rubric = item.rubric or judge.rubric
+        assert isinstance(rubric, Rubric)
+        try:
+            gold = learnt(
+                item, rubric, said[item.id], samples=options.samples, agree=options.agree,
+                prose=form.feedback or form.explains,
+            )  # fmt: skip
+        except Dropped as error:
+            counted[str(error)] += 1
+            continue
+        counted["verified"] += gold["verified"]
+        yield with_gold(item, rubric, gold, {"recipe": "self-improvement", "round": now.number})
+
+
+# -- how good it is ---------------------------------------------------------------------------------------------------
+
+
+def _measure(now: _Round) -> bool:
+    """Judge the held-out items with the round's model, once; False when some have no answer."""
+    path = now.folder / _HELD
+    if path.exists():
+        return True
+    judge = now.judge(now.engine)
+    into = now.folder / "held"
+    grade_file(judge, Source(str(now.run.recipe.path(now.options.held))), into)
+    if not _answered(now.run, into):
+        return False
+    said = {verdict.question.item: verdict for verdict in current_verdicts(into)}
+    scores, golds, clusters, codes = [], [], [], dict[str, int]()
+    held = _held_out(now.run.recipe, now.options, judge)
+    for item, rubric, due in held:
+        score = said[item.id].score
+        if score is not None:
+            scores.append(rubric.scale.goodness(score))
+            golds.append(rubric.scale.goodness(rubric.scale.value(due)))
+            clusters.append(codes.setdefault(_question(item), len(codes)))
+    cluster = np.array(clusters, np.int64) if len(codes) < len(clusters) else None
+    failed = len(held) - len(scores)
+    found = measure(np.array(scores), np.array(golds), ["pearson"], _HOW, cluster, dropped=failed)
+    told = {"round": now.number, "pearson": found["pearson"].to_dict(), "failed": failed}
+    path.write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
+    return True
+
+
+def _held_out(recipe: Recipe, options: Options, judge: Judge) -> list[tuple[Item, Rubric, str]]:
+    """The held-out items with their rubric and the label that gold says is right; UserError for one that lacks any."""
+    found = []
+    for item in read_items(recipe.path(options.held)):
+        rubric = item.rubric or judge.rubric
+        if not isinstance(rubric, Rubric) or len(item.responses) != 1:
+            raise UserError(f"{item.origin}: held-out items have one response and one rubric; {item.id!r} has not")
+        due = due_label(item, rubric)
+        if due is None:
+            raise UserError(f"{item.origin}: the held-out item {item.id!r} has no gold: give it one, or leave it out")
+        found.append((item, rubric, due))
+    return found
+
+
+def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
+    """Of one round: responses, judgements, and the held-out items."""
+    tasks = [size_of(task) for task in generation_tasks(recipe, options)]
+    items = list(read_items(recipe.path(options.source)))
+    long = sum(len(asked(item)) + sum(len(text_of(each)) for each in item.responses) for item in items) // 4
+    pairs = sum(len(item.responses) == 2 for item in items)
+    made = len(tasks) // 2 if options.compare else len(tasks)
+    questions = options.samples * (
+        sum(len(item.responses) == 1 for item in items) + 2 * pairs + made * (2 if options.compare else 1)
+    )
+    held = sum(1 for _ in read_items(recipe.path(options.held)))
+    each = long // max(1, len(items))
+    most = recipe.max_tokens
+    return [
+        Estimate("responses a round", len(tasks), sum(tasks), len(tasks) * most),
+        Estimate("verdicts a round", questions, questions * each, questions * most),
+        Estimate("held-out a round", held, held * each, held * most),
+    ]
+
+
+def _check(recipe: Recipe, options: Options) -> Iterable[tuple[str, str]]:
+    if recipe.world:
+        yield "teacher", "a world knows all and cannot learn: name the model that is to improve"
+    for key, what in (("source", "items to judge"), ("held", "items with gold to measure each round on")):
+        if not getattr(options, key):
+            yield key, f"needs '{key}': {what}"
+    if options.agree <= 0.5:
+        yield "agree", f"is a share above .5, so that one label is agreed on, got {options.agree:g}"
+    if options.compare and options.generate < 2:
+        yield "generate", "to compare generated responses there must be two or more of each"
+    for key in _OURS:
+        if key in options.train:
+            yield "train", f"{key!r} is set by each round: leave it out"
+    if not options.train:
+        yield "train", "needs 'train': keys of the training configuration, such as {steps: 200, learning_rate: 0.00001}"
+    if not recipe.world and not ({"model", "init"} & options.train.keys()) and not start_of(recipe):
+        yield "train", f"{recipe.teacher!r} has no weights here: say under 'train' which 'model' is to be taught"
+
+
+def _world(recipe: Recipe, options: Options) -> Engine:
+    raise UserError("teacher: a world knows all and cannot learn")
+
+
+KIND = Kind("self-improvement", Options, (), _run, _estimate, _check, _world, files=("source", "held"))
