@@ -64,7 +64,7 @@ class WorldTeacher:
         per_rubric: int = 1,
         specs: Sequence[Spec] = (),
         split: str = "train",
-        fit: Callable[[Sample], Sample | None] = lambda sample: sample,
+        fit: Callable[[Sample], Sample | None] | None = None,
     ) -> None:
         if domain not in self.domains:
             known = ", ".join(self.domains)
@@ -76,19 +76,12 @@ class WorldTeacher:
         self._base = self._maker(())
 
     def identity(self) -> Mapping[str, Any]:
-<<<<<<< HEAD
-        """World, version, seed, and the rubrics if they were given."""
-        specs = fingerprint([spec.to_json() for spec in self.specs])
-        given = {"specs": specs, "split": self.split, "fit": self.fit.__qualname__} if self.specs else {}
-        about = {"engine": "world", "version": VERSION, "domain": self.domain, "seed": self.seed, "n": self.per_rubric}
-        return {**about, **given}
-=======
         """World, version and seed; the split if it is not `train`, and the rubrics if they were given."""
         told = {"engine": "world", "version": VERSION, "domain": self.domain, "seed": self.seed, "n": self.per_rubric}
         split = {} if self.split == "train" else {"split": self.split}
         specs = {"specs": fingerprint([spec.to_json() for spec in self.specs])} if self.specs else {}
-        return {**told, **split, **specs}
->>>>>>> d5c32d1
+        fit = {"fit": self.fit.__qualname__} if self.fit else {}
+        return {**told, **split, **specs, **fit}
 
     def versions(self) -> Mapping[str, str]:
         """The version of the worlds."""
@@ -211,10 +204,9 @@ class WorldTeacher:
         maker = self._maker(tuple(name for name, _ in spec.weights))
         start = (number * self.per_rubric + at) * _ATTEMPTS
         for index in range(start, start + _ATTEMPTS):
-            drawn = maker.sample(index)
-            spoken = {claim.aspect for claim in drawn.responses[0].claims}
-            sample = self.fit(replace(drawn, spec=spec)) if spoken <= self._weighed else None
-            if sample is None:
+            drawn = replace(maker.sample(index), spec=spec)
+            sample = self.fit(drawn) if self.fit else drawn
+            if sample is None or not {claim.aspect for claim in sample.responses[0].claims} <= self._weighed:
                 continue
             found = mixes(sample, rng, even=True)
             if len({level_of(penalty, spec.cuts) for penalty in found}) == _LEVELS:
