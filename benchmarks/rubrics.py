@@ -163,8 +163,9 @@ class Experiment:
         return Config(
             out=out, root=str(self.out), init="init", seed=self.seed, augment=Augment(swap="none"),
             data=tuple(Data(items=(f"{name}.jsonl",), formats=("scout",)) for name in data),
-            epochs=self.epochs, batch_size=32, learning_rate=self.rate, warmup=100, final_rate=0.02, betas=(0.9, 0.98),
-            weight_decay=0.01, verdict_weight=2, precision="bf16", compile=True, save_every=100, log_every=20, keep=1,
+            epochs=self.epochs, batch_size=32, micro_tokens=4096, optimizer="muon", learning_rate=self.rate, warmup=50,
+            final_rate=0.01, betas=(0.9, 0.98), weight_decay=0.01, verdict_weight=2, precision="bf16", compile=True,
+            save_every=100, log_every=20, keep=1,
         )  # fmt: skip
 
     def tokens(self, items: Sequence[Item]) -> list[int]:
@@ -256,8 +257,8 @@ def main() -> None:
     """Run the seeds one after the other, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.rubrics", description=__doc__)
     parser.add_argument("--seed", type=int, action="append", help="0, 1 and 2 without it")
-    parser.add_argument("--epochs", type=float, default=4)
-    parser.add_argument("--rate", type=float, default=2e-3)
+    parser.add_argument("--epochs", type=float, default=2)
+    parser.add_argument("--rate", type=float, default=4e-3)
     parser.add_argument("--out", type=Path, default=Path("build/rubrics"))
     given = parser.parse_args()
     import torch

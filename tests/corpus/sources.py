@@ -1,8 +1,10 @@
-"""What recipes start from: small files of seeds and of graded answers."""
+"""What recipes start from: small files of seeds, of graded answers, and pictures."""
 
 from pathlib import Path
 
+import numpy as np
 import orjson
+from PIL import Image as Pillow
 
 LEVELS = {
     "1": "None of it is there.",
@@ -31,3 +33,13 @@ def graded(folder: Path, questions: int = 24) -> None:
         for score in range(1, 6)
     ]  # fmt: skip
     (folder / "graded.jsonl").write_bytes(b"\n".join(map(orjson.dumps, rows)))
+
+
+def photos(folder: Path, n: int = 12) -> None:
+    """`photos/`: pictures of noise; `asked.jsonl`: a question about each."""
+    (folder / "photos").mkdir()
+    for i in range(n):
+        noise = np.random.default_rng(i).integers(0, 255, (40, 40, 3), dtype=np.uint8)
+        Pillow.fromarray(noise).save(folder / "photos" / f"{i}.png")
+    rows = [{"id": str(i), "image": f"photos/{i}.png", "instruction": f"What is thing {i}?"} for i in range(n)]
+    (folder / "asked.jsonl").write_bytes(b"\n".join(map(orjson.dumps, rows)))
