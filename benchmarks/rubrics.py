@@ -56,7 +56,7 @@ UNSEEN = ((2, 3), (3, 2))
 SHOWN, WORDED = (7, 3, 3, 2), (10, 4, 4, 3)  # openings, costs, levels, names: the first ones are shown in training
 WORDINGS = ((0, 0, 0, 0), (1, 1, 1, 1), (3, 2, 2, 0), (5, 0, 1, 1))
 LADDERS = ((0, 1, 2, 3), (1, 2, 3, 4), (0, 1, 2, 4))  # the most points lost of each level but the worst
-RUBRICS, EACH = 1000, 2  # instructions a rubric; of five responses each
+RUBRICS, EACH = 1000, 1  # instructions a rubric, of five responses each
 TRIED = 48  # rubrics of a set of judging, one instruction each
 JUDGES, SETS = ("fine", "coarse"), ("wordings", "combinations", "fine", "coarse")
 FIGURES = ("pearson", "exact", "verdict_f1", "fault_f1", "failed")
@@ -257,7 +257,7 @@ def main() -> None:
     """Run the seeds one after the other, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.rubrics", description=__doc__)
     parser.add_argument("--seed", type=int, action="append", help="0, 1 and 2 without it")
-    parser.add_argument("--epochs", type=float, default=2)
+    parser.add_argument("--epochs", type=float, default=3)
     parser.add_argument("--rate", type=float, default=4e-3)
     parser.add_argument("--out", type=Path, default=Path("build/rubrics"))
     given = parser.parse_args()
