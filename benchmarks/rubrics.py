@@ -232,15 +232,18 @@ def _claims(claims: Iterator[dict[str, str]] | list[dict[str, str]]) -> list[Cla
 
 
 def table(runs: Sequence[dict[str, Any]]) -> str:
-    """Markdown: for each set and figure every run, the means, and their difference with its interval over seeds."""
+    """Markdown: of each set and figure the means with Student's interval over seeds, every run, and the difference."""
     seeds = ", ".join(str(run["seed"]) for run in runs)
-    lines = [f"| judged on | figure | fine, seeds {seeds} | coarse | fine less coarse |", "|---|---|---|---|---|"]
+    lines = [
+        f"| judged on | figure | fine | coarse | fine less coarse | seeds {seeds}: fine | coarse |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for of, figure in product(SETS, FIGURES):
-        each = {name: [run["graded"][name][of][figure]["value"] for run in runs] for name in JUDGES}
-        cells = [", ".join("undefined" if v is None else f"{v:.3f}" for v in each[name]) for name in JUDGES]
-        known = [(a, b) for a, b in zip(*each.values(), strict=True) if a is not None and b is not None]
-        gap = mean_estimate(np.array([a - b for a, b in known]), 0.95) if len(known) > 1 else None
-        lines.append(f"| `{of}` | {figure} | {cells[0]} | {cells[1]} | {f'{gap:.3f}' if gap else ''} |")
+        each = [[run["graded"][name][of][figure]["value"] for run in runs] for name in JUDGES]
+        values = np.array([[math.nan if v is None else v for v in one] for one in each])
+        told = [f"{mean_estimate(row, 0.95):.3f}" for row in (*values, values[0] - values[1])]
+        single = [", ".join("undefined" if v is None else f"{v:.3f}" for v in one) for one in each]
+        lines.append(f"| `{of}` | {figure} | {' | '.join((*told, *single))} |")
     lines += [
         "",
         "| judge | seed | rows | tokens | steps | loss, nats a token | seconds |",
