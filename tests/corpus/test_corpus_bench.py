@@ -11,6 +11,7 @@ from dikast.core.errors import DataError, RunError, UserError
 from dikast.core.item import Item
 from dikast.core.part import text_of
 from dikast.core.records import read_items, write_items
+from dikast.corpus.apart import Apart
 from dikast.corpus.build import build, estimate
 from dikast.corpus.check import check_file
 from dikast.corpus.load import load_recipe
@@ -49,7 +50,7 @@ def test_what_is_in_the_training_data_is_left_out_whole(tmp_path: Path) -> None:
         *made("t1-a", "Is it polite?", "Name the three largest lakes of the northern country.", "elm"),
     ]
     write_items(tmp_path / "train.jsonl", train)
-    apart = bench.Apart([tmp_path / "train.jsonl"])
+    apart = Apart([tmp_path / "train.jsonl"])
     assert apart.rows == {"train.jsonl": 10}
     items = [
         *made("r0-a", LONG.replace("Does", "does").rstrip("?"), "What is a fjord?", "ash"),
@@ -75,7 +76,7 @@ def test_a_rubric_short_of_an_instruction_or_a_score_is_left_out() -> None:
     dropped: Counter[str] = Counter()
     found = list(
         bench.chosen(
-            [*short, *torn, *whole], options(instructions=2), bench.Apart([]), dropped, near=False, seed=0
+            [*short, *torn, *whole], options(instructions=2), Apart([]), dropped, near=False, seed=0
         )
     )  # fmt: skip
     assert [item.id for item in found] == [item.id for item in whole]
@@ -134,7 +135,7 @@ def test_one_rubric_an_image(tmp_path: Path) -> None:
 
 
 def test_a_leak_that_got_through_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench.Apart, "leak", lambda self, item: "")
+    monkeypatch.setattr(Apart, "leak", lambda self, item: "")
     told = recipe(tmp_path, rubrics=1, instructions=1, regrade=False, split="train", near=False, seed=4)
     build(told, tmp_path / "one")
     again = recipe(

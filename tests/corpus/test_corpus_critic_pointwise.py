@@ -51,7 +51,7 @@ def test_a_world_judges_exactly(tmp_path: Path) -> None:
     told = recipe(tmp_path, pairs=24, samples=5, text_rich=0.5)
     built = build(told, tmp_path / "out")
     assert (built.items, built.waits) == (120, "")
-    assert set(built.kept) == set(FAMILIES)
+    assert set(built.figures["evaluation_prompts"]) == set(FAMILIES)
     items = list(read_items(tmp_path / "out" / "items.jsonl"))
     assert Counter(item.meta["source_set"] for item in items) == {
         "world:scenes": 60, "world:plates": 30, "world:charts": 30,
@@ -324,7 +324,7 @@ def test_options_are_checked_whole(tmp_path: Path) -> None:
         ({"teacher": "mock:constant", "sources": ["x"], "text_rich": 0.5}, "'text_sources'"),
     ):
         with pytest.raises(DataError, match=told):
-            recipe(tmp_path, **values)  # type: ignore[arg-type]
+            recipe(tmp_path, **values)
 
 
 def test_the_dry_run_counts_calls(tmp_path: Path) -> None:

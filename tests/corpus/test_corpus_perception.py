@@ -246,6 +246,6 @@ def test_options_that_a_world_cannot_have_are_told(tmp_path: Path) -> None:
         ({"teacher": "mock:constant", "images": "x", "text_images": "y"}, "which share"),
     ):
         with pytest.raises(DataError, match=told):
-            recipe(tmp_path, **values)  # type: ignore[arg-type]
+            recipe(tmp_path, **values)
     with pytest.raises(UserError, match="no world 'text' for this recipe; known: scenes, plates, charts"):
         build(recipe(tmp_path, teacher="world:text", take=1), tmp_path / "out")

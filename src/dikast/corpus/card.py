@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dikast.corpus.check import Check
 from dikast.corpus.information import Information
 
+_FAMILIES = 10
+
 
 def card(check: Check, *, title: str = "") -> str:
     """The card: size, scores, what surface features tell, rubrics, duplicates, leakage, contradictions."""
@@ -25,6 +27,8 @@ def card(check: Check, *, title: str = "") -> str:
             )
     if check.rubrics:
         parts.append("## Rubrics\n\n" + _rubrics(check))
+    if check.topics:
+        parts.append("## Topics, families, languages\n\n" + _shares(check))
     rows = (
         (name, f"{each.found:,} of {each.n:,}", "; ".join(each.examples[:2]))
         for name, each in sorted(check.findings.items())
@@ -75,6 +79,28 @@ def _rubrics(check: Check) -> str:
         f" Every level described: {told['every_level_described']:,}."
         f" At least two different scores occur under {told['with_two_scores_or_more']:,} of them."
     )
+
+
+def _shares(check: Check) -> str:
+    told, n = check.topics, check.topics["instructions"]
+    largest = "; ".join(
+        f"{each['name'] or 'no words of its own'} ({each['instructions'] / n:.1%})" for each in told["largest"]
+    )
+    parts = [
+        f"{told['n']:,} topics of {n:,} distinct instructions, as many as {told['effective']:.1f} of equal size"
+        f" (exponential of the entropy); a topic is what shares rare words. The largest: {largest}."
+    ]
+    if check.families:
+        rows = (
+            (each["name"], f"{each['rows']:,}", f"{each['share']:.1%}",
+             "undefined" if each["mean_score"] is None else f"{each['mean_score']:.2f}")
+            for each in check.families[:_FAMILIES]
+        )  # fmt: skip
+        more = f" The largest {_FAMILIES} of {len(check.families):,}:" if len(check.families) > _FAMILIES else ""
+        parts.append(f"Seed families, a row of several counting a part for each.{more}")
+        parts.append(_table(("family", "rows", "share", "mean score"), rows))
+    spoken = ", ".join(f"{name} ({n:,})" for name, n in check.languages.most_common(_FAMILIES))
+    return "\n\n".join([*parts, f"Languages of the responses: {spoken}."])
 
 
 def _number(value: float) -> str:

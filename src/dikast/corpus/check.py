@@ -1,17 +1,25 @@
 """`corpus check`: what is wrong with a set of feedback data before anyone learns from it."""
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dikast.core.errors import UserError
+from dikast.core.errors import DataError, UserError
+from dikast.core.media import resolved
+from dikast.core.verdict import Status
 from dikast.corpus.duplicates import Index
 from dikast.corpus.information import Information, information
+from dikast.corpus.languages import KNOWN, code_of, language_of, wrong_language
+from dikast.corpus.lookalikes import Lookalikes
 from dikast.corpus.observations import FEATURES, Observed, features_of, goodness, label_of, observations, words_of
+from dikast.corpus.seeds import SCALE
+from dikast.corpus.topics import topics
 from dikast.prompts.dialects import DIALECTS
+from dikast.prompts.parse import parse_reply
 from dikast.prompts.parsed import Target
 
 _EXAMPLES = 5
@@ -61,6 +69,9 @@ class Check:
     findings: dict[str, Finding] = field(default_factory=dict)
     against: dict[str, int] = field(default_factory=dict)
     sampled: int = 0
+    languages: Counter[str] = field(default_factory=Counter)
+    topics: dict[str, Any] = field(default_factory=dict)
+    families: list[dict[str, Any]] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
@@ -72,7 +83,8 @@ class Check:
             "information": [each.to_dict() for each in self.information],
             "pair_information": [each.to_dict() for each in self.pairs],
             "findings": {name: each.to_dict() for name, each in self.findings.items()}, "against": self.against,
-            "sampled": self.sampled,
+            "sampled": self.sampled, "languages": dict(self.languages.most_common()), "topics": self.topics,
+            "families": self.families,
         }  # fmt: skip
 
 
@@ -84,12 +96,17 @@ def check_file(
     near: bool = True,
     draws: int = 200,
     seed: int = 0,
+    language: str = "",
 ) -> Check:
     """Check a file of feedback data of any known schema; benchmark files in `against` are looked for in it.
 
-    One pass; features take 80 bytes a response, and the indexes of duplicates what `duplicates` says.
+    With a `language`, by name or code, texts that are in another are counted. `near` looks for near duplicates of texts
+    and images, and for topics. One pass; features take 80 bytes a response, and the indexes of duplicates what
+    `duplicates` and `lookalikes` say.
     """
-    checker = _Checker(str(path), near=near, seed=seed)
+    if language and not code_of(language):
+        raise UserError(f"language {language!r} cannot be told by this check; known: {', '.join(KNOWN)}")
+    checker = _Checker(str(path), near=near, seed=seed, language=language)
     for file in against or []:
         checker.benchmark(file)
     for observation in observations(path, from_):
@@ -100,8 +117,8 @@ def check_file(
 class _Checker:
     """One pass over the records."""
 
-    def __init__(self, path: str, *, near: bool, seed: int) -> None:
-        self.check, self.near = Check(path, seed=seed), near
+    def __init__(self, path: str, *, near: bool, seed: int, language: str) -> None:
+        self.check, self.near, self.language = Check(path, seed=seed), near, language
         self.features: list[tuple[float, ...]] = []
         self.goodness: list[float] = []
         self.exact: list[float] = []
@@ -109,7 +126,10 @@ class _Checker:
         self.wins: list[float] = []
         self.bench = {name: Index(near=near) for name in ("instruction", "response", "rubric")}
         self.seen = {name: Index(near=near) for name in ("instructions", "responses", "rubrics")}
-        self.instructions: set[str] = set()
+        self.pictures = {"seen": Lookalikes(), "bench": Lookalikes()}
+        self.shown: set[str] = set()
+        self.families: dict[str, list[float]] = {}  # rows, parts of rows, sum and number of scores
+        self.instructions: dict[str, None] = {}
         self.labels: dict[str, float] = {}  # what is judged -> its score
         self.rows: Counter[str] = Counter()
         self.of_rubric: dict[str, set[float]] = {}
@@ -130,6 +150,9 @@ class _Checker:
                 self.bench["response"].add(each.response, f"{where} response {i}")
             if observation.rubric is not None:
                 self.bench["rubric"].add(observation.rubric.criterion, f"{where} rubric")
+            for image in observation.item.images if self.near else ():
+                with suppress(DataError):
+                    self.pictures["bench"].add(image, where)
         self.check.against[path] = n
 
     def see(self, o: Observed) -> None:
@@ -140,6 +163,9 @@ class _Checker:
         where = f"line {o.line}"
         self._duplicates(o, where)
         self._rubric(o, where)
+        self._images(o, where)
+        self._spoken(o, where)
+        self._family(o)
         for i, each in enumerate(o.responses):
             if each.score is None:
                 continue
@@ -164,7 +190,7 @@ class _Checker:
         texts = [each.response for each in o.responses]
         new = o.instruction not in self.instructions  # the same instruction for several responses is how such sets are
         if new:
-            self.instructions.add(o.instruction)
+            self.instructions[o.instruction] = None
             match = self.seen["instructions"].add(o.instruction, where)
             self.finding("near-duplicate instructions").note(match is not None, f"{where} like {match and match.name}")
         for i, text in enumerate(texts):
@@ -201,6 +227,46 @@ class _Checker:
             told = f"{where} like {match.name}" if match else ""
             self.finding("near-duplicate rubrics").note(match is not None, told)
         self.rows[rubric.hash] += 1
+
+    def _images(self, o: Observed, where: str) -> None:
+        for image in o.item.images if self.near else ():
+            place = resolved(image)
+            if place in self.shown:
+                continue
+            self.shown.add(place)
+            unread = self.finding("images that cannot be read")
+            try:
+                match, leak = self.pictures["seen"].add(image, where), self.pictures["bench"].find(image)
+            except DataError as error:
+                unread.note(True, f"{where}: {error}")
+                continue
+            unread.note(False)
+            told = f"{where} like {match.name} ({match.likeness:.2f})" if match else ""
+            self.finding("near-duplicate images").note(match is not None, told)
+            if self.check.against:
+                told = f"{where} is {leak.name} ({leak.likeness:.2f})" if leak else ""
+                self.finding("leaked: image").note(leak is not None, told)
+
+    def _spoken(self, o: Observed, where: str) -> None:
+        for i, each in enumerate(o.responses):
+            self.check.languages[language_of(each.response) or "not told"] += 1
+            refused = parse_reply("verdict", each.response, SCALE).status is Status.REFUSED
+            self.finding("refusals").note(refused, f"{where} response {i}")
+            for name, text in (("response", each.response), ("feedback", each.feedback)):
+                if self.language and text:
+                    found = wrong_language(text, self.language)
+                    self.finding(f"{name} in another language").note(bool(found), f"{where}: {found}")
+
+    def _family(self, o: Observed) -> None:
+        names = o.item.meta.get("families")
+        for name in dict.fromkeys(map(str, names)) if isinstance(names, list) else ():
+            told = self.families.setdefault(name, [0, 0, 0, 0])
+            told[0] += 1
+            told[1] += 1 / len(set(names or ()))
+            for each in o.responses:
+                if each.score is not None:
+                    told[2] += each.score
+                    told[3] += 1
 
     def _contradictions(self, o: Observed, index: int, where: str) -> None:
         each, scale = o.responses[index], o.scale
@@ -244,6 +310,7 @@ class _Checker:
         check.information = self._informations(np.array(self.features).reshape(-1, len(FEATURES)), scores, draws)
         told = np.array(self.differences).reshape(-1, len(FEATURES))
         check.pairs = self._informations(told, np.array(self.wins), draws)
+        self._shares()
         check.words = {label: total / n for label, (total, n) in sorted(self.lengths.items())}
         if self.rows:
             counts = np.array(list(self.rows.values()))
@@ -254,6 +321,25 @@ class _Checker:
                 "every_level_described": self.described.found, "with_two_scores_or_more": full,
             }  # fmt: skip
         return check
+
+    def _shares(self) -> None:
+        """Topics and families, largest first."""
+        total = sum(each[1] for each in self.families.values())
+        order = sorted(self.families, key=lambda name: -self.families[name][1])
+        for name in order:
+            rows, part, scores, n = self.families[name]
+            mean = scores / n if n else None
+            self.check.families.append({"name": name, "rows": int(rows), "share": part / total, "mean_score": mean})
+        if self.near:
+            found = topics(list(self.instructions))
+            counts = np.bincount(found.of, minlength=len(found.names))
+            part = counts[counts > 0] / counts.sum()
+            largest = [int(i) for i in np.argsort(-counts, kind="stable")[:_EXAMPLES]]
+            self.check.topics = {
+                "instructions": len(self.instructions), "n": len(found.names),
+                "effective": float(np.exp(-(part * np.log(part)).sum())),
+                "largest": [{"name": found.names[i], "instructions": int(counts[i])} for i in largest],
+            }  # fmt: skip
 
     def _informations(
         self, features: "np.ndarray[Any, Any]", scores: "np.ndarray[Any, Any]", draws: int

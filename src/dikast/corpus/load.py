@@ -10,6 +10,7 @@ from dikast.core.text import Located, near_miss, read_located
 from dikast.corpus.recipe import HIGH, LOW, Recipe
 from dikast.corpus.recipes import KINDS
 from dikast.corpus.run import Kind
+from dikast.corpus.splits import wrong_splits
 
 _COMMON = [each for each in fields(Recipe) if each.name not in ("options", "folder")]
 _NAMED = {
@@ -36,7 +37,8 @@ def _recipe(value: dict[Any, Any], kind: Kind[Any], folder: str = "") -> Recipe:
     values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in value.items()}
     own = {each.name for each in fields(kind.options)}
     options = kind.options(**{key: each for key, each in values.items() if key in own})
-    return Recipe(**{key: each for key, each in values.items() if key not in own}, options=options, folder=folder)
+    common = {**kind.defaults, **{key: each for key, each in values.items() if key not in own}}
+    return Recipe(**common, options=options, folder=folder)
 
 
 def _mistakes(document: Located, value: dict[Any, Any]) -> Iterable[DataError]:
@@ -66,9 +68,18 @@ def _mistakes(document: Located, value: dict[Any, Any]) -> Iterable[DataError]:
         yield document.error("a recipe needs a 'teacher': an engine such as http://HOST/v1#MODEL, or world:text")
         return
     recipe = _recipe({"teacher": "", **right}, kind)
-    for key, told in kind.check(recipe, recipe.options):
+    for key, told in (*_wrong_last(recipe), *kind.check(recipe, recipe.options)):
         if key in right or key not in value:
             yield document.error(told, *((key,) if key in value else ()))
+
+
+def _wrong_last(recipe: Recipe) -> Iterable[tuple[str, str]]:
+    if told := wrong_splits(recipe.splits):
+        yield "splits", f"'splits': {told}"
+    if recipe.parquet_images not in ("bytes", "path"):
+        yield "parquet_images", f"'parquet_images' is bytes or path, got {recipe.parquet_images!r}"
+    if not recipe.apart:
+        yield "apart", "'apart' is above 0: with 0 all rubrics would stay together"
 
 
 def _wrong(each: Field[Any], given: Any) -> str:

@@ -66,12 +66,10 @@ def _entries(path: Path) -> Iterator[str]:
             if line.strip() and not line.startswith("#"):
                 yield line.strip()
         return
-    for row, line in read_records(path):
+    for row, at in read_records(path):
         image = row.get("image")
         if not isinstance(image, str) or not image:
-            raise DataError(
-                "a list of images has the path of one in each row", path=str(path), line=line, field="image"
-            )
+            raise DataError("a list of images has the path of one in each row", path=str(path), line=at, field="image")
         yield image
 
 

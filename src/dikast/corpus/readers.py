@@ -6,7 +6,7 @@ from dikast.core.verdict import Status
 from dikast.corpus.observations import words_of
 from dikast.corpus.recipe import Recipe
 from dikast.corpus.seeds import SCALE, lint
-from dikast.corpus.stage import Rejected, list_in, object_in, text_in
+from dikast.corpus.stage import Rejected, in_language, list_in, object_in, text_in
 from dikast.prompts.dialects import DIALECTS
 from dikast.prompts.parse import parse_reply
 from dikast.prompts.parsed import Target
@@ -79,6 +79,7 @@ def response_reader(recipe: Recipe, record: Record, score: str) -> Any:
     def read(text: str) -> list[Record]:
         value = object_in(text)
         response, feedback = text_in(value, "response"), text_in(value, "feedback")
+        in_language(recipe.language, response=response, feedback=feedback)
         if parse_reply("verdict", response, SCALE).status is Status.REFUSED:
             raise Rejected("the response refuses", "the response refuses to answer")
         said = DIALECTS["critic"].read(feedback, Target(SCALE)).stated

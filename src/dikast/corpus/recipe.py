@@ -1,22 +1,22 @@
 """What every recipe says, and how a recipe's options are declared."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from dikast.core.canonical import fingerprint
 
-LOW, HIGH = "low", "high"
+LOW, HIGH, LAST = "low", "high", "last"
 
 
-def count(default: int, least: int = 1) -> Any:
-    """A key that is a whole number from `least`."""
-    return field(default=default, metadata={LOW: least})
+def count(default: int, least: int = 1, *, last: bool = False) -> Any:
+    """A key that is a whole number from `least`; `last`: of the writing, so that changing it asks nothing anew."""
+    return field(default=default, metadata={LOW: least, LAST: last})
 
 
-def share(default: float, most: float = 1) -> Any:
+def share(default: float, most: float = 1, *, last: bool = False) -> Any:
     """A key that is a number in 0..`most`."""
-    return field(default=default, metadata={LOW: 0, HIGH: most})
+    return field(default=default, metadata={LOW: 0, HIGH: most, LAST: last})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,12 @@ class Recipe:
     `temperature` and `max_tokens` of each reply. `tolerance`: how far a response's length may be from what is due, as a
     share. `near` drops near duplicates; `against` are benchmark files whose texts are dropped. `folder` is where
     relative paths start.
+
+    How the finished items are written, which may be changed between runs into one folder: `family_share` and
+    `topic_share` are the most that one seed family, and one topic, may have of the rows; `length_r` the largest
+    correlation of words and score, as an absolute value (1 sets no bound). `splits` maps names to shares; rubrics that
+    share `apart` of the runs of three words of their criterion stay on one side. `parquet`: rows a shard, 0 for none;
+    `parquet_images`: bytes (inside) or path.
     """
 
     recipe: str
@@ -41,6 +47,13 @@ class Recipe:
     language: str = ""
     temperature: float = share(0.7, most=2)
     max_tokens: int = count(2048)
+    family_share: float = share(1, last=True)
+    topic_share: float = share(1, last=True)
+    length_r: float = share(1, last=True)
+    splits: dict[str, float] = field(default_factory=dict, metadata={LAST: True})
+    apart: float = share(0.6, last=True)
+    parquet: int = count(0, least=0, last=True)
+    parquet_images: str = field(default="bytes", metadata={LAST: True})
     options: Any = None
     folder: str = ""
 
@@ -51,14 +64,15 @@ class Recipe:
 
     @property
     def told(self) -> dict[str, Any]:
-        """Every key with its value, flat as in the file; without where the file lies."""
+        """Every key that decides what is asked, with its value, flat as in the file; without where the file lies."""
         values = asdict(self)
-        del values["folder"]
+        for name in ("folder", *(each.name for each in fields(self) if each.metadata.get(LAST))):
+            del values[name]
         return values | (values.pop("options") or {})
 
     @property
     def hash(self) -> str:
-        """Fingerprint of everything but where the file lies."""
+        """Fingerprint of what is asked."""
         return fingerprint(self.told)
 
     def path(self, name: str) -> Path:

@@ -1,18 +1,17 @@
 """A build under way, and what a recipe is to it."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from dikast.core.item import Item
-from dikast.core.records import write_items
+from dikast.corpus.finish import finish
 from dikast.corpus.recipe import Recipe
 from dikast.corpus.stage import Asking, StageReport, Task, run_stage
 from dikast.engines.base import Engine
 
-ITEMS = "items.jsonl"
 _CHARACTERS = 4
 
 Options = TypeVar("Options")
@@ -21,7 +20,10 @@ Progress = Callable[[StageReport], None]
 
 @dataclass(slots=True)
 class Built:
-    """What a build came to. `waits` says why it is not finished, "" when it is; `dropped` counts what filters took."""
+    """What a build came to. `waits` says why it is not finished, "" when it is; `dropped` counts what filters took.
+
+    `figures` tell what was measured on the finished items (length, families, topics, splits), `notes` what to mind.
+    """
 
     folder: str
     items: int = 0
@@ -29,12 +31,15 @@ class Built:
     stages: list[StageReport] = field(default_factory=list)
     kept: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
+    figures: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON; `kept` counts items by score or preference."""
         return {
             "folder": self.folder, "items": self.items, "waits": self.waits, "kept": dict(sorted(self.kept.items())),
-            "dropped": dict(self.dropped), "stages": [stage.to_dict() for stage in self.stages],
+            "dropped": dict(self.dropped), "figures": self.figures, "notes": self.notes,
+            "stages": [stage.to_dict() for stage in self.stages],
         }  # fmt: skip
 
 
@@ -69,8 +74,11 @@ class Run:
         return self.folder / f"{name}.jsonl"
 
     def write(self, items: Iterable[Item]) -> None:
-        """Write the finished items; call it once, when all stages are answered."""
-        self.built.items = write_items(self.folder / ITEMS, items)
+        """Write the finished items, balanced and split as the recipe says; call it once, when all is answered."""
+        done = finish(self.recipe, self.folder, items)
+        self.built.items, self.built.kept, self.built.figures = done.items, done.kept, done.figures
+        self.built.dropped.update(done.dropped)
+        self.built.notes += done.notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +101,8 @@ class Kind(Generic[Options]):
     """A recipe. `prompts` name files in `prompts/`; `files` name the options that are paths of files to read.
 
     `run` asks stage by stage and writes the items; `estimate` says what it would ask, and asks nothing. `check` yields
-    what is wrong with options, as (key, what). `world` makes the teacher that stands for `world:DOMAIN`.
+    what is wrong with options, as (key, what). `world` makes the teacher that stands for `world:DOMAIN`. `defaults` of
+    common keys take the place of those of `Recipe`.
     """
 
     name: str
@@ -104,3 +113,4 @@ class Kind(Generic[Options]):
     check: Callable[[Recipe, Options], Iterable[tuple[str, str]]]
     world: Callable[[Recipe, Options], Engine]
     files: tuple[str, ...] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from dikast.core.message import Message, Span
 from dikast.core.part import Image, Video
 from dikast.core.text import parse_located
 from dikast.corpus.journal import ERROR, Journal
+from dikast.corpus.languages import wrong_language
 from dikast.engines.base import Completion, Engine, Request, Sampling
 from dikast.prompts.render import Slots, render
 
@@ -295,6 +296,13 @@ def text_in(value: Mapping[str, Any], key: str) -> str:
     if not isinstance(found, str) or not found.strip():
         raise Rejected(f"no {key}", f"'{key}' must be text that is not empty")
     return found.strip()
+
+
+def in_language(language: str, **texts: str) -> None:
+    """Rejected for a text that is in another language than asked for, as far as `languages` can tell."""
+    for name, text in texts.items():
+        if found := wrong_language(text, language):
+            raise Rejected("another language", f"the {name} is in {found}; write it in {language}")
 
 
 def list_in(value: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:

@@ -71,7 +71,7 @@ class WorldTeacher:
             raise UserError(f"teacher: there is no world {domain!r} for this recipe; known: {known}")
         self.name, self.domain, self.seed, self.per_rubric = f"world:{domain}", domain, seed, per_rubric
         self.specs, self.split, self.fit = tuple(specs), split, fit
-        self._weighed = {name for spec in specs for name, _ in spec.weights}
+        self._spoken = {name for spec in specs for name, _ in spec.weights}
         self._plan = lru_cache(maxsize=_PLANS)(self._made)
         self._base = self._maker(())
 
@@ -206,7 +206,7 @@ class WorldTeacher:
         for index in range(start, start + _ATTEMPTS):
             drawn = replace(maker.sample(index), spec=spec)
             sample = self.fit(drawn) if self.fit else drawn
-            if sample is None or not {claim.aspect for claim in sample.responses[0].claims} <= self._weighed:
+            if sample is None or not {claim.aspect for claim in sample.responses[0].claims} <= self._spoken:
                 continue
             found = mixes(sample, rng, even=True)
             if len({level_of(penalty, spec.cuts) for penalty in found}) == _LEVELS:

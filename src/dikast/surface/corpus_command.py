@@ -48,6 +48,7 @@ def convert(
 _Against = Annotated[list[str] | None, typer.Option("--against", help="A benchmark file to look for in the data.")]
 _Near = Annotated[bool, typer.Option("--near/--exact", help="Look for near duplicates too (extra `dedup`).")]
 _Seed = Annotated[int, typer.Option("--seed", help="Seed of the shuffles.")]
+_Language = Annotated[str, typer.Option("--language", help="Count texts that are in another language than this.")]
 
 
 @app.command("check")
@@ -58,6 +59,7 @@ def check(
     near: _Near = True,
     draws: Annotated[int, typer.Option("--draws", min=20, help="Shuffles of the scores.")] = 200,
     seed: _Seed = 0,
+    language: _Language = "",
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Check feedback data: what length tells of the score, scores, duplicates, leakage, rubrics, contradictions."""
@@ -66,7 +68,7 @@ def check(
     from dikast.corpus.card import card as markdown
     from dikast.corpus.check import check_file
 
-    found = check_file(file, from_=from_, against=against, near=near, draws=draws, seed=seed)
+    found = check_file(file, from_=from_, against=against, near=near, draws=draws, seed=seed, language=language)
     typer.echo(orjson.dumps(found.to_dict(), option=orjson.OPT_INDENT_2).decode() if json else markdown(found))
 
 

@@ -5,7 +5,7 @@ import itertools
 import math
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -63,28 +63,50 @@ def write_rows(path: str, rows: Iterable[bytes]) -> int:
     The columns and their types are known only at the end, so the rows wait in a file beside `path` meanwhile. Text,
     whole numbers of 64 bits, floats and booleans become columns of that type; any other or mixed column becomes JSON.
     """
-    arrow, pq = require("pyarrow", "parquet"), require("pyarrow.parquet", "parquet")
-    kinds: dict[str, set[str]] = {}
-    n = 0
+    pq = require("pyarrow.parquet", "parquet")
+    columns, n = Columns(), 0
     with tempfile.TemporaryFile(dir=os.path.dirname(path) or ".") as waiting:
         for row in rows:
             n += 1
             waiting.write(row + b"\n")
-            for key, value in orjson.loads(row).items():
-                kinds.setdefault(key, set()).add(_kind(value))
-        types = {key: _column_type(found - {"null"}, arrow) for key, found in kinds.items()}
-        fields = [
-            arrow.field(key, native or arrow.string(), metadata=None if native else JSON_FIELD)
-            for key, native in types.items()
-        ]
-        schema = arrow.schema(fields)
+            columns.see(orjson.loads(row))
         waiting.seek(0)
-        with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        with pq.ParquetWriter(path, columns.schema(), compression="zstd") as writer:
             while batch := [orjson.loads(line) for line in itertools.islice(waiting, _ROWS)]:
-                columns = [[_stored(row.get(key), native is None) for row in batch] for key, native in types.items()]
-                arrays = [arrow.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-                writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
+                writer.write_table(columns.table(batch))
     return n
+
+
+class Columns:
+    """The columns of rows that are JSON objects: first `see` all of them, then make tables of some."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, set[str]] = {}
+
+    def see(self, row: Mapping[str, Any]) -> None:
+        """Note what stands in each column."""
+        for key, value in row.items():
+            self._kinds.setdefault(key, set()).add(_kind(value))
+
+    def schema(self) -> Any:
+        """The Arrow schema that holds all that was seen."""
+        arrow = require("pyarrow", "parquet")
+        types = {key: _column_type(found - {"null"}, arrow) for key, found in self._kinds.items()}
+        return arrow.schema(
+            [
+                arrow.field(key, native or arrow.string(), metadata=None if native else JSON_FIELD)
+                for key, native in types.items()
+            ]
+        )
+
+    def table(self, rows: Sequence[Mapping[str, Any]]) -> Any:
+        """An Arrow table of `rows`, each of which was seen."""
+        arrow, schema = require("pyarrow", "parquet"), self.schema()
+        columns = [
+            arrow.array([_stored(row.get(field.name), field.metadata is not None) for row in rows], field.type)
+            for field in schema
+        ]
+        return arrow.Table.from_arrays(columns, schema=schema)
 
 
 def _kind(value: Any) -> str:

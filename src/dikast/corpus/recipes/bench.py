@@ -15,10 +15,11 @@ from dikast.core.item import Item
 from dikast.core.rubric import Rubric
 from dikast.corpus.apart import Apart, leaks
 from dikast.corpus.duplicates import Index
+from dikast.corpus.finish import ITEMS
 from dikast.corpus.picture_teacher import PictureTeacher
 from dikast.corpus.recipe import Recipe, count, share
 from dikast.corpus.recipes import feedback, perception
-from dikast.corpus.run import ITEMS, Estimate, Kind, Run
+from dikast.corpus.run import Estimate, Kind, Run
 from dikast.corpus.schemas.base import asked
 from dikast.corpus.seeds import SCALE
 from dikast.corpus.world_teacher import WorldTeacher
@@ -162,20 +163,16 @@ def _run(run: Run, options: Options) -> None:
     recipe, built = run.recipe, run.built
     kind, inner = _inner(recipe, options)
     files = [recipe.path(name) for name in options.apart_from]
-    kept: Counter[str] = Counter()
     rows: dict[str, int] = {}
 
     def choose(items: Iterable[Item]) -> Iterator[Item]:
         apart = Apart(files, near=recipe.near)
         rows.update(apart.rows)
-        for item in chosen(items, options, apart, built.dropped, near=recipe.near, seed=recipe.seed):
-            kept[str(item.gold["score"])] += 1
-            yield item
+        yield from chosen(items, options, apart, built.dropped, near=recipe.near, seed=recipe.seed)
 
     kind.run(_Into(inner, run.folder, run.asking, run.progress, built, choose), inner.options)
     if built.waits or not built.items:
         return
-    built.kept = kept
     found = leaks(run.folder / ITEMS, files, near=recipe.near) if files else Counter[str]()
     told = {"apart_from": rows, "items": built.items, "found": found}
     (run.folder / REPORT).write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))

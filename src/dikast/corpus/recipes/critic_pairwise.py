@@ -251,7 +251,6 @@ def run(run: Run, options: Options) -> None:
 
 def _finished(run: Run) -> Iterator[Item]:
     for made in accepted(run.path(_STAGE)):
-        run.built.kept[made["gold"]["preference"]] += 1
         yield item_from(made, root=str(run.folder))
 
 

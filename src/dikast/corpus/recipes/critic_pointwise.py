@@ -253,8 +253,7 @@ def _drawn(
     turns = rng.sample(range(n), n)
     families: dict[str, list[tuple[Evaluation, Rubric]]] = {}
     for each in rng.sample(prompts, len(prompts)):
-        number = case.item.meta.get("number")
-        rubric = each.rubric if teacher is None else teacher.judged(int(number), each)
+        rubric = each.rubric if teacher is None else teacher.judged(int(str(case.item.meta["number"])), each)
         if rubric is not None and (n > 1 or not each.pair):
             families.setdefault(each.family, []).append((each, rubric))
     lists, at, seen = list(families.values()), 0, 0
@@ -338,7 +337,9 @@ def _run(run: Run, options: Options) -> None:
     run.stage("4-judgements", judgement_tasks(recipe, options, cases.finished()))
     run.built.waits = run.built.waits or waits
     if not _spent(run):
-        run.write(_kept(run, recipe))
+        families: Counter[str] = Counter()
+        run.write(_kept(run, recipe, families))
+        run.built.figures["evaluation_prompts"] = dict(sorted(families.items()))
 
 
 def _spent(run: Run) -> bool:
@@ -351,8 +352,8 @@ def _asking(asking: Asking, engine: Engine) -> Asking:
     return replace(asking, engine=within)
 
 
-def _kept(run: Run, recipe: Recipe) -> Iterator[Item]:
-    """The judged items that are in no benchmark."""
+def _kept(run: Run, recipe: Recipe, families: Counter[str]) -> Iterator[Item]:
+    """The judged items that are in no benchmark, counted by the family of the prompt they were judged with."""
     bench = Index(near=recipe.near and bool(recipe.against))
     for name in recipe.against:
         for each in observations(recipe.path(name)):
@@ -365,7 +366,7 @@ def _kept(run: Run, recipe: Recipe) -> Iterator[Item]:
         if len(bench) and any(bench.find(text_of(content)) for content in item.responses):
             run.built.dropped["in a benchmark"] += 1
             continue
-        run.built.kept[item.meta["prompt"]["family"]] += 1
+        families[item.meta["prompt"]["family"]] += 1
         yield item
 
 

@@ -181,7 +181,6 @@ class Filters:
     """What the finished records are held against, and how many fell to what."""
 
     recipe: Recipe
-    kept: Counter[str]
     dropped: Counter[str]
     near: Index
     bench: Index
@@ -195,7 +194,7 @@ class Filters:
             for each in observations(recipe.path(name)):
                 for i, text in enumerate((each.instruction, *(response.response for response in each.responses))):
                     bench.add(text, f"{name}:{each.line}:{i}")
-        return cls(recipe, Counter(), Counter(), Index(near=recipe.near and not recipe.world), bench)
+        return cls(recipe, Counter(), Index(near=recipe.near and not recipe.world), bench)
 
     def groups(self, last: Path, root: str = "") -> Iterator[Item]:
         """The records that pass, instruction by instruction; paths of pictures start at `root`."""
@@ -217,7 +216,6 @@ class Filters:
                 self.dropped["not every score"] += len(records)
                 continue
             for record in records:
-                self.kept[str(record["score"])] += 1
                 yield item_of(record, self.recipe, root)
 
     def _asked_before(self, record: Record, name: str) -> bool:
@@ -261,7 +259,6 @@ def _run(run: Run, options: Options) -> None:
             return
     filters = Filters.of(recipe)
     run.write(filters.groups(run.path(last)))
-    run.built.kept = filters.kept
     run.built.dropped.update(filters.dropped)
 
 
@@ -332,5 +329,6 @@ def _world(recipe: Recipe, options: Options) -> Engine:
 
 
 KIND = Kind(
-    "feedback", Options, ("rubrics", "instructions", "responses"), _run, _estimate, _check, _world, files=("seeds",)
-)
+    "feedback", Options, ("rubrics", "instructions", "responses"), _run, _estimate, _check, _world,
+    files=("seeds",), defaults={"length_r": 0.02},
+)  # fmt: skip

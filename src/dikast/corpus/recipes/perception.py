@@ -223,7 +223,6 @@ def _run(run: Run, options: Options) -> None:
             return
     filters = Filters.of(recipe)
     run.write(filters.groups(run.path(last), root))
-    run.built.kept = filters.kept
     run.built.dropped.update(filters.dropped)
 
 
@@ -264,7 +263,7 @@ def _rubrics(run: Run, options: Options, pictures: list[Picture]) -> bool:
 
 
 def _words(rubric: Record) -> str:
-    return rubric["criterion"] + " " + " ".join(rubric["levels"].values())
+    return " ".join([rubric["criterion"], *rubric["levels"].values()])
 
 
 def _answered(run: Run, name: str, tasks: Callable[[], Iterable[Task]]) -> bool:

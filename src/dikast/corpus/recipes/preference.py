@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, groupby
-from pathlib import Path
 from typing import Any
 
 from dikast.core.item import Item, item_from, item_to
@@ -14,7 +13,7 @@ from dikast.corpus.journal import accepted
 from dikast.corpus.observations import Observed, goodness, observations
 from dikast.corpus.recipe import Recipe
 from dikast.corpus.run import Estimate, Kind, Run, size_of
-from dikast.corpus.stage import Rejected, Task, object_in, prompt, text_in
+from dikast.corpus.stage import Rejected, Task, in_language, object_in, prompt, text_in
 from dikast.corpus.world_teacher import WorldTeacher
 from dikast.engines.base import Engine
 from dikast.prompts.dialects import DIALECTS
@@ -106,15 +105,16 @@ def pair_tasks(recipe: Recipe, dropped: Counter[str]) -> Iterator[Task]:
             tie=item.gold["preference"] == "tie", language=recipe.language,
         )  # fmt: skip
         about = {"stage": "preference", "item": item}
-        yield Task((int(number), int(at)), messages, _reader(item), _SCHEMA, about)
+        yield Task((int(number), int(at)), messages, _reader(item, recipe.language), _SCHEMA, about)
 
 
-def _reader(item: Item) -> Any:
+def _reader(item: Item, language: str) -> Any:
     better = item.gold["preference"]
 
     def read(text: str) -> list[Record]:
         value = object_in(text)
         common, differs = text_in(value, "commonalities"), text_in(value, "differences")
+        in_language(language, feedback=f"{common} {differs}")
         said = value.get("better")
         if said != better:
             raise Rejected("prefers the other", f"'better' must be {better!r}, as the feedback above says")
@@ -129,18 +129,11 @@ def _reader(item: Item) -> Any:
     return read
 
 
-def finished_pairs(path: Path, kept: Counter[str]) -> Iterator[Item]:
-    """The pairs whose feedback was accepted."""
-    for made in accepted(path):
-        kept[made["gold"]["preference"]] += 1
-        yield item_from(made)
-
-
 def _run(run: Run, options: Options) -> None:
     """The pairs, each with feedback."""
     found = run.stage("1-pairs", pair_tasks(run.recipe, run.built.dropped))
     if not found.left["budget"]:
-        run.write(finished_pairs(run.path("1-pairs"), run.built.kept))
+        run.write(item_from(made) for made in accepted(run.path("1-pairs")))
 
 
 def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:

@@ -1,0 +1,100 @@
+"""Which groups of rows to leave out so that a set is balanced: shares of topics and families, length across scores."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Numbers = NDArray[np.int64]
+_CHANCE = 1.96  # standard errors of a correlation of nothing, at 95 %
+_MOST_DROPPED = 0.5
+
+
+def capped(members: Sequence[Sequence[int]], sizes: Numbers, share: float, *, seed: int) -> Flags:
+    """Which groups to keep, (groups,), so that no class has more than `share` of the rows.
+
+    members: the classes of each group; a group of several counts a part for each. sizes: rows of each group. Groups of
+    the largest class are dropped until it fits, those of this class alone first, else at random. Among fewer classes
+    than 1 / `share` all are made equal. All are kept where nothing would be left.
+    """
+    kept = np.ones(len(members), bool)
+    classes = max((each for group in members for each in group), default=-1) + 1
+    if not classes or share >= 1:
+        return kept
+    rows, waiting = np.zeros(classes), [[] for _ in range(classes)]  # type: tuple[Floats, list[list[int]]]
+    for number in np.random.default_rng(seed).permutation(len(members)).tolist():
+        for each in members[number]:
+            rows[each] += sizes[number] / len(members[number])
+            waiting[each].append(number)
+    for each in waiting:
+        each.sort(key=lambda number: -len(members[number]))
+    limit = max(share, 1 / int((rows > 0).sum()))
+    while True:
+        worst = int(rows.argmax())
+        if rows.sum() <= 1e-9:
+            return np.ones(len(members), bool)
+        if rows[worst] <= limit * rows.sum() + 1e-9 or not waiting[worst]:
+            return kept
+        number = waiting[worst].pop()
+        if kept[number]:
+            kept[number] = False
+            for each in members[number]:
+                rows[each] -= sizes[number] / len(members[number])
+
+
+def shares(members: Sequence[Sequence[int]], sizes: Numbers, classes: int) -> Floats:
+    """The share of rows of each class, (classes,), where a group of several classes counts a part for each."""
+    rows: Floats = np.zeros(classes)
+    for group, size in zip(members, sizes.tolist(), strict=True):
+        for each in group:
+            rows[each] += size / len(group)
+    rows /= max(1.0, float(rows.sum()))
+    return rows
+
+
+def uncorrelated(groups: Numbers, length: Floats, score: Floats, bound: float) -> tuple[Flags, dict[str, Any]]:
+    """Which groups to keep so that length and score correlate by at most `bound` in absolute value; and figures.
+
+    groups: the group of each row, (rows,), from 0; length, score: (rows,), NaN for rows that have none. A set so small
+    that chance alone gives more (1.96 / sqrt(rows)) is held to that instead. The groups that pull hardest are dropped
+    first, half of them at most; the figures say whether the bound was reached.
+    """
+    n_groups = int(groups.max(initial=-1)) + 1
+    kept, known = np.ones(n_groups, bool), np.isfinite(length) & np.isfinite(score)
+    g, x, y = groups[known], length[known], score[known]
+    if len(x):
+        x, y = x - x.mean(), y - y.mean()
+    before = _r(*_sums(g, x, y, n_groups).sum(axis=1))
+    limit = max(bound, _CHANCE / math.sqrt(max(1, len(x))))
+    told: dict[str, Any] = {"rows": len(x), "bound": limit, "r_before": before, "r": before, "dropped_groups": 0}
+    if math.isnan(before) or abs(before) <= limit:
+        return kept, {**told, "reached": True}
+    sums = _sums(g, x, y, n_groups)
+    order = np.argsort(-math.copysign(1, before) * sums[5], kind="stable")[: int(n_groups * _MOST_DROPPED)]
+    left = sums.sum(axis=1)[:, None] - np.cumsum(sums[:, order], axis=1)
+    after = np.array([_r(*column) for column in left.T])
+    good = np.flatnonzero(np.abs(after) <= np.maximum(bound, _CHANCE / np.sqrt(np.maximum(1, left[0]))))
+    n = int(good[0]) + 1 if len(good) else int(np.nanargmin(np.abs(after))) + 1 if np.isfinite(after).any() else 0
+    kept[order[:n]] = False
+    if n:
+        told |= {"rows": int(left[0][n - 1]), "r": after[n - 1], "dropped_groups": n}
+    told["bound"] = max(bound, _CHANCE / math.sqrt(max(1, told["rows"])))
+    return kept, {**told, "reached": bool(len(good))}
+
+
+def _sums(groups: Numbers, x: Floats, y: Floats, n: int) -> Floats:
+    """Of each group (6, n): rows, and the sums of x, y, x^2, y^2, x y."""
+    return np.stack([np.bincount(groups, weights=each, minlength=n) for each in (x * 0 + 1, x, y, x * x, y * y, x * y)])
+
+
+def _r(n: float, x: float, y: float, xx: float, yy: float, xy: float) -> float:
+    """Pearson's correlation from sums; NaN where a column is constant."""
+    if n < 2:
+        return math.nan
+    sx, sy = xx - x * x / n, yy - y * y / n
+    scale = 1e-9 * max(1.0, xx), 1e-9 * max(1.0, yy)
+    return float((xy - x * y / n) / math.sqrt(sx * sy)) if sx > scale[0] and sy > scale[1] else math.nan
