@@ -78,22 +78,22 @@ def _from(path: Path, entry: str) -> str:
     return entry if entry.startswith(_URL) else str(path.parent / Path(entry).expanduser())
 
 
-def readable(images: list[Listed], dropped: Counter[str], *, skip: bool, near: bool = False) -> list[Listed]:
-    """Those that can be decoded, each once by its content; the others are counted in `dropped`.
+def readable(images: list[Listed], dropped: Counter[str], *, skip: bool, near: bool) -> list[Listed]:
+    """Those that can be decoded, each once by its content, or with `near` by its looks; others count in `dropped`.
 
-    With `near`, pictures that look like an earlier one (`lookalikes`) are left out too. DataError naming the first that
-    cannot be read, unless `skip`.
+    DataError naming the first that cannot be read, unless `skip`.
     """
-    found, seen, bad, alike = [], set(), [], Lookalikes()
+    found, seen, alike, bad = [], set[str](), Lookalikes(), []
     for image in images:
+        part = Image(image.source)
         try:
-            sha256 = check_image(Image(image.source))
+            sha256 = check_image(part)
         except DataError as error:
             bad.append(str(error))
             continue
         if sha256 in seen:
             dropped["the same image twice"] += 1
-        elif near and alike.add(Image(image.source), image.source):
+        elif near and alike.add(part, image.source):
             dropped["near-duplicate image"] += 1
         else:
             seen.add(sha256)
