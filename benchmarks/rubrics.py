@@ -250,8 +250,8 @@ def table(runs: Sequence[dict[str, Any]]) -> str:
     ]
     for name, run in product(JUDGES, runs):
         t = run["trained"][name]
-        told = f"{t['rows']:,} | {t['tokens']:,.0f} | {t['steps']:,} | {t['loss']:.3f} | {t['seconds']:,.0f}"
-        lines.append(f"| {name} | {run['seed']} | {told} |")
+        spent = f"{t['rows']:,} | {t['tokens']:,.0f} | {t['steps']:,} | {t['loss']:.3f} | {t['seconds']:,.0f}"
+        lines.append(f"| {name} | {run['seed']} | {spent} |")
     return "\n".join(lines)
 
 

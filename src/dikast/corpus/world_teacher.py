@@ -112,6 +112,12 @@ class WorldTeacher:
             made.append({"criterion": rubric.criterion, "levels": dict(rubric.levels), "world": number})
         return {"rubrics": made}
 
+    def _refine(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        """The same again: a world's rubric says exactly what it means."""
+        number = self._number(about)
+        rubric = self._plan(number).rubric
+        return {"rubrics": [{"criterion": rubric.criterion, "levels": dict(rubric.levels), "world": number}]}
+
     def _instructions(self, about: Mapping[str, Any]) -> dict[str, Any]:
         plan, made = self._plan(self._number(about)), []
         for sample in plan.instructions[: int(about["count"])]:
