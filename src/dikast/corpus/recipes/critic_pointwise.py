@@ -180,7 +180,9 @@ def _drawn(
             if not left:
                 del families[family]
             rubric = (
-                evaluation.rubric if teacher is None else teacher.judged(int(str(case.item.meta["number"])), evaluation)
+                evaluation.rubric
+                if teacher is None
+                else teacher.judged(int(str(case.item.meta["number"])), evaluation, options.responses)
             )
             if rubric is None:
                 continue
