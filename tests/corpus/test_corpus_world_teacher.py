@@ -7,6 +7,7 @@ import pytest
 
 from dikast.core.errors import UserError
 from dikast.core.records import read_items
+from dikast.core.rubric import Rubric
 from dikast.corpus.build import build
 from dikast.corpus.recipe import Recipe
 from dikast.corpus.recipes.feedback import Options
@@ -31,6 +32,7 @@ def test_rubrics_can_be_given(tmp_path: Path) -> None:
 
     assert made("one", 1) == made("again", 1) != made("other", 2)
     for item in read_items(str(tmp_path / "one" / "items.jsonl")):
+        assert isinstance(item.rubric, Rubric)
         spec = SPECS[int(item.id[1])]
         assert {claim["aspect"] for claim in item.gold["claims"]} <= {"fact", "number"}
         points = dict(spec.weights)
