@@ -343,5 +343,6 @@ def _world(recipe: Recipe, options: Options) -> Engine:
 
 
 KIND = Kind(
-    "critic-pointwise", Options, ("picture-question", "picture-reference", *FILES), _run, _estimate, _check, _world
-)
+    "critic-pointwise", Options, ("picture-question", "picture-reference", *FILES), _run, _estimate, _check, _world,
+    defaults={"length_r": 0.02},
+)  # fmt: skip
