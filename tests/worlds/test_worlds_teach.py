@@ -36,13 +36,13 @@ def test_evidence_names_what_a_claim_is_about() -> None:
         Thing("star", "teal", "medium", "striped", 2, 3),
     ]
     scene = Scene(4, things, covers=[(3, 0)])
-    stars, ring = "a 1 small red plain star, d 3 medium teal striped star", "b 4 large blue dotted ring"
+    stars, ring = "star a 1 small red plain star, d 3 medium teal striped star", "b 4 large blue dotted ring"
     for kind, args, told in (
         ("colour", ("star", "red"), stars),
         ("count", ("star", 2), stars),
-        ("exists", ("heart", "red"), "nothing"),
-        ("shape", ("blue", "star"), ring),
-        ("relation", ("star", "ring", "above"), f"{stars} against {ring}"),
+        ("exists", ("heart", "red"), "heart nothing"),
+        ("shape", ("blue", "star"), f"blue {ring}"),
+        ("relation", ("star", "ring", "above"), f"{stars} against ring {ring}"),
         ("sure", ("top left", "star"), "a 1 small red plain star"),
         ("sure", ("top right", "star"), "a 4 covered"),
         ("sure", ("bottom left", "star"), "d 1 empty"),

@@ -105,16 +105,21 @@ def talk(sample: Sample) -> dict[str, Any]:
 
 
 def seen(claim: Claim, scene: Scene) -> str:
-    """What of a scene a claim is about, in the words of talk: the things it names, or the corner it speaks of."""
+    """What of a scene a claim is about: the things it names, each behind its name, or the corner it speaks of.
+
+    The name comes first, so that a thing is looked for by the word just read.
+    """
     if claim.kind == "sure":
         cell = corner_cell(str(claim.args[0]), scene.grid)
         here = [thing for thing in scene.things if (thing.col, thing.row) == cell]
         told = f"{_cell(*cell)} {'covered' if cell in scene.covers else 'empty'}"
         return _listed(here) if here else told
     if claim.kind == "shape":
-        return _listed(thing for thing in scene.things if thing.colour == claim.args[0])
+        return f"{claim.args[0]} {_listed(thing for thing in scene.things if thing.colour == claim.args[0])}"
     shapes = dict.fromkeys(arg for arg in claim.args if arg in SHAPES)
-    return " against ".join(_listed(thing for thing in scene.things if thing.shape == shape) for shape in shapes)
+    return " against ".join(
+        f"{shape} {_listed(thing for thing in scene.things if thing.shape == shape)}" for shape in shapes
+    )
 
 
 def worked_sum(claim: Claim, notes: Notes) -> str:
