@@ -31,7 +31,9 @@ from dikast.audit.feedback import ClaimVerdict, claims_of, feedback_scores
 from dikast.audit.intervals import Resampling, clusters_of, mean_estimate
 from dikast.audit.measures import measure
 from dikast.core.item import Item
+from dikast.core.part import text_of
 from dikast.core.records import read_items, write_items
+from dikast.core.rubric import Rubric
 from dikast.core.verdict import Status
 from dikast.corpus.build import build
 from dikast.corpus.recipe import Recipe
@@ -41,10 +43,12 @@ from dikast.engines.base import Sampling
 from dikast.engines.spec import open_engine
 from dikast.judging.judge import Judge
 from dikast.training.config import Augment, Config, Data
-from dikast.training.scratch import Shape, new_judge, texts
+from dikast.training.scratch import Shape, new_judge
 from dikast.training.sft import sft
 from dikast.worlds.gold import Spec
+from dikast.worlds.response import Response, Sentence
 from dikast.worlds.rubrics import rubric_of
+from dikast.worlds.sample import Sample
 
 SHAPE = Shape(width=128, layers=3, heads=4, inner=384, seeing_layers=1, vocabulary=640, context=1024)
 SEEN = ((1, 0), (2, 0), (3, 0), (0, 1), (0, 2), (0, 3), (1, 2), (2, 1), (1, 3), (3, 1))  # points for facts, for ages
@@ -52,8 +56,8 @@ UNSEEN = ((2, 3), (3, 2))
 SHOWN, WORDED = (7, 3, 3, 2), (10, 4, 4, 3)  # openings, costs, levels, names: the first ones are shown in training
 WORDINGS = ((0, 0, 0, 0), (1, 1, 1, 1), (3, 2, 2, 0), (5, 0, 1, 1))
 LADDERS = ((0, 1, 2, 3), (1, 2, 3, 4), (0, 1, 2, 4))  # the most points lost of each level but the worst
-RUBRICS, EACH = 1000, 2  # instructions a rubric; of five responses each
-TRIED = 60  # rubrics of a set of judging, one instruction each
+RUBRICS, EACH = 1000, 1  # instructions a rubric, of five responses each
+TRIED = 48  # rubrics of a set of judging, one instruction each
 JUDGES, SETS = ("fine", "coarse"), ("wordings", "combinations", "fine", "coarse")
 FIGURES = ("pearson", "exact", "verdict_f1", "fault_f1", "failed")
 HOW = Resampling(1000, 0.95, 0)
@@ -83,6 +87,18 @@ def _spec(points: tuple[int, int], cuts: tuple[int, ...], wording: Sequence[int]
     weights = tuple((name, n) for name, n in zip(("fact", "number"), points, strict=True) if n)
     opening, costs, bands, names = wording
     return Spec(weights, False, cuts, "1-5", False, (opening, costs, bands, names))
+
+
+def plain(sample: Sample) -> Sample | None:
+    """Asked for without questions and answered in the words of the notes, so that little has to be read; no lists."""
+    if sample.graph.given:
+        return None
+
+    def said(response: Response) -> Response:
+        told = (Sentence(sample.domain.say(claim, 0), "claim", claim) for claim in response.claims)
+        return Response(tuple(told), voice=0)
+
+    return replace(sample, instruction="Say what the notes tell.", responses=tuple(map(said, sample.responses)))
 
 
 class Experiment:
@@ -121,8 +137,8 @@ class Experiment:
             write_items(self.out / f"tried-{name}.jsonl", items)
         for name, items in taught.items():
             write_items(self.out / f"{name}.jsonl", items)
-        new_judge(self.config("init", *JUDGES), self.out / "init", SHAPE, most=2000)
-        spent = {name: self.tokens(name) for name in JUDGES}
+        new_judge(self.config("init", *JUDGES), self.out / "init", SHAPE, most=1000)
+        spent = {name: self.tokens(items) for name, items in taught.items()}
         least = min(map(sum, spent.values()))
         for name, items in taught.items():
             kept = int(np.searchsorted(np.cumsum(spent[name]), least, side="right"))
@@ -135,7 +151,7 @@ class Experiment:
         """The rows of `each` instructions for each rubric, in an order by seed. Reference answers are left out."""
         options = Options(rubrics=len(specs), instructions=each, rounds=1, a_call=1, regrade=False)
         recipe = Recipe("feedback", "world:text", seed=seed, options=options)
-        teacher = WorldTeacher("text", seed=seed, per_rubric=each, specs=specs, split="all")
+        teacher = WorldTeacher("text", seed=seed, per_rubric=each, specs=specs, split="all", fit=plain)
         made = build(recipe, self.out / name, teacher=teacher)
         assert not made.waits, made
         items = [replace(item, reference=None) for item in read_items(str(self.out / name / "items.jsonl"))]
@@ -147,16 +163,17 @@ class Experiment:
         return Config(
             out=out, root=str(self.out), init="init", seed=self.seed, augment=Augment(swap="none"),
             data=tuple(Data(items=(f"{name}.jsonl",), formats=("scout",)) for name in data),
-            epochs=self.epochs, batch_size=32, learning_rate=self.rate, warmup=100, final_rate=0.02, betas=(0.9, 0.98),
-            weight_decay=0.01, verdict_weight=2, precision="bf16", compile=True, save_every=100, log_every=20, keep=1,
+            epochs=self.epochs, batch_size=32, micro_tokens=4096, optimizer="muon", learning_rate=self.rate, warmup=50,
+            final_rate=0.01, betas=(0.9, 0.98), weight_decay=0.01, verdict_weight=2, precision="bf16", compile=True,
+            save_every=100, log_every=20, keep=1,
         )  # fmt: skip
 
-    def tokens(self, name: str) -> list[int]:
-        """Of each row: prompt and reply."""
+    def tokens(self, items: Sequence[Item]) -> list[int]:
+        """Of each row: prompt and reply, but for headings, which are the same in every row."""
         from tokenizers import Tokenizer
 
         tokenizer = Tokenizer.from_file(str(self.out / "init" / "tokenizer.json"))
-        return [len(tokenizer.encode(text).ids) for text in texts(self.config("init", name), 10**9)]
+        return [len(each.ids) for each in tokenizer.encode_batch([_spelt(item) for item in items])]
 
     def train(self, name: str) -> dict[str, Any]:
         """Train the judge of this name."""
@@ -178,6 +195,14 @@ class Experiment:
         found = figures(items, {v.question.item: v for v in judge.grade_many(items)})
         print(json.dumps({"judge": name, "set": of, **{k: f"{v:.3f}" for k, v in found.items()}}), flush=True)
         return {key: each.to_dict() for key, each in found.items()}
+
+
+def _spelt(item: Item) -> str:
+    rubric, said = item.rubric, (item.instruction[0].content, item.responses[0])
+    assert isinstance(rubric, Rubric)
+    levels = [f"{label}: {text}" for label, text in rubric.levels]
+    label = rubric.scale.label(item.gold["score"])
+    return "\n".join([rubric.criterion, *levels, *map(text_of, said), item.gold["feedback"], f"Verdict: {label}"])
 
 
 def figures(items: Sequence[Item], verdicts: Mapping[str, Any]) -> dict[str, Estimate]:
@@ -207,15 +232,18 @@ def _claims(claims: Iterator[dict[str, str]] | list[dict[str, str]]) -> list[Cla
 
 
 def table(runs: Sequence[dict[str, Any]]) -> str:
-    """Markdown: for each set and figure every run, the means, and their difference with its interval over seeds."""
+    """Markdown: of each set and figure the means with Student's interval over seeds, every run, and the difference."""
     seeds = ", ".join(str(run["seed"]) for run in runs)
-    lines = [f"| judged on | figure | fine, seeds {seeds} | coarse | fine less coarse |", "|---|---|---|---|---|"]
+    lines = [
+        f"| judged on | figure | fine | coarse | fine less coarse | seeds {seeds}: fine | coarse |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for of, figure in product(SETS, FIGURES):
-        each = {name: [run["graded"][name][of][figure]["value"] for run in runs] for name in JUDGES}
-        cells = [", ".join("undefined" if v is None else f"{v:.3f}" for v in each[name]) for name in JUDGES]
-        known = [(a, b) for a, b in zip(*each.values(), strict=True) if a is not None and b is not None]
-        gap = mean_estimate(np.array([a - b for a, b in known]), 0.95) if len(known) > 1 else None
-        lines.append(f"| `{of}` | {figure} | {cells[0]} | {cells[1]} | {f'{gap:.3f}' if gap else ''} |")
+        each = [[run["graded"][name][of][figure]["value"] for run in runs] for name in JUDGES]
+        values = np.array([[math.nan if v is None else v for v in one] for one in each])
+        told = [f"{mean_estimate(row, 0.95):.3f}" for row in (*values, values[0] - values[1])]
+        single = [", ".join("undefined" if v is None else f"{v:.3f}" for v in one) for one in each]
+        lines.append(f"| `{of}` | {figure} | {' | '.join((*told, *single))} |")
     lines += [
         "",
         "| judge | seed | rows | tokens | steps | loss, nats a token | seconds |",
@@ -223,8 +251,8 @@ def table(runs: Sequence[dict[str, Any]]) -> str:
     ]
     for name, run in product(JUDGES, runs):
         t = run["trained"][name]
-        told = f"{t['rows']:,} | {t['tokens']:,.0f} | {t['steps']:,} | {t['loss']:.3f} | {t['seconds']:,.0f}"
-        lines.append(f"| {name} | {run['seed']} | {told} |")
+        spent = f"{t['rows']:,} | {t['tokens']:,.0f} | {t['steps']:,} | {t['loss']:.3f} | {t['seconds']:,.0f}"
+        lines.append(f"| {name} | {run['seed']} | {spent} |")
     return "\n".join(lines)
 
 
@@ -232,8 +260,8 @@ def main() -> None:
     """Run the seeds one after the other, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.rubrics", description=__doc__)
     parser.add_argument("--seed", type=int, action="append", help="0, 1 and 2 without it")
-    parser.add_argument("--epochs", type=float, default=4)
-    parser.add_argument("--rate", type=float, default=2e-3)
+    parser.add_argument("--epochs", type=float, default=3)
+    parser.add_argument("--rate", type=float, default=4e-3)
     parser.add_argument("--out", type=Path, default=Path("build/rubrics"))
     given = parser.parse_args()
     import torch

@@ -23,6 +23,7 @@ from dikast.corpus.pair_templates import templates
 from dikast.engines.base import Request
 from dikast.worlds.make import Maker
 from dikast.worlds.settings import Settings
+from dikast.worlds.write import write_world
 from scripted import Scripted
 
 _WORD = {"a": 0, "b": 1}
@@ -292,3 +293,37 @@ def test_bad_input_is_told_before_anything_is_asked(tmp_path: Path) -> None:
     build(recipe(tmp_path, source="s.jsonl"), tmp_path / "other", teacher=Scripted(reasons))
     with pytest.raises(UserError, match=r"another recipe \(gap differ\)"):
         build(recipe(tmp_path, source="s.jsonl", gap=2), tmp_path / "other", teacher=Scripted(reasons))
+
+
+def test_a_world_of_pictures_argues_too(tmp_path: Path) -> None:
+    write_world(Settings(domain="scenes", responses=4, size=48, grid=3, objects=(2, 4)), 6, tmp_path / "world")
+    told = recipe(tmp_path, teacher="world:scenes", source="world/items-00000.jsonl", ties=0.3)
+    built = build(told, tmp_path / "out")
+    assert built.waits == ""
+    assert built.items > 10
+    for item in read_items(tmp_path / "out" / "items.jsonl"):
+        assert load_image(item.images[0]).size == (48, 48)
+        assert "statements right" in item.gold["feedback"]
+
+
+def test_preferences_of_pictures_show_them_and_find_them(tmp_path: Path) -> None:
+    """The recipe `preference` on the same kind of source."""
+    from PIL import Image as Pillow
+
+    (tmp_path / "set").mkdir()
+    Pillow.new("RGB", (40, 30), (200, 0, 0)).save(tmp_path / "set" / "red.png")
+    rows = [row(str(i), r, s, image="red.png") for i, (r, s) in enumerate((("Red.", 5), ("Blue.", 1)))]
+    lines(tmp_path / "set" / "s.jsonl", rows)
+    path = tmp_path / "preference.yaml"
+    path.write_bytes(orjson.dumps({"recipe": "preference", "teacher": "mock:constant", "source": "set/s.jsonl"}))
+
+    def compares(request: Request) -> str:
+        better = request.about["item"].gold["preference"]
+        return orjson.dumps({"commonalities": "Short.", "differences": "One is wrong.", "better": better}).decode()
+
+    engine = Scripted(compares)
+    build(load_recipe(path), tmp_path / "out", teacher=engine)
+    shown = [part for part in engine.requests[0].messages[0].parts if isinstance(part, Image)]
+    assert [load_image(part).size for part in shown] == [(40, 30)]
+    (item,) = read_items(tmp_path / "out" / "items.jsonl")
+    assert load_image(item.images[0]).size == (40, 30)

@@ -13,7 +13,7 @@ from PIL import Image as Pillow
 
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
-from dikast.core.media import load_image
+from dikast.core.media import image_file, load_image
 from dikast.core.part import Image, text_of
 from dikast.core.records import read_items
 from dikast.corpus.build import build, estimate
@@ -249,3 +249,43 @@ def test_options_that_a_world_cannot_have_are_told(tmp_path: Path) -> None:
             recipe(tmp_path, **values)
     with pytest.raises(UserError, match="no world 'text' for this recipe; known: scenes, plates, charts"):
         build(recipe(tmp_path, teacher="world:text", take=1), tmp_path / "out")
+
+
+def test_a_bench_s_pictures_are_those_that_its_answers_speak_of(tmp_path: Path) -> None:
+    """Its world has another split, and with it other scenes."""
+    path = tmp_path / "bench.yaml"
+    values = {"recipe": "bench", "of": "images", "teacher": "world:scenes", "rubrics": 1, "instructions": 1, "spare": 0}
+    path.write_bytes(orjson.dumps({**values, "regrade": False}))
+    build(load_recipe(path), tmp_path / "bench")
+    item = next(read_items(tmp_path / "bench" / "items.jsonl"))
+    number = item.meta["lineage"]["picture"]
+    held_out = PictureTeacher("scenes", per_rubric=1, split="wordings").picture(number)
+    assert image_file(item.images[0]) == held_out != PictureTeacher("scenes", per_rubric=1).picture(number)
+
+
+def test_what_is_asked_about_a_picture_leaks_with_its_picture(tmp_path: Path) -> None:
+    photos(tmp_path, 3)
+    rows = [
+        {"id": str(i), "image": f"photos/{i}.png", "instruction": "What is it?", "response": f"A {word}.", "gold": 3}
+        for i, word in enumerate(WORDS[:3])
+    ]
+    for name, part in (("set", rows[:2]), ("other", rows[2:]), ("same", [{**rows[1], "response": "A comb."}])):
+        (tmp_path / f"{name}.jsonl").write_bytes(b"\n".join(map(orjson.dumps, part)))
+    for name, found in (("other", 0), ("same", 1)):
+        against = [str(tmp_path / f"{name}.jsonl")]
+        findings = check_file(tmp_path / "set.jsonl", against=against, draws=20).findings
+        told = [findings[f"leaked: {what}"] for what in ("instruction", "image")]
+        assert [(each.found, each.n) for each in told] == [(found, 2), (found, 2)]
+    asked = engine_recipe(tmp_path, near=True, against=["same.jsonl"], per_image=1)
+    built = build(asked, tmp_path / "out", teacher=Scripted(answer))
+    assert built.dropped["in a benchmark"] == 10
+    assert {item.images[0].source for item in read_items(tmp_path / "out" / "items.jsonl")} == {
+        "../photos/0.png", "../photos/2.png",
+    }  # fmt: skip
+
+
+def test_pictures_that_look_alike_count_once(tmp_path: Path) -> None:
+    photos(tmp_path, 2)
+    Pillow.open(tmp_path / "photos" / "0.png").convert("RGB").resize((80, 80)).save(tmp_path / "photos" / "large.png")
+    assert estimate(engine_recipe(tmp_path))[0].calls == 3
+    assert estimate(engine_recipe(tmp_path, near=True))[0].calls == 2

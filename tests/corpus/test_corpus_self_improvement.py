@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 import pytest
+from PIL import Image as Pillow
 from typer.testing import CliRunner
 
 from dikast.core.errors import DataError, UserError
@@ -188,6 +189,14 @@ def test_an_interrupted_round_goes_on(tmp_path: Path) -> None:
         assert (whole / "round-1" / name).read_bytes() == (tmp_path / "out" / "round-1" / name).read_bytes()
 
 
+def test_a_round_that_keeps_nothing_is_the_last(tmp_path: Path) -> None:
+    told = recipe(tmp_path)
+    rows(tmp_path / "source.jsonl", [{"id": "w", "instruction": "Why?", "response": "wobbly 3", "rubric": RUBRIC}])
+    built = build(told, tmp_path / "out", teacher=Known())
+    assert (built.waits, built.items, built.notes) == ("", 0, ["round 1 kept nothing to learn from"])
+    assert training_due(tmp_path / "out") is None
+
+
 def test_agreement_by_hand() -> None:
     # 4 samples: 3 of 4 is .75; 2 failures beside 2 alike is .5 of what was asked, not all of it
     def ballot(*orders: Counter[str]) -> Ballot:
@@ -253,6 +262,21 @@ def test_constant_verdicts_have_no_correlation(tmp_path: Path) -> None:
     build(recipe(tmp_path, held="flat.jsonl"), tmp_path / "flat", teacher=Known())
     told = orjson.loads((tmp_path / "flat" / "round-0" / "held.json").read_bytes())
     assert (told["pearson"]["value"], told["pearson"]["n"]) == (None, 5)
+
+
+def test_the_same_words_about_another_picture_are_another_question(tmp_path: Path) -> None:
+    for name, colour in (("one", (255, 0, 0)), ("two", (0, 0, 255))):
+        Pillow.new("RGB", (32, 32), colour).save(tmp_path / f"{name}.png")
+    (tmp_path / "copy.png").write_bytes((tmp_path / "one.png").read_bytes())
+    held = {"instruction": "What is it?", "response": "held 1", "rubric": RUBRIC, "gold": 2, "image": "one.png"}
+    rows(tmp_path / "seen.jsonl", [{**held, "id": str(n), "response": f"held {n}", "gold": n + 1} for n in (0, 1)])
+    given = [{**held, "id": name, "image": f"{name}.png", "response": "steady 2"} for name in ("copy", "two")]
+    told = recipe(tmp_path, source="pictures.jsonl", held="seen.jsonl")
+    rows(tmp_path / "pictures.jsonl", given)
+    built = build(told, tmp_path / "out", teacher=Known())
+    assert built.dropped == {"in the held-out set": 1}
+    (kept,) = read_items(tmp_path / "out" / "round-1" / "graded.jsonl")
+    assert kept.meta["from"] == "two"
 
 
 @pytest.mark.slow

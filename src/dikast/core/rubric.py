@@ -10,6 +10,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
 from dikast.core.scale import HOW_TO_WRITE, Scale
@@ -89,7 +91,8 @@ def load_rubric(source: "str | Path | Mapping[str, Any] | Rubric | Sheet", *, ro
     if isinstance(source, Rubric | Sheet):
         return source
     if isinstance(source, Mapping):
-        return _read(Located(dict(source), "rubric"))
+        spelt = _spelt(source)
+        return _from_json(spelt) if spelt else _read(Located(dict(source), "rubric"))
     if str(source) in _builtin_names():
         return _builtin(str(source))
     path = os.path.join(root, os.path.expanduser(source))
@@ -110,6 +113,20 @@ def load_rubric(source: "str | Path | Mapping[str, Any] | Rubric | Sheet", *, ro
 @lru_cache(maxsize=256)  # by time of change: every record of a file may name the same rubric
 def _from_file(absolute: str, path: str, size: int, changed_ns: int) -> Rubric | Sheet:
     return _read(read_located(path))
+
+
+@lru_cache(maxsize=1024)  # every record of a set may hold one of a few thousand rubrics, written out
+def _from_json(text: bytes) -> Rubric | Sheet:
+    return _read(Located(orjson.loads(text), "rubric"))
+
+
+def _spelt(source: Mapping[Any, Any]) -> bytes:
+    """A rubric as JSON, empty for one that JSON cannot spell as it is."""
+    try:
+        text = orjson.dumps(source)
+    except TypeError:
+        return b""
+    return text if orjson.loads(text) == source else b""
 
 
 @lru_cache(maxsize=1)

@@ -5,8 +5,10 @@ from pathlib import Path
 
 from dikast.core.item import Item
 from dikast.core.media import image_sha256
+from dikast.core.part import Image
 from dikast.corpus.check import check_file
 from dikast.corpus.duplicates import Index
+from dikast.corpus.lookalikes import Lookalikes
 from dikast.corpus.observations import observations, observed
 
 _LEAKED = "leaked: "
@@ -14,14 +16,16 @@ _DRAWS = 20  # of `check_file`, whose other figures are not used here
 
 
 class Apart:
-    """The texts of files, by what they are, and their images by content.
+    """The texts of files, by what they are, and their images.
 
-    Alike is what shares `likeness` of its runs of three words, estimated by MinHash; `Index` says what it holds.
+    Alike is what shares `likeness` of its runs of three words, estimated by MinHash (`Index` says what it holds), and
+    images that look the same (`Lookalikes`). Of an item with images the instruction is not looked for: the same words
+    about another picture ask something else. Without `near` only what is equal counts.
     """
 
     def __init__(self, files: list[Path], *, near: bool = True, likeness: float = 0.8) -> None:
         self._known = {name: Index(likeness, near=near) for name in ("rubric", "instruction", "response")}
-        self._images: set[str] = set()
+        self._images, self._pictures, self._near = set[str](), Lookalikes(), near
         self.rows: dict[str, int] = {}
         for path in files:
             self.rows[path.name] = 0
@@ -33,21 +37,32 @@ class Apart:
                     self._known["response"].add(response.response, f"{where} response {i}")
                 if each.rubric is not None:
                     self._known["rubric"].add(each.rubric.criterion, f"{where} rubric")
-                self._images |= {image_sha256(image) for image in each.item.images}
+                for image in each.item.images:
+                    self._shown(image, where)
 
     def leak(self, item: Item) -> str:
         """What of the item is known: `rubric`, `instruction`, `response`, `image`; "" for nothing."""
         each = observed(item, 0)
         if each.rubric is not None and self._known["rubric"].find(each.rubric.criterion):
             return "rubric"
-        if self._known["instruction"].find(each.instruction):
+        if not item.images and self._known["instruction"].find(each.instruction):
             return "instruction"
         if any(self._known["response"].find(response.response) for response in each.responses):
             return "response"
-        return "image" if any(image_sha256(image) in self._images for image in item.images) else ""
+        return "image" if any(map(self._looks, item.images)) else ""
+
+    def _shown(self, image: Image, where: str) -> None:
+        hashed = image_sha256(image)
+        if hashed not in self._images:
+            self._images.add(hashed)
+            if self._near:
+                self._pictures.add(image, where)
+
+    def _looks(self, image: Image) -> bool:
+        return image_sha256(image) in self._images or (self._near and self._pictures.find(image) is not None)
 
 
 def leaks(path: Path, files: list[Path], *, near: bool = True) -> Counter[str]:
-    """How many rubrics, instructions and responses of a file `corpus check` finds in the others; zeros are told."""
+    """How many rubrics, instructions, responses and images of a file `corpus check` finds in others; zeros are told."""
     found = check_file(path, against=[str(each) for each in files], near=near, draws=_DRAWS).findings
     return Counter({name.removeprefix(_LEAKED): each.found for name, each in found.items() if name.startswith(_LEAKED)})

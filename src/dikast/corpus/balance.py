@@ -48,12 +48,11 @@ def capped(members: Sequence[Sequence[int]], sizes: Numbers, share: float, *, se
 
 def shares(members: Sequence[Sequence[int]], sizes: Numbers, classes: int) -> Floats:
     """The share of rows of each class, (classes,), where a group of several classes counts a part for each."""
-    rows: Floats = np.zeros(classes)
+    rows = np.zeros(classes)
     for group, size in zip(members, sizes.tolist(), strict=True):
         for each in group:
             rows[each] += size / len(group)
-    rows /= max(1.0, float(rows.sum()))
-    return rows
+    return np.asarray(rows / max(1.0, float(rows.sum())), np.float64)
 
 
 def uncorrelated(groups: Numbers, length: Floats, score: Floats, bound: float) -> tuple[Flags, dict[str, Any]]:

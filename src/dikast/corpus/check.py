@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
 from dikast.core.media import resolved
 from dikast.core.verdict import Status
@@ -127,7 +128,8 @@ class _Checker:
         self.bench = {name: Index(near=near) for name in ("instruction", "response", "rubric")}
         self.seen = {name: Index(near=near) for name in ("instructions", "responses", "rubrics")}
         self.pictures = {"seen": Lookalikes(), "bench": Lookalikes()}
-        self.shown: set[str] = set()
+        self.shown: dict[str, bool] = {}  # where a picture is, and whether a benchmark has it
+        self.asked: set[str] = set()
         self.families: dict[str, list[float]] = {}  # rows, parts of rows, sum and number of scores
         self.instructions: dict[str, None] = {}
         self.labels: dict[str, float] = {}  # what is judged -> its score
@@ -161,9 +163,9 @@ class _Checker:
         check.responses += len(o.responses)
         check.images += len(o.item.images)
         where = f"line {o.line}"
+        self._images(o, where)
         self._duplicates(o, where)
         self._rubric(o, where)
-        self._images(o, where)
         self._spoken(o, where)
         self._family(o)
         for i, each in enumerate(o.responses):
@@ -205,10 +207,16 @@ class _Checker:
                 told = f"{where}: {label_of(score)}, earlier {label_of(earlier)}"
                 self.finding("the same response scored differently").note(earlier != score, told)
         if self.check.against:
-            self._leaks(o, texts, where, new=new)
+            self._leaks(o, texts, where)
 
-    def _leaks(self, o: Observed, texts: list[str], where: str, *, new: bool) -> None:
-        looked = [("response", text) for text in texts] + ([("instruction", o.instruction)] if new else [])
+    def _leaks(self, o: Observed, texts: list[str], where: str) -> None:
+        """What is asked about a picture leaks with its picture: "What is this?" of another is another question."""
+        places = [resolved(image) for image in o.item.images] if self.near else []
+        looked, asked_ = [("response", text) for text in texts], fingerprint([o.instruction, places])
+        if asked_ not in self.asked:
+            self.asked.add(asked_)
+            alone = not places or any(self.shown.get(place) for place in places)
+            looked.append(("instruction", o.instruction if alone else ""))
         if o.rubric is not None and not self.rows[o.rubric.hash]:
             looked.append(("rubric", o.rubric.criterion))
         for name, text in looked:
@@ -233,7 +241,7 @@ class _Checker:
             place = resolved(image)
             if place in self.shown:
                 continue
-            self.shown.add(place)
+            self.shown[place] = False
             unread = self.finding("images that cannot be read")
             try:
                 match, leak = self.pictures["seen"].add(image, where), self.pictures["bench"].find(image)
@@ -243,6 +251,7 @@ class _Checker:
             unread.note(False)
             told = f"{where} like {match.name} ({match.likeness:.2f})" if match else ""
             self.finding("near-duplicate images").note(match is not None, told)
+            self.shown[place] = leak is not None
             if self.check.against:
                 told = f"{where} is {leak.name} ({leak.likeness:.2f})" if leak else ""
                 self.finding("leaked: image").note(leak is not None, told)
@@ -259,10 +268,11 @@ class _Checker:
 
     def _family(self, o: Observed) -> None:
         names = o.item.meta.get("families")
-        for name in dict.fromkeys(map(str, names)) if isinstance(names, list) else ():
+        own = list(dict.fromkeys(map(str, names))) if isinstance(names, list) else []
+        for name in own:
             told = self.families.setdefault(name, [0, 0, 0, 0])
             told[0] += 1
-            told[1] += 1 / len(set(names or ()))
+            told[1] += 1 / len(own)
             for each in o.responses:
                 if each.score is not None:
                     told[2] += each.score

@@ -130,11 +130,13 @@ def _kept(recipe: Recipe, columns: _Columns, group: Numbers, done: Finished) -> 
     done.dropped["family share"] = int(sizes[~keep].sum())
     if recipe.topic_share < 1:
         found = topics(columns.instructions)
-        members = [(each,) if there else () for each, there in zip(found.of.tolist(), keep, strict=True)]
+        members: list[tuple[int, ...]] = [
+            (each,) if there else () for each, there in zip(found.of.tolist(), keep, strict=True)
+        ]
         kept = capped(members, sizes, recipe.topic_share, seed=recipe.seed)
         done.dropped["topic share"] = int(sizes[keep & ~kept].sum())
         keep &= kept
-        members: list[tuple[int, ...]] = [each if there else () for each, there in zip(members, keep, strict=True)]
+        members = [each if there else () for each, there in zip(members, keep, strict=True)]
         part = shares(members, sizes, len(found.names))
         done.figures["topics"] = _largest(found.names, part, sizes, members)
         _told_above(done, "topic", part, recipe.topic_share)
@@ -151,9 +153,7 @@ def _kept(recipe: Recipe, columns: _Columns, group: Numbers, done: Finished) -> 
     keep &= kept
     done.dropped += Counter()  # drops the zeros
     if columns.names:
-        members: list[tuple[int, ...]] = [
-            each if there else () for each, there in zip(columns.families, keep, strict=True)
-        ]
+        members = [each if there else () for each, there in zip(columns.families, keep, strict=True)]
         part = shares(members, sizes, len(columns.names))
         told = _largest(tuple(columns.names), part, sizes, members)
         scores = np.array(columns.score).astype(np.float64)
@@ -187,16 +187,15 @@ def _mean_scores(told: list[dict[str, Any]], columns: _Columns, group: Numbers, 
     known = np.isfinite(scores)
     sums = np.bincount(group[known], weights=scores[known], minlength=n_groups)
     counts = np.bincount(group[known], minlength=n_groups)
-    of = {columns.names[each["name"]]: each for each in told}
-    totals = {number: (0.0, 0) for number in of}
+    totals = {columns.names[each["name"]]: [0.0, 0.0] for each in told}
     for number, families in enumerate(columns.families):
-        for each in families:
-            if each in totals:
-                total, n = totals[each]
-                totals[each] = (total + float(sums[number]), n + int(counts[number]))
-    for number, one in of.items():
-        total, n = totals[number]
-        one["mean_score"] = total / n if n else None
+        for family in families:
+            if family in totals:
+                totals[family][0] += sums[number]
+                totals[family][1] += counts[number]
+    for each in told:
+        total, n = totals[columns.names[each["name"]]]
+        each["mean_score"] = float(total / n) if n else None
 
 
 def _split(

@@ -82,6 +82,7 @@ _FUNCTION = {code: frozenset(words.split()) for code, words in _COMMON.items()}
 _WORD = re.compile(r"[^\W\d_]+")
 
 
+@lru_cache(maxsize=64)
 def code_of(language: str) -> str:
     """The two-letter code of a language by its code or name, "" for one that cannot be told here."""
     name = language.strip().casefold()

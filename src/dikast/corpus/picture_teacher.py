@@ -15,6 +15,7 @@ from dikast.core.errors import UserError
 from dikast.core.rubric import Rubric
 from dikast.corpus.pool import Evaluation
 from dikast.corpus.world_teacher import Plan, WorldTeacher, mixes
+from dikast.engines.base import Engine
 from dikast.worlds.aspects import ASPECTS
 from dikast.worlds.gold import SCALES, Spec, cost, subject_of
 from dikast.worlds.make import Maker
@@ -25,6 +26,7 @@ from dikast.worlds.rng import Stream
 from dikast.worlds.rubrics import draw_aspects, draw_weights, draw_wording, rubric_of
 from dikast.worlds.sample import Sample
 from dikast.worlds.settings import Settings
+from dikast.worlds.slots import Claim
 
 TEXT_RICH = ("plates", "charts")
 STILL = ("scenes", *TEXT_RICH)
@@ -39,7 +41,8 @@ _DRAWS = 40
 _TRIES = 100
 _LEVELS = 5
 _LONGEST = 1.4  # times as many words as the shortest answer to an instruction
-_HELD = 2048
+_SOON = 64  # pictures held for the next few requests
+_HELD = 4096  # pictures held between stages, some 20 kB each
 _NO_CUTS = (0, 1, 2, 3)
 _ABOUT = {  # what families of evaluation prompts are about; the others are about everything
     "detailed-description": ("colour", "size", "texture", "shape", "position", "count", "value", "reading", "number"),
@@ -67,8 +70,9 @@ class PictureTeacher(WorldTeacher):
         worlds = {domain, *(TEXT_RICH if self.text_rich else ())}
         self._makers = {name: self._maker((), name) for name in worlds}
         self._views = lru_cache(maxsize=_HELD)(self._drawn)
-        self._rubric = lru_cache(maxsize=_HELD)(self._weighed)
+        self._rubric = lru_cache(maxsize=_HELD)(self._brainstormed)
         self._said = lru_cache(maxsize=_HELD)(self._answered)
+        self._measured = lru_cache(maxsize=_SOON)(self._measures)
         self._judging = lru_cache(maxsize=_HELD)(self._judging_spec)
 
     def identity(self) -> Mapping[str, Any]:
@@ -109,7 +113,7 @@ class PictureTeacher(WorldTeacher):
 
     # -- rubrics --------------------------------------------------------------------------------------------------
 
-    def _weighed(self, number: int, rubric: int) -> tuple[Spec, Plan | None]:
+    def _brainstormed(self, number: int, rubric: int) -> tuple[Spec, Plan | None]:
         """Rubric `rubric` of a picture, and the answers under it where it fits the picture."""
         views, rng = self._views(number), Stream("rubric", self.seed, self.domain, number, rubric)
         if not rng.chance(_STRAY):
@@ -183,10 +187,18 @@ class PictureTeacher(WorldTeacher):
         for _ in range(_DRAWS):
             spec = replace(view.spec, cuts=_NO_CUTS, lower_is_better=False, entries=())
             spec = _worded(spec, draw_aspects(rng, rules, open_), view, rng)
-            most = _dearest(replace(view, spec=spec))
+            most = sum(max(cost(claim, off, spec) for claim, off in slot) for slot in self._measured(number))
             if spec.weights and most + 1 >= levels:
                 return replace(spec, scale=scale, cuts=cut_points(range(most + 1), levels, rng))
         return None
+
+    def _measures(self, number: int) -> list[list[tuple[Claim, int]]]:
+        """For each thing that answers speak of, what they claim and how far off that is."""
+        view, found = self._views(number)[0], dict[Any, list[tuple[Claim, int]]]()
+        for claim in {claim for response in view.responses for claim in response.claims}:
+            off = view.domain.measure(claim, view.graph).metric
+            found.setdefault((claim.kind, subject_of(claim)), []).append((claim, off))
+        return list(found.values())
 
     # -- the stages -----------------------------------------------------------------------------------------------
 
@@ -234,20 +246,25 @@ class PictureTeacher(WorldTeacher):
         return plan
 
 
+def behind(engine: Engine) -> PictureTeacher:
+    """The teacher of pictures behind an engine that wraps it, such as a budget; UserError when there is none."""
+    while not isinstance(engine, PictureTeacher):
+        inner = getattr(engine, "engine", None)
+        if inner is None:
+            raise UserError(f"teacher: {engine.name} is not the world that the recipe names")
+        engine = inner
+    return engine
+
+
+def teacher_of(world: str, seed: int) -> WorldTeacher:
+    """The teacher of a world for recipes that argue from the claims of finished responses, of text or of pictures."""
+    return PictureTeacher(world, seed=seed) if world in STILL else WorldTeacher(world, seed=seed)
+
+
 def _even(sample: Sample) -> bool:
     """Whether the answers to an instruction are about equally long."""
     lengths = [count_words(each.text) for each in sample.responses[:_LEVELS]]
     return max(lengths) <= _LONGEST * min(lengths)
-
-
-def _dearest(sample: Sample) -> int:
-    """The most points that an answer made of the sample's sentences can lose."""
-    most: dict[Any, int] = {}
-    for claim in {claim for response in sample.responses for claim in response.claims}:
-        slot = (claim.kind, subject_of(claim))
-        lost = cost(claim, sample.domain.measure(claim, sample.graph).metric, sample.spec)
-        most[slot] = max(most.get(slot, 0), lost)
-    return sum(most.values())
 
 
 def _spoken(views: tuple[Sample, ...]) -> list[str]:

@@ -12,6 +12,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.media import check_image
 from dikast.core.part import Image
 from dikast.core.records import read_records
+from dikast.corpus.lookalikes import Lookalikes
 from dikast.corpus.picture_teacher import PictureTeacher
 from dikast.corpus.recipe import Recipe
 
@@ -77,20 +78,23 @@ def _from(path: Path, entry: str) -> str:
     return entry if entry.startswith(_URL) else str(path.parent / Path(entry).expanduser())
 
 
-def readable(images: list[Listed], dropped: Counter[str], *, skip: bool) -> list[Listed]:
-    """Those that can be decoded, each once by its content; the others are counted in `dropped`.
+def readable(images: list[Listed], dropped: Counter[str], *, skip: bool, near: bool) -> list[Listed]:
+    """Those that can be decoded, each once by its content, or with `near` by its looks; others count in `dropped`.
 
     DataError naming the first that cannot be read, unless `skip`.
     """
-    found, seen, bad = [], set(), []
+    found, seen, alike, bad = [], set[str](), Lookalikes(), []
     for image in images:
+        part = Image(image.source)
         try:
-            sha256 = check_image(Image(image.source))
+            sha256 = check_image(part)
         except DataError as error:
             bad.append(str(error))
             continue
         if sha256 in seen:
             dropped["the same image twice"] += 1
+        elif near and alike.add(part, image.source):
+            dropped["near-duplicate image"] += 1
         else:
             seen.add(sha256)
             found.append(image)

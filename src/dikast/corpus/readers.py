@@ -80,6 +80,7 @@ def response_reader(recipe: Recipe, record: Record, score: str) -> Any:
         value = object_in(text)
         response, feedback = text_in(value, "response"), text_in(value, "feedback")
         in_language(recipe.language, response=response, feedback=feedback)
+        in_language(recipe.language, response=response, feedback=feedback)
         if parse_reply("verdict", response, SCALE).status is Status.REFUSED:
             raise Rejected("the response refuses", "the response refuses to answer")
         said = DIALECTS["critic"].read(feedback, Target(SCALE)).stated

@@ -170,7 +170,7 @@ def _fresh(
             asking.sampling.seed,
         ]
         key = fingerprint([name, task.at, text, identity, sampling])
-        if key not in journal.done:
+        if not journal.has(key):
             request = Request(f"{key}:1", task.messages, asking.sampling, schema=task.schema, about=task.about)
             yield task, request, 1, Counter()
 
@@ -226,7 +226,8 @@ def _settle(
 
 def _again(task: Task, key: str, tries: int, text: str, error: Rejected, asking: Asking) -> Request:
     """The question once more, with the reply and what was wrong with it."""
-    told = f"That reply cannot be used: {error.told}. Answer again, with the JSON object alone."
+    how = "with the JSON object alone" if task.schema else "whole, in the form asked for above"
+    told = f"That reply cannot be used: {error.told}. Answer again, {how}."
     messages = (*task.messages, Message("assistant", (Span(text),)), Message("user", (Span(told, trusted=True),)))
     about = {**task.about, "attempt": tries + 1}
     return Request(f"{key}:{tries + 1}", messages, asking.sampling, schema=task.schema, about=about)

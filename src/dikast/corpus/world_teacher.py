@@ -5,7 +5,7 @@ checks and filters. It goes by `about` alone (which rubric, instruction, score),
 """
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import median
@@ -50,7 +50,8 @@ class WorldTeacher:
     """Answers the stages of the recipes `feedback` and `preference` from the world `domain`.
 
     Equal `seed`s give equal answers. `per_rubric` instructions share a rubric. `specs` are the rubrics, on the scale
-    1-5, and responses speak of what any of them weighs; without them rubrics are drawn. `split` is the world's.
+    1-5, and responses speak of what any of them weighs; without them rubrics are drawn. `split` is the world's. With
+    `specs`, `fit` changes what was drawn before its answers are put together; None is drawn again.
     """
 
     domains: tuple[str, ...] = DOMAINS
@@ -63,13 +64,14 @@ class WorldTeacher:
         per_rubric: int = 1,
         specs: Sequence[Spec] = (),
         split: str = "train",
+        fit: Callable[[Sample], Sample | None] | None = None,
     ) -> None:
         if domain not in self.domains:
             known = ", ".join(self.domains)
             raise UserError(f"teacher: there is no world {domain!r} for this recipe; known: {known}")
         self.name, self.domain, self.seed, self.per_rubric = f"world:{domain}", domain, seed, per_rubric
-        self.specs, self.split = tuple(specs), split
-        self._spoken = tuple(sorted({name for spec in specs for name, _ in spec.weights}))
+        self.specs, self.split, self.fit = tuple(specs), split, fit
+        self._spoken = {name for spec in specs for name, _ in spec.weights}
         self._plan = lru_cache(maxsize=_PLANS)(self._made)
         self._base = self._maker(())
 
@@ -78,7 +80,8 @@ class WorldTeacher:
         told = {"engine": "world", "version": VERSION, "domain": self.domain, "seed": self.seed, "n": self.per_rubric}
         split = {} if self.split == "train" else {"split": self.split}
         specs = {"specs": fingerprint([spec.to_json() for spec in self.specs])} if self.specs else {}
-        return {**told, **split, **specs}
+        fit = {"fit": self.fit.__qualname__} if self.fit else {}
+        return {**told, **split, **specs, **fit}
 
     def versions(self) -> Mapping[str, str]:
         """The version of the worlds."""
@@ -108,6 +111,12 @@ class WorldTeacher:
             rubric = self._plan(number).rubric
             made.append({"criterion": rubric.criterion, "levels": dict(rubric.levels), "world": number})
         return {"rubrics": made}
+
+    def _refine(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        """The same again: a world's rubric says exactly what it means."""
+        number = self._number(about)
+        rubric = self._plan(number).rubric
+        return {"rubrics": [{"criterion": rubric.criterion, "levels": dict(rubric.levels), "world": number}]}
 
     def _instructions(self, about: Mapping[str, Any]) -> dict[str, Any]:
         plan, made = self._plan(self._number(about)), []
@@ -201,8 +210,9 @@ class WorldTeacher:
         maker = self._maker(tuple(name for name, _ in spec.weights))
         start = (number * self.per_rubric + at) * _ATTEMPTS
         for index in range(start, start + _ATTEMPTS):
-            sample = replace(maker.sample(index), spec=spec)
-            if any(claim.aspect not in self._spoken for claim in sample.responses[0].claims):
+            drawn = replace(maker.sample(index), spec=spec)
+            sample = self.fit(drawn) if self.fit else drawn
+            if sample is None or not {claim.aspect for claim in sample.responses[0].claims} <= self._spoken:
                 continue
             found = mixes(sample, rng, even=True)
             if len({level_of(penalty, spec.cuts) for penalty in found}) == _LEVELS:

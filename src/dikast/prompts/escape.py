@@ -44,9 +44,25 @@ def _begins(line: str, guard: str) -> bool:
     return head.startswith(_squeezed(guard))
 
 
+_SKIPPED_BYTES = bytes(i for i in range(128) if _SKIPPED.fullmatch(chr(i)))
+
+
+def _harmless(text: str, guards: tuple[str, ...]) -> bool:
+    """Whether no line can begin with a guard, since none of them is in the text at all; told of ASCII alone."""
+    if not text.isascii():
+        return False
+    squeezed = text.encode("ascii").lower().translate(None, _SKIPPED_BYTES)
+    return all(needle not in squeezed for needle in _needles(guards))
+
+
+@lru_cache(maxsize=64)
+def _needles(guards: tuple[str, ...]) -> tuple[bytes, ...]:
+    return tuple(_squeezed(guard).encode() for guard in guards)
+
+
 def escape(text: str, guards: tuple[str, ...]) -> str:
     """`text` with a backslash before every line that would read as beginning with one of `guards`."""
-    if not guards:
+    if not guards or _harmless(text, guards):
         return text
     return "".join("\\" + line if _guarded(line.lstrip("\\"), guards) else line for line in _BREAK.split(text))
 

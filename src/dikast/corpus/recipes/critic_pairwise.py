@@ -16,14 +16,14 @@ from dikast.corpus.duplicates import Index
 from dikast.corpus.journal import accepted
 from dikast.corpus.observations import observations
 from dikast.corpus.pair_templates import Template, templates
+from dikast.corpus.picture_teacher import teacher_of
 from dikast.corpus.recipe import Recipe, share
 from dikast.corpus.run import Estimate, Kind, Run, size_of
 from dikast.corpus.schemas.base import asked, shown
 from dikast.corpus.schemas.critic import write_critic
 from dikast.corpus.schemas.delta import difference
 from dikast.corpus.scored_pairs import Draw, Pair, criterion_of, from_people, from_scores
-from dikast.corpus.stage import Rejected, Task, object_in, prompt, text_in
-from dikast.corpus.world_teacher import WorldTeacher
+from dikast.corpus.stage import Rejected, Task, in_language, object_in, prompt, text_in
 from dikast.engines.base import Engine
 from dikast.prompts.dialects import DIALECTS
 from dikast.prompts.parsed import Target
@@ -201,15 +201,18 @@ def pair_tasks(recipe: Recipe, options: Options, folder: Path, dropped: Counter[
         )[0]  # fmt: skip
         parts = (*asking.parts, Span("\n\n", trusted=True), *task.parts)
         about = {"stage": "critic-pairwise", "item": item, "called": template.called}
-        yield Task((number,), (Message("user", parts),), _reader(item, template, asking.text), _SCHEMA, about)
+        yield Task(
+            (number,), (Message("user", parts),), _reader(item, template, asking.text, recipe.language), _SCHEMA, about
+        )
 
 
-def _reader(item: Item, template: Template, question: str) -> Any:
+def _reader(item: Item, template: Template, question: str, language: str) -> Any:
     better, rubric = item.gold["preference"], item.rubric
 
     def read(text: str) -> list[Record]:
         value = object_in(text)
         reasons, said = text_in(value, "reasons"), value.get("better")
+        in_language(language, reasons=reasons)
         if said != better:
             raise Rejected("prefers the other", f"'better' must be {better!r}, which is known")
         stated = DIALECTS["prose"].read(reasons, Target(words=template.form.words)).stated
@@ -266,7 +269,7 @@ def _check(recipe: Recipe, options: Options) -> Iterator[tuple[str, str]]:
 
 
 def _world(recipe: Recipe, options: Options) -> Engine:
-    return WorldTeacher(recipe.world, seed=recipe.seed)
+    return teacher_of(recipe.world, recipe.seed)
 
 
 KIND = Kind(

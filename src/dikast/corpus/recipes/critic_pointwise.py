@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from dikast.core.item import Item, item_to
+from dikast.core.item import Item, item_from, item_to
 from dikast.core.message import Message, Span
 from dikast.core.part import Image, Text, Turn, images_of, text_of
 from dikast.core.records import read_items, write_items
@@ -16,7 +16,7 @@ from dikast.core.rubric import Rubric
 from dikast.corpus.duplicates import Index
 from dikast.corpus.journal import accepted
 from dikast.corpus.observations import observations
-from dikast.corpus.picture_teacher import PictureTeacher
+from dikast.corpus.picture_teacher import PictureTeacher, behind
 from dikast.corpus.pictures import EXPLICIT, IMPLICIT, sensitive_of
 from dikast.corpus.pool import FAMILIES, FILES, Evaluation, pool
 from dikast.corpus.questions import drawn_items, quotas, sources_of, world_item
@@ -25,7 +25,7 @@ from dikast.corpus.run import Estimate, Kind, Run, size_of
 from dikast.corpus.schemas import get_schema
 from dikast.corpus.schemas.base import asked, plain
 from dikast.corpus.schemas.delta import difference
-from dikast.corpus.stage import Asking, Rejected, Task, object_in, prompt, text_in
+from dikast.corpus.stage import Asking, Rejected, Task, in_language, object_in, prompt, text_in
 from dikast.engines.base import Engine
 from dikast.engines.budget import Budget
 from dikast.engines.spec import open_engine
@@ -163,7 +163,7 @@ def _pairs(run: Run, options: Options) -> None:
     """Draw the pairs and write them down; drawn anew they are the same."""
     recipe, dropped = run.recipe, run.built.dropped
     if recipe.world:
-        teacher = _world(recipe, options)
+        teacher = behind(run.asking.engine)
         made: Iterator[Item] = (world_item(teacher, n, run.folder, options.responses) for n in range(options.pairs))
         told = [""] * options.pairs
     else:
@@ -191,7 +191,7 @@ def question_tasks(recipe: Recipe, pairs: Path) -> Iterator[Task]:
                 implicit=hard == IMPLICIT, language=recipe.language,
             )  # fmt: skip
             about = {"stage": "question", "pair": number}
-            yield Task((number,), messages, _text_reader("question", number), _object("question"), about)
+            yield Task((number,), messages, _text_reader(recipe, "question", number), _object("question"), about)
 
 
 def reference_tasks(recipe: Recipe, options: Options, items: Iterator[tuple[int, Item]]) -> Iterator[Task]:
@@ -201,11 +201,16 @@ def reference_tasks(recipe: Recipe, options: Options, items: Iterator[tuple[int,
             question = (*_images(item), Text(asked(item)))
             messages = prompt("picture-reference").ask(question=question, language=recipe.language)
             about = {"stage": "reference", "number": item.meta.get("number"), "count": options.responses}
-            yield Task((number,), messages, _text_reader("reference", number), _object("reference"), about)
+            yield Task((number,), messages, _text_reader(recipe, "reference", number), _object("reference"), about)
 
 
-def _text_reader(key: str, number: int) -> Callable[[str], list[Record]]:
-    return lambda text: [{"pair": number, key: text_in(object_in(text), key)}]
+def _text_reader(recipe: Recipe, key: str, number: int) -> Callable[[str], list[Record]]:
+    def read(text: str) -> list[Record]:
+        found = text_in(object_in(text), key)
+        in_language(recipe.language, **{key: found})
+        return [{"pair": number, key: found}]
+
+    return read
 
 
 def answer_tasks(cases: _Cases, responder: int) -> Iterator[Task]:
@@ -226,10 +231,11 @@ def _answer_reader(number: int) -> Callable[[str], list[Record]]:
     return read
 
 
-def judgement_tasks(recipe: Recipe, options: Options, cases: Iterator[Case]) -> Iterator[Task]:
-    """The drawn evaluations of each pair, each asked with its prompt of the pool."""
+def judgement_tasks(
+    recipe: Recipe, options: Options, cases: Iterator[Case], teacher: PictureTeacher | None = None
+) -> Iterator[Task]:
+    """The drawn evaluations of each pair, each asked with its prompt of the pool; a world brings its own rubrics."""
     prompts = pool(options.families)
-    teacher = _world(recipe, options) if recipe.world else None
     for case in cases:
         for i, (evaluation, rubric, shown) in enumerate(_drawn(recipe, options, case, prompts, teacher)):
             item = _item(case, evaluation, rubric, shown, i)
@@ -251,22 +257,27 @@ def _drawn(
     rng = random.Random(f"{recipe.seed} evaluations {case.number}")
     n = len(case.models)
     turns = rng.sample(range(n), n)
-    families: dict[str, list[tuple[Evaluation, Rubric]]] = {}
+    families: dict[str, list[Evaluation]] = {}
     for each in rng.sample(prompts, len(prompts)):
-        rubric = each.rubric if teacher is None else teacher.judged(int(str(case.item.meta["number"])), each)
-        if rubric is not None and (n > 1 or not each.pair):
-            families.setdefault(each.family, []).append((each, rubric))
-    lists, at, seen = list(families.values()), 0, 0
-    most = sum(map(len, lists))
-    while seen < min(options.samples, most):
-        left = lists[at % len(lists)]
-        if at // len(lists) < len(left):
-            evaluation, rubric = left[at // len(lists)]
+        if n > 1 or not each.pair:
+            families.setdefault(each.family, []).append(each)
+    seen = 0
+    while families:
+        for family, left in list(families.items()):
+            evaluation = left.pop()
+            if not left:
+                del families[family]
+            rubric = (
+                evaluation.rubric if teacher is None else teacher.judged(int(str(case.item.meta["number"])), evaluation)
+            )
+            if rubric is None:
+                continue
             first, second = turns[seen % n], turns[(seen + 1) % n]
             pair = (first, second) if rng.random() < 0.5 else (second, first)
             yield evaluation, rubric, pair if evaluation.pair else (first,)
             seen += 1
-        at += 1
+            if seen == options.samples:
+                return
 
 
 def _item(case: Case, evaluation: Evaluation, rubric: Rubric, shown: tuple[int, ...], i: int) -> Item:
@@ -286,6 +297,7 @@ def _judgement_reader(recipe: Recipe, item: Item, evaluation: Evaluation, rubric
             raise Rejected("no verdict", parsed.reason)
         if not parsed.feedback.strip():
             raise Rejected("no justification", "the explanation is missing")
+        in_language(recipe.language, explanation=parsed.feedback)
         gold: Record = {"feedback": parsed.feedback.strip()}
         if evaluation.pair:
             better = "tie" if "=" in parsed.label else parsed.label[0].lower()
@@ -334,7 +346,8 @@ def _run(run: Run, options: Options) -> None:
     if _spent(run):
         return
     waits = run.built.waits
-    run.stage("4-judgements", judgement_tasks(recipe, options, cases.finished()))
+    teacher = behind(run.asking.engine) if recipe.world else None
+    run.stage("4-judgements", judgement_tasks(recipe, options, cases.finished(), teacher))
     run.built.waits = run.built.waits or waits
     if not _spent(run):
         families: Counter[str] = Counter()
@@ -359,8 +372,6 @@ def _kept(run: Run, recipe: Recipe, families: Counter[str]) -> Iterator[Item]:
         for each in observations(recipe.path(name)):
             for i, graded in enumerate(each.responses):
                 bench.add(graded.response, f"{name}:{each.line}:{i}")
-    from dikast.core.item import item_from
-
     for record in accepted(run.path("4-judgements")):
         item = item_from(record, root=str(run.folder))
         if len(bench) and any(bench.find(text_of(content)) for content in item.responses):
@@ -381,10 +392,7 @@ def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
     hard = round(n * options.sensitive)
     item = Item("p0", (Turn("user", (Text("What is it?"),)),), ((Text("It is so. " * 20),),) * 2)
     case = Case(0, replace(item, meta={"number": 0}, reference=item.responses[0]), ("a", "b"))
-    asks = [
-        size_of(task)
-        for task in judgement_tasks(replace(recipe, teacher=""), replace(options, samples=50), iter([case]))
-    ]
+    asks = [size_of(task) for task in judgement_tasks(recipe, replace(options, samples=50), iter([case]))]
     found = [("1-questions", hard, size)] if hard else []
     found.append(("2-references", n, size))
     found += [(_stage(i), n, size) for i in range(len(options.responders))]
@@ -416,14 +424,10 @@ def _check(recipe: Recipe, options: Options) -> Iterator[tuple[str, str]]:
         yield "text_sources", "say which share of the pairs is to come from these with 'text_rich'"
 
 
-def _world(recipe: Recipe, options: Options) -> PictureTeacher:
+def _world(recipe: Recipe, options: Options) -> Engine:
     return PictureTeacher(recipe.world, seed=recipe.seed, text_rich=options.text_rich)
 
 
-def _teacher(recipe: Recipe, options: Options) -> Engine:
-    return _world(recipe, options)
-
-
 KIND = Kind(
-    "critic-pointwise", Options, ("picture-question", "picture-reference", *FILES), _run, _estimate, _check, _teacher
+    "critic-pointwise", Options, ("picture-question", "picture-reference", *FILES), _run, _estimate, _check, _world
 )

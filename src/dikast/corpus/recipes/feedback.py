@@ -2,16 +2,20 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from dikast.core.errors import DataError
 from dikast.core.item import Item, item_from
+from dikast.core.part import Image
 from dikast.corpus.duplicates import Index
 from dikast.corpus.journal import accepted
+from dikast.corpus.lookalikes import Lookalikes
 from dikast.corpus.observations import observations, words_of
 from dikast.corpus.readers import (
     RESPONSE,
@@ -22,9 +26,11 @@ from dikast.corpus.readers import (
     response_reader,
     rubric_reader,
 )
-from dikast.corpus.recipe import Recipe, count
+from dikast.corpus.recipe import Recipe, count, share
 from dikast.corpus.run import Estimate, Kind, Run, size_of
 from dikast.corpus.seeds import SCALE, load_seeds
+from dikast.corpus.sensitive import hard_of, marked, sensitive_at
+from dikast.corpus.spool import Spool
 from dikast.corpus.stage import Rejected, Task, prompt
 from dikast.corpus.world_teacher import WorldTeacher
 from dikast.engines.base import Engine
@@ -41,7 +47,9 @@ class Options:
 
     From the rubrics in `seeds` to `rubrics` of them in at most `rounds` rounds, `a_call` a reply; `instructions` for
     each; a response of about `words` words for each score, graded again by the teacher (`regrade`); `complete` keeps
-    instructions with a response of every score.
+    instructions with a response of every score. `refine`: the teacher revises each new rubric, beside others, before it
+    is taken in. `sensitive`: the share of new rubrics, and of their instructions, about sensitive or biased content,
+    every second time by implication.
     """
 
     seeds: str = ""
@@ -52,9 +60,13 @@ class Options:
     words: int = count(120)
     regrade: bool = True
     complete: bool = True
+    refine: bool = False
+    sensitive: float = share(0.0)
 
 
-def rubric_tasks(recipe: Recipe, pool: list[Record], round_: int, wanted: int, start: int = 0) -> Iterator[Task]:
+def rubric_tasks(
+    recipe: Recipe, pool: list[Record] | Spool, round_: int, wanted: int, start: int = 0
+) -> Iterator[Task]:
     """Requests for `wanted` more rubrics beside examples from the pool; every other one asks for a paraphrase.
 
     `start` rubrics were asked for in the rounds before.
@@ -62,9 +74,11 @@ def rubric_tasks(recipe: Recipe, pool: list[Record], round_: int, wanted: int, s
     calls = -(-wanted // recipe.options.a_call)
     for call in range(calls):
         rng = random.Random(f"{recipe.seed} rubrics {round_} {call}")
-        examples = rng.sample(pool, min(_EXAMPLES, len(pool)))
+        examples = [pool[i] for i in rng.sample(range(len(pool)), min(_EXAMPLES, len(pool)))]
         count = min(recipe.options.a_call, wanted - call * recipe.options.a_call)
         how = "paraphrase" if call % 2 and pool else "new"
+        first = start + call * recipe.options.a_call
+        hard = sensitive_at(first // recipe.options.a_call, recipe.options.sensitive)
         messages = prompt("rubrics").ask(
             examples=[each["criterion"] for each in examples],
             count=count,
@@ -72,14 +86,33 @@ def rubric_tasks(recipe: Recipe, pool: list[Record], round_: int, wanted: int, s
             language=recipe.language,
             low="1",
             high="5",
+            **hard_of(hard),
         )
-        first = start + call * recipe.options.a_call
         about = {"stage": "rubrics", "first": first, "count": count}
         lineage = {"round": round_, "how": how, "families": sorted({f for each in examples for f in each["families"]})}
+        lineage |= {"sensitive": hard} if hard else {}
         yield Task((round_, call), messages, rubric_reader(count, lineage, world=bool(recipe.world)), RUBRICS, about)
 
 
-def pooled(rubrics: Iterable[Record], pool: list[Record], index: Index, dropped: Counter[str], most: int) -> None:
+def refine_tasks(recipe: Recipe, made: Iterable[Record], pool: list[Record] | Spool, round_: int) -> Iterator[Task]:
+    """For each new rubric a request to revise it, beside examples from the pool."""
+    for number, rubric in enumerate(made):
+        rng = random.Random(f"{recipe.seed} refine {round_} {number}")
+        others = [pool[i] for i in rng.sample(range(len(pool)), min(_EXAMPLES, len(pool)))]
+        lineage = rubric["lineage"]
+        messages = prompt("rubric-refine").ask(
+            criterion=rubric["criterion"], levels=levels_of(rubric), others=[each["criterion"] for each in others],
+            language=recipe.language, low=SCALE.labels[0], high=SCALE.labels[-1],
+            **hard_of(lineage.get("sensitive", "")),
+        )  # fmt: skip
+        about = {"stage": "refine", "lineage": lineage}
+        told = {**lineage, "refined": True}
+        yield Task((round_, number), messages, rubric_reader(1, told, world=bool(recipe.world)), RUBRICS, about)
+
+
+def pooled(
+    rubrics: Iterable[Record], pool: list[Record] | Spool, index: Index, dropped: Counter[str], most: int
+) -> None:
     """Add rubrics to the pool, up to `most`; those like an earlier one are dropped and counted."""
     for rubric in rubrics:
         if len(pool) >= most:
@@ -90,7 +123,7 @@ def pooled(rubrics: Iterable[Record], pool: list[Record], index: Index, dropped:
             pool.append(rubric)
 
 
-def instruction_tasks(recipe: Recipe, pool: list[Record]) -> Iterator[Task]:
+def instruction_tasks(recipe: Recipe, pool: Iterable[Record]) -> Iterator[Task]:
     """One request a rubric for its instructions and reference answers."""
     for number, rubric in enumerate(pool):
         messages = prompt("instructions").ask(
@@ -99,9 +132,10 @@ def instruction_tasks(recipe: Recipe, pool: list[Record]) -> Iterator[Task]:
             count=recipe.options.instructions,
             best="5",
             language=recipe.language,
+            **hard_of(rubric["lineage"].get("sensitive", "")),
         )
         about = {"stage": "instructions", "count": recipe.options.instructions, "lineage": rubric["lineage"]}
-        reader = instruction_reader(number, rubric, recipe.options.instructions)
+        reader = marked(instruction_reader(number, rubric, recipe.options.instructions), rubric)
         yield Task((number,), messages, reader, list_schema("instructions", ("instruction", "reference")), about)
 
 
@@ -184,17 +218,23 @@ class Filters:
     dropped: Counter[str]
     near: Index
     bench: Index
+    pictures: Lookalikes
     image: str | None = None
 
     @classmethod
     def of(cls, recipe: Recipe) -> "Filters":
-        """With the recipe's benchmark files read."""
-        bench = Index(near=recipe.near and bool(recipe.against))
+        """With the recipe's benchmark files read. What is asked about a picture leaks with its picture alone."""
+        bench, pictures = Index(near=recipe.near and bool(recipe.against)), Lookalikes()
         for name in recipe.against:
             for each in observations(recipe.path(name)):
-                for i, text in enumerate((each.instruction, *(response.response for response in each.responses))):
-                    bench.add(text, f"{name}:{each.line}:{i}")
-        return cls(recipe, Counter(), Index(near=recipe.near and not recipe.world), bench)
+                where = f"{name}:{each.line}"
+                asked = () if each.item.images else (each.instruction,)
+                for i, text in enumerate((*asked, *(response.response for response in each.responses))):
+                    bench.add(text, f"{where}:{i}")
+                for image in each.item.images:
+                    with suppress(DataError):  # a benchmark may come without its pictures
+                        pictures.add(image, where)
+        return cls(recipe, Counter(), Index(near=recipe.near and not recipe.world), bench, pictures)
 
     def groups(self, last: Path, root: str = "") -> Iterator[Item]:
         """The records that pass, instruction by instruction; paths of pictures start at `root`."""
@@ -204,9 +244,7 @@ class Filters:
             if first is None:
                 continue
             name = f"r{number}-i{at}"
-            if len(self.bench) and any(
-                self.bench.find(text) for text in (first["instruction"], *(each["response"] for each in records))
-            ):
+            if self._in_a_benchmark(records, root):
                 self.dropped["in a benchmark"] += len(records)
                 continue
             if not self.recipe.world and self._asked_before(first, name):
@@ -218,6 +256,13 @@ class Filters:
             for record in records:
                 yield item_of(record, self.recipe, root)
 
+    def _in_a_benchmark(self, records: list[Record], root: str) -> bool:
+        image = records[0].get("image")
+        if image and len(self.pictures) and self.pictures.find(Image(image, root)):
+            return True
+        texts = (records[0]["instruction"], *(each["response"] for each in records))
+        return bool(len(self.bench)) and any(self.bench.find(text) for text in texts)
+
     def _asked_before(self, record: Record, name: str) -> bool:
         """Whether nearly the same was asked; about another picture the same words ask something else."""
         if record.get("image") != self.image:
@@ -226,16 +271,18 @@ class Filters:
 
     def _alike(self, records: list[Record]) -> list[Record]:
         """Those about as long as the others, no two the same."""
-        lengths = [len(words_of(each["response"])) for each in records]
-        middle = median(lengths)
+        said = [words_of(each["response"]) for each in records]
+        middle = median(map(len, said))
         found: list[Record] = []
-        for record, n in zip(records, lengths, strict=True):
-            if abs(n - middle) > self.recipe.tolerance * middle:
+        seen: list[list[str]] = []
+        for record, words in zip(records, said, strict=True):
+            if abs(len(words) - middle) > self.recipe.tolerance * middle:
                 self.dropped["length"] += 1
-            elif any(words_of(record["response"]) == words_of(each["response"]) for each in found):
+            elif words in seen:
                 self.dropped["the same response for two scores"] += 1
             else:
                 found.append(record)
+                seen.append(words)
         return found
 
 
@@ -262,16 +309,16 @@ def _run(run: Run, options: Options) -> None:
     run.built.dropped.update(filters.dropped)
 
 
-def _rubrics(run: Run, options: Options) -> list[Record]:
+def _rubrics(run: Run, options: Options) -> Iterable[Record]:
     """Rounds until there are enough; each shows rubrics of the rounds before."""
     recipe = run.recipe
-    index, pool = Index(near=recipe.near and not recipe.world), []
+    index, pool = Index(near=recipe.near and not recipe.world), Spool(run.path("rubrics"))
     for i, seed in enumerate(_seeds(recipe, options)):
+        if recipe.world:
+            break
         families = [f"seed {i}"]
         pool.append({**seed, "lineage": {"round": 0, "families": families, "world": None}, "families": families})
         index.add(seed["criterion"] + " " + " ".join(seed["levels"].values()), f"rubric {i}")
-    if recipe.world:
-        pool = []
     asked = 0
     for round_ in range(1, options.rounds + 1):
         missing = options.rubrics - len(pool)
@@ -279,19 +326,28 @@ def _rubrics(run: Run, options: Options) -> list[Record]:
             break
         most = missing if recipe.world else min(missing, max(options.a_call, len(pool) * options.a_call))
         name = f"1-rubrics-{round_}"
-        for _ in range(_PASSES):
-            run.built.waits = ""
-            found = run.stage(name, list(rubric_tasks(recipe, list(pool), round_, most, asked)))
-            if not found.left or found.left["budget"]:
-                break
-            run.built.stages.pop()
-        if run.built.waits:
+        if not answered(run, name, lambda: rubric_tasks(recipe, pool, round_, most, asked)):  # noqa: B023
             return pool
         asked += most
+        if options.refine:
+            name, made = f"1-refine-{round_}", run.path(name)
+            if not answered(run, name, lambda: refine_tasks(recipe, accepted(made), pool, round_)):  # noqa: B023
+                return pool
         pooled(accepted(run.path(name)), pool, index, run.built.dropped, options.rubrics)
     if len(pool) < options.rubrics:
         run.built.dropped["rubrics short of the number asked for"] = options.rubrics - len(pool)
-    return pool[: options.rubrics]
+    return islice(pool, options.rubrics)
+
+
+def answered(run: Run, name: str, tasks: Callable[[], Iterable[Task]]) -> bool:
+    """Ask a stage, and once more what errors left; False if some of it has no answer."""
+    for _ in range(_PASSES):
+        run.built.waits = ""
+        found = run.stage(name, tasks())
+        if not found.left or found.left["budget"]:
+            break
+        run.built.stages.pop()
+    return not run.built.waits
 
 
 def _seeds(recipe: Recipe, options: Options) -> list[Record]:
@@ -314,6 +370,9 @@ def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
         ("2-instructions", options.rubrics, one),
         ("3-responses", answers, answer),
     ]
+    if options.refine:
+        one_more = size_of(next(refine_tasks(recipe, [{**rubric, "lineage": {}, "families": []}], [], 1)))
+        sizes.insert(1, ("1-refine", max(0, options.rubrics - len(seeds)), one_more))
     if options.regrade:
         sizes.append(("4-regrade", answers, answer + 2 * options.words))
     return [Estimate(name, n, n * size, n * recipe.max_tokens) for name, n, size in sizes]
@@ -322,6 +381,8 @@ def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
 def _check(recipe: Recipe, options: Options) -> Iterator[tuple[str, str]]:
     if not options.seeds and not recipe.world:
         yield "seeds", "a teacher other than a world needs 'seeds': a file of rubrics to begin with"
+    if options.sensitive and recipe.world:
+        yield "sensitive", "a world has no sensitive or biased content: leave out 'sensitive', or name an engine"
 
 
 def _world(recipe: Recipe, options: Options) -> Engine:
@@ -329,6 +390,6 @@ def _world(recipe: Recipe, options: Options) -> Engine:
 
 
 KIND = Kind(
-    "feedback", Options, ("rubrics", "instructions", "responses"), _run, _estimate, _check, _world,
+    "feedback", Options, ("rubrics", "rubric-refine", "instructions", "responses"), _run, _estimate, _check, _world,
     files=("seeds",), defaults={"length_r": 0.02},
 )  # fmt: skip

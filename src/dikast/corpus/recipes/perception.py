@@ -12,7 +12,7 @@ from typing import Any
 from dikast.core.part import Image
 from dikast.corpus.duplicates import Index
 from dikast.corpus.journal import accepted
-from dikast.corpus.picture_teacher import TEXT_RICH, PictureTeacher
+from dikast.corpus.picture_teacher import TEXT_RICH, PictureTeacher, behind
 from dikast.corpus.pictures import (
     EXPLICIT,
     IMPLICIT,
@@ -34,14 +34,13 @@ from dikast.corpus.readers import (
     rubric_reader,
 )
 from dikast.corpus.recipe import Recipe, count, share
-from dikast.corpus.recipes.feedback import Filters, regrade_tasks
+from dikast.corpus.recipes.feedback import Filters, answered, regrade_tasks
 from dikast.corpus.run import Estimate, Kind, Run, size_of
 from dikast.corpus.seeds import SCALE, load_seeds
 from dikast.corpus.stage import Rejected, Task, object_in, prompt, text_in
 from dikast.engines.base import Engine
 
 Record = dict[str, Any]
-_PASSES = 2  # times that a round left without an answer is asked before the build waits for another run
 _EXAMPLES = 4
 _IMAGE_TOKENS = 1000
 _FIT = {
@@ -99,7 +98,7 @@ def _pictures(run: Run, options: Options) -> list[Picture]:
     """The pictures of a build, in order; those of a world are drawn beside the items."""
     recipe = run.recipe
     if recipe.world:
-        teacher = _world(recipe, options)
+        teacher = behind(run.asking.engine)
         sources = [write_picture(teacher, number, run.folder) for number in range(options.take)]
         rich: list[bool | None] = [teacher.domain_of(number) in TEXT_RICH for number in range(options.take)]
     else:
@@ -117,7 +116,7 @@ def _images(recipe: Recipe, options: Options, dropped: Counter[str]) -> list[Lis
     found = listed(recipe, options.images) if options.images else []
     if options.text_images:
         found += listed(recipe, options.text_images, text_rich=True)
-    found = readable(found, dropped, skip=options.skip_unreadable)
+    found = readable(found, dropped, skip=options.skip_unreadable, near=recipe.near)
     return drawn(found, options.take, options.text_rich, recipe.seed)
 
 
@@ -237,9 +236,9 @@ def _rubrics(run: Run, options: Options, pictures: list[Picture]) -> bool:
         if not open_:
             break
         asked, inspected = f"1-rubrics-{round_}", f"1-fit-{round_}"
-        if not _answered(run, asked, lambda: rubric_tasks(recipe, open_, seeds, round_, root)):  # noqa: B023
+        if not answered(run, asked, lambda: rubric_tasks(recipe, open_, seeds, round_, root)):  # noqa: B023
             return False
-        if not _answered(run, inspected, lambda: fit_tasks(recipe, pictures, run.path(asked), root)):  # noqa: B023
+        if not answered(run, inspected, lambda: fit_tasks(recipe, pictures, run.path(asked), root)):  # noqa: B023
             return False
         for picture in open_:
             picture.asked += options.per_image - len(picture.kept)
@@ -264,17 +263,6 @@ def _rubrics(run: Run, options: Options, pictures: list[Picture]) -> bool:
 
 def _words(rubric: Record) -> str:
     return " ".join([rubric["criterion"], *rubric["levels"].values()])
-
-
-def _answered(run: Run, name: str, tasks: Callable[[], Iterable[Task]]) -> bool:
-    """Ask a stage, and once more what errors left."""
-    for _ in range(_PASSES):
-        run.built.waits = ""
-        found = run.stage(name, tasks())
-        if not found.left or found.left["budget"]:
-            break
-        run.built.stages.pop()
-    return not run.built.waits
 
 
 def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
@@ -318,17 +306,13 @@ def _check(recipe: Recipe, options: Options) -> Iterator[tuple[str, str]]:
         yield "images", "name the images that hold no text with 'images', or set 'text_rich: 1'"
 
 
-def _world(recipe: Recipe, options: Options) -> PictureTeacher:
+def _world(recipe: Recipe, options: Options) -> Engine:
     return PictureTeacher(
         recipe.world, seed=recipe.seed, per_rubric=options.instructions, text_rich=options.text_rich
     )  # fmt: skip
 
 
-def _teacher(recipe: Recipe, options: Options) -> Engine:
-    return _world(recipe, options)
-
-
 KIND = Kind(
     "perception", Options, ("picture-rubrics", "picture-fit", "picture-instructions", "picture-responses"), _run,
-    _estimate, _check, _teacher, files=("seeds",),
+    _estimate, _check, _world, files=("seeds",), defaults={"length_r": 0.02},
 )  # fmt: skip

@@ -9,12 +9,13 @@ from typing import Any
 
 from dikast.core.item import Item, item_from, item_to
 from dikast.core.part import text_of
+from dikast.core.records.files import folder_of
 from dikast.corpus.journal import accepted
 from dikast.corpus.observations import Observed, goodness, observations
+from dikast.corpus.picture_teacher import teacher_of
 from dikast.corpus.recipe import Recipe
 from dikast.corpus.run import Estimate, Kind, Run, size_of
 from dikast.corpus.stage import Rejected, Task, in_language, object_in, prompt, text_in
-from dikast.corpus.world_teacher import WorldTeacher
 from dikast.engines.base import Engine
 from dikast.prompts.dialects import DIALECTS
 from dikast.prompts.parsed import Target
@@ -67,7 +68,7 @@ def pairs(recipe: Recipe, dropped: Counter[str]) -> Iterator[Item]:
             else:
                 better, worse = (one, two) if _good(one) > _good(two) else (two, one)
                 a, b = (better, worse) if next(turned) else (worse, better)
-            yield _pair(a, b, number, i)
+            yield _pair(a, b, number, i, folder_of(str(source)))
         number += 1
 
 
@@ -77,7 +78,7 @@ def _good(observed: Observed) -> float:
     return goodness(observed, score)
 
 
-def _pair(a: Observed, b: Observed, group: int, at: int) -> Item:
+def _pair(a: Observed, b: Observed, group: int, at: int, root: str) -> Item:
     better = "tie" if _good(a) == _good(b) else "a" if _good(a) > _good(b) else "b"
     parts = [
         each.item.gold if isinstance(each.item.gold, dict) else {"score": each.responses[0].score} for each in (a, b)
@@ -88,7 +89,7 @@ def _pair(a: Observed, b: Observed, group: int, at: int) -> Item:
     }, "meta": {"from": [a.item.id, b.item.id]}}  # fmt: skip
     base["responses"] = [each.responses[0].response for each in (a, b)]
     del base["response"]
-    return item_from(base)
+    return item_from(base, root=root)
 
 
 def pair_tasks(recipe: Recipe, dropped: Counter[str]) -> Iterator[Task]:
@@ -99,7 +100,7 @@ def pair_tasks(recipe: Recipe, dropped: Counter[str]) -> Iterator[Task]:
         rubric: Any = item.rubric
         messages = prompt("preference").ask(
             criterion=rubric.criterion if rubric else "How good the answer is.",
-            instruction="\n".join(text_of(turn.content) for turn in item.instruction),
+            pictures=item.images, instruction="\n".join(text_of(turn.content) for turn in item.instruction),
             first=text_of(item.responses[0]), second=text_of(item.responses[1]),
             about_first=str(parts[0].get("feedback") or "none"), about_second=str(parts[1].get("feedback") or "none"),
             tie=item.gold["preference"] == "tie", language=recipe.language,
@@ -133,7 +134,8 @@ def _run(run: Run, options: Options) -> None:
     """The pairs, each with feedback."""
     found = run.stage("1-pairs", pair_tasks(run.recipe, run.built.dropped))
     if not found.left["budget"]:
-        run.write(item_from(made) for made in accepted(run.path("1-pairs")))
+        root = folder_of(str(run.recipe.path(options.source)))
+        run.write(item_from(made, root=root) for made in accepted(run.path("1-pairs")))
 
 
 def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
@@ -148,7 +150,7 @@ def _check(recipe: Recipe, options: Options) -> Iterator[tuple[str, str]]:
 
 
 def _world(recipe: Recipe, options: Options) -> Engine:
-    return WorldTeacher(recipe.world, seed=recipe.seed)
+    return teacher_of(recipe.world, recipe.seed)
 
 
 KIND = Kind("preference", Options, ("preference",), _run, _estimate, _check, _world, files=("source",))

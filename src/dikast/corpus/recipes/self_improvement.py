@@ -5,8 +5,9 @@ held-out gold; training is another room's, so a round that is prepared waits for
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from dikast.audit.measures import measure
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError
 from dikast.core.item import Item
+from dikast.core.media import image_sha256
 from dikast.core.part import text_of
 from dikast.core.records import read_items, write_items
 from dikast.core.rubric import Rubric
@@ -148,6 +150,7 @@ def _run(run: Run, options: Options) -> None:
             stopped = why
             break
     _tell(run, history, stopped)
+    run.built.notes.append(stopped)
     taught = [each for each in history if each["round"]]
     if taught:
         best = max(taught, key=lambda each: (each["pearson"]["value"] is not None, each["pearson"]["value"] or 0.0))
@@ -196,7 +199,8 @@ def _prepare(now: _Round, before: _Round) -> bool:
         n[name] = write_items(folder / name, _kept(candidates, into, judge, options, now, counted, pairs=pairs))
         dropped.update({reason: each for reason, each in counted.items() if reason != "verified"})
         verified += counted["verified"]
-    configure(folder, run.recipe, options.train, judge, n, before.model if before.number else None)
+    if sum(n.values()):
+        configure(folder, run.recipe, options.train, judge, n, before.model if before.number else None)
     told = {"kept": sum(n.values()), "graded": n[GRADED], "pairs": n[PAIRS], "verified": verified, "dropped": dropped}
     kept.write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
     run.built.dropped.update(dropped)
@@ -231,7 +235,7 @@ def generation_tasks(recipe: Recipe, options: Options) -> Iterator[Task]:
 
 
 def _question(item: Item) -> str:
-    return fingerprint([asked(item), [image.source for image in item.images]])
+    return fingerprint([asked(item), [image_sha256(image) for image in item.images]])
 
 
 def _reader(number: int, at: int) -> Any:
@@ -248,10 +252,7 @@ def _reader(number: int, at: int) -> Any:
 def _candidates(run: Run, options: Options, made: Path, judge: Judge, dropped: Counter[str]) -> Iterator[Item]:
     """What is judged: each response of the source with its gold, its pairs, and what was generated."""
     recipe = run.recipe
-    held = Index(near=recipe.near)
-    for name in (options.held, *recipe.against):
-        for number, item in enumerate(read_items(recipe.path(name))):
-            held.add(asked(item), f"{name}:{number}")
+    known = _known([recipe.path(name) for name in (options.held, *recipe.against)], near=recipe.near)
     answers: dict[int, list[str]] = {}
     for record in accepted(made):
         answers.setdefault(record["number"], []).append(record["response"])
@@ -259,7 +260,7 @@ def _candidates(run: Run, options: Options, made: Path, judge: Judge, dropped: C
         if not isinstance(item.rubric or judge.rubric, Rubric):
             dropped["no single rubric"] += 1
             continue
-        if held.find(asked(item)):
+        if known(item):
             dropped["in the held-out set"] += 1
             continue
         plain = replace(item, gold=None, meta={"from": item.id})
@@ -271,6 +272,17 @@ def _candidates(run: Run, options: Options, made: Path, judge: Judge, dropped: C
             yield replace(
                 plain, id=f"s{number}-g{at}", responses=tuple(Item.of(response=text).response for text in group)
             )
+
+
+def _known(files: list[Path], *, near: bool) -> Callable[[Item], bool]:
+    """Whether an item's question is in the files, or nearly; of one with pictures, the same about the same pictures."""
+    texts, shown = Index(near=near), set[str]()
+    for item in chain.from_iterable(map(read_items, files)):
+        if item.images:
+            shown.add(_question(item))
+        else:
+            texts.add(asked(item), item.origin)
+    return lambda item: _question(item) in shown if item.images else texts.find(asked(item)) is not None
 
 
 def _kept(

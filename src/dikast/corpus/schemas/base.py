@@ -1,8 +1,8 @@
 """What every schema is: a reader of its rows and a writer of items, with helpers for what they share."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
@@ -164,6 +164,12 @@ def own_format(name: str) -> Format:
 
 def rendered(item: Item) -> str:
     """Our own prompt that asks for the judgement of an item with one response or two, as one text."""
+    rubric = replace(the_rubric(item), name="")
+    return _rendered(replace(item, id="", gold=None, meta={}, origin="", rubric=rubric))
+
+
+@lru_cache(maxsize=16)  # a row that is written is read again at once, to see what it does not say
+def _rendered(item: Item) -> str:
     form = own_format("row" if len(item.responses) == 1 else "row-pair")
     messages = form.ask(item, the_rubric(item), tuple(range(len(item.responses))))
     return "\n\n".join(message.text for message in messages)

@@ -1,0 +1,55 @@
+"""The world as a teacher: rubrics that are given to it, and feedback a small model can learn from."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dikast.core.errors import UserError
+from dikast.core.records import read_items
+from dikast.core.rubric import Rubric
+from dikast.corpus.build import build
+from dikast.corpus.recipe import Recipe
+from dikast.corpus.recipes.feedback import Options
+from dikast.corpus.world_teacher import WorldTeacher
+from dikast.prompts.format import load_format
+from dikast.prompts.gold import gold_of
+from dikast.worlds.gold import Spec, level_of
+
+SPECS = (
+    Spec((("fact", 1),), False, (0, 1, 2, 3), "1-5", False, (0, 0, 0, 0)),
+    Spec((("fact", 2), ("number", 3)), False, (0, 2, 3, 5), "1-5", False, (8, 3, 3, 2)),
+)
+
+
+def test_rubrics_can_be_given(tmp_path: Path) -> None:
+    def made(name: str, seed: int) -> list[str]:
+        teacher = WorldTeacher("text", seed=seed, per_rubric=3, specs=SPECS, split="all")
+        options = Options(rubrics=2, instructions=3, rounds=1, regrade=True)
+        built = build(Recipe("feedback", "world:text", seed=seed, options=options), tmp_path / name, teacher=teacher)
+        assert built.kept == dict.fromkeys("12345", 6)
+        return (tmp_path / name / "items.jsonl").read_text("utf-8").splitlines()
+
+    assert made("one", 1) == made("again", 1) != made("other", 2)
+    for item in read_items(str(tmp_path / "one" / "items.jsonl")):
+        assert isinstance(item.rubric, Rubric)
+        spec = SPECS[int(item.id[1])]
+        assert {claim["aspect"] for claim in item.gold["claims"]} <= {"fact", "number"}
+        points = dict(spec.weights)
+        lost = sum(points.get(c["aspect"], 0) for c in item.gold["claims"] if c["verdict"] != "right")
+        assert item.gold["score"] == 5 - level_of(lost, spec.cuts)
+        said = load_format("scout").target(gold_of(item, item.rubric, (0,)), item.rubric).text
+        assert int(re.findall(r"^Lost: (\d+)$", said, re.M)[0]) == lost
+        assert len(re.findall(r"^Finding: ", said, re.M)) == len(item.gold["claims"])
+
+
+def test_given_rubrics_are_part_of_what_the_teacher_is() -> None:
+    plain, given = WorldTeacher("text"), WorldTeacher("text", specs=SPECS)
+    assert plain.identity() != given.identity() != WorldTeacher("text", specs=SPECS[:1]).identity()
+
+
+def test_a_rubric_that_no_answer_can_fail_is_refused(tmp_path: Path) -> None:
+    beyond = Spec((("fact", 1),), False, (0, 1, 2, 90), "1-5", False, (0, 0, 0, 0))
+    recipe = Recipe("feedback", "world:text", options=Options(rubrics=1, instructions=1, rounds=1))
+    with pytest.raises(UserError, match="rubric number 0 has no instruction of all levels"):
+        build(recipe, tmp_path / "out", teacher=WorldTeacher("text", specs=(beyond,), split="all"))
