@@ -3,8 +3,8 @@
 Two kinds. A lesson is an item whose gold feedback is worked: every claim, the evidence for or against it, the finding
 that follows, what it costs and the running total, then what the response as a whole lost, then the total. Supervision
 that close to each claim is what a small model learns from, and evidence before a finding leaves the finding a matter
-of comparing words. Talk is look-and-say, the picture alone and what stands in each of its cells, and look-and-find, where
-each shape is. The evidence about a scene is in the words of talk.
+of comparing words. Talk is about the picture alone: look-and-say, what stands in each of its cells, and look-and-find,
+where each shape is. The evidence about a scene is in the words of talk.
 """
 
 from collections.abc import Iterable, Iterator
