@@ -8,10 +8,10 @@ the recipe `feedback` with the text world as teacher, notes about people alone; 
 - `coarse`: 12 rubrics that fit any answer and single out nothing: every mistake costs a point, three ladders of
   thresholds in four wordings each.
 
-Judged are fresh answers to fresh notes, under rubrics that neither has seen: `wordings` (points as in `fine`, phrases
-that were held out), `combinations` (points that no rubric of either puts together, in those phrases too); and, to see
-that each has learnt what it was taught, under rubrics of `fine` and of `coarse`. A run that was stopped goes on where
-it was, step by step; what is finished is not done again.
+Judged are fresh answers to fresh notes, under rubrics that neither has seen: `rubrics` (of the kind of `fine`, in its
+phrases), `combinations` (points that no rubric of either puts together), `wordings` (as `rubrics`, in phrases that were
+held out, which a model that read nothing else can hardly know); and, to see that each has learnt to read, `coarse`.
+A run that was stopped goes on where it was, step by step; what is finished is not done again.
 """
 
 import argparse
@@ -58,7 +58,7 @@ WORDINGS = ((0, 0, 0, 0), (1, 1, 1, 1), (3, 2, 2, 0), (5, 0, 1, 1))
 LADDERS = ((0, 1, 2, 3), (1, 2, 3, 4), (0, 1, 2, 4))  # the most points lost of each level but the worst
 RUBRICS, EACH = 1000, 1  # instructions a rubric, of five responses each
 TRIED = 48  # rubrics of a set of judging, one instruction each
-JUDGES, SETS = ("fine", "coarse"), ("wordings", "combinations", "fine", "coarse")
+JUDGES, SETS = ("fine", "coarse"), ("rubrics", "combinations", "wordings", "coarse")
 FIGURES = ("pearson", "exact", "verdict_f1", "fault_f1", "failed")
 HOW = Resampling(1000, 0.95, 0)
 
@@ -122,14 +122,13 @@ class Experiment:
         """Training sets of equal tokens, the sets of judging, and the judge that both start from."""
         if (self.out / "tokens.json").exists():
             return
-        specs = fine(RUBRICS, self.seed, SEEN)
-        sets = {"fine": (specs, EACH), "coarse": (coarse(), math.ceil(RUBRICS * EACH / 12))}
+        specs = fine(RUBRICS + TRIED, self.seed, SEEN)
+        sets = {"fine": (specs[:RUBRICS], EACH), "coarse": (coarse(), math.ceil(RUBRICS * EACH / 12))}
         taught = {name: self.built(f"taught-{name}", *each, seed=self.seed) for name, each in sets.items()}
-        rng = random.Random(self.seed)
         tried = {
+            "rubrics": (specs[RUBRICS:], 1),
+            "combinations": (fine(TRIED, self.seed, UNSEEN), 1),
             "wordings": (fine(TRIED, self.seed, SEEN, held_out=True), 1),
-            "combinations": (fine(TRIED, self.seed, UNSEEN, held_out=True), 1),
-            "fine": (rng.sample(specs, TRIED), 1),
             "coarse": (coarse(), TRIED // 12),
         }
         for number, (name, each) in enumerate(tried.items()):

@@ -127,7 +127,7 @@ def test_one_rubric_an_image(tmp_path: Path) -> None:
     assert len({item.images[0].source for item in items}) == 3
     clash = recipe(
         tmp_path, "clash", teacher="world:scenes", of="images", rubrics=3, instructions=1, responses=1, regrade=False,
-        apart_from=["out/items.jsonl"], near=False, spare=0.4,
+        apart_from=["out/items.jsonl"], spare=0.4,
     )  # fmt: skip
     other = build(clash, tmp_path / "other")
     assert other.items < 3  # the same seed draws the same pictures: what the first bench took is not taken again

@@ -26,10 +26,11 @@ from dikast.corpus.recipes import KINDS
 from dikast.corpus.recipes.feedback import pooled, rubric_tasks
 from dikast.corpus.run import Built
 from dikast.corpus.seeds import lint, load_seeds
-from dikast.corpus.stage import prompt
+from dikast.corpus.stage import StageReport, prompt
 from dikast.corpus.world_teacher import WorldTeacher
 from dikast.engines.base import Completion, Request
 from dikast.surface.cli import app
+from dikast.surface.progress import stage_line
 from scripted import Scripted
 
 LEVELS = {
@@ -365,3 +366,34 @@ def test_every_other_request_for_rubrics_asks_for_a_paraphrase(tmp_path: Path) -
     pool = [{**SEED, "families": ["seed 0"]}]
     asked = [task.messages[0].text for task in rubric_tasks(told, pool, 1, 8)]
     assert ["in other words" in text for text in asked] == [False, True]
+
+
+def test_money_is_estimated_counted_and_bounded(tmp_path: Path) -> None:
+    path, out = recipe(tmp_path, rubrics=2, instructions=1, regrade=False), tmp_path / "out"
+    asked = ["corpus", "build", str(path), "--out", str(out), "--price", "2,10", "--json"]
+    dry = CliRunner().invoke(app, [*asked, "--dry-run"])
+    assert dry.exit_code == 0, dry.output
+    for each in orjson.loads(dry.stdout):
+        assert each["most_money"] == pytest.approx((2 * each["tokens_in"] + 10 * each["most_tokens_out"]) / 1e6)
+    built = orjson.loads(CliRunner().invoke(app, asked).stdout)
+    for stage in built["stages"]:
+        assert stage["money"] == pytest.approx((2 * stage["tokens_in"] + 10 * stage["tokens_out"]) / 1e6)
+    whole = sum(stage["money"] for stage in built["stages"])
+    short = CliRunner().invoke(app, [*asked[:4], str(tmp_path / "short"), *asked[5:], "--budget", f"money={whole / 2}"])
+    assert short.exit_code == 3, short.output
+    told = orjson.loads(short.stdout)
+    assert "the budget is spent" in told["waits"]
+    assert 0 < sum(stage["money"] or 0 for stage in told["stages"]) <= whole / 2
+    wrong = CliRunner().invoke(app, [*asked[:-2], "cheap"])
+    assert isinstance(wrong.exception, UserError)
+    assert "write IN,OUT" in str(wrong.exception)
+
+
+def test_a_line_of_progress_tells_yield_rejects_and_money() -> None:
+    report = StageReport("3-responses", accepted=30, records=30, tokens_in=900, tokens_out=100, money=0.5)
+    report.rejected.update({"length": 9, "no JSON object": 1})
+    report.left["overloaded"] = 2
+    told = (
+        "3-responses: 30 accepted (75%); 9 length, 1 no JSON object; 2 overloaded; 30 records, 1,000 tokens; 0.5 money"
+    )
+    assert stage_line(report) == told

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 FAULTS = Faults(rate_limited=0.04, server_error=0.04, cut=0.04, truncated_json=0.03, invalid_json=0.03, empty=0.02)
 KILLS = 4
 AT_ONCE = 8
-HELD = 3 * AT_ONCE + 32  # requests that are pulled ahead, in flight, or answered and waiting to be read
+HELD = 4 * AT_ONCE + 40  # the most requests that are pulled ahead, in flight, or answered and waiting to be read
 
 
 def json(**values: Any) -> str:

@@ -15,6 +15,7 @@ from dikast.core.records import write_items, write_records
 from dikast.corpus.check import Check, check_file
 from dikast.corpus.duplicates import Index
 from dikast.corpus.information import cut, information, mutual_information
+from dikast.corpus.plots import plots
 from dikast.surface.cli import app
 from dikast.worlds.make import make
 from dikast.worlds.settings import Settings
@@ -146,6 +147,25 @@ def test_check_and_card_on_the_command_line(tmp_path: Path) -> None:
     assert text.startswith("# Ours\n")
     assert "| 5 | 4 | 20.0% |" in text
     assert "Leakage was not looked for" in text
+
+
+def test_the_card_s_plots_show_its_figures(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    path, card = tmp_path / "set.jsonl", tmp_path / "my card.md"
+    write_records(path, [feedback(i, 1 + i % 5, 9 + i % 5) for i in range(20)])
+    made = CliRunner().invoke(app, ["corpus", "card", str(path), "-o", str(card)])
+    assert made.exit_code == 0, made.output
+    assert "(my%20card.svg)" in card.read_text("utf-8")
+    svg = (tmp_path / "my card.svg").read_text("utf-8")
+    for told in ("score", "mean words of a response", "mutual information with the score, bits", "characters"):
+        assert f"<!-- {told} -->" in svg
+    again = plots(check_file(path), tmp_path / "again.svg")
+    assert again is not None
+    assert again.read_text("utf-8") == svg
+    bare = plots(checked(tmp_path, [{"id": "1", "instruction": "q", "response": "a"}], near=False), tmp_path / "no.svg")
+    assert bare is None
+    CliRunner().invoke(app, ["corpus", "card", str(path), "-o", str(tmp_path / "plain.md"), "--no-plots"])
+    assert not (tmp_path / "plain.svg").exists()
 
 
 def test_a_broken_record_is_named(tmp_path: Path) -> None:

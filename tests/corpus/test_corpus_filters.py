@@ -1,5 +1,6 @@
 """Filters: the language asked for, pictures that look alike, refusals, and what `corpus check` tells of them."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from dikast.corpus.card import card
 from dikast.corpus.check import check_file
 from dikast.corpus.languages import KNOWN, code_of, language_of, wrong_language
 from dikast.corpus.lookalikes import DISTANCE, Lookalikes, perceptual_hash
+from dikast.corpus.pictures import Listed, readable
 from dikast.corpus.stage import Rejected, in_language
 
 SAID = {
@@ -157,3 +159,15 @@ def test_check_counts_languages_refusals_pictures_topics_and_families(tmp_path: 
     assert "| near-duplicate images | 1 of 3 |" in text
     with pytest.raises(UserError, match="'Klingon' cannot be told"):
         check_file(tmp_path / "items.jsonl", language="Klingon")
+
+
+def test_pictures_that_look_like_another_are_not_built_on(tmp_path: Path) -> None:
+    image = picture(1, tmp_path)
+    picture(2, tmp_path)
+    image.resize((60, 60)).save(tmp_path / "copy.jpg")
+    (tmp_path / "again.png").write_bytes((tmp_path / "1.png").read_bytes())
+    given = [Listed(str(tmp_path / name)) for name in ("1.png", "2.png", "copy.jpg", "again.png")]
+    for near, kept in ((True, ["1.png", "2.png"]), (False, ["1.png", "2.png", "copy.jpg"])):
+        dropped: Counter[str] = Counter()
+        assert [Path(each.source).name for each in readable(given, dropped, skip=False, near=near)] == kept
+        assert (dropped["near-duplicate image"], dropped["the same image twice"]) == (int(near), 1)

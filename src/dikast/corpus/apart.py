@@ -20,7 +20,7 @@ class Apart:
 
     Alike is what shares `likeness` of its runs of three words, estimated by MinHash (`Index` says what it holds), and
     images that look the same (`Lookalikes`). Of an item with images the instruction is not looked for: the same words
-    about another picture ask something else. Without `near` only what is equal counts.
+    about another picture ask something else. Without `near` only what is equal counts, equal instructions too.
     """
 
     def __init__(self, files: list[Path], *, near: bool = True, likeness: float = 0.8) -> None:
@@ -45,7 +45,7 @@ class Apart:
         each = observed(item, 0)
         if each.rubric is not None and self._known["rubric"].find(each.rubric.criterion):
             return "rubric"
-        if not item.images and self._known["instruction"].find(each.instruction):
+        if not (item.images and self._near) and self._known["instruction"].find(each.instruction):
             return "instruction"
         if any(self._known["response"].find(response.response) for response in each.responses):
             return "response"

@@ -1,6 +1,7 @@
 """`corpus build`: a recipe's stages one after the other, into a folder that remembers everything that was answered."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,11 @@ from dikast.corpus.run import Built, Estimate, Progress, Run
 from dikast.corpus.stage import Asking, check_sampling, prompt
 from dikast.engines.base import Engine
 from dikast.engines.budget import Budget
-from dikast.engines.spec import open_engine
+from dikast.engines.http.prices import Price
+from dikast.engines.priced import Priced, price_of_engine
+from dikast.engines.spec import open_engine, parse_spec
 
+_SERVERS = ("http", "https", "openai")
 LOCK, REPORT = "build.json", "report.json"
 
 
@@ -34,18 +38,21 @@ def build(
     *,
     teacher: Engine | None = None,
     budget: Mapping[str, Any] | None = None,
+    price: Price | None = None,
     progress: Progress | None = None,
 ) -> Built:
     """Run a recipe into the folder `out`; running again pays only for what is missing.
 
     Writes a journal a stage, `items.jsonl` when all stages are answered, and `report.json`. A `budget` (calls, tokens,
-    money) that is spent leaves the build waiting. UserError for a folder that another recipe wrote; RunError when too
-    many replies are rejected.
+    money) that is spent leaves the build waiting; `price` is for a teacher that does not know its own. UserError for a
+    folder that another recipe wrote; RunError when too many replies are rejected.
     """
     kind = KINDS[recipe.recipe]
     checked_files(recipe, kind)
     engine = open_teacher(recipe, teacher)
     folder = _locked(Path(out), recipe, engine)
+    if price is not None:
+        engine = Priced(engine, price)
     if budget:
         engine = Budget(engine, **budget)
     sampling = check_sampling(recipe.temperature, recipe.max_tokens, recipe.seed)
@@ -63,6 +70,15 @@ def estimate(recipe: Recipe) -> list[Estimate]:
     kind = KINDS[recipe.recipe]
     checked_files(recipe, kind)
     return kind.estimate(recipe, recipe.options)
+
+
+def known_price(recipe: Recipe) -> Price | None:
+    """What the recipe's teacher charges, from the user's own table of prices; None for one that is no server."""
+    if recipe.world or parse_spec(recipe.teacher).scheme not in _SERVERS:
+        return None
+    with suppress(UserError):  # without a key, say: nothing is going to be asked
+        return price_of_engine(open_engine(recipe.teacher))
+    return None
 
 
 def _locked(folder: Path, recipe: Recipe, engine: Engine) -> Path:

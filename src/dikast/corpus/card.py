@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from urllib.parse import quote
 
 from dikast.corpus.check import Check
 from dikast.corpus.information import Information
@@ -9,9 +10,14 @@ from dikast.corpus.information import Information
 _FAMILIES = 10
 
 
-def card(check: Check, *, title: str = "") -> str:
-    """The card: size, scores, what surface features tell, rubrics, duplicates, leakage, contradictions."""
+def card(check: Check, *, title: str = "", plots: str = "") -> str:
+    """The card: size, scores, what surface features tell, rubrics, duplicates, leakage, contradictions.
+
+    `plots` is where the plots lie, from the card.
+    """
     parts = [f"# {title or check.path}", _size(check)]
+    if plots:
+        parts.append(f"![Scores, mean words by score, and what surface features tell]({quote(plots)})")
     if check.scores:
         parts.append("## Scores\n\n" + _table(
             ("score", "responses", "share", "mean words"),

@@ -42,7 +42,7 @@ def sources_of(recipe: Recipe, names: Iterable[str], dropped: Counter[str], *, t
             raise UserError(f"{recipe.path(name)}: the recipe names this file, and it is not there")
         usable = []
         for i, (item, _) in enumerate(_items(recipe.path(name))):
-            if not _images(item):
+            if not pictures_of(item):
                 dropped["row without a picture"] += 1
             elif not asked(item).strip():
                 dropped["row without a question"] += 1
@@ -96,7 +96,7 @@ def drawn_items(
         )  # fmt: skip
         for item in found:
             try:
-                key = fingerprint([asked(item), [check_image(each) for each in _images(item)]])
+                key = fingerprint([asked(item), [check_image(each) for each in pictures_of(item)]])
             except DataError as error:
                 dropped["image that cannot be read"] += 1
                 bad.append(f"{item.origin}: {error}")
@@ -165,5 +165,6 @@ def _items(path: Path) -> Iterator[tuple[Item, int]]:
             raise DataError(str(error), path=str(path), line=line) from None
 
 
-def _images(item: Item) -> list[Image]:
+def pictures_of(item: Item) -> list[Image]:
+    """The pictures that a question is about."""
     return [image for turn in item.instruction for image in images_of(turn.content)]

@@ -11,6 +11,7 @@ from dikast.corpus.finish import finish
 from dikast.corpus.recipe import Recipe
 from dikast.corpus.stage import Asking, StageReport, Task, run_stage
 from dikast.engines.base import Engine
+from dikast.engines.http.prices import Price
 
 _CHARACTERS = 4
 
@@ -89,6 +90,10 @@ class Estimate:
     calls: int
     tokens_in: int
     most_tokens_out: int
+
+    def most_money(self, price: Price | None) -> float | None:
+        """What that costs at most, in the currency of `price`; None where it is not known."""
+        return None if price is None else price.cost(self.tokens_in, 0, self.most_tokens_out)
 
 
 def size_of(task: Task) -> int:

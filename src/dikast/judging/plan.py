@@ -12,6 +12,7 @@ from dikast.core.errors import DataError, RunError
 from dikast.core.item import Item
 from dikast.core.records import scan_items
 from dikast.core.rubric import Rubric, Sheet, load_rubric
+from dikast.engines.priced import price_of_engine
 from dikast.judging.ask import first_request
 from dikast.judging.judge import Judge
 from dikast.judging.ledger import KEYS, is_in
@@ -116,19 +117,9 @@ class Count:
         """What was counted."""
         self.flush()
         tokens_in = self.characters // _TOKEN
-        price = _price(self.judge.engine) if self.estimate else None
+        price = price_of_engine(self.judge.engine) if self.estimate else None
         cost = price.cost(tokens_in, 0, self.tokens_out) if price is not None else None
         return Plan(items, self.questions, self.answered, self.unaskable, tokens_in, self.tokens_out, cost)
-
-
-def _price(engine: Any) -> Any:
-    """What the engine charges, or one it wraps; None where no price is known."""
-    while engine is not None:
-        price = getattr(engine, "price", None)
-        if price is not None:
-            return price
-        engine = getattr(engine, "engine", None)
-    return None
 
 
 def load_rubrics(folder: Path) -> dict[str, Rubric]:

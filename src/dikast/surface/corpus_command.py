@@ -81,15 +81,22 @@ def card(
     against: _Against = None,
     near: _Near = True,
     seed: _Seed = 0,
+    plots: Annotated[bool, typer.Option("--plots/--no-plots", help="Plots as SVG beside it (matplotlib).")] = True,
 ) -> None:
-    """Write a data card: the figures of `corpus check` as Markdown."""
-    from dikast.core.errors import UserError
+    """Write a data card: the figures of `corpus check` as Markdown, with plots beside it."""
+    from dikast.core.errors import MissingExtra, UserError
     from dikast.corpus.card import card as markdown
     from dikast.corpus.check import check_file
+    from dikast.corpus.plots import plots as draw
 
     if not out.parent.is_dir():
         raise UserError(f"{out}: the folder {out.parent} does not exist: make it first")
-    out.write_text(markdown(check_file(file, from_=from_, against=against, near=near, seed=seed), title=title), "utf-8")
+    found, drawn = check_file(file, from_=from_, against=against, near=near, seed=seed), None
+    try:
+        drawn = draw(found, out.with_suffix(".svg")) if plots else None
+    except MissingExtra as error:
+        typer.echo(f"no plots: {error}", err=True)
+    out.write_text(markdown(found, title=title, plots=drawn.name if drawn else ""), "utf-8")
     typer.echo(str(out))
 
 
@@ -100,6 +107,7 @@ def build(
     teacher: Annotated[str, typer.Option("--teacher", help="Takes the place of the recipe's teacher.")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked; ask nothing.")] = False,
     budget: BudgetText = None,
+    price: Annotated[str, typer.Option("--price", help="IN,OUT: money per million tokens read and written.")] = "",
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     train: Annotated[
         bool, typer.Option("--train/--no-train", help="Train what a round of self-improvement has prepared, and go on.")
@@ -115,8 +123,9 @@ def build(
     import orjson
 
     from dikast.corpus.build import build as run
-    from dikast.corpus.build import estimate
+    from dikast.corpus.build import estimate, known_price
     from dikast.corpus.load import load_recipe
+    from dikast.engines.priced import price_from
     from dikast.surface.judge_commands import budget_of
     from dikast.surface.progress import StageLine
     from dikast.surface.rounds import check_training, train_round
@@ -124,22 +133,27 @@ def build(
     told = load_recipe(recipe)
     if teacher:
         told = replace(told, teacher=teacher)
+    charged = price_from(price) if price else None
     if dry_run:
-        stages = [asdict(each) for each in estimate(told)]
+        charged = charged or known_price(told)
+        stages = [asdict(each) | {"most_money": each.most_money(charged)} for each in estimate(told)]
         if json:
             typer.echo(orjson.dumps(stages).decode())
             return
         for each in stages:
             asked = f"{each['calls']:,} calls, about {each['tokens_in']:,} tokens in"
-            typer.echo(f"{each['stage']:<16} {asked}, at most {each['most_tokens_out']:,} out")
+            money = "" if each["most_money"] is None else f", at most {each['most_money']:.4g} money"
+            typer.echo(f"{each['stage']:<16} {asked}, at most {each['most_tokens_out']:,} out{money}")
+        if charged is not None:
+            typer.echo(f"at most {sum(each['most_money'] for each in stages):.4g} money, if every reply is accepted")
         return
     improves = told.recipe == "self-improvement"
     if improves:
         check_training(told)
     with StageLine(quiet=quiet) as line:
-        built = run(told, out, budget=budget_of(budget), progress=line)
+        built = run(told, out, budget=budget_of(budget), price=charged, progress=line)
         while improves and train and train_round(out, quiet=quiet):
-            built = run(told, out, budget=budget_of(budget), progress=line)
+            built = run(told, out, budget=budget_of(budget), price=charged, progress=line)
     if json:
         typer.echo(orjson.dumps(built.to_dict()).decode())
     else:
@@ -147,6 +161,8 @@ def build(
             _show(stage.to_dict())
         for reason, n in built.dropped.most_common():
             typer.echo(f"dropped {n:,}: {reason}")
+        for note in built.notes:
+            typer.echo(f"note: {note}")
         typer.echo(f"{built.items:,} items in {out}" + (f"; {built.waits}" if built.waits else ""))
     if built.waits:
         raise typer.Exit(3)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _PLAIN_EVERY = 30.0
 _LIVE_EVERY = 0.1
+_REASONS = 3  # that a line names
 
 
 class ProgressLine:
@@ -68,9 +69,7 @@ class StageLine:
         if self.quiet or now - self._shown < (_LIVE_EVERY if self.live else _PLAIN_EVERY):
             return
         self._shown = now
-        rejects = f", {report.rejects:,} rejected" if report.rejects else ""
-        tokens = report.tokens_in + report.tokens_out
-        line = f"{report.name}: {report.accepted:,} accepted{rejects}, {report.records:,} records, {tokens:,} tokens"
+        line = stage_line(report)
         print(f"\r\x1b[K{line}" if self.live else line, end="" if self.live else "\n", file=sys.stderr, flush=True)  # noqa: T201
 
     def __exit__(
@@ -78,6 +77,19 @@ class StageLine:
     ) -> None:
         if self.live:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)  # noqa: T201
+
+
+def stage_line(report: "StageReport") -> str:
+    """One line: what was accepted, its share, rejects by reason, what is left, records, tokens, money."""
+    answered = report.accepted + report.rejects
+    parts = [f"{report.accepted:,} accepted" + (f" ({report.accepted / answered:.0%})" if answered else "")]
+    if report.rejects:
+        parts.append(", ".join(f"{n:,} {reason}" for reason, n in report.rejected.most_common(_REASONS)))
+    parts += [f"{n:,} {reason}" for reason, n in report.left.most_common(_REASONS)]
+    parts.append(f"{report.records:,} records, {report.tokens_in + report.tokens_out:,} tokens")
+    if report.money is not None:
+        parts.append(f"{report.money:.4g} money")
+    return f"{report.name}: {'; '.join(parts)}"
 
 
 def _clock(seconds: float) -> str:

@@ -4,22 +4,22 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from dikast.core.item import Item, item_from, item_to
 from dikast.core.message import Message, Span
-from dikast.core.part import Image, Text, Turn, images_of, text_of
+from dikast.core.part import Text, Turn, text_of
 from dikast.core.records import read_items, write_items
 from dikast.core.rubric import Rubric
+from dikast.corpus.cases import PAIRS, Case, Cases, answers_stage
 from dikast.corpus.duplicates import Index
 from dikast.corpus.journal import accepted
 from dikast.corpus.observations import observations
 from dikast.corpus.picture_teacher import PictureTeacher, behind
 from dikast.corpus.pictures import EXPLICIT, IMPLICIT, sensitive_of
 from dikast.corpus.pool import FAMILIES, FILES, Evaluation, pool
-from dikast.corpus.questions import drawn_items, quotas, sources_of, world_item
+from dikast.corpus.questions import drawn_items, pictures_of, quotas, sources_of, world_item
 from dikast.corpus.recipe import Recipe, count, share
 from dikast.corpus.run import Estimate, Kind, Run, size_of
 from dikast.corpus.schemas import get_schema
@@ -36,7 +36,6 @@ from dikast.prompts.parsed import Target
 from dikast.prompts.render import plain_pieces
 
 Record = dict[str, Any]
-PAIRS = "pairs.jsonl"
 _IMAGE_TOKENS = 1000
 
 
@@ -72,93 +71,6 @@ class Options:
     sensitive: float = share(0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One pair, its question final, with the answers that are judged and the models they are of."""
-
-    number: int
-    item: Item
-    models: tuple[str, ...]
-
-
-class _Following:
-    """The records of a stage by pair; pairs are asked for in rising order, so that none is held."""
-
-    def __init__(self, path: Path) -> None:
-        self._groups = groupby(accepted(path), key=lambda each: each["pair"])
-        self._next: tuple[int, list[Record]] | None = None
-
-    def of(self, number: int) -> list[Record]:
-        """The records of a pair."""
-        while self._next is None or self._next[0] < number:
-            found = next(self._groups, None)
-            if found is None:
-                return []
-            self._next = (found[0], list(found[1]))
-        return self._next[1] if self._next[0] == number else []
-
-
-@dataclass(slots=True)
-class _Cases:
-    """The pairs of a build and what stages added to them."""
-
-    run: Run
-    options: Options
-    responders: tuple[str, ...]  # their names
-
-    @property
-    def recipe(self) -> Recipe:
-        """The recipe."""
-        return self.run.recipe
-
-    def items(self) -> Iterator[tuple[int, Item]]:
-        """Every pair with the question that counts."""
-        written = _Following(self.run.path("1-questions"))
-        for number, item in enumerate(read_items(self.run.folder / PAIRS)):
-            if item.meta.get("sensitive"):
-                found = written.of(number)
-                if not found:
-                    continue
-                turn = Turn("user", (*_images(item), Text(found[0]["question"])))
-                item = replace(item, instruction=(turn,), responses=(), reference=None)
-            yield number, item
-
-    def drawn(self, number: int, item: Item) -> tuple[list[int], list[int]]:
-        """Which of the standing answers, and which responders, the pair's answers are drawn from."""
-        standing = len(item.responses)
-        both = range(standing + len(self.responders))
-        rng = random.Random(f"{self.recipe.seed} answers {number}")
-        chosen = sorted(rng.sample(both, min(len(both), self.options.responses or len(both))))
-        return [i for i in chosen if i < standing], [i - standing for i in chosen if i >= standing]
-
-    def finished(self) -> Iterator[Case]:
-        """The pairs that have a reference and an answer; others are counted."""
-        references = _Following(self.run.path("2-references"))
-        answers = [_Following(self.run.path(_stage(i))) for i in range(len(self.responders))]
-        for number, item in self.items():
-            standing, responders = self.drawn(number, item)
-            models = list(item.meta.get("models", ()))
-            said = [(item.responses[i], models[i]) for i in standing]
-            for i in responders:
-                said += [((Text(each["response"]),), self.responders[i]) for each in answers[i].of(number)]
-            reference = item.reference or next(
-                ((Text(each["reference"]),) for each in references.of(number)), None
-            )  # fmt: skip
-            if reference is None or not said:
-                self.run.built.dropped["pair without a reference" if said else "pair without an answer"] += 1
-                continue
-            whole = replace(item, reference=reference, responses=tuple(content for content, _ in said))
-            yield Case(number, whole, tuple(model for _, model in said))
-
-
-def _stage(responder: int) -> str:
-    return f"3-responses-{responder + 1}"
-
-
-def _images(item: Item) -> list[Image]:
-    return [image for turn in item.instruction for image in images_of(turn.content)]
-
-
 def _pairs(run: Run, options: Options) -> None:
     """Draw the pairs and write them down; drawn anew they are the same."""
     recipe, dropped = run.recipe, run.built.dropped
@@ -187,7 +99,7 @@ def question_tasks(recipe: Recipe, pairs: Path) -> Iterator[Task]:
         hard = item.meta.get("sensitive")
         if hard:
             messages = prompt("picture-question").ask(
-                picture=tuple(_images(item)), question=asked(item), explicit=hard == EXPLICIT,
+                picture=tuple(pictures_of(item)), question=asked(item), explicit=hard == EXPLICIT,
                 implicit=hard == IMPLICIT, language=recipe.language,
             )  # fmt: skip
             about = {"stage": "question", "pair": number}
@@ -198,7 +110,7 @@ def reference_tasks(recipe: Recipe, options: Options, items: Iterator[tuple[int,
     """For each pair that has no reference a request for one."""
     for number, item in items:
         if item.reference is None:
-            question = (*_images(item), Text(asked(item)))
+            question = (*pictures_of(item), Text(asked(item)))
             messages = prompt("picture-reference").ask(question=question, language=recipe.language)
             about = {"stage": "reference", "number": item.meta.get("number"), "count": options.responses}
             yield Task((number,), messages, _text_reader(recipe, "reference", number), _object("reference"), about)
@@ -213,7 +125,7 @@ def _text_reader(recipe: Recipe, key: str, number: int) -> Callable[[str], list[
     return read
 
 
-def answer_tasks(cases: _Cases, responder: int) -> Iterator[Task]:
+def answer_tasks(cases: Cases, responder: int) -> Iterator[Task]:
     """The questions that a responder is drawn for, as a person would put them."""
     for number, item in cases.items():
         if responder in cases.drawn(number, item)[1]:
@@ -323,7 +235,7 @@ def _carrying(item: Item, evaluation: Evaluation, rubric: Rubric) -> Item:
     else:
         verdict = f"{evaluation.form.marker} {rubric.scale.label(gold['score'])}"
     turns = [
-        {"from": "human", "value": "<image>\n" * len(_images(item)) + asked_},
+        {"from": "human", "value": "<image>\n" * len(pictures_of(item)) + asked_},
         {"from": "gpt", "value": f"{gold['feedback']}\n{verdict}"},
     ]
     delta = difference({**row, "conversations": turns}, row)
@@ -335,14 +247,14 @@ def _run(run: Run, options: Options) -> None:
     recipe = run.recipe
     engines = [open_engine(spec) for spec in options.responders]
     _pairs(run, options)
-    cases = _Cases(run, options, tuple(engine.name for engine in engines))
+    cases = Cases(run, options.responses, tuple(engine.name for engine in engines))
     if options.sensitive:
         run.stage("1-questions", question_tasks(recipe, run.folder / PAIRS))
     if not _spent(run):
         run.stage("2-references", reference_tasks(recipe, options, cases.items()))
     for i, engine in enumerate(engines):
         if not _spent(run):
-            run.stage(_stage(i), answer_tasks(cases, i), _asking(run.asking, engine))
+            run.stage(answers_stage(i), answer_tasks(cases, i), _asking(run.asking, engine))
     if _spent(run):
         return
     waits = run.built.waits
@@ -395,7 +307,7 @@ def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
     asks = [size_of(task) for task in judgement_tasks(recipe, replace(options, samples=50), iter([case]))]
     found = [("1-questions", hard, size)] if hard else []
     found.append(("2-references", n, size))
-    found += [(_stage(i), n, size) for i in range(len(options.responders))]
+    found += [(answers_stage(i), n, size) for i in range(len(options.responders))]
     found.append(("4-judgements", n * options.samples, sum(asks) // len(asks) + _IMAGE_TOKENS))
     return [Estimate(name, calls, calls * each, calls * recipe.max_tokens) for name, calls, each in found]
 

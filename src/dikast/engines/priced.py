@@ -1,0 +1,62 @@
+"""A wrapper that says what answers cost, for engines that do not know their price."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from dikast.core.errors import UserError
+from dikast.engines.base import Completion, Engine, Request
+from dikast.engines.http.prices import Price
+
+
+class Priced:
+    """Fills in the cost of each answer from its tokens; a cost that `engine` tells itself stays."""
+
+    def __init__(self, engine: Engine, price: Price) -> None:
+        self.engine, self.name, self.price = engine, engine.name, price
+        self.formats = getattr(engine, "formats", {})
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The engine's own."""
+        return tuple(getattr(self.engine, "notes", ()))
+
+    def identity(self) -> Mapping[str, Any]:
+        """The engine's own: a price changes no answer."""
+        return self.engine.identity()
+
+    def versions(self) -> Mapping[str, str]:
+        """The engine's own."""
+        return self.engine.versions()
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        """Answers of the engine, with their cost where they count tokens."""
+        for done in self.engine.stream(requests):
+            usage = done.usage
+            if usage.cost is None and (usage.tokens_in or usage.tokens_out):
+                cost = self.price.cost(usage.tokens_in, usage.tokens_cached, usage.tokens_out)
+                done = replace(done, usage=replace(usage, cost=cost))
+            yield done
+
+
+def price_from(text: str) -> Price:
+    """`IN,OUT`, money per million tokens read and written, as in `.15,.6`; UserError for anything else."""
+    try:
+        tokens_in, tokens_out = (float(each) for each in text.split(","))
+        if not (0 <= tokens_in < float("inf") and 0 <= tokens_out < float("inf")):
+            raise ValueError("not a price")
+    except ValueError:
+        raise UserError(
+            f"--price {text!r}: write IN,OUT, money per million tokens read and written, as in .15,.6"
+        ) from None
+    return Price(tokens_in, tokens_in, tokens_out)
+
+
+def price_of_engine(engine: object) -> Price | None:
+    """What an engine charges, or one that it wraps; None where no price is known."""
+    while engine is not None:
+        price = getattr(engine, "price", None)
+        if isinstance(price, Price):
+            return price
+        engine = getattr(engine, "engine", None)
+    return None
