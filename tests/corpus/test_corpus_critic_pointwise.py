@@ -79,8 +79,8 @@ def test_a_world_s_scores_follow_its_rubric_s_costs(tmp_path: Path) -> None:
         view, answers = teacher._views(number)[0], teacher.answers(number, 4)
         assert len({each.text for each in answers}) >= 3
         for each in pool(["open-chat", "wild-chat"]):
-            rubric = teacher.judged(number, each)
-            spec = teacher._judging(number, each.family, each.name, str(each.rubric.scale))
+            rubric = teacher.judged(number, each, 4)
+            spec = teacher._judging(number, each.family, each.name, str(each.rubric.scale), 4)
             if rubric is None or spec is None:
                 continue
             weights = dict(spec.weights)
@@ -367,3 +367,5 @@ def test_length_tells_nothing_of_a_world_s_judgements(tmp_path: Path) -> None:
     build(recipe(tmp_path, pairs=25, text_rich=0.5), tmp_path / "out")
     words = check_file(tmp_path / "out" / "items.jsonl", near=False, draws=20).information[0]
     assert abs(words.r) < 0.2
+    told = orjson.loads((tmp_path / "out" / "report.json").read_bytes())["figures"]["length"]
+    assert abs(told["r"]) < 0.2  # single answers and pairs, each kind from its own mean

@@ -142,6 +142,12 @@ def _kept(recipe: Recipe, columns: _Columns, group: Numbers, done: Finished) -> 
         _told_above(done, "topic", part, recipe.topic_share)
     words, good = (np.array(each).astype(np.float64) for each in (columns.words, columns.good))
     length = np.where(keep[group], words, np.nan)
+    single = np.isfinite(np.array(columns.score))
+    for kind in (single, ~single):  # of pairs both are differences: each kind is measured from its own mean
+        known = kind & np.isfinite(length) & np.isfinite(good)
+        if known.any():
+            length[kind] -= length[known].mean()
+            good[kind] -= good[known].mean()
     kept, told = uncorrelated(group, length, good, recipe.length_r if recipe.length_r < 1 else np.inf)
     done.figures["length"] = {key: each for key, each in told.items() if key != "bound" or recipe.length_r < 1}
     done.dropped["length tells the score"] = int(sizes[keep & ~kept].sum())

@@ -169,27 +169,33 @@ class PictureTeacher(WorldTeacher):
         chosen = [rest[int((i + start) / count * len(rest))] for i in range(count)]
         return (*rng.sample(chosen, count), best)
 
-    def judged(self, number: int, evaluation: Evaluation) -> Rubric | None:
-        """The rubric under which the world scores answers about a picture as the evaluation prompt asks, if it can.
+    def judged(self, number: int, evaluation: Evaluation, count: int) -> Rubric | None:
+        """The rubric under which the world scores its `count` answers about a picture as the prompt asks, if it can.
 
         Its scale is the prompt's; it weighs what the family of prompts is about, where the answers speak of that.
         """
-        spec = self._judging(number, evaluation.family, evaluation.name, str(evaluation.rubric.scale))
+        spec = self._judging(number, evaluation.family, evaluation.name, str(evaluation.rubric.scale), count)
         return None if spec is None else replace(rubric_of(spec), name=evaluation.rubric.name)
 
-    def _judging_spec(self, number: int, family: str, name: str, scale: str) -> Spec | None:
+    def _judging_spec(self, number: int, family: str, name: str, scale: str, count: int) -> Spec | None:
+        """Its levels part the points that these answers lose, so that short and long answers use the scale alike."""
         view, rng = self._views(number)[0], Stream("judged", self.seed, self.domain, number, family, name)
         about, rules = _ABOUT.get(family, ()), view.settings.rules()
         open_ = [a for a in _spoken((view,)) if (not about or a in about) and a not in rules.held_aspects]
         if scale not in SCALES or not open_:
             return None
-        levels = len(SCALES[scale].labels)
+        levels, off = len(SCALES[scale].labels), dict(pair for slot in self._measured(number) for pair in slot)
         for _ in range(_DRAWS):
             spec = replace(view.spec, cuts=_NO_CUTS, lower_is_better=False, entries=())
             spec = _worded(spec, draw_aspects(rng, rules, open_), view, rng)
-            most = sum(max(cost(claim, off, spec) for claim, off in slot) for slot in self._measured(number))
-            if spec.weights and most + 1 >= levels:
-                return replace(spec, scale=scale, cuts=cut_points(range(most + 1), levels, rng))
+            most = sum(max(cost(claim, far, spec) for claim, far in slot) for slot in self._measured(number))
+            if not spec.weights or most + 1 < levels:
+                continue
+            lost = [sum(cost(claim, off[claim], spec) for claim in each.claims) for each in self.answers(number, count)]
+            spread = max(lost) - min(lost) + 1
+            wide = max(levels, spread)
+            low = min(max(0, min(lost) - (wide - spread) // 2), most + 1 - wide)
+            return replace(spec, scale=scale, cuts=cut_points(range(low, low + wide), levels, rng))
         return None
 
     def _measures(self, number: int) -> list[list[tuple[Claim, int]]]:
@@ -220,10 +226,11 @@ class PictureTeacher(WorldTeacher):
 
     def _judgement(self, about: Mapping[str, Any]) -> str:
         number, evaluation = int(about["number"]), about["evaluation"]
-        spec = self._judging(number, evaluation.family, evaluation.name, str(evaluation.rubric.scale))
+        count = int(about["count"])
+        spec = self._judging(number, evaluation.family, evaluation.name, str(evaluation.rubric.scale), count)
         if spec is None:
             raise UserError(f"teacher: {evaluation.rubric.name} does not fit picture {number}")
-        said = self.answers(number, int(about["count"]))
+        said = self.answers(number, count)
         sample = replace(self._views(number)[0], spec=spec, responses=tuple(said[i] for i in about["responses"]))
         if not evaluation.pair:
             gold = sample.gold()

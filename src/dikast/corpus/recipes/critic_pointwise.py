@@ -180,7 +180,9 @@ def _drawn(
             if not left:
                 del families[family]
             rubric = (
-                evaluation.rubric if teacher is None else teacher.judged(int(str(case.item.meta["number"])), evaluation)
+                evaluation.rubric
+                if teacher is None
+                else teacher.judged(int(str(case.item.meta["number"])), evaluation, options.responses)
             )
             if rubric is None:
                 continue
@@ -341,5 +343,6 @@ def _world(recipe: Recipe, options: Options) -> Engine:
 
 
 KIND = Kind(
-    "critic-pointwise", Options, ("picture-question", "picture-reference", *FILES), _run, _estimate, _check, _world
-)
+    "critic-pointwise", Options, ("picture-question", "picture-reference", *FILES), _run, _estimate, _check, _world,
+    defaults={"length_r": 0.02},
+)  # fmt: skip
