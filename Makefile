@@ -42,7 +42,7 @@ bench: .venv/ready
 # The judge that ships inside, from nothing, on two cores. What comes out lies in build/scout/model.
 DATA := build/scout/data
 scout: .venv/ready
-	$(BIN)/dikast world teach --talk -n 30000 --seed 4 --workers 2 --out $(DATA)/talk
+	$(BIN)/dikast world teach --talk -n 45000 --seed 4 --workers 2 --out $(DATA)/talk
 	$(BIN)/dikast world teach -n 60000 --seed 1 --reference 25 --workers 2 --out $(DATA)/scenes
 	$(BIN)/dikast world teach -n 20000 --seed 2 --reference 25 --domain text --workers 2 --out $(DATA)/text
 	$(BIN)/dikast world teach -n 10000 --seed 3 --reference 25 --pairs --workers 2 --out $(DATA)/pairs

@@ -117,12 +117,8 @@ def split(bench: Bench, domain: str, name: str, n: int) -> None:
     bench.note(
         domain, f"{name}: forced markers", mean_estimate(np.array([float(v.marker == "forced") for _, v in ok]), 0.95)
     )
-    print(
-        json.dumps(
-            {"domain": domain, "what": f"{name}: median mass", "value": float(np.median([v.mass or 0 for _, v in ok]))}
-        ),
-        flush=True,
-    )
+    middle = float(np.median([v.mass or 0 for _, v in ok])) if ok else float("nan")
+    bench.note(domain, f"{name}: median mass", Estimate(middle, len(ok)))
 
 
 def evidence(bench: Bench, domain: str, n: int) -> None:
@@ -216,6 +212,18 @@ def pairs(bench: Bench, domain: str, n: int) -> None:
     bench.note(domain, "clear pairs: position bias, nats", mean_estimate(np.array(biases)[~np.isnan(biases)], 0.95))
 
 
+def table(rows: list[dict[str, Any]]) -> str:
+    """The figures as they stand in the card."""
+    lines = ["| domain | figure | n | scout |", "|---|---|---|---|"]
+    for row in rows:
+        value, low, high = (row[key] for key in ("value", "low", "high"))
+        told = "undefined" if np.isnan(value) else f"{value:.3f}"
+        if np.isfinite(low):
+            told += f" [{low:.3f}, {high:.3f}]"
+        lines.append(f"| {row['domain']} | {row['what']} | {row['n']:,} | {told} |")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     """Measure and print, a line of JSON each."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scout", description=__doc__)
@@ -225,7 +233,7 @@ def main() -> None:
     parser.add_argument("--domains", default="scenes,text")
     parser.add_argument("--only", default="", help="splits, evidence, padding, contrast, pairs, with commas between")
     parser.add_argument("--splits", default=",".join(SPLITS))
-    parser.add_argument("--out", default="", help="write the figures there as JSON")
+    parser.add_argument("--out", default="", help="write the figures there as JSON, and as a table beside it")
     given = parser.parse_args()
     bench = Bench(Judge(given.model, format="scout", compare_format="scout-pairs"), given.seed, given.n)
     only = set(filter(None, given.only.split(",")))
@@ -244,6 +252,7 @@ def main() -> None:
                 run(bench, domain, given.n)
     if given.out:
         Path(given.out).write_text(json.dumps(bench.rows, indent=1), "utf-8")
+        Path(given.out).with_suffix(".md").write_text(table(bench.rows), "utf-8")
     sys.exit(0)
 
 

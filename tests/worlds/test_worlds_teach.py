@@ -16,6 +16,7 @@ from dikast.worlds.settings import Settings
 from dikast.worlds.slots import Claim
 from dikast.worlds.teach import lesson, seen, talk, worked, worked_sum, write_lessons
 from dikast.worlds.texts import Notes
+from dikast.worlds.words import SHAPES
 
 
 @pytest.mark.parametrize("domain", ["scenes", "text", "plates", "clips"])
@@ -36,13 +37,13 @@ def test_evidence_names_what_a_claim_is_about() -> None:
         Thing("star", "teal", "medium", "striped", 2, 3),
     ]
     scene = Scene(4, things, covers=[(3, 0)])
-    stars, ring = "a 1 small red plain star, d 3 medium teal striped star", "b 4 large blue dotted ring"
+    stars, ring = "star a 1 small red plain star, d 3 medium teal striped star", "b 4 large blue dotted ring"
     for kind, args, told in (
         ("colour", ("star", "red"), stars),
         ("count", ("star", 2), stars),
-        ("exists", ("heart", "red"), "nothing"),
-        ("shape", ("blue", "star"), ring),
-        ("relation", ("star", "ring", "above"), f"{stars} against {ring}"),
+        ("exists", ("heart", "red"), "heart nothing"),
+        ("shape", ("blue", "star"), f"blue {ring}"),
+        ("relation", ("star", "ring", "above"), f"{stars} against ring {ring}"),
         ("sure", ("top left", "star"), "a 1 small red plain star"),
         ("sure", ("top right", "star"), "a 4 covered"),
         ("sure", ("bottom left", "star"), "d 1 empty"),
@@ -93,12 +94,29 @@ def test_a_reference_says_what_is_true() -> None:
 
 
 def test_talk_names_every_cell_that_is_not_empty() -> None:
-    for sample in make(Settings(seed=2), 20):
+    for sample in list(make(Settings(seed=2), 20))[::2]:
         said = talk(sample)["target"].split("\n")
         assert len(said) == len(sample.graph.things) + len(sample.graph.covers)
         for thing in sample.graph.things:
             where = f"{'abcd'[thing.row]} {thing.col + 1}"
             assert f"{where} {thing.size} {thing.colour} {thing.texture} {thing.shape}" in said
+
+
+def test_every_other_talk_finds_each_shape_in_the_order_asked() -> None:
+    orders = set()
+    for sample in list(make(Settings(seed=2), 20))[1::2]:
+        row = talk(sample)
+        said = row["target"].split("\n")
+        assert row["instruction"] == f"Find {', '.join(line.split()[0] for line in said)}."
+        assert {line.split()[0] for line in said} == set(SHAPES)
+        orders.add(row["instruction"])
+        for thing in sample.graph.things:
+            (line,) = [line for line in said if line.startswith(thing.shape)]
+            where = f"{'abcd'[thing.row]} {thing.col + 1}"
+            assert f"{where} {thing.size} {thing.colour} {thing.texture} {thing.shape}" in line
+        absent = set(SHAPES) - {thing.shape for thing in sample.graph.things}
+        assert absent == {line.removesuffix(" nothing") for line in said if line.endswith(" nothing")}
+    assert len(orders) == 10
 
 
 def test_written_lessons_are_records_and_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:

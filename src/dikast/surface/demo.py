@@ -14,7 +14,7 @@ from dikast.worlds.write import write_samples
 if TYPE_CHECKING:
     from dikast.audit.report import Audit
 
-_DOMAINS = ("scenes",)  # what scout has learnt
+_DOMAINS = ("scenes",)  # what scout grades best
 
 
 @dataclass(frozen=True, slots=True)

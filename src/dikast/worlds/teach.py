@@ -3,8 +3,8 @@
 Two kinds. A lesson is an item whose gold feedback is worked: every claim, the evidence for or against it, the finding
 that follows, what it costs and the running total, then what the response as a whole lost, then the total. Supervision
 that close to each claim is what a small model learns from, and evidence before a finding leaves the finding a matter
-of comparing words. Talk is look-and-say: the picture alone, and what stands in each of its cells. The evidence about a
-scene is in the words of talk.
+of comparing words. Talk is about the picture alone: look-and-say, what stands in each of its cells, and look-and-find,
+where each shape is. The evidence about a scene is in the words of talk.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,6 +32,7 @@ from dikast.worlds.words import SHAPES
 from dikast.worlds.write import Written, prepared
 
 ASK_TALK = "Say what is in each cell."
+ASK_FIND = "Find"
 
 
 def worked(sample: Sample, which: int = 0) -> str:
@@ -97,24 +98,39 @@ def _sentence(text: str) -> str:
 
 
 def talk(sample: Sample) -> dict[str, Any]:
-    """A row of talk about a scene: cells in reading order, row by letter and column by number, and what is in them."""
-    cells = {(thing.row, thing.col): _told(thing) for thing in sample.graph.things}
-    cells |= {(row, col): f"{_cell(col, row)} covered" for col, row in sample.graph.covers}
+    """A row of talk about a scene.
+
+    Even samples: cells in reading order, row by letter and column by number, and what is in them. Odd ones: each shape,
+    in an order drawn for the sample, and where it is.
+    """
+    scene, image = sample.graph, sample.paths()[0]
+    if sample.index % 2:
+        wanted = Stream("find", sample.settings.seed, sample.index).shuffled(list(SHAPES))
+        told = [f"{shape} {_listed(thing for thing in scene.things if thing.shape == shape)}" for shape in wanted]
+        asked = f"{ASK_FIND} {', '.join(wanted)}."
+        return {"id": f"{sample.id}-find", "image": image, "instruction": asked, "target": "\n".join(told)}
+    cells = {(thing.row, thing.col): _told(thing) for thing in scene.things}
+    cells |= {(row, col): f"{_cell(col, row)} covered" for col, row in scene.covers}
     said = [what for _, what in sorted(cells.items())]
-    return {"id": f"{sample.id}-talk", "image": sample.paths()[0], "instruction": ASK_TALK, "target": "\n".join(said)}
+    return {"id": f"{sample.id}-talk", "image": image, "instruction": ASK_TALK, "target": "\n".join(said)}
 
 
 def seen(claim: Claim, scene: Scene) -> str:
-    """What of a scene a claim is about, in the words of talk: the things it names, or the corner it speaks of."""
+    """What of a scene a claim is about: the things it names, each behind its name, or the corner it speaks of.
+
+    The name comes first, so that a thing is looked for by the word just read.
+    """
     if claim.kind == "sure":
         cell = corner_cell(str(claim.args[0]), scene.grid)
         here = [thing for thing in scene.things if (thing.col, thing.row) == cell]
         told = f"{_cell(*cell)} {'covered' if cell in scene.covers else 'empty'}"
         return _listed(here) if here else told
     if claim.kind == "shape":
-        return _listed(thing for thing in scene.things if thing.colour == claim.args[0])
+        return f"{claim.args[0]} {_listed(thing for thing in scene.things if thing.colour == claim.args[0])}"
     shapes = dict.fromkeys(arg for arg in claim.args if arg in SHAPES)
-    return " against ".join(_listed(thing for thing in scene.things if thing.shape == shape) for shape in shapes)
+    return " against ".join(
+        f"{shape} {_listed(thing for thing in scene.things if thing.shape == shape)}" for shape in shapes
+    )
 
 
 def worked_sum(claim: Claim, notes: Notes) -> str:
