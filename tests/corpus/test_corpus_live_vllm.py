@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from corpus.sources import photos, seeds
+from corpus.sources import graded, photos, seeds
 from dikast.core.media import check_image
 from dikast.core.records import read_items
 from dikast.corpus.build import build
@@ -47,6 +47,11 @@ CASES = {
         {"images": "photos", "per_image": 1, "rounds": 2, "words": 40, "complete": False, "tolerance": 1},
         lambda folder: photos(folder, 3), {"1-rubrics-1", "1-fit-1"},
     ),
+    "critic-pointwise": Case(
+        {"sources": ["asked.jsonl"], "responders": ["the teacher"]}, lambda folder: photos(folder, 3), {"2-references"}
+    ),
+    "critic-pairwise": Case({"source": "graded.jsonl"}, lambda folder: graded(folder, 2), {"1-pairs"}),
+    "preference": Case({"source": "graded.jsonl"}, lambda folder: graded(folder, 2), {"1-pairs"}),
 }  # fmt: skip
 
 
@@ -55,7 +60,10 @@ def test_noise_is_a_record_or_is_rejected_with_a_reason(recipe: str, teacher: st
     case, out = CASES[recipe], tmp_path / "out"
     case.prepare(tmp_path)
     told: dict[str, Any] = {"recipe": recipe, "teacher": teacher, "near": False, **case.options}
-    told |= {"tries": 2, "stop_after_rejects": 1, "max_tokens": 700, "temperature": 1}
+    # greedy: vLLM's sampler dies on a CPU when a request with a seed is drawn from ("CPU Generator does not use offset")
+    told |= {"tries": 2, "stop_after_rejects": 1, "max_tokens": 700, "temperature": 0}
+    if "responders" in told:
+        told["responders"] = [teacher]
     (tmp_path / "recipe.yaml").write_bytes(orjson.dumps(told))
     built = build(load_recipe(tmp_path / "recipe.yaml"), out)
     assert built.waits == ""
