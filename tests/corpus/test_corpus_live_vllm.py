@@ -60,7 +60,7 @@ def test_noise_is_a_record_or_is_rejected_with_a_reason(recipe: str, teacher: st
     case, out = CASES[recipe], tmp_path / "out"
     case.prepare(tmp_path)
     told: dict[str, Any] = {"recipe": recipe, "teacher": teacher, "near": False, **case.options}
-    # greedy: vLLM's sampler dies on a CPU when a request with a seed is drawn from ("CPU Generator does not use offset")
+    # greedy: on a CPU the sampler of vLLM dies of a request with a seed ("CPU Generator does not use offset")
     told |= {"tries": 2, "stop_after_rejects": 1, "max_tokens": 700, "temperature": 0}
     if "responders" in told:
         told["responders"] = [teacher]
