@@ -12,6 +12,7 @@ import orjson
 import pytest
 from typer.testing import CliRunner
 
+from corpus.sources import LEVELS
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, EngineError, RunError, UserError
 from dikast.core.item import Item
@@ -33,13 +34,6 @@ from dikast.surface.cli import app
 from dikast.surface.progress import stage_line
 from scripted import Scripted
 
-LEVELS = {
-    "1": "None of it is there.",
-    "2": "A little is there.",
-    "3": "Half of it is there.",
-    "4": "Most is there.",
-    "5": "All of it.",
-}
 SEED: dict[str, Any] = {"criterion": "Does the answer name its sources?", "levels": LEVELS}
 WORDS = ("river", "stone", "tower", "garden", "window", "letter", "bridge", "winter", "market", "candle", "harbour")
 

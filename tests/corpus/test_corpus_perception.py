@@ -11,6 +11,7 @@ import orjson
 import pytest
 from PIL import Image as Pillow
 
+from corpus.sources import LEVELS
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
 from dikast.core.media import image_file, load_image
@@ -24,13 +25,6 @@ from dikast.corpus.pictures import Listed, drawn, sensitive_of
 from dikast.engines.base import Request
 from scripted import Scripted
 
-LEVELS = {
-    "1": "None of it is there.",
-    "2": "A little is there.",
-    "3": "Half of it is there.",
-    "4": "Most is there.",
-    "5": "All of it.",
-}
 WORDS = ("river", "stone", "tower", "garden", "window", "letter", "bridge", "winter", "market", "candle", "harbour")
 
 
