@@ -1,13 +1,13 @@
 """A wrapper that stops asking when the budget is spent."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from dikast.core.errors import EngineError, UserError
 from dikast.core.message import Span
 from dikast.core.part import Image
 from dikast.engines.base import Completion, Engine, Request
+from dikast.engines.wrapper import Wrapper
 
 _CHARACTERS = 3  # characters that make a token, until the model has counted some
 _IMAGE_TOKENS = 1500
@@ -22,7 +22,7 @@ class Spent:
     money: float = 0.0
 
 
-class Budget:
+class Budget(Wrapper):
     """Lets requests through to `engine` until `calls`, `tokens` (in and out) or `money` are spent; None sets no bound.
 
     A request goes out only if the budget covers it beside everything in flight, each taken to use as much as the
@@ -37,8 +37,7 @@ class Budget:
     ) -> None:
         if any(bound is not None and not bound >= 0 for bound in (calls, tokens, money)):
             raise UserError(f"a budget is not negative, got calls={calls}, tokens={tokens}, money={money}")
-        self.engine, self.name = engine, engine.name
-        self.formats = getattr(engine, "formats", {})
+        super().__init__(engine)
         self._calls, self._tokens, self._money = calls, tokens, money
         self.spent = Spent()
         self._dearest = Spent()
@@ -52,19 +51,6 @@ class Budget:
         other = Budget(engine, calls=self._calls, tokens=self._tokens, money=self._money)
         other.spent = self.spent
         return other
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The engine's own."""
-        return tuple(getattr(self.engine, "notes", ()))
-
-    def identity(self) -> Mapping[str, Any]:
-        """The engine's own: a budget changes no answer."""
-        return self.engine.identity()
-
-    def versions(self) -> Mapping[str, str]:
-        """The engine's own."""
-        return self.engine.versions()
 
     def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
         """Answers of the engine; what the budget does not cover fails with `budget`."""

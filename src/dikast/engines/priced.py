@@ -1,33 +1,20 @@
 """A wrapper that says what answers cost, for engines that do not know their price."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from dikast.core.errors import UserError
 from dikast.engines.base import Completion, Engine, Request
 from dikast.engines.http.prices import Price
+from dikast.engines.wrapper import Wrapper
 
 
-class Priced:
+class Priced(Wrapper):
     """Fills in the cost of each answer from its tokens; a cost that `engine` tells itself stays."""
 
     def __init__(self, engine: Engine, price: Price) -> None:
-        self.engine, self.name, self.price = engine, engine.name, price
-        self.formats = getattr(engine, "formats", {})
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The engine's own."""
-        return tuple(getattr(self.engine, "notes", ()))
-
-    def identity(self) -> Mapping[str, Any]:
-        """The engine's own: a price changes no answer."""
-        return self.engine.identity()
-
-    def versions(self) -> Mapping[str, str]:
-        """The engine's own."""
-        return self.engine.versions()
+        super().__init__(engine)
+        self.price = price
 
     def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
         """Answers of the engine, with their cost where they count tokens."""

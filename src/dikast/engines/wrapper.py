@@ -1,0 +1,27 @@
+"""What wraps an engine and changes no answer."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dikast.engines.base import Engine
+
+
+class Wrapper:
+    """Name, formats, notes, identity and versions of `engine`, since what wraps it changes no answer."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine, self.name = engine, engine.name
+        self.formats = getattr(engine, "formats", {})
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The engine's own."""
+        return tuple(getattr(self.engine, "notes", ()))
+
+    def identity(self) -> Mapping[str, Any]:
+        """The engine's own."""
+        return self.engine.identity()
+
+    def versions(self) -> Mapping[str, str]:
+        """The engine's own."""
+        return self.engine.versions()
