@@ -1,5 +1,6 @@
 """Answers about pictures judged with a pool of evaluation prompts: worlds that know, files, several models."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -275,6 +276,26 @@ def test_worlds_are_sources_for_an_engine_too(tmp_path: Path, monkeypatch: pytes
     assert load_image(first.images[0]).size == (96, 96)
 
 
+def test_what_a_benchmark_holds_stays_out_by_its_picture_and_not_by_its_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources(tmp_path)
+    bench = [
+        {"id": "1", "image": "photos/0.png", "instruction": "Another question?", "response": "Another answer."},
+        {"id": "2", "image": "missing.png", "instruction": "What is thing 1?", "response": f"A {WORDS[2]} I think."},
+    ]
+    (tmp_path / "bench.jsonl").write_bytes(b"\n".join(map(orjson.dumps, bench)))
+    told, engines = engine_recipe(tmp_path, monkeypatch, near=True, against=["bench.jsonl"], samples=6, responses=0)
+    built = build(told, tmp_path / "out", teacher=Scripted(answer))
+    items = list(read_items(tmp_path / "out" / "items.jsonl"))
+    asked_of = {text_of(item.instruction[0].content).strip() for item in items}
+    assert "What is thing 0?" not in asked_of  # its picture is in the benchmark
+    assert "What is thing 1?" in asked_of  # the same words about another picture ask something else
+    assert not any(text_of(answer) == f"A {WORDS[2]} I think." for item in items for answer in item.responses)
+    assert built.dropped["in a benchmark"] == 36 - len(items) > 6
+    assert engines["one"].requests
+
+
 def test_one_budget_holds_for_teacher_and_responders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sources(tmp_path)
     told, engines = engine_recipe(tmp_path, monkeypatch, responses=0, samples=1)
@@ -368,4 +389,5 @@ def test_length_tells_nothing_of_a_world_s_judgements(tmp_path: Path) -> None:
     words = check_file(tmp_path / "out" / "items.jsonl", near=False, draws=20).information[0]
     assert abs(words.r) < 0.2
     told = orjson.loads((tmp_path / "out" / "report.json").read_bytes())["figures"]["length"]
-    assert abs(told["r"]) < 0.2  # single answers and pairs, each kind from its own mean
+    assert sorted(told) == ["graded", "pairs"]
+    assert all(abs(each["r"]) <= each["bound"] == 1.96 / math.sqrt(each["rows"]) for each in told.values())

@@ -144,7 +144,7 @@ def test_length_is_balanced_by_leaving_groups_out(tmp_path: Path) -> None:
         biased = i // 5 % 3 == 0  # a third of the instructions have longer answers for better scores
         items.append(row(i, i % 5 + 1, 40 + int(rng.integers(0, 9)) + (4 * (i % 5) if biased else 0)))
     done = finish(recipe(tmp_path), tmp_path, items)
-    length = done.figures["length"]
+    length = done.figures["length"]["graded"]
     assert length["r_before"] > 0.3
     assert abs(length["r"]) <= length["bound"] == pytest.approx(1.96 / math.sqrt(length["rows"]))
     assert done.dropped["length tells the score"] == 600 - done.items == 5 * length["dropped_groups"] > 0
@@ -153,12 +153,30 @@ def test_length_is_balanced_by_leaving_groups_out(tmp_path: Path) -> None:
     assert words.r == pytest.approx(length["r"], abs=1e-6)
 
 
+def test_graded_responses_and_pairs_are_balanced_each_by_itself(tmp_path: Path) -> None:
+    rng, items = np.random.default_rng(2), []
+    for i in range(1500):  # a little longer where better; of pairs the shorter is a little more often better
+        items.append(row(5 * i, i % 5 + 1, 40 + int(rng.integers(0, 15)) + i % 5 // 2))
+        a, b = (int(each) for each in rng.integers(30, 50, 2))
+        better = "b" if rng.random() < (0.6 if a > b else 0.4) else "a"
+        answers = (" ".join(["word"] * a), " ".join(["other"] * b))
+        items.append(Item.of(f"Compare {i}.", responses=answers, id=f"p{i}", gold={"preference": better}))
+    done = finish(recipe(tmp_path, length_r=0.02), tmp_path, items)
+    graded, pairs = done.figures["length"]["graded"], done.figures["length"]["pairs"]
+    assert graded["r_before"] > 0.1 > -0.1 > pairs["r_before"]
+    assert abs(graded["r"]) <= graded["bound"] == 0.02 == pairs["bound"] >= abs(pairs["r"])
+    assert 2 * 1300 < done.items == graded["rows"] + pairs["rows"]
+    told = check_file(tmp_path / "items.jsonl", near=False, draws=20)
+    assert told.information[0].r == pytest.approx(graded["r"], abs=1e-6)
+    assert told.pairs[0].r == pytest.approx(pairs["r"], abs=1e-6)
+
+
 def test_a_bound_that_cannot_be_reached_is_told(tmp_path: Path) -> None:
     done = finish(recipe(tmp_path), tmp_path, [row(i, i % 5 + 1, 20 * (i % 5 + 1)) for i in range(200)])
     assert "above the bound" in done.notes[0]
     constant = finish(recipe(tmp_path), tmp_path, [row(i, i % 5 + 1, 20) for i in range(200)])
     assert (constant.items, constant.notes) == (200, [])
-    assert math.isnan(constant.figures["length"]["r"])
+    assert math.isnan(constant.figures["length"]["graded"]["r"])
 
 
 def test_uncorrelated_by_hand() -> None:

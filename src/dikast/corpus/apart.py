@@ -1,8 +1,11 @@
 """Whether anything of an item is in files that it must be apart from: rubric, instruction, response, or image."""
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from dikast.core.errors import DataError
 from dikast.core.item import Item
 from dikast.core.media import image_sha256
 from dikast.core.part import Image
@@ -21,10 +24,14 @@ class Apart:
     Alike is what shares `likeness` of its runs of three words, estimated by MinHash (`Index` says what it holds), and
     images that look the same (`Lookalikes`). Of an item with images the instruction is not looked for: the same words
     about another picture ask something else. Without `near` only what is equal counts, equal instructions too.
+    With `bare` files may come without their images (a benchmark as it is published), which are then passed over.
     """
 
-    def __init__(self, files: list[Path], *, near: bool = True, likeness: float = 0.8) -> None:
-        self._known = {name: Index(likeness, near=near) for name in ("rubric", "instruction", "response")}
+    def __init__(self, files: Iterable[Path], *, near: bool = True, likeness: float = 0.8, bare: bool = False) -> None:
+        files = list(files)
+        self._known = {
+            name: Index(likeness, near=near and bool(files)) for name in ("rubric", "instruction", "response")
+        }
         self._images, self._pictures, self._near = set[str](), Lookalikes(), near
         self.rows: dict[str, int] = {}
         for path in files:
@@ -38,18 +45,25 @@ class Apart:
                 if each.rubric is not None:
                     self._known["rubric"].add(each.rubric.criterion, f"{where} rubric")
                 for image in each.item.images:
-                    self._shown(image, where)
+                    with suppress(*([DataError] if bare else [])):
+                        self._shown(image, where)
 
     def leak(self, item: Item) -> str:
         """What of the item is known: `rubric`, `instruction`, `response`, `image`; "" for nothing."""
         each = observed(item, 0)
         if each.rubric is not None and self._known["rubric"].find(each.rubric.criterion):
             return "rubric"
-        if not (item.images and self._near) and self._known["instruction"].find(each.instruction):
+        return self.known(each.instruction, [response.response for response in each.responses], item.images)
+
+    def known(self, instruction: str, responses: Iterable[str], images: Sequence[Image]) -> str:
+        """As `leak`, of a question and what answers it."""
+        if not self.rows:
+            return ""
+        if not (images and self._near) and self._known["instruction"].find(instruction):
             return "instruction"
-        if any(self._known["response"].find(response.response) for response in each.responses):
+        if any(map(self._known["response"].find, responses)):
             return "response"
-        return "image" if any(map(self._looks, item.images)) else ""
+        return "image" if any(map(self._looks, images)) else ""
 
     def _shown(self, image: Image, where: str) -> None:
         hashed = image_sha256(image)

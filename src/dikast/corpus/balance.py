@@ -11,6 +11,7 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
 _CHANCE = 1.96  # standard errors of a correlation of nothing, at 95 %
+_ENOUGH = 1000  # rows of which a few can be left out to undo what chance gave
 _MOST_DROPPED = 0.5
 
 
@@ -58,9 +59,9 @@ def shares(members: Sequence[Sequence[int]], sizes: Numbers, classes: int) -> Fl
 def uncorrelated(groups: Numbers, length: Floats, score: Floats, bound: float) -> tuple[Flags, dict[str, Any]]:
     """Which groups to keep so that length and score correlate by at most `bound` in absolute value; and figures.
 
-    groups: the group of each row, (rows,), from 0; length, score: (rows,), NaN for rows that have none. A set so small
-    that chance alone gives more (1.96 / sqrt(rows)) is held to that instead. The groups that pull hardest are dropped
-    first, half of them at most; the figures say whether the bound was reached.
+    groups: the group of each row, (rows,), from 0; length, score: (rows,), NaN for rows that have none. Fewer than
+    1,000 rows are held to what chance alone gives (1.96 / sqrt(rows)) where that is more. The groups that pull hardest
+    are dropped first, half of them at most; the figures say whether the bound was reached.
     """
     n_groups = int(groups.max(initial=-1)) + 1
     kept, known = np.ones(n_groups, bool), np.isfinite(length) & np.isfinite(score)
@@ -68,7 +69,7 @@ def uncorrelated(groups: Numbers, length: Floats, score: Floats, bound: float) -
     if len(x):
         x, y = x - x.mean(), y - y.mean()
     before = _r(*_sums(g, x, y, n_groups).sum(axis=1))
-    limit = max(bound, _CHANCE / math.sqrt(max(1, len(x))))
+    limit = float(_limits(len(x), bound))
     told: dict[str, Any] = {"rows": len(x), "bound": limit, "r_before": before, "r": before, "dropped_groups": 0}
     if math.isnan(before) or abs(before) <= limit:
         return kept, {**told, "reached": True}
@@ -76,13 +77,18 @@ def uncorrelated(groups: Numbers, length: Floats, score: Floats, bound: float) -
     order = np.argsort(-math.copysign(1, before) * sums[5], kind="stable")[: int(n_groups * _MOST_DROPPED)]
     left = sums.sum(axis=1)[:, None] - np.cumsum(sums[:, order], axis=1)
     after = np.array([_r(*column) for column in left.T])
-    good = np.flatnonzero(np.abs(after) <= np.maximum(bound, _CHANCE / np.sqrt(np.maximum(1, left[0]))))
+    good = np.flatnonzero(np.abs(after) <= _limits(left[0], bound))
     n = int(good[0]) + 1 if len(good) else int(np.nanargmin(np.abs(after))) + 1 if np.isfinite(after).any() else 0
     kept[order[:n]] = False
     if n:
         told |= {"rows": int(left[0][n - 1]), "r": after[n - 1], "dropped_groups": n}
-    told["bound"] = max(bound, _CHANCE / math.sqrt(max(1, told["rows"])))
+    told["bound"] = float(_limits(told["rows"], bound))
     return kept, {**told, "reached": bool(len(good))}
+
+
+def _limits(rows: Floats | int, bound: float) -> Floats:
+    chance = _CHANCE / np.sqrt(np.maximum(1, rows))
+    return np.asarray(np.where(np.asarray(rows) < _ENOUGH, np.maximum(bound, chance), bound))
 
 
 def _sums(groups: Numbers, x: Floats, y: Floats, n: int) -> Floats:

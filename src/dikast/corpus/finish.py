@@ -140,22 +140,8 @@ def _kept(recipe: Recipe, columns: _Columns, group: Numbers, done: Finished) -> 
         part = shares(members, sizes, len(found.names))
         done.figures["topics"] = _largest(found.names, part, sizes, members)
         _told_above(done, "topic", part, recipe.topic_share)
-    words, good = (np.array(each).astype(np.float64) for each in (columns.words, columns.good))
-    length = np.where(keep[group], words, np.nan)
-    single = np.isfinite(np.array(columns.score))
-    for kind in (single, ~single):  # of pairs both are differences: each kind is measured from its own mean
-        known = kind & np.isfinite(length) & np.isfinite(good)
-        if known.any():
-            length[kind] -= length[known].mean()
-            good[kind] -= good[known].mean()
-    kept, told = uncorrelated(group, length, good, recipe.length_r if recipe.length_r < 1 else np.inf)
-    done.figures["length"] = {key: each for key, each in told.items() if key != "bound" or recipe.length_r < 1}
+    kept = _by_length(recipe, columns, group, keep, done)
     done.dropped["length tells the score"] = int(sizes[keep & ~kept].sum())
-    if not told["reached"]:
-        done.notes.append(
-            f"length and score correlate by r = {told['r']:.3f}, above the bound {told['bound']:.3f}, after half of the"
-            " groups were tried for leaving out"
-        )
     keep &= kept
     done.dropped += Counter()  # drops the zeros
     if columns.names:
@@ -167,6 +153,28 @@ def _kept(recipe: Recipe, columns: _Columns, group: Numbers, done: Finished) -> 
         done.figures["families"] = told
         _told_above(done, "family", part, recipe.family_share)
     return keep
+
+
+def _by_length(
+    recipe: Recipe, columns: _Columns, group: Numbers, keep: NDArray[np.bool_], done: Finished
+) -> NDArray[np.bool_]:
+    """Which groups to keep so that length does not tell the score, of graded responses and of pairs each."""
+    words, good = (np.array(each).astype(np.float64) for each in (columns.words, columns.good))
+    single, kept = np.isfinite(np.array(columns.score)), np.ones_like(keep)
+    figures = done.figures["length"] = {}
+    for kind, of in (("graded", single), ("pairs", ~single)):
+        length = np.where(keep[group] & of, words, np.nan)
+        if not np.isfinite(length).any():
+            continue
+        left, told = uncorrelated(group, length, good, recipe.length_r if recipe.length_r < 1 else np.inf)
+        figures[kind] = {key: each for key, each in told.items() if key != "bound" or recipe.length_r < 1}
+        kept &= left
+        if not told["reached"]:
+            done.notes.append(
+                f"length and score of {kind} correlate by r = {told['r']:.3f}, above the bound {told['bound']:.3f}, "
+                "after half of the groups were tried for leaving out"
+            )
+    return kept
 
 
 def _told_above(done: Finished, what: str, part: NDArray[np.float64], most: float) -> None:

@@ -12,9 +12,9 @@ from dikast.core.item import Item, item_from, item_to
 from dikast.core.message import Message, Span
 from dikast.core.part import text_of
 from dikast.core.records.writing import rebased
+from dikast.corpus.apart import Apart
 from dikast.corpus.duplicates import Index
 from dikast.corpus.journal import accepted
-from dikast.corpus.observations import observations
 from dikast.corpus.pair_templates import Template, templates
 from dikast.corpus.picture_teacher import teacher_of
 from dikast.corpus.recipe import Recipe, share
@@ -118,13 +118,14 @@ def _left_out(recipe: Recipe, options: Options, dropped: Counter[str]) -> set[in
     repeats = recipe.near and not recipe.world
     if not recipe.against and not repeats:
         return found
-    bench, seen = _bench(recipe), Index(near=recipe.near)
+    bench = Apart(map(recipe.path, recipe.against), near=recipe.near, bare=True)
+    seen = Index(near=recipe.near)
     for number, pairs in enumerate(_groups(recipe, options, Counter())):
         sides = {id(side): side for pair in pairs for side in pair.sides}.values()
-        texts = [asked(pairs[0].sides[0].item), *(text_of(side.response) for side in sides)]
-        if len(bench) and any(bench.find(text) for text in texts):
+        item, said = pairs[0].sides[0].item, [text_of(side.response) for side in sides]
+        if bench.known(asked(item), said, item.images):
             reason = "in a benchmark"
-        elif repeats and seen.add(_whole(pairs[0], texts), str(number)):
+        elif repeats and seen.add(_whole(pairs[0], [asked(item), *said]), str(number)):
             reason = "near-duplicate of an earlier pair"
         else:
             continue
@@ -137,15 +138,6 @@ def _whole(pair: Pair, texts: list[str]) -> str:
     """What makes a group the same as another: what is asked, by what it is judged, and every response."""
     rubric = criterion_of(pair)
     return "\n".join([*shown(pair.sides[0].item), rubric.criterion if rubric else "", *texts])
-
-
-def _bench(recipe: Recipe) -> Index:
-    index = Index(near=recipe.near)
-    for name in recipe.against:
-        for each in observations(recipe.path(name)):
-            for i, text in enumerate((each.instruction, *(response.response for response in each.responses))):
-                index.add(text, f"{name}:{each.line}:{i}")
-    return index
 
 
 def items(recipe: Recipe, options: Options, folder: Path, dropped: Counter[str]) -> Iterator[tuple[Item, Template]]:

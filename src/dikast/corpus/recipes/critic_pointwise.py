@@ -12,10 +12,9 @@ from dikast.core.message import Message, Span
 from dikast.core.part import Text, Turn, text_of
 from dikast.core.records import read_items, write_items
 from dikast.core.rubric import Rubric
+from dikast.corpus.apart import Apart
 from dikast.corpus.cases import PAIRS, Case, Cases, answers_stage
-from dikast.corpus.duplicates import Index
 from dikast.corpus.journal import accepted
-from dikast.corpus.observations import observations
 from dikast.corpus.picture_teacher import PictureTeacher, behind
 from dikast.corpus.pictures import EXPLICIT, IMPLICIT, sensitive_of
 from dikast.corpus.pool import FAMILIES, FILES, Evaluation, pool
@@ -281,14 +280,10 @@ def _asking(asking: Asking, engine: Engine) -> Asking:
 
 def _kept(run: Run, recipe: Recipe, families: Counter[str]) -> Iterator[Item]:
     """The judged items that are in no benchmark, counted by the family of the prompt they were judged with."""
-    bench = Index(near=recipe.near and bool(recipe.against))
-    for name in recipe.against:
-        for each in observations(recipe.path(name)):
-            for i, graded in enumerate(each.responses):
-                bench.add(graded.response, f"{name}:{each.line}:{i}")
+    bench = Apart(map(recipe.path, recipe.against), near=recipe.near, bare=True)
     for record in accepted(run.path("4-judgements")):
         item = item_from(record, root=str(run.folder))
-        if len(bench) and any(bench.find(text_of(content)) for content in item.responses):
+        if bench.known(asked(item), map(text_of, item.responses), item.images):
             run.built.dropped["in a benchmark"] += 1
             continue
         families[item.meta["prompt"]["family"]] += 1

@@ -3,20 +3,18 @@
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from dikast.core.errors import DataError
 from dikast.core.item import Item, item_from
 from dikast.core.part import Image
+from dikast.corpus.apart import Apart
 from dikast.corpus.duplicates import Index
 from dikast.corpus.journal import accepted
-from dikast.corpus.lookalikes import Lookalikes
-from dikast.corpus.observations import observations, words_of
+from dikast.corpus.observations import words_of
 from dikast.corpus.readers import (
     RESPONSE,
     RUBRICS,
@@ -217,24 +215,14 @@ class Filters:
     recipe: Recipe
     dropped: Counter[str]
     near: Index
-    bench: Index
-    pictures: Lookalikes
+    bench: Apart
     image: str | None = None
 
     @classmethod
     def of(cls, recipe: Recipe) -> "Filters":
-        """With the recipe's benchmark files read. What is asked about a picture leaks with its picture alone."""
-        bench, pictures = Index(near=recipe.near and bool(recipe.against)), Lookalikes()
-        for name in recipe.against:
-            for each in observations(recipe.path(name)):
-                where = f"{name}:{each.line}"
-                asked = () if each.item.images else (each.instruction,)
-                for i, text in enumerate((*asked, *(response.response for response in each.responses))):
-                    bench.add(text, f"{where}:{i}")
-                for image in each.item.images:
-                    with suppress(DataError):  # a benchmark may come without its pictures
-                        pictures.add(image, where)
-        return cls(recipe, Counter(), Index(near=recipe.near and not recipe.world), bench, pictures)
+        """With the recipe's benchmark files read."""
+        bench = Apart(map(recipe.path, recipe.against), near=recipe.near, bare=True)
+        return cls(recipe, Counter(), Index(near=recipe.near and not recipe.world), bench)
 
     def groups(self, last: Path, root: str = "") -> Iterator[Item]:
         """The records that pass, instruction by instruction; paths of pictures start at `root`."""
@@ -258,10 +246,8 @@ class Filters:
 
     def _in_a_benchmark(self, records: list[Record], root: str) -> bool:
         image = records[0].get("image")
-        if image and len(self.pictures) and self.pictures.find(Image(image, root)):
-            return True
-        texts = (records[0]["instruction"], *(each["response"] for each in records))
-        return bool(len(self.bench)) and any(self.bench.find(text) for text in texts)
+        said = (each["response"] for each in records)
+        return bool(self.bench.known(records[0]["instruction"], said, [Image(image, root)] if image else []))
 
     def _asked_before(self, record: Record, name: str) -> bool:
         """Whether nearly the same was asked; about another picture the same words ask something else."""
