@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -95,28 +96,41 @@ def test_a_reference_says_what_is_true() -> None:
 
 def test_talk_names_every_cell_that_is_not_empty() -> None:
     for sample in list(make(Settings(seed=2), 20))[::2]:
-        said = talk(sample)["target"].split("\n")
+        said = talk(sample)["target"].split(", ")
         assert len(said) == len(sample.graph.things) + len(sample.graph.covers)
+        assert said == sorted(said)
         for thing in sample.graph.things:
-            where = f"{'abcd'[thing.row]} {thing.col + 1}"
-            assert f"{where} {thing.size} {thing.colour} {thing.texture} {thing.shape}" in said
+            assert _told(thing) in said
 
 
 def test_every_other_talk_finds_each_shape_in_the_order_asked() -> None:
     orders = set()
     for sample in list(make(Settings(seed=2), 20))[1::2]:
         row = talk(sample)
-        said = row["target"].split("\n")
+        said = row["target"].split("; ")
         assert row["instruction"] == f"Find {', '.join(line.split()[0] for line in said)}."
         assert {line.split()[0] for line in said} == set(SHAPES)
         orders.add(row["instruction"])
         for thing in sample.graph.things:
             (line,) = [line for line in said if line.startswith(thing.shape)]
-            where = f"{'abcd'[thing.row]} {thing.col + 1}"
-            assert f"{where} {thing.size} {thing.colour} {thing.texture} {thing.shape}" in line
+            assert _told(thing) in line
         absent = set(SHAPES) - {thing.shape for thing in sample.graph.things}
         assert absent == {line.removesuffix(" nothing") for line in said if line.endswith(" nothing")}
     assert len(orders) == 10
+
+
+def test_every_patch_of_talk_has_its_words() -> None:
+    for sample in make(Settings(seed=2), 20):
+        patches = talk(sample)["meta"]["patches"]
+        assert [patch[:3] for patch in patches] == [f"{row} {col}" for row in "abcd" for col in "1234"]
+        inside = {_told(thing) for thing in sample.graph.things}
+        assert inside == {patch for patch in patches if len(patch.split()) == 6}
+        assert sum(patch.endswith(" covered") for patch in patches) == len(sample.graph.covers)
+        assert sum(patch.endswith(" empty") for patch in patches) == 16 - len(inside) - len(sample.graph.covers)
+
+
+def _told(thing: Any) -> str:
+    return f"{'abcd'[thing.row]} {thing.col + 1} {thing.size} {thing.colour} {thing.texture} {thing.shape}"
 
 
 def test_written_lessons_are_records_and_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:

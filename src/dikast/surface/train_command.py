@@ -1,4 +1,4 @@
-"""The verbs `train new`, `train sft`, `train release` and `train merge`."""
+"""The verbs `train new`, `train look`, `train sft`, `train release` and `train merge`."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -34,6 +34,22 @@ def release(
     from dikast.training.release import release as lay_out
 
     typer.echo(str(lay_out(model, out)))
+
+
+@app.command("look")
+def look(
+    config: Annotated[Path, typer.Option("--config", help="A training configuration (YAML) whose data is talk.")],
+) -> None:
+    """Teach an eye its words, patch by patch, before anything is said: for a judge from scratch, ahead of `sft`."""
+    from dikast.core.errors import require
+
+    require("torch", "hf")
+    require("transformers", "hf")
+    from dikast.training.config import load_config
+    from dikast.training.look import look as run
+
+    done = run(load_config(config), watch=_tell)
+    typer.echo(f"{done['steps']} steps on {done['rows']} pictures: the model is in {done['model']}")
 
 
 @app.command("sft")

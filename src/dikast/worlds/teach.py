@@ -101,18 +101,21 @@ def talk(sample: Sample) -> dict[str, Any]:
     """A row of talk about a scene.
 
     Even samples: cells in reading order, row by letter and column by number, and what is in them. Odd ones: each shape,
-    in an order drawn for the sample, and where it is.
+    in an order drawn for the sample, and where it is. `meta.patches`: the words for every cell, in reading order, from
+    which a tower of one patch a cell learns what it sees.
     """
     scene, image = sample.graph, sample.paths()[0]
+    inside = {(thing.row, thing.col): _told(thing) for thing in scene.things}
+    inside |= {(row, col): f"{_cell(col, row)} covered" for col, row in scene.covers}
+    cells = [(row, col) for row in range(scene.grid) for col in range(scene.grid)]
     if sample.index % 2:
         wanted = Stream("find", sample.settings.seed, sample.index).shuffled(list(SHAPES))
         told = [f"{shape} {_listed(thing for thing in scene.things if thing.shape == shape)}" for shape in wanted]
-        asked = f"{ASK_FIND} {', '.join(wanted)}."
-        return {"id": f"{sample.id}-find", "image": image, "instruction": asked, "target": "\n".join(told)}
-    cells = {(thing.row, thing.col): _told(thing) for thing in scene.things}
-    cells |= {(row, col): f"{_cell(col, row)} covered" for col, row in scene.covers}
-    said = [what for _, what in sorted(cells.items())]
-    return {"id": f"{sample.id}-talk", "image": image, "instruction": ASK_TALK, "target": "\n".join(said)}
+        name, asked, target = "find", f"{ASK_FIND} {', '.join(wanted)}.", "; ".join(told)
+    else:
+        name, asked, target = "talk", ASK_TALK, ", ".join(inside[cell] for cell in cells if cell in inside)
+    meta = {"patches": [inside.get((row, col), f"{_cell(col, row)} empty") for row, col in cells]}
+    return {"id": f"{sample.id}-{name}", "image": image, "instruction": asked, "target": target, "meta": meta}
 
 
 def seen(claim: Claim, scene: Scene) -> str:

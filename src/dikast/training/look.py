@@ -1,0 +1,125 @@
+"""Teach an eye its words: what lies in each patch of a picture, before anything is said about it.
+
+LLaVA starts from a vision tower that a contrastive loss has already tied to words (CLIP; Radford et al. 2021). A judge
+from scratch has none and would learn to see by the way, slowly. Here every patch is given the words of what lies in it:
+the cosine of the projector's output with the embedding of each token, times a fixed scale, are the logits of a softmax
+whose target is spread evenly over those words. We depart from CLIP in comparing patches with tokens, not pictures with
+sentences, and in keeping the scale fixed.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.functional import log_softmax, normalize
+
+from dikast.core.errors import DataError, RunError, UserError
+from dikast.core.item import Item
+from dikast.core.media import load_image
+from dikast.engines.local.loading import Loaded
+from dikast.engines.local.tokens import Piece
+from dikast.training.config import Config
+from dikast.training.examples import files_of, rows_of_file
+from dikast.training.loop import Log
+from dikast.training.model import open_model, save_model
+from dikast.training.optimizer import optimizer_of
+from dikast.training.schedule import rate_at
+
+_SCALE = 20.0  # of four words, each has a cosine of a half at best
+_SEEING = re.compile(r"vision_tower|multi_modal_projector|embed_tokens")
+
+
+def look(config: Config, *, watch: Callable[[dict[str, Any]], None] = lambda line: None) -> dict[str, Any]:
+    """Train the tower, the projector and the embeddings of a LLaVA-1.5 on rows of talk with `meta.patches`.
+
+    `meta.patches` has one text of words for each patch of the row's one image, in reading order. Of the configuration
+    count `model` or `init`, `out`, `data`, `seed`, `steps`, `batch_size`, `frozen`, `device` and the optimiser's
+    settings. watch: gets every line of the log: loss in nats a word, and the share of words among the likeliest of
+    their patch, as many as it has. One process, no checkpoints: it takes a minute or two. Returns the last line; the
+    model is in `out`/model.
+    """
+    loaded = open_model(config)
+    model = loaded.model
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(parameter.requires_grad and _SEEING.search(name) is not None)
+    rows = [row for data in config.data for row in _rows(config, data.talk)]
+    steps = config.steps or math.ceil(config.epochs * len(rows) / config.batch_size)
+    optimizer, drawn = optimizer_of(model, config), np.random.default_rng(config.seed)
+    words: dict[str, list[int]] = {}
+    log, line = Log(config.path(config.out) / "train.jsonl", 0), dict[str, Any]()
+    model.train()
+    for step in range(steps):
+        for group in optimizer.param_groups:
+            group["lr"] = rate_at(
+                step, steps=steps, peak=config.learning_rate, warmup=config.warmup, shape=config.schedule,
+                final=config.final_rate,
+            )  # fmt: skip
+        chosen = [rows[i] for i in drawn.choice(len(rows), config.batch_size, replace=len(rows) < config.batch_size)]
+        loss, right = _named(loaded, chosen, words)
+        if not torch.isfinite(loss):
+            raise RunError(f"step {step + 1}: the loss is {loss.item()}: lower 'learning_rate'")
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        if (step + 1) % config.log_every == 0 or step + 1 == steps:
+            line = {"step": step + 1, "steps": steps, "loss": loss.item(), "right": right}
+            log.write(line)
+            watch(line)
+    save_model(loaded, config, config.path(config.out) / "model")
+    return {**line, "rows": len(rows), "model": str(config.path(config.out) / "model")}
+
+
+def _rows(config: Config, patterns: tuple[str, ...]) -> list[Item]:
+    if not patterns:
+        raise UserError("data: looking is learnt from rows of 'talk' alone")
+    rows = []
+    for file in files_of(config, patterns):
+        for item, _ in rows_of_file(file, talk=True):
+            named = item.meta.get("patches")
+            good = isinstance(named, list) and all(isinstance(each, str) and each.strip() for each in named)
+            if not good or len(item.images) != 1:
+                raise DataError(
+                    "looking is learnt from one image a row, with the words of each of its patches: "
+                    f"this row has {len(item.images)} images, and its meta.patches is no list of texts"
+                    if not good
+                    else f"looking is learnt from one image a row, this one has {len(item.images)}",
+                    path=item.origin,
+                    field="meta.patches" if not good else "images",
+                )
+            rows.append(replace(item, meta={"patches": tuple(named)}))
+    return rows
+
+
+def _named(loaded: Loaded, rows: list[Item], words: dict[str, list[int]]) -> tuple[torch.Tensor, float]:
+    """The loss in nats a word, and the share of words among the likeliest of their patch."""
+    model, vision = loaded.model, loaded.processor.vision
+    if vision is None or not hasattr(model.model, "multi_modal_projector"):
+        raise UserError(f"model: looking is taught to models of the LLaVA-1.5 classes, not to {type(model).__name__}")
+    pictures = [load_image(row.images[0]).picture for row in rows]
+    pixels = vision.see(pictures).tensors["pixel_values"].to(loaded.device, model.dtype)
+    seen = model.get_image_features(pixels).pooler_output
+    found = normalize(torch.cat(list(seen)), dim=-1)
+    due = torch.zeros(len(found), model.get_input_embeddings().num_embeddings, device=loaded.device)
+    count = len(found) // len(rows)
+    for i, row in enumerate(rows):
+        named = row.meta["patches"]
+        if len(named) != count:
+            raise DataError(
+                f"the model sees {count} patches in this image, and meta.patches names {len(named)}",
+                path=row.origin,
+                field="meta.patches",
+            )
+        for j, text in enumerate(named):
+            if text not in words:
+                words[text] = sorted(set(loaded.tokens.encode([Piece(f" {text}")])))
+            due[i * count + j, words[text]] = 1
+    logits = _SCALE * found @ normalize(model.get_input_embeddings().weight, dim=-1).T
+    loss = -(due * log_softmax(logits, dim=-1)).sum() / due.sum()
+    sizes = due.sum(1, keepdim=True)
+    ranks = logits.detach().argsort(descending=True).argsort()
+    right = float(((ranks < sizes) * due).sum() / due.sum())
+    return loss, right
