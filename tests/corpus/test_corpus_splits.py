@@ -166,6 +166,7 @@ def test_graded_responses_and_pairs_are_balanced_each_by_itself(tmp_path: Path) 
     assert graded["r_before"] > 0.1 > -0.1 > pairs["r_before"]
     assert abs(graded["r"]) <= graded["bound"] == 0.02 == pairs["bound"] >= abs(pairs["r"])
     assert 2 * 1300 < done.items == graded["rows"] + pairs["rows"]
+    assert orjson.loads(orjson.dumps(done.figures))["length"]["graded"] == graded  # the report is written from these
     told = check_file(tmp_path / "items.jsonl", near=False, draws=20)
     assert told.information[0].r == pytest.approx(graded["r"], abs=1e-6)
     assert told.pairs[0].r == pytest.approx(pairs["r"], abs=1e-6)

@@ -81,7 +81,7 @@ def uncorrelated(groups: Numbers, length: Floats, score: Floats, bound: float) -
     n = int(good[0]) + 1 if len(good) else int(np.nanargmin(np.abs(after))) + 1 if np.isfinite(after).any() else 0
     kept[order[:n]] = False
     if n:
-        told |= {"rows": int(left[0][n - 1]), "r": after[n - 1], "dropped_groups": n}
+        told |= {"rows": int(left[0][n - 1]), "r": float(after[n - 1]), "dropped_groups": n}
     told["bound"] = float(_limits(told["rows"], bound))
     return kept, {**told, "reached": bool(len(good))}
 
