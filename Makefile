@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo check test slow vllm gpu bench scout scout-gpu clean
+.PHONY: demo check test slow vllm gpu bench scout scout-twins scout-gpu clean
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -55,6 +55,12 @@ scout: .venv/ready
 # Memory once taken is kept (glibc gives large blocks back at once), and kernels for every length of row: a third faster.
 KEPT := MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=8589934592 ONEDNN_PRIMITIVE_CACHE_CAPACITY=16384
 TWO := $(KEPT) OMP_NUM_THREADS=1 $(BIN)/python -m torch.distributed.run --nproc_per_node 2 -m dikast train sft
+
+# Twins of `scout` under the same budget: taught the label alone; taught with every picture grey.
+scout-twins: .venv/ready
+	$(BIN)/python -m benchmarks.twins
+	$(TWO) --config build/scout/twins/score-only/train.yaml
+	$(TWO) --config build/scout/twins/blanked/train.yaml
 
 # The same on one GPU, about 25 minutes, larger and on every domain; never run so far. Each piece stops after eight minutes
 # and the next one goes on from its checkpoint.

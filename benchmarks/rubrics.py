@@ -8,6 +8,9 @@ the recipe `feedback` with the text world as teacher, notes about people alone; 
 - `coarse`: 12 rubrics that fit any answer and single out nothing: every mistake costs a point, three ladders of
   thresholds in four wordings each.
 
+Both start from one reader, as published judges start from models that can read: it was taught to check every claim
+against the notes, and has seen no rubric, no points and no label.
+
 Judged are fresh answers to fresh notes, under rubrics that neither has seen: `rubrics` (of the kind of `fine`, in its
 phrases), `combinations` (points that no rubric of either puts together), `wordings` (as `rubrics`, in phrases that were
 held out, which a model that read nothing else can hardly know); and, to see that each has learnt to read, `coarse`.
@@ -57,6 +60,8 @@ SHOWN, WORDED = (7, 3, 3, 2), (10, 4, 4, 3)  # openings, costs, levels, names: t
 WORDINGS = ((0, 0, 0, 0), (1, 1, 1, 1), (3, 2, 2, 0), (5, 0, 1, 1))
 LADDERS = ((0, 1, 2, 3), (1, 2, 3, 4), (0, 1, 2, 4))  # the most points lost of each level but the worst
 RUBRICS, EACH = 1000, 1  # instructions a rubric, of five responses each
+READ, READ_EPOCHS = 340, 3.0  # instructions of each of 12 rubrics, of five responses each, that the reader learns from
+WORDS = 300  # rubrics whose words its tokenizer knows
 TRIED = 48  # rubrics of a set of judging, one instruction each
 JUDGES, SETS = ("fine", "coarse"), ("rubrics", "combinations", "wordings", "coarse")
 FIGURES = ("pearson", "exact", "verdict_f1", "fault_f1", "failed")
@@ -101,16 +106,25 @@ def plain(sample: Sample) -> Sample | None:
     return replace(sample, instruction="Say what the notes tell.", responses=tuple(map(said, sample.responses)))
 
 
+def read(item: Item) -> dict[str, str]:
+    """A row of talk: every claim of the answer with its evidence and finding, and nothing of what it costs."""
+    lines = [line.partition(",")[0] for line in item.gold["feedback"].split("\n") if not line.startswith("Lost:")]
+    asked = f"Check every claim.\n# Task\n{text_of(item.instruction[0].content)}\n# Response\n"
+    return {"id": item.id, "instruction": asked + text_of(item.responses[0]), "target": "\n".join(lines)}
+
+
 class Experiment:
-    """One seed: its data, its two judges, its figures."""
+    """One seed: its data, its two judges, its figures; and the reader that all seeds share."""
 
     def __init__(self, out: Path, seed: int, epochs: float, rate: float) -> None:
+        self.reader = out / "reader"
         self.out, self.seed, self.epochs, self.rate = out / f"seed-{seed}", seed, epochs, rate
 
     def run(self) -> dict[str, Any]:
         """Everything, or what an earlier run left."""
         path = self.out / "figures.json"
         if not path.exists():
+            self.taught_to_read()
             self.data()
             trained = {name: self.train(name) for name in JUDGES}
             graded = {name: {of: self.graded(name, of) for of in SETS} for name in JUDGES}
@@ -118,8 +132,24 @@ class Experiment:
         found: dict[str, Any] = json.loads(path.read_text("utf-8"))
         return found
 
+    def taught_to_read(self) -> None:
+        """Train the reader, if it is not there."""
+        if (self.reader / "out" / "model").exists():
+            return
+        first = Experiment(self.reader.parent, 0, READ_EPOCHS, self.rate)
+        first.out = self.reader
+        items = first.built("notes", coarse(), READ, seed=5000)
+        rows = (json.dumps(read(item)) + "\n" for item in items)
+        (self.reader / "notes.jsonl").write_text("".join(rows), "utf-8")
+        specs = [*fine(WORDS, 7000, SEEN), *coarse()]
+        write_items(self.reader / "words.jsonl", first.built("words", specs, 1, seed=7000))
+        notes = Data(talk=("notes.jsonl",))
+        words = replace(first.config("init", "words"), init="init", model="")
+        new_judge(replace(words, data=(notes, *words.data)), self.reader / "init", SHAPE, most=3000)
+        self.train_on(replace(words, data=(notes,), out="out"), "reader")
+
     def data(self) -> None:
-        """Training sets of equal tokens, the sets of judging, and the judge that both start from."""
+        """Training sets of equal tokens, and the sets of judging."""
         if (self.out / "tokens.json").exists():
             return
         specs = fine(RUBRICS + TRIED, self.seed, SEEN)
@@ -136,7 +166,6 @@ class Experiment:
             write_items(self.out / f"tried-{name}.jsonl", items)
         for name, items in taught.items():
             write_items(self.out / f"{name}.jsonl", items)
-        new_judge(self.config("init", *JUDGES), self.out / "init", SHAPE, most=1000)
         spent = {name: self.tokens(items) for name, items in taught.items()}
         least = min(map(sum, spent.values()))
         for name, items in taught.items():
@@ -160,7 +189,8 @@ class Experiment:
     def config(self, out: str, *data: str) -> Config:
         """How a judge is trained on the sets of these names."""
         return Config(
-            out=out, root=str(self.out), init="init", seed=self.seed, augment=Augment(swap="none"),
+            out=out, root=str(self.out), model=str((self.reader / "out" / "model").resolve()), seed=self.seed,
+            augment=Augment(swap="none"),
             data=tuple(Data(items=(f"{name}.jsonl",), formats=("scout",)) for name in data),
             epochs=self.epochs, batch_size=32, micro_tokens=4096, optimizer="muon", learning_rate=self.rate, warmup=50,
             final_rate=0.01, betas=(0.9, 0.98), weight_decay=0.01, verdict_weight=2, precision="bf16", compile=True,
@@ -171,13 +201,12 @@ class Experiment:
         """Of each row: prompt and reply, but for headings, which are the same in every row."""
         from tokenizers import Tokenizer
 
-        tokenizer = Tokenizer.from_file(str(self.out / "init" / "tokenizer.json"))
+        tokenizer = Tokenizer.from_file(str(self.reader / "init" / "tokenizer.json"))
         return [len(each.ids) for each in tokenizer.encode_batch([_spelt(item) for item in items])]
 
     def train(self, name: str) -> dict[str, Any]:
         """Train the judge of this name."""
-        done = sft(self.config(name, name), watch=lambda line: print(json.dumps({"judge": name, **line}), flush=True))
-        assert done["complete"], done
+        done = self.train_on(self.config(name, name), name)
         told = json.loads((self.out / "tokens.json").read_text("utf-8"))[name]
         lines = (self.out / name / "train.jsonl").read_text("utf-8").splitlines()
         last = json.loads(lines[-1])
@@ -185,6 +214,12 @@ class Experiment:
             "rows": told["rows"], "tokens": told["tokens"] * self.epochs, "steps": done["steps"],
             "loss": last["loss"], "seconds": last["seconds"],
         }  # fmt: skip
+
+    def train_on(self, config: Config, name: str) -> dict[str, Any]:
+        """Train to the end, telling how it goes."""
+        done = sft(config, watch=lambda line: print(json.dumps({"judge": name, **line}), flush=True))
+        assert done["complete"], done
+        return done
 
     def graded(self, name: str, of: str) -> dict[str, dict[str, Any]]:
         """What the judge `name` makes of a set."""

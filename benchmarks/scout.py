@@ -233,9 +233,11 @@ def main() -> None:
     parser.add_argument("--domains", default="scenes,text")
     parser.add_argument("--only", default="", help="splits, evidence, padding, contrast, pairs, with commas between")
     parser.add_argument("--splits", default=",".join(SPLITS))
+    parser.add_argument("--formats", default="scout,scout-pairs", help="how single answers and pairs are asked about")
     parser.add_argument("--out", default="", help="write the figures there as JSON, and as a table beside it")
     given = parser.parse_args()
-    bench = Bench(Judge(given.model, format="scout", compare_format="scout-pairs"), given.seed, given.n)
+    form, pair_form = given.formats.split(",")
+    bench = Bench(Judge(given.model, format=form, compare_format=pair_form), given.seed, given.n)
     only = set(filter(None, given.only.split(",")))
     for domain in given.domains.split(","):
         for name in given.splits.split(","):

@@ -1,8 +1,10 @@
 """An eye that learns its words: what lies in each patch."""
 
+import importlib
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -18,6 +20,7 @@ from dikast.training.config import Config, load_config
 from dikast.training.look import look
 from dikast.training.scratch import Shape, new_judge
 
+transformers: Any = importlib.import_module("transformers")
 SHAPE = Shape(width=64, layers=1, heads=2, inner=32, seeing_layers=1, vocabulary=600)
 
 
@@ -39,10 +42,9 @@ def _config(folder: Path, **keys: object) -> Config:
 
 def test_every_patch_comes_to_be_named_and_the_model_can_be_trained_on(config: Config) -> None:
     import torch
-    from transformers import AutoModelForImageTextToText
 
     new_judge(config, config.path("init"), SHAPE, most=60)
-    lines = []
+    lines: list[dict[str, Any]] = []
     done = look(config, watch=lines.append)
     assert done["rows"] == 60
     rows = [json.loads(line) for line in (config.path("talk") / "talk-00000.jsonl").read_text("utf-8").splitlines()]
@@ -52,13 +54,13 @@ def test_every_patch_comes_to_be_named_and_the_model_can_be_trained_on(config: C
     assert done["loss"] < lines[0]["loss"] - 0.5
     logged = [json.loads(line) for line in (config.path("out") / "train.jsonl").read_text().splitlines()]
     assert logged == lines
-    model = AutoModelForImageTextToText.from_pretrained(done["model"])
-    fresh = AutoModelForImageTextToText.from_config(model.config)
+    model = transformers.AutoModelForImageTextToText.from_pretrained(done["model"])
+    fresh = transformers.AutoModelForImageTextToText.from_config(model.config)
     assert {name for name, _ in model.named_parameters()} == {name for name, _ in fresh.named_parameters()}
     short = replace(config, steps=10)
     first, again = look(short), look(short)
     assert first["loss"] == pytest.approx(again["loss"], rel=1e-4)  # the seed decides everything
-    layers = dict(AutoModelForImageTextToText.from_pretrained(again["model"]).named_parameters())
+    layers = dict(transformers.AutoModelForImageTextToText.from_pretrained(again["model"]).named_parameters())
     untouched = [name for name in layers if "language_model.layers" in name or "lm_head" in name]
     assert untouched
     assert all(
@@ -77,7 +79,7 @@ def test_what_cannot_be_looked_at_is_told(config: Config, tmp_path: Path) -> Non
 
     for meta in (None, {}, {"patches": "a 1 empty"}, {"patches": ["a 1 empty", 2]}, {"patches": ["a 1 empty", " "]}):
         written(meta=meta)
-        with pytest.raises(DataError, match=r"(?s)talk-00000\.jsonl:1.*meta\.patches is no list of texts"):
+        with pytest.raises(DataError, match=r"(?s)talk-00000\.jsonl:1.*give meta\.patches a list of texts"):
             look(config)
     written(image=None)
     with pytest.raises(DataError, match=r"(?s)talk-00000\.jsonl:1.*one image a row, this one has 0"):
@@ -92,13 +94,11 @@ def test_what_cannot_be_looked_at_is_told(config: Config, tmp_path: Path) -> Non
 
 
 def test_a_model_of_another_class_is_refused(config: Config, tmp_path: Path) -> None:
-    from transformers import AutoModelForCausalLM, LlamaConfig
-
     made = new_judge(config, config.path("init"), SHAPE, most=60)
-    small = LlamaConfig(
+    small = transformers.LlamaConfig(
         vocab_size=600, hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2
     )
-    AutoModelForCausalLM.from_config(small).save_pretrained(tmp_path / "text")
+    transformers.AutoModelForCausalLM.from_config(small).save_pretrained(tmp_path / "text")
     for beside in made.glob("tokenizer*"):
         (tmp_path / "text" / beside.name).write_bytes(beside.read_bytes())
     (tmp_path / "text" / "chat_template.jinja").write_bytes((made / "chat_template.jinja").read_bytes())

@@ -62,7 +62,7 @@ def look(config: Config, *, watch: Callable[[dict[str, Any]], None] = lambda lin
         loss, right = _named(loaded, chosen, words)
         if not torch.isfinite(loss):
             raise RunError(f"step {step + 1}: the loss is {loss.item()}: lower 'learning_rate'")
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         if (step + 1) % config.log_every == 0 or step + 1 == steps:
@@ -79,16 +79,18 @@ def _rows(config: Config, patterns: tuple[str, ...]) -> list[Item]:
     rows = []
     for file in files_of(config, patterns):
         for item, _ in rows_of_file(file, talk=True):
-            named = item.meta.get("patches")
-            good = isinstance(named, list) and all(isinstance(each, str) and each.strip() for each in named)
-            if not good or len(item.images) != 1:
+            if len(item.images) != 1:
                 raise DataError(
-                    "looking is learnt from one image a row, with the words of each of its patches: "
-                    f"this row has {len(item.images)} images, and its meta.patches is no list of texts"
-                    if not good
-                    else f"looking is learnt from one image a row, this one has {len(item.images)}",
+                    f"looking is learnt from one image a row, this one has {len(item.images)}",
                     path=item.origin,
-                    field="meta.patches" if not good else "images",
+                    field="image",
+                )
+            named = item.meta.get("patches")
+            if not isinstance(named, list) or not all(isinstance(each, str) and each.strip() for each in named):
+                raise DataError(
+                    "looking is learnt from the words of each patch of the image: give meta.patches a list of texts",
+                    path=item.origin,
+                    field="meta.patches",
                 )
             rows.append(replace(item, meta={"patches": tuple(named)}))
     return rows

@@ -1,0 +1,62 @@
+"""The two recipes of `scout`, from worlds to a judge that answers, with a few lessons and steps each."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dikast.worlds.settings import Settings
+from dikast.worlds.teach import write_lessons
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from dikast.core.records.items import read_items
+from dikast.core.verdict import Status
+from dikast.engines.base import Sampling
+from dikast.judging.judge import Judge
+from dikast.training.config import load_config
+from dikast.training.look import look
+from dikast.training.release import release
+from dikast.training.scratch import SIZES, new_judge
+from dikast.training.sft import sft
+
+ROOT = Path(__file__).parents[2]
+FEWER: dict[str, Any] = {
+    "steps": 2, "batch_size": 6, "workers": 1, "compile": False, "warmup": 1, "max_seconds": 0, "device": "cpu",
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "target", "size"), [("scout-cpu", "scout", "nano"), ("scout-gpu", "scout-gpu", "small")]
+)
+def test_a_recipe_runs_from_worlds_to_a_judge(name: str, target: str, size: str, tmp_path: Path) -> None:
+    (recipes := tmp_path / "recipes" / name).mkdir(parents=True)
+    wanted: set[str] = set()
+    for path in sorted((ROOT / "recipes" / name).glob("*.yaml")):
+        told = yaml.safe_load(path.read_text("utf-8"))
+        for source in told["data"]:
+            wanted.update(Path(each).parent.name for each in source.get("items", source.get("talk")))
+        (recipes / path.name).write_text(yaml.safe_dump({**told, **FEWER}), "utf-8")
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    (commands,) = re.findall(rf"^{target}: .*\n((?:\t.*\n)+)", makefile, re.M)
+    assert all(each in commands for each in ("train new", "train look", "2-grade", "train release"))
+    data = tmp_path / "build" / target / "data"
+    for folder in sorted(wanted):
+        pairs = folder.endswith("pairs")
+        domain = folder.removesuffix("pairs").removesuffix("-") or "scenes"
+        settings = Settings(domain="scenes" if domain == "talk" else domain, seed=1, responses=2 if pairs else 1)
+        write_lessons(settings, 6, data / folder, reference=25, only_talk=domain == "talk")
+    new_judge(load_config(recipes / "2-grade.yaml"), tmp_path / "build" / target / "init", SIZES[size], most=6)
+    assert look(load_config(recipes / "0-look.yaml"))["steps"] == 2
+    for stage in ("1-talk", "2-grade"):
+        assert sft(load_config(recipes / f"{stage}.yaml"))["complete"]
+    made = release(tmp_path / "build" / target / "2-grade" / "model", tmp_path / "model")
+    judge = Judge(str(made), format="scout", sampling=Sampling(max_tokens=8))
+    items = list(read_items(str(data / "scenes" / "items-00000.jsonl")))[:2]
+    answered = {verdict.status for verdict in judge.grade_many(items)}
+    assert answered
+    assert not answered & {Status.ENGINE_ERROR, Status.BAD_ITEM}
