@@ -62,7 +62,7 @@ scout-twins: .venv/ready
 	$(TWO) --config build/scout/twins/score-only/train.yaml
 	$(TWO) --config build/scout/twins/blanked/train.yaml
 
-# The same on one GPU, about 25 minutes, larger and on every domain; never run so far. Each piece stops after eight minutes
+# `scout` on one GPU, about 25 minutes, larger and on every domain; never run so far. Each piece stops after eight minutes
 # and the next one goes on from its checkpoint.
 GPU_DATA := build/scout-gpu/data
 scout-gpu: .venv/ready
