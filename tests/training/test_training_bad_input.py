@@ -176,6 +176,7 @@ def test_a_checkpoint_of_another_run_is_refused(write_config: Write) -> None:
         ({"data": []}, "no source of examples"),
         ({"data": [{"items": "x", "talk": "y"}]}, "'items' or 'talk', one of them"),
         ({"augment": {"blank": 2}}, "a probability from 0 to 1"),
+        ({"augment": {"other_words": -0.1}}, "a probability from 0 to 1"),
         ({"lora": {"rnak": 4}}, "field 'lora.rnak': unknown key: did you mean 'rank'"),
         ({"batch_size": 0}, "must be at least 1"),
         ({"out": None}, "the key 'out' is missing"),

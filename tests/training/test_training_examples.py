@@ -76,6 +76,16 @@ def test_references_are_dropped_and_levels_permuted_as_often_as_asked() -> None:
     assert {each.reply.label for each in made(items, ("absolute",), Augment(permute_levels=1.0))} == {"4"}
 
 
+def test_rubrics_stand_in_other_words_as_often_as_asked_and_the_reply_stays() -> None:
+    items = [one(i, meta={}) for i in range(200)]
+    plain = made(items, ("absolute",))
+    some = made(items, ("absolute",), Augment(swap="none", other_words=0.3))
+    changed = sum(text(a) != text(b) for a, b in zip(plain, some, strict=True))
+    assert 25 < changed < 80  # at most 60 + 4 x 6.5, fewer where no word of a drawn rubric changed
+    assert [each.reply for each in some] == [each.reply for each in plain]
+    assert all("A cat." in text(each) for each in some)  # the response is as it was
+
+
 def test_a_grey_image_has_the_worst_score_and_no_claim_that_is_clear() -> None:
     shown = [one(i, image=picture().source) for i in range(3)]
     examples = made(shown, ("claims",), Augment(blank=1.0))

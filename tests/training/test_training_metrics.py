@@ -1,5 +1,7 @@
 """Judge metrics while training: what the log says is what the saved model does; the card holds it."""
 
+import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,10 +11,15 @@ import pytest
 from dikast.core.records.items import read_items
 from dikast.core.rubric import Rubric
 from dikast.engines.local.engine import LocalEngine
+from dikast.engines.scout import folder
 from dikast.judging.judge import Judge
 from dikast.training.config import load_config
 from dikast.training.loop import read_log
+from dikast.training.metrics import held_out, judge_metrics
+from dikast.training.model import open_model
 from dikast.training.sft import sft
+from dikast.worlds.settings import Settings
+from dikast.worlds.write import write_world
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +94,32 @@ def test_metrics_of_the_log_are_those_of_the_saved_model(
     assert "learning_rate: 0.003" in card
     assert "CPU" in card
     assert load_config(config).hash  # the configuration in the card is that of the run
+
+
+def test_claims_are_counted_against_those_of_gold(write_config: Callable[..., Path], tmp_path: Path) -> None:
+    """On `scout`, whose claims are right often and not always."""
+    (file,) = write_world(Settings(split="fresh", seed=21), 12, tmp_path / "fresh").files
+    config = load_config(
+        write_config(init=None, model=str(folder()), eval={"items": [str(file)], "formats": ["scout"]})
+    )
+    held = held_out(config)
+    assert held is not None
+    (found,) = judge_metrics(open_model(config), held, config, step=0)
+
+    def told(text: str, verdict: str) -> tuple[str, str]:
+        return " ".join(re.findall(r"\w+", text.casefold())), {"unsupported": "unclear"}.get(verdict, verdict)
+
+    items = {item.id: item for item in read_items(str(file))}
+    said = due = hits = both = 0
+    for verdict in Judge(LocalEngine(str(folder()), device="cpu"), format="scout").grade_many(items.values()):
+        ours = Counter(told(claim.text, claim.verdict) for claim in verdict.claims)
+        gold = Counter(told(claim["text"], claim["verdict"]) for claim in items[verdict.question.item].gold["claims"])
+        said, due, both = said + ours.total(), due + gold.total(), both + (ours & gold).total()
+        hits += (Counter(text for text, _ in ours.elements()) & Counter(text for text, _ in gold.elements())).total()
+    assert found["verdict_f1"]["value"] == pytest.approx(2 * both / (said + due))
+    assert found["claim_f1"]["value"] == pytest.approx(2 * hits / (said + due))
+    assert 0.5 < found["verdict_f1"]["value"] <= found["claim_f1"]["value"] <= 1
+    assert found["verdict_f1"]["n"] == 12
 
 
 def test_held_out_items_without_gold_stop_the_run_before_it_starts(

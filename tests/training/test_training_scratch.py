@@ -1,6 +1,7 @@
 """A judge from nothing: laid out, trained a little, released, opened."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,11 @@ def test_a_tokenizer_spells_anything_and_knows_the_lines_of_feedback(config: Con
     for text in ("\nVerdict: 10", "naïve 😀 \t x", next(texts(config, 1))):
         assert tokenizer.decode(tokenizer(text, add_special_tokens=False)["input_ids"]) == text
     assert tokenizer.tokenize("\nFinding: right") == ["ĊFinding:", "Ġright"]
+
+
+def test_made_up_words_of_rubrics_are_no_part_of_its_language(config: Config) -> None:
+    noisy = replace(config, augment=replace(config.augment, other_words=1.0))
+    assert list(texts(noisy, 50)) == list(texts(config, 50))
 
 
 def test_a_shape_that_does_not_come_out_even_is_refused() -> None:

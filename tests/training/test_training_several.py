@@ -54,6 +54,24 @@ def test_two_processes_with_fsdp2_end_with_the_weights_of_one(
         assert torch.allclose(tensor, two[name], atol=5e-4), name
 
 
+@pytest.mark.slow
+def test_adapters_in_shards_end_as_adapters_in_one_process_do(
+    write_config: Write, tiny: Callable[[str], Path], tmp_path: Path
+) -> None:
+    lora = {"train": "lora", "lora": {"rank": 4}, "batch_size": 4, "steps": 2}
+    alone = sft(write_config("alone", **lora))
+    together = launched(write_config("together", **lora), "fsdp2.yaml", tmp_path)
+    assert (together["processes"], together["steps"]) == ("2, FSDP2", 2)
+    base, one, two = (
+        load_file(folder / "model.safetensors")
+        for folder in (tiny("llava"), *(Path(str(done["model"])) for done in (alone, together)))
+    )
+    assert one.keys() == two.keys() == base.keys()  # adapters are folded into the weights
+    assert any(not torch.equal(tensor, base[name]) for name, tensor in one.items())
+    for name, tensor in one.items():
+        assert torch.allclose(tensor, two[name], atol=5e-4), name
+
+
 def test_the_deepspeed_configuration_is_one_that_accelerate_reads(tmp_path: Path) -> None:
     """It has not been run: DeepSpeed needs CUDA."""
     from accelerate.commands.config.config_args import load_config_from_file

@@ -1,6 +1,7 @@
 """Runs end to end: what is learnt, what is frozen, what is written, and that a broken run ends as an unbroken one."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -149,6 +150,21 @@ def test_lora_changes_the_language_layers_alone(family: str, write_config: Write
     assert any(name.endswith("q_proj.weight") for name in changed)
     assert all("_proj.weight" in name and "vision" not in name and "visual" not in name for name in changed)
     assert any("embed" in name for name in kept)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("c++") is None, reason="torch.compile writes C++ for processors, and needs a compiler")
+def test_compiled_layers_learn_what_plain_ones_do(write_config: Write, tmp_path: Path) -> None:
+    from torch._dynamo.utils import counters
+
+    sft(write_config("plain", steps=3))
+    counters.clear()
+    sft(write_config("compiled", steps=3, compile=True))
+    assert counters["stats"]["unique_graphs"] > 0
+    plain, compiled = weights(tmp_path / "run-plain"), weights(tmp_path / "run-compiled")
+    assert plain.keys() == compiled.keys()
+    for name, tensor in plain.items():
+        assert torch.allclose(tensor, compiled[name], atol=5e-4), name
 
 
 def test_frozen_parameters_stay(write_config: Write) -> None:

@@ -35,13 +35,15 @@ class Augment:
     """Changes to items before they are asked, all drawn from the seed and the item's id.
 
     `swap`: which order a pair is shown in: `random`, `both` (each pair twice), or `none` (as it stands).
-    `drop_reference`, `permute_levels` (the rubric's level descriptions in another order), `blank` (an extra example
-    with every image grey, whose gold is the worst label with every claim unclear, a pair's a tie): probabilities.
+    `drop_reference`, `permute_levels` (the rubric's level descriptions in another order), `other_words` (some words of
+    the rubric made up, misspelt or left out, see `noise`), `blank` (an extra example with every image grey, whose gold
+    is the worst label with every claim unclear, a pair's a tie): probabilities.
     """
 
     swap: Literal["random", "both", "none"] = "random"
     drop_reference: float = 0.0
     permute_levels: float = 0.0
+    other_words: float = 0.0
     blank: float = 0.0
 
 
@@ -243,7 +245,7 @@ def _check(document: Located, values: dict[str, Any], mistakes: list[str]) -> No
     if len(values.get("betas", (0, 0))) != 2:
         wrong("are two numbers", "betas")
     augment = values.get("augment") or Augment()
-    for key in ("drop_reference", "permute_levels", "blank"):
+    for key in ("drop_reference", "permute_levels", "other_words", "blank"):
         if not 0 <= getattr(augment, key) <= 1:
             wrong("is a probability from 0 to 1", "augment", key)
 

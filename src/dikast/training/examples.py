@@ -25,6 +25,7 @@ from dikast.prompts.format import Format, load_format
 from dikast.prompts.gold import Gold, gold_of
 from dikast.prompts.target import Reply
 from dikast.training.config import Augment, Config, Data
+from dikast.training.noise import other_words
 
 TALK_KEYS = ("id", "messages", "parts", "instruction", "image", "images", "target", "meta")
 
@@ -156,6 +157,8 @@ class Asker:
         if rubric.levels and rng.random() < augment.permute_levels:
             order = rng.permutation(len(rubric.levels))
             rubric = replace(rubric, levels=tuple(rubric.levels[i] for i in order))
+        if augment.other_words and rng.random() < augment.other_words:
+            rubric = other_words(rubric, rng)
         return _example(form, item, rubric, responses, gold)
 
     def _blank(self, form: Format, item: Item, rubric: Rubric, responses: tuple[int, ...]) -> Example | None:

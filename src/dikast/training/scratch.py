@@ -5,7 +5,7 @@ The classes are those of LLaVA-1.5 (Liu et al. 2023): a CLIP vision tower, a pro
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -115,8 +115,11 @@ _MARKS = (("pad", "pad"), ("bos", "s"), ("eos", "/s"))
 
 
 def texts(config: Config, most: int, *, each_file: bool = False) -> Iterator[str]:
-    """What is asked and answered in the examples of a configuration, the first `most` of each source (or pattern)."""
-    asker = Asker(config)
+    """What is asked and answered in the examples of a configuration, the first `most` of each source (or pattern).
+
+    Without `augment.other_words`: words that were made up are not the language of the data.
+    """
+    asker = Asker(replace(config, augment=replace(config.augment, other_words=0.0)))
     for number, data in enumerate(config.data):
         patterns = data.items or data.talk
         for part in [(pattern,) for pattern in patterns] if each_file else [patterns]:

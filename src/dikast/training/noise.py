@@ -1,0 +1,61 @@
+"""Rubrics in other words: the augmentation that teaches a judge to read a rubric by what it knows of it."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from dikast.core.rubric import Rubric
+
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_MOST = 0.5  # of the distinct words of a rubric
+_CONSONANTS, _VOWELS = "bcdfghklmnprstvwz", "aeiou"
+
+
+def other_words(rubric: Rubric, rng: np.random.Generator) -> Rubric:
+    """`rubric` with a share of its distinct words, up to a half of them, made up, misspelt or left out.
+
+    A word has the same fate wherever it stands in criterion and levels. Numbers, marks and labels stay, and a text that
+    would be left empty: what a rubric asks for can then be told from them, from the order of its levels and from the
+    words that are left. Noise on words
+    as in Xie et al. 2017, "Data Noising as Smoothing in Neural Network Language Models"; ours is on the rubric alone.
+    """
+    share = rng.random() * _MOST
+    fates: dict[str, str] = {}
+
+    def fate(found: re.Match[str]) -> str:
+        word = found[0]
+        if word not in fates:
+            fates[word] = _CHANGES[int(rng.integers(len(_CHANGES)))](word, rng) if rng.random() < share else word
+        return fates[word]
+
+    def told(text: str) -> str:
+        return re.sub(r" {2,}", " ", _WORD.sub(fate, text)).strip() or text
+
+    return replace(
+        rubric, criterion=told(rubric.criterion), levels=tuple((label, told(text)) for label, text in rubric.levels)
+    )
+
+
+def _made_up(word: str, rng: np.random.Generator) -> str:
+    syllables = rng.integers(1, 4)
+    return "".join(_one(_CONSONANTS, rng) + _one(_VOWELS, rng) for _ in range(syllables)) + _one(_CONSONANTS, rng)
+
+
+def _misspelt(word: str, rng: np.random.Generator) -> str:
+    """One letter left out, doubled or put in."""
+    at = int(rng.integers(len(word)))
+    new = ("", word[at] * 2, word[at] + _one(_CONSONANTS + _VOWELS, rng))[int(rng.integers(3))]
+    return word[:at] + new + word[at + 1 :]
+
+
+def _left_out(word: str, rng: np.random.Generator) -> str:
+    return ""
+
+
+def _one(letters: str, rng: np.random.Generator) -> str:
+    return letters[int(rng.integers(len(letters)))]
+
+
+_CHANGES: tuple[Callable[[str, np.random.Generator], str], ...] = (_made_up, _made_up, _misspelt, _left_out)
