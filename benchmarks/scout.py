@@ -124,18 +124,17 @@ def split(bench: Bench, domain: str, name: str, n: int) -> None:
 
 def evidence(bench: Bench, domain: str, n: int) -> None:
     """What is shown blanked or swapped, the gold that of what was shown before."""
-    maker, blanks, swaps = bench.maker(domain, "fresh", form=0, edits=False), [], []
+    maker, bases, blanks, swaps = bench.maker(domain, "fresh", form=0, edits=False), [], [], []
     for i in range(n):
-        base = maker.sample(i)
+        bases.append(base := maker.sample(i))
         graph = Scene(base.graph.grid, [], seed=base.graph.seed) if domain == "scenes" else Notes()
-        blanks.append((base, replace(base, graph=graph)))
-        swaps.append((base, replace(base, graph=maker.sample(i + 10**6).graph)))
+        blanks.append(replace(base, graph=graph))
+        swaps.append(replace(base, graph=maker.sample(i + 10**6).graph))
+    plain = list(bench.graded(bases))
     for name, made in (("blanked", blanks), ("swapped", swaps)):
-        bases = [v for _, v in bench.graded(b for b, _ in made)]
-        changed = [v for _, v in bench.graded(c for _, c in made)]
         both = [
             (b, v, w)
-            for (b, _), v, w in zip(made, bases, changed, strict=True)
+            for (b, v), (_, w) in zip(plain, bench.graded(made), strict=True)
             if v.score is not None and w.score is not None
         ]
         after = np.array([goodness(b, w.score) for b, _, w in both])
