@@ -51,7 +51,8 @@ scout: .venv/ready
 	$(BIN)/dikast train look --config recipes/scout-cpu/0-look.yaml
 	$(TWO) --config recipes/scout-cpu/1-talk.yaml
 	$(TWO) --config recipes/scout-cpu/2-grade.yaml
-	$(BIN)/dikast train release build/scout/2-grade/model --out build/scout/model
+	$(TWO) --config recipes/scout-cpu/3-words.yaml
+	$(BIN)/dikast train release build/scout/3-words/model --out build/scout/model
 # Memory once taken is kept (glibc gives large blocks back at once), and kernels for every length of row: a third faster.
 KEPT := MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=8589934592 ONEDNN_PRIMITIVE_CACHE_CAPACITY=16384
 TWO := $(KEPT) OMP_NUM_THREADS=1 $(BIN)/python -m torch.distributed.run --nproc_per_node 2 -m dikast train sft
@@ -59,8 +60,8 @@ TWO := $(KEPT) OMP_NUM_THREADS=1 $(BIN)/python -m torch.distributed.run --nproc_
 # Twins of `scout` under the same budget: taught the label alone; taught with every picture grey.
 scout-twins: .venv/ready
 	$(BIN)/python -m benchmarks.twins
-	$(TWO) --config build/scout/twins/score-only/train.yaml
-	$(TWO) --config build/scout/twins/blanked/train.yaml
+	for twin in score-only blanked; do for stage in 2-grade 3-words; do \
+	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; done
 
 # `scout` on one GPU, about 25 minutes, larger and on every domain; never run so far. Each piece stops after eight minutes
 # and the next one goes on from its checkpoint.
@@ -73,10 +74,10 @@ scout-gpu: .venv/ready
 	  || exit 1; done
 	$(BIN)/dikast train new --size small --config recipes/scout-gpu/2-grade.yaml --most 3000 --out build/scout-gpu/init
 	$(BIN)/dikast train look --config recipes/scout-gpu/0-look.yaml
-	for stage in 1-talk 2-grade; do \
+	for stage in 1-talk 2-grade 3-words; do \
 	  until [ -f build/scout-gpu/$$stage/model/config.json ]; do \
 	    $(BIN)/dikast train sft --config recipes/scout-gpu/$$stage.yaml || exit 1; done; done
-	$(BIN)/dikast train release build/scout-gpu/2-grade/model --out build/scout-gpu/model
+	$(BIN)/dikast train release build/scout-gpu/3-words/model --out build/scout-gpu/model
 
 clean:
 	rm -rf .venv .vllm .mypy_cache .ruff_cache .pytest_cache

@@ -39,11 +39,14 @@ def test_a_recipe_runs_from_worlds_to_a_judge(name: str, target: str, size: str,
     for path in sorted((ROOT / "recipes" / name).glob("*.yaml")):
         told = yaml.safe_load(path.read_text("utf-8"))
         for source in told["data"]:
-            wanted.update(Path(each).parent.name for each in source.get("items", source.get("talk")))
+            key = "items" if "items" in source else "talk"
+            wanted.update(Path(each).parent.name for each in source[key])
+            source[key] = [str(Path(each).with_name(f"{key}-*.jsonl")) for each in source[key]]  # there are few here
         (recipes / path.name).write_text(yaml.safe_dump({**told, **FEWER}), "utf-8")
     makefile = (ROOT / "Makefile").read_text("utf-8")
     (commands,) = re.findall(rf"^{target}: .*\n((?:\t.*\n)+)", makefile, re.M)
-    assert all(each in commands for each in ("train new", "train look", "2-grade", "train release"))
+    *stages, last = (path.stem for path in sorted(recipes.glob("[1-9]-*.yaml")))
+    assert [each for each in ("train new", "train look", *stages, last, "train release") if each not in commands] == []
     data = tmp_path / "build" / target / "data"
     for folder in sorted(wanted):
         pairs = folder.endswith("pairs")
@@ -52,9 +55,9 @@ def test_a_recipe_runs_from_worlds_to_a_judge(name: str, target: str, size: str,
         write_lessons(settings, 6, data / folder, reference=25, only_talk=domain == "talk")
     new_judge(load_config(recipes / "2-grade.yaml"), tmp_path / "build" / target / "init", SIZES[size], most=6)
     assert look(load_config(recipes / "0-look.yaml"))["steps"] == 2
-    for stage in ("1-talk", "2-grade"):
+    for stage in (*stages, last):
         assert sft(load_config(recipes / f"{stage}.yaml"))["complete"]
-    made = release(tmp_path / "build" / target / "2-grade" / "model", tmp_path / "model")
+    made = release(tmp_path / "build" / target / last / "model", tmp_path / "model")
     judge = Judge(str(made), format="scout", sampling=Sampling(max_tokens=8))
     items = list(read_items(str(data / "scenes" / "items-00000.jsonl")))[:2]
     answered = {verdict.status for verdict in judge.grade_many(items)}

@@ -36,8 +36,8 @@ class Augment:
 
     `swap`: which order a pair is shown in: `random`, `both` (each pair twice), or `none` (as it stands).
     `drop_reference`, `permute_levels` (the rubric's level descriptions in another order), `other_words` (some words of
-    the rubric made up, misspelt or left out, see `noise`), `blank` (an extra example with every image grey, whose gold
-    is the worst label with every claim unclear, a pair's a tie): probabilities.
+    these descriptions made up, misspelt or left out, see `noise`), `blank` (an extra example with every image grey,
+    whose gold is the worst label with every claim unclear, a pair's a tie): probabilities.
     """
 
     swap: Literal["random", "both", "none"] = "random"

@@ -1,4 +1,4 @@
-"""Rubrics in other words: the augmentation that teaches a judge to read a rubric by what it knows of it."""
+"""Levels in other words: the augmentation that teaches a judge to read them by their numbers and their order."""
 
 import re
 from collections.abc import Callable
@@ -9,17 +9,17 @@ import numpy as np
 from dikast.core.rubric import Rubric
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_MOST = 0.5  # of the distinct words of a rubric
+_MOST = 0.5  # of the distinct words of the levels
 _CONSONANTS, _VOWELS = "bcdfghklmnprstvwz", "aeiou"
 
 
 def other_words(rubric: Rubric, rng: np.random.Generator) -> Rubric:
-    """`rubric` with a share of its distinct words, up to a half of them, made up, misspelt or left out.
+    """`rubric` with a share of the distinct words of its levels, up to a half, made up, misspelt or left out.
 
-    A word has the same fate wherever it stands in criterion and levels. Numbers, marks and labels stay, and a text that
-    would be left empty: what a rubric asks for can then be told from them, from the order of its levels and from the
-    words that are left. Noise on words
-    as in Xie et al. 2017, "Data Noising as Smoothing in Neural Network Language Models"; ours is on the rubric alone.
+    A word has the same fate at every level. Numbers, marks and labels stay, and a text that would be left empty: what
+    a level means can then be told from them, from the order of the levels and from the words that are left. The
+    criterion stays, since what a judge is to look at is told nowhere else. Noise on words as in Xie et al. 2017, "Data
+    Noising as Smoothing in Neural Network Language Models"; ours is on these texts alone.
     """
     share = rng.random() * _MOST
     fates: dict[str, str] = {}
@@ -33,9 +33,7 @@ def other_words(rubric: Rubric, rng: np.random.Generator) -> Rubric:
     def told(text: str) -> str:
         return re.sub(r" {2,}", " ", _WORD.sub(fate, text)).strip() or text
 
-    return replace(
-        rubric, criterion=told(rubric.criterion), levels=tuple((label, told(text)) for label, text in rubric.levels)
-    )
+    return replace(rubric, levels=tuple((label, told(text)) for label, text in rubric.levels))
 
 
 def _made_up(word: str, rng: np.random.Generator) -> str:
