@@ -47,6 +47,7 @@ scout: .venv/ready
 	$(BIN)/dikast world teach -n 20000 --seed 2 --reference 25 --domain text --workers 2 --out $(DATA)/text
 	$(BIN)/dikast world teach -n 10000 --seed 3 --reference 25 --pairs --workers 2 --out $(DATA)/pairs
 	$(BIN)/dikast world teach -n 4000 --seed 5 --reference 25 --pairs --domain text --workers 2 --out $(DATA)/text-pairs
+	$(BIN)/dikast world teach -n 15000 --seed 6 --reference 25 --padding 50 --workers 2 --out $(DATA)/scenes-padded
 	$(BIN)/dikast train new --config recipes/scout-cpu/2-grade.yaml --most 1500 --out build/scout/init
 	$(BIN)/dikast train look --config recipes/scout-cpu/0-look.yaml
 	$(TWO) --config recipes/scout-cpu/1-talk.yaml
@@ -72,6 +73,7 @@ scout-gpu: .venv/ready
 	  $(BIN)/dikast world teach -n 200000 --seed 1 --domain $$domain --reference 25 --workers 16 --out $(GPU_DATA)/$$domain && \
 	  $(BIN)/dikast world teach -n 50000 --seed 3 --domain $$domain --pairs --workers 16 --out $(GPU_DATA)/$$domain-pairs \
 	  || exit 1; done
+	$(BIN)/dikast world teach -n 15000 --seed 6 --reference 25 --padding 50 --workers 16 --out $(GPU_DATA)/scenes-padded
 	$(BIN)/dikast train new --size small --config recipes/scout-gpu/2-grade.yaml --most 3000 --out build/scout-gpu/init
 	$(BIN)/dikast train look --config recipes/scout-gpu/0-look.yaml
 	for stage in 1-talk 2-grade 3-words; do \

@@ -50,9 +50,11 @@ def test_a_recipe_runs_from_worlds_to_a_judge(name: str, target: str, size: str,
     data = tmp_path / "build" / target / "data"
     for folder in sorted(wanted):
         pairs = folder.endswith("pairs")
-        domain = folder.removesuffix("pairs").removesuffix("-") or "scenes"
-        settings = Settings(domain="scenes" if domain == "talk" else domain, seed=1, responses=2 if pairs else 1)
-        write_lessons(settings, 6, data / folder, reference=25, only_talk=domain == "talk")
+        domain = folder.partition("-")[0]
+        settings = Settings(
+            domain="scenes" if domain in ("talk", "pairs") else domain, seed=1, responses=2 if pairs else 1
+        )
+        write_lessons(settings, 6, data / folder, reference=25, padding=50, only_talk=domain == "talk")
     new_judge(load_config(recipes / "2-grade.yaml"), tmp_path / "build" / target / "init", SIZES[size], most=6)
     assert look(load_config(recipes / "0-look.yaml"))["steps"] == 2
     for stage in (*stages, last):

@@ -12,10 +12,11 @@ from dikast.core.records.items import read_items
 from dikast.prompts.format import load_format
 from dikast.prompts.gold import gold_of
 from dikast.worlds.make import make
+from dikast.worlds.rng import Stream
 from dikast.worlds.scene import Scene, Thing
 from dikast.worlds.settings import Settings
 from dikast.worlds.slots import Claim
-from dikast.worlds.teach import lesson, seen, talk, worked, worked_sum, write_lessons
+from dikast.worlds.teach import lesson, padded, seen, talk, worked, worked_sum, write_lessons
 from dikast.worlds.texts import Notes
 from dikast.worlds.words import SHAPES
 
@@ -94,6 +95,26 @@ def test_a_reference_says_what_is_true() -> None:
     assert lesson(sample).reference is None
 
 
+@pytest.mark.parametrize(("domain", "responses"), [("scenes", 1), ("text", 1), ("clips", 1), ("scenes", 2)])
+def test_padding_adds_sentences_and_changes_no_lesson(domain: str, responses: int) -> None:
+    added, ends = set(), set()
+    for sample in make(Settings(domain=domain, seed=5, responses=responses), 60):
+        more = padded(sample, Stream("test", sample.index))
+        assert lesson(more).gold["feedback"] == lesson(sample).gold["feedback"]
+        assert [each.penalty for each in more.graded] == [each.penalty for each in sample.graded]
+        for before, after in zip(sample.responses, more.responses, strict=True):
+            new = [sentence for sentence in after.sentences if sentence not in before.sentences]
+            assert len({sentence.text for sentence in new}) == len(new)
+            assert [each for each in after.sentences if each not in new] == list(before.sentences)
+            if before.limit:
+                assert after == before
+            else:
+                added.add(len(new))
+                ends.add(after.sentences[-len(new) :] == tuple(new))
+    assert added == {1, 2, 3, 4}
+    assert ends == {True, False}
+
+
 def test_talk_names_every_cell_that_is_not_empty() -> None:
     for sample in list(make(Settings(seed=2), 20))[::2]:
         said = talk(sample)["target"].split(", ")
@@ -141,6 +162,9 @@ def test_written_lessons_are_records_and_the_number_of_workers_changes_nothing(t
     items = [item for file in one.files for item in read_items(str(file))]
     assert len(items) == 6
     assert {item.reference is None for item in items} == {True, False}
+    longer = write_lessons(settings, 6, tmp_path / "padded", reference=50, padding=50)
+    padded_items = [item for file in longer.files for item in read_items(str(file))]
+    assert {a.responses == b.responses for a, b in zip(items, padded_items, strict=True)} == {True, False}
     assert all(Path(image.root, image.source).is_file() for item in items for image in item.images)
 
 
@@ -149,3 +173,5 @@ def test_what_cannot_be_taught_is_told(tmp_path: Path) -> None:
         write_lessons(Settings(domain="text"), 2, tmp_path, only_talk=True)
     with pytest.raises(UserError, match="from 0 to 100"):
         write_lessons(Settings(), 2, tmp_path, reference=101)
+    with pytest.raises(UserError, match="padding: a percentage from 0 to 100 is due, got -1"):
+        write_lessons(Settings(), 2, tmp_path, padding=-1)

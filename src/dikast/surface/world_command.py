@@ -83,6 +83,7 @@ def teach(
     pairs: Annotated[bool, typer.Option("--pairs", help="Two responses to each instruction.")] = False,
     talk: Annotated[bool, typer.Option("--talk", help="Look-and-say instead: what stands in each cell.")] = False,
     reference: Annotated[int, typer.Option("--reference", help="Percent of lessons with a reference answer.")] = 0,
+    padding: Annotated[int, typer.Option("--padding", help="Percent of lessons with empty sentences more.")] = 0,
     workers: Annotated[int, typer.Option("--workers", help="Processes; changes nothing but the time.")] = 1,
 ) -> None:
     """Write lessons for a small judge: items whose gold feedback is worked claim by claim, or look-and-say."""
@@ -90,7 +91,7 @@ def teach(
     from dikast.worlds.teach import write_lessons
 
     settings = Settings(domain=domain, split=split, seed=seed, responses=2 if pairs else 1)
-    written = write_lessons(settings, n, out, reference=reference, only_talk=talk, workers=workers)
+    written = write_lessons(settings, n, out, reference=reference, padding=padding, only_talk=talk, workers=workers)
     typer.echo(f"{written.items} lessons in {out}")
 
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dikast.core.errors import UserError
 from dikast.core.item import Item, item_to
@@ -22,12 +22,14 @@ from dikast.core.records import write_records
 from dikast.worlds.aspects import ASPECTS, points
 from dikast.worlds.make import Maker
 from dikast.worlds.raster import png
+from dikast.worlds.response import Response, Sentence
 from dikast.worlds.rng import Stream
 from dikast.worlds.sample import VERSION, Graded, Sample
 from dikast.worlds.scene import Scene, Thing, corner_cell, unnamed
 from dikast.worlds.settings import Settings
 from dikast.worlds.slots import Claim
 from dikast.worlds.texts import Notes
+from dikast.worlds.voices import NEUTRAL
 from dikast.worlds.words import SHAPES
 from dikast.worlds.write import Written, prepared
 
@@ -91,6 +93,25 @@ def lesson(sample: Sample, *, reference: bool = False) -> Item:
     claims = (gold if len(sample.responses) == 1 else gold["responses"][0])["claims"]
     told = [c["text"] if c["verdict"] == "right" else _sentence(c["correction"]) for c in claims]
     return replace(item, gold=gold, reference=(Text(" ".join(told)),))
+
+
+def padded(sample: Sample, rng: Stream) -> Sample:
+    """`sample` with one to four empty sentences more in every response, which lose nothing.
+
+    They stand at the end or anywhere, half and half. A response whose words are counted stays as it is.
+    """
+
+    def longer(response: Response) -> Response:
+        if response.limit:
+            return response
+        sentences = list(response.sentences)
+        new = [text for text in NEUTRAL if text not in {sentence.text for sentence in sentences}]
+        at_end = rng.chance(50)
+        for text in rng.shuffled(new)[: 1 + rng.below(4)]:
+            sentences.insert(len(sentences) if at_end else rng.below(len(sentences) + 1), Sentence(text, "neutral"))
+        return replace(response, sentences=tuple(sentences))
+
+    return replace(sample, responses=tuple(map(longer, sample.responses)))
 
 
 def _sentence(text: str) -> str:
@@ -162,24 +183,27 @@ def write_lessons(
     out: str | Path,
     *,
     reference: int = 0,
+    padding: int = 0,
     only_talk: bool = False,
     workers: int = 1,
     shard: int = 1_500,
 ) -> Written:
     """Write lessons 0 to n - 1 to `out`: `items-00000.jsonl` ... (`talk-00000.jsonl` ...), pictures, `world.json`.
 
-    reference: percent of the lessons that have one. The number of workers changes nothing. UserError for settings that
-    cannot be met, for talk about anything but scenes, and for a folder that holds something else.
+    reference, padding: percent of the lessons that have one, and that are `padded`. The number of workers changes
+    nothing. UserError for settings that cannot be met, for talk about anything but scenes, and for a folder that holds
+    something else.
     """
     if n < 1 or workers < 1 or shard < 1:
         raise UserError(f"n, workers and shard: must be 1 or more, got {n}, {workers} and {shard}")
-    if not 0 <= reference <= 100:
-        raise UserError(f"reference: a percentage from 0 to 100 is due, got {reference}")
+    for name, percent in (("reference", reference), ("padding", padding)):
+        if not 0 <= percent <= 100:
+            raise UserError(f"{name}: a percentage from 0 to 100 is due, got {percent}")
     if only_talk and settings.domain != "scenes":
         raise UserError(f"talk: there is look-and-say about 'scenes' alone, not about {settings.domain!r}")
-    about = {"lessons": 1, "reference": reference, "talk": only_talk, "n": n, "shard": shard, "version": VERSION}
-    folder = prepared(out, {**asdict(settings), **about})
-    task = partial(_shard, settings, folder, n, shard, reference, only_talk)
+    about = {"lessons": 1, "reference": reference, "padding": padding, "talk": only_talk, "n": n, "shard": shard}
+    folder = prepared(out, {**asdict(settings), **about, "version": VERSION})
+    task = partial(_shard, settings, folder, n, shard, _Shares(reference, padding), only_talk)
     starts = range(0, n, shard)
     if workers == 1 or len(starts) == 1:
         return Written(tuple(map(task, starts)), n)
@@ -187,15 +211,22 @@ def write_lessons(
         return Written(tuple(pool.map(task, starts)), n)
 
 
-def _shard(settings: Settings, folder: Path, n: int, shard: int, reference: int, only_talk: bool, start: int) -> Path:
+class _Shares(NamedTuple):
+    """Percent of the lessons that have a reference, and that are padded."""
+
+    reference: int
+    padding: int
+
+
+def _shard(settings: Settings, folder: Path, n: int, shard: int, shares: _Shares, only_talk: bool, start: int) -> Path:
     maker = Maker(settings)
     path = folder / f"{'talk' if only_talk else 'items'}-{start // shard:05d}.jsonl"
     samples = (maker.sample(index) for index in range(start, min(n, start + shard)))
-    write_records(path, _records(samples, folder, reference, only_talk))
+    write_records(path, _records(samples, folder, shares, only_talk))
     return path
 
 
-def _records(samples: Iterable[Sample], folder: Path, reference: int, only_talk: bool) -> Iterator[dict[str, Any]]:
+def _records(samples: Iterable[Sample], folder: Path, shares: _Shares, only_talk: bool) -> Iterator[dict[str, Any]]:
     for sample in samples:
         for path, picture in sample.files():
             target = folder / path
@@ -204,5 +235,7 @@ def _records(samples: Iterable[Sample], folder: Path, reference: int, only_talk:
         if only_talk:
             yield talk(sample)
         else:
-            drawn = Stream("reference", sample.settings.seed, sample.settings.domain, sample.index).chance(reference)
-            yield item_to(lesson(sample, reference=drawn))
+            key = (sample.settings.seed, sample.settings.domain, sample.index)
+            drawn, pad = Stream("reference", *key).chance(shares.reference), Stream("padding", *key)
+            made = padded(sample, pad) if pad.chance(shares.padding) else sample
+            yield item_to(lesson(made, reference=drawn))
