@@ -20,12 +20,12 @@ class _BeforeTorchvision:
         """Always None: the usual finders go on."""
         if name == "torchvision":
             sys.meta_path.remove(self)
-            import torch
+            from torch import library
 
-            library = torch.library.Library("torchvision", "DEF")
+            declared = library.Library("torchvision", "DEF")
             for operator in ("nms", "qnms"):
-                library.define(operator + _SIGNATURE)
-            _kept.append(library)
+                declared.define(operator + _SIGNATURE)
+            _kept.append(declared)
         return None
 
 
