@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from dikast.audit.estimate import Estimate
+from dikast.audit.failures import rate
 from dikast.audit.feedback import ClaimVerdict, claims_of, feedback_scores
 from dikast.audit.intervals import Resampling, mean_estimate
 from dikast.audit.measures import measure
@@ -93,7 +94,7 @@ def split(bench: Bench, domain: str, name: str, n: int) -> None:
     told = np.array([goodness(s, v.score) for s, v in ok])
     right = np.array([gold(s) for s, _ in ok])
     bench.note(domain, f"{name}: Pearson", measure(told, right, ["pearson"], HOW)["pearson"])
-    bench.note(domain, f"{name}: exact", mean_estimate((told == right).astype(float), 0.95))
+    bench.note(domain, f"{name}: exact", rate(int((told == right).sum()), len(ok)))
     expected = np.array([goodness(s, v.expected if v.expected is not None else v.score) for s, v in ok])
     bench.note(domain, f"{name}: Pearson of expected scores", measure(expected, right, ["pearson"], HOW)["pearson"])
     said = [
@@ -110,14 +111,8 @@ def split(bench: Bench, domain: str, name: str, n: int) -> None:
     found = feedback_scores(said, due, HOW)
     bench.note(domain, f"{name}: claim verdict F1", found.verdict_f1)
     bench.note(domain, f"{name}: F1 of wrong claims", found.fault_f1)
-    bench.note(
-        domain,
-        f"{name}: without a verdict",
-        mean_estimate(np.array([float(v.status is not Status.OK) for _, v in pairs]), 0.95),
-    )
-    bench.note(
-        domain, f"{name}: forced markers", mean_estimate(np.array([float(v.marker == "forced") for _, v in ok]), 0.95)
-    )
+    bench.note(domain, f"{name}: without a verdict", rate(len(pairs) - len(ok), len(pairs)))
+    bench.note(domain, f"{name}: forced markers", rate(sum(v.marker == "forced" for _, v in ok), len(ok)))
     middle = float(np.median([v.mass or 0 for _, v in ok])) if ok else float("nan")
     bench.note(domain, f"{name}: median mass", Estimate(middle, len(ok)))
 
@@ -185,8 +180,8 @@ def contrast(bench: Bench, domain: str, n: int) -> None:
     right = []
     for (s, v), (t, w) in zip(bench.graded(ones), bench.graded(others), strict=True):
         told = goodness(t, w.score) - goodness(s, v.score)
-        right.append(float(np.sign(told) == np.sign(gold(t) - gold(s))))
-    bench.note(domain, "contrast: right sign", mean_estimate(np.array(right), 0.95))
+        right.append(np.sign(told) == np.sign(gold(t) - gold(s)))
+    bench.note(domain, "contrast: right sign", rate(sum(right), len(right)))
 
 
 def pairs(bench: Bench, domain: str, n: int) -> None:
@@ -204,11 +199,11 @@ def pairs(bench: Bench, domain: str, n: int) -> None:
     right, consistent, biases = [], [], []
     for sample in kept:
         p, better = found[sample.id], sample.gold()["preference"]
-        right.append(float(p.logit_a is not None and ("a" if p.logit_a > 0 else "b") == better))
-        consistent.append(float(bool(p.consistent)))
+        right.append(p.logit_a is not None and ("a" if p.logit_a > 0 else "b") == better)
+        consistent.append(bool(p.consistent))
         biases.append(np.nan if p.position_bias is None else p.position_bias)
-    bench.note(domain, "clear pairs: right", mean_estimate(np.array(right), 0.95))
-    bench.note(domain, "clear pairs: both orders agree", mean_estimate(np.array(consistent), 0.95))
+    bench.note(domain, "clear pairs: right", rate(sum(right), len(right)))
+    bench.note(domain, "clear pairs: both orders agree", rate(sum(consistent), len(consistent)))
     bench.note(domain, "clear pairs: position bias, nats", mean_estimate(np.array(biases)[~np.isnan(biases)], 0.95))
 
 
