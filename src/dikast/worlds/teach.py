@@ -98,7 +98,8 @@ def lesson(sample: Sample, *, reference: bool = False) -> Item:
 def padded(sample: Sample, rng: Stream) -> Sample:
     """`sample` with one to four empty sentences more in every response, which lose nothing.
 
-    They stand at the end or anywhere, half and half. A response whose words are counted stays as it is.
+    They are drawn from those that the response does not have, fewer where few are left, and stand at the end or
+    anywhere, half and half. A response whose words are counted stays as it is.
     """
 
     def longer(response: Response) -> Response:
