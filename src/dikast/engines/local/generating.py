@@ -12,6 +12,7 @@ from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList,
 
 from dikast.engines.base import Request, Sampling
 from dikast.engines.local.batch import Row, collate
+from dikast.engines.local.cache import roomy_cache
 from dikast.engines.local.constraint import Constraint
 from dikast.engines.local.loading import Loaded
 from dikast.engines.local.prompt import Prompt
@@ -58,6 +59,7 @@ def generate(asks: Sequence[Ask], loaded: Loaded) -> list[Reply]:
     with torch.inference_mode():
         made = loaded.model.generate(
             **batch,
+            past_key_values=roomy_cache(loaded.model.config),
             generation_config=config,
             logits_processor=LogitsProcessorList([_Pick(asks, loaded, width)]),
             stopping_criteria=StoppingCriteriaList([stop]),
