@@ -68,6 +68,13 @@ def test_every_patch_comes_to_be_named_and_the_model_can_be_trained_on(config: C
     )
 
 
+def test_a_source_is_cut_and_repeated_as_its_configuration_says(config: Config, tmp_path: Path) -> None:
+    new_judge(config, config.path("init"), SHAPE, most=60)
+    talk = ["talk/talk-*.jsonl"]
+    data = [{"talk": talk, "limit": 5, "repeat": 3}, {"talk": talk, "limit": 2}]
+    assert look(_config(tmp_path, data=data, steps=1))["rows"] == 17
+
+
 def test_what_cannot_be_looked_at_is_told(config: Config, tmp_path: Path) -> None:
     file = tmp_path / "talk" / "talk-00000.jsonl"
     new_judge(config, config.path("init"), SHAPE, most=60)
@@ -84,10 +91,9 @@ def test_what_cannot_be_looked_at_is_told(config: Config, tmp_path: Path) -> Non
     written(image=None)
     with pytest.raises(DataError, match=r"(?s)talk-00000\.jsonl:1.*one image a row, this one has 0"):
         look(config)
-    for row in rows:
-        row["meta"]["patches"] = row["meta"]["patches"][:9]
+    rows[-1]["meta"]["patches"] = rows[-1]["meta"]["patches"][:9]
     written()
-    with pytest.raises(DataError, match=r"(?s)talk-00000\.jsonl:\d+.*sees 16 patches in this image, and .* names 9"):
+    with pytest.raises(DataError, match=r"(?s)talk-00000\.jsonl:60.*sees 16 patches in an image, and .* names 9"):
         look(config)
     with pytest.raises(UserError, match="rows of 'talk' alone"):
         look(_config(tmp_path, data=[{"items": ["talk/talk-*.jsonl"]}]))

@@ -9,8 +9,9 @@ sentences, and in keeping the scale fixed.
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from dikast.core.item import Item
 from dikast.core.media import load_image
 from dikast.engines.local.loading import Loaded
 from dikast.engines.local.tokens import Piece
-from dikast.training.config import Config
+from dikast.training.config import Config, Data
 from dikast.training.examples import files_of, rows_of_file
 from dikast.training.loop import Log
 from dikast.training.model import open_model, save_model
@@ -46,7 +47,8 @@ def look(config: Config, *, watch: Callable[[dict[str, Any]], None] = lambda lin
     model = loaded.model
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(parameter.requires_grad and _SEEING.search(name) is not None)
-    rows = [row for data in config.data for row in _rows(config, data.talk)]
+    rows = [row for data in config.data for row in [*islice(_rows(config, data), data.limit or None)] * data.repeat]
+    _check(loaded, rows)
     steps = config.steps or math.ceil(config.epochs * len(rows) / config.batch_size)
     optimizer, drawn = optimizer_of(model, config), np.random.default_rng(config.seed)
     words: dict[str, list[int]] = {}
@@ -73,11 +75,10 @@ def look(config: Config, *, watch: Callable[[dict[str, Any]], None] = lambda lin
     return {**line, "rows": len(rows), "model": str(config.path(config.out) / "model")}
 
 
-def _rows(config: Config, patterns: tuple[str, ...]) -> list[Item]:
-    if not patterns:
+def _rows(config: Config, data: Data) -> Iterator[Item]:
+    if not data.talk:
         raise UserError("data: looking is learnt from rows of 'talk' alone")
-    rows = []
-    for file in files_of(config, patterns):
+    for file in files_of(config, data.talk):
         for item, _ in rows_of_file(file, talk=True):
             if len(item.images) != 1:
                 raise DataError(
@@ -92,30 +93,43 @@ def _rows(config: Config, patterns: tuple[str, ...]) -> list[Item]:
                     path=item.origin,
                     field="meta.patches",
                 )
-            rows.append(replace(item, meta={"patches": tuple(named)}))
-    return rows
+            yield replace(item, meta={"patches": tuple(named)})
+
+
+def _check(loaded: Loaded, rows: list[Item]) -> None:
+    """Every row names as many patches as the model sees in an image; DataError for the first that does not."""
+    model = loaded.model
+    if loaded.processor.vision is None or not hasattr(model.model, "multi_modal_projector"):
+        raise UserError(f"model: looking is taught to models of the LLaVA-1.5 classes, not to {type(model).__name__}")
+    if not rows:
+        raise UserError("the data gives no rows")
+    with torch.no_grad():
+        count = len(_seen(loaded, rows[:1]))
+    for row in rows:
+        if (named := len(row.meta["patches"])) != count:
+            raise DataError(
+                f"the model sees {count} patches in an image, and meta.patches names {named}",
+                path=row.origin,
+                field="meta.patches",
+            )
+
+
+def _seen(loaded: Loaded, rows: list[Item]) -> torch.Tensor:
+    """What the projector makes of every patch of the rows' images, (rows x patches, width)."""
+    assert loaded.processor.vision is not None
+    pictures = [load_image(row.images[0]).picture for row in rows]
+    pixels = loaded.processor.vision.see(pictures).tensors["pixel_values"].to(loaded.device, loaded.model.dtype)
+    return torch.cat(list(loaded.model.get_image_features(pixels).pooler_output))
 
 
 def _named(loaded: Loaded, rows: list[Item], words: dict[str, list[int]]) -> tuple[torch.Tensor, float]:
     """The loss in nats a word, and the share of words among the likeliest of their patch."""
-    model, vision = loaded.model, loaded.processor.vision
-    if vision is None or not hasattr(model.model, "multi_modal_projector"):
-        raise UserError(f"model: looking is taught to models of the LLaVA-1.5 classes, not to {type(model).__name__}")
-    pictures = [load_image(row.images[0]).picture for row in rows]
-    pixels = vision.see(pictures).tensors["pixel_values"].to(loaded.device, model.dtype)
-    seen = model.get_image_features(pixels).pooler_output
-    found = normalize(torch.cat(list(seen)), dim=-1)
+    model = loaded.model
+    found = normalize(_seen(loaded, rows), dim=-1)
     due = torch.zeros(len(found), model.get_input_embeddings().num_embeddings, device=loaded.device)
     count = len(found) // len(rows)
     for i, row in enumerate(rows):
-        named = row.meta["patches"]
-        if len(named) != count:
-            raise DataError(
-                f"the model sees {count} patches in this image, and meta.patches names {len(named)}",
-                path=row.origin,
-                field="meta.patches",
-            )
-        for j, text in enumerate(named):
+        for j, text in enumerate(row.meta["patches"]):
             if text not in words:
                 words[text] = sorted(set(loaded.tokens.encode([Piece(f" {text}")])))
             due[i * count + j, words[text]] = 1
