@@ -3,12 +3,15 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from dikast.core.errors import UserError
-from dikast.core.item import Item
+from dikast.core.item import Item, item_from
 from dikast.core.records.items import read_items
 from dikast.core.verdict import Status
 from dikast.worlds.make import make
@@ -68,6 +71,18 @@ def test_it_says_once_that_another_world_is_not_its_own(caplog: pytest.LogCaptur
         judge.grade(instruction="Who wrote Faust?", response="Goethe did.")
     told = [record.message for record in caplog.records if "scout was taught" in record.message]
     assert len(told) == 1
+    (note,) = judge.engine.notes  # type: ignore[attr-defined]
+    assert "(2 questions)" in note
+
+
+def test_a_picture_that_no_world_draws_is_another_world(worlds: list[Item], tmp_path: Path) -> None:
+    noise = np.random.default_rng(1).integers(0, 256, (96, 96, 3), np.uint8)
+    Image.fromarray(noise).save(tmp_path / "noise.png")
+    Image.new("RGB", (64, 64)).save(tmp_path / "small.png")
+    judge = Judge("scout")
+    for name in ("noise.png", "small.png"):
+        row = {"id": name, "instruction": "Describe the picture.", "image": name, "response": "There is a red circle."}
+        judge.grade(replace(item_from(row, root=str(tmp_path)), rubric=worlds[0].rubric))
     (note,) = judge.engine.notes  # type: ignore[attr-defined]
     assert "(2 questions)" in note
 

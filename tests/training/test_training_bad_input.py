@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
@@ -158,6 +159,68 @@ def test_a_batch_that_does_not_fit_says_its_size_and_the_cure(
         sft(write_config(save_every=1))
     assert "items-00000.jsonl:" in str(caught.value)
     assert intact(checkpoint, before)
+
+
+def test_a_run_that_did_not_fit_goes_on_with_the_cure(write_config: Write) -> None:
+    trained_for_two_steps(write_config)
+    done = sft(write_config(micro_tokens=600, checkpointing=True))
+    assert (done["steps"], done["complete"]) == (4, True)
+
+
+def test_weights_that_ran_away_in_the_last_step_are_not_kept(write_config: Write, tmp_path: Path) -> None:
+    checkpoint, before = trained_for_two_steps(write_config)
+    away = {"learning_rate": 1e37, "schedule": "constant"}
+    with pytest.raises(RunError, match=r"step 1: .* lower 'learning_rate'.*and give another 'out'"):
+        sft(write_config(out="run-away", steps=1, **away))
+    assert not list((tmp_path / "run-away").glob("checkpoints/step-*"))
+    assert not (tmp_path / "run-away" / "model").exists()
+    assert intact(checkpoint, before)
+
+
+def edit_format(folder: Path) -> None:
+    path = folder / "absolute-short.yaml"
+    path.write_text(path.read_text("utf-8").replace("user: '", "user: 'Look. "), "utf-8")
+
+
+def edit_rubric(folder: Path) -> None:
+    path = folder / "rubric.yaml"
+    path.write_text(path.read_text("utf-8").replace("right", "true"), "utf-8")
+
+
+def edit_image(folder: Path) -> None:
+    path = min((folder / "scenes").glob("**/*.png"))
+    Image.open(path).rotate(90).save(path)
+
+
+@pytest.mark.parametrize("edit", [edit_format, edit_rubric, edit_image])
+def test_what_was_prepared_is_not_used_for_other_data(
+    edit: Callable[[Path], None], write_config: Write, world: Path, tmp_path: Path
+) -> None:
+    """A format, a rubric or an image that changed: other shards, and no going on from the checkpoint."""
+    scenes = shutil.copytree(world / "scenes", tmp_path / "scenes")
+    found = rows(scenes / "items-00000.jsonl")
+    for row in found:
+        del row["rubric"]
+        row["gold"]["label"] = str(row["gold"]["label"])
+    (scenes / "items-00000.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found), "utf-8")
+    (tmp_path / "rubric.yaml").write_text("name: r\ncriterion: Is it right?\nscale: 1-5\n", "utf-8")
+
+    def config() -> Path:
+        source = {"items": ["scenes/items-*.jsonl"], "formats": ["absolute-short.yaml"], "rubric": "rubric.yaml"}
+        return write_config(data=[source], max_seconds=1e-6)
+
+    def prepared() -> dict[str, int]:
+        return {path.parent.name: path.stat().st_mtime_ns for path in tmp_path.glob("shards/*/done.json")}
+
+    first, before = sft(config()), prepared()
+    assert sft(config())["steps"] == 2
+    assert prepared() == before
+    path = config()
+    edit(tmp_path)
+    with pytest.raises(UserError, match="belongs to a run with other data"):
+        sft(path)
+    assert prepared() != before
+    assert first["steps"] == 1
 
 
 def test_a_checkpoint_of_another_run_is_refused(write_config: Write) -> None:

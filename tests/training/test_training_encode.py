@@ -9,6 +9,8 @@ import pytest
 import torch
 
 import tiny_models
+from dikast.core.item import item_from
+from dikast.core.part import Video
 from dikast.core.records.items import read_items
 from dikast.core.rubric import Rubric
 from dikast.engines.local.engine import LocalEngine
@@ -26,8 +28,36 @@ from dikast.training.encode import encode, end_of_reply
 from dikast.training.examples import Asker, Row
 from dikast.training.loop import placed
 from dikast.training.shards import Shards, ShardWriter
+from videos import make_video
 
 FORMATS = ("absolute", "claims", "score-only", "score-first", "pairwise", "choice-only")
+
+
+@pytest.mark.parametrize(("family", "images", "clips"), [("llava", 5, 0), ("qwen_vl", 0, 1)])
+def test_a_video_file_is_trained_on_as_the_judge_shows_it(
+    family: str, images: int, clips: int, tiny: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """Of an item gone grey nothing of the file is left."""
+    make_video(tmp_path / "clip.mp4")
+    rubric = {"name": "seen", "criterion": "Is it so?", "scale": "1-5"}
+    shown = [{"type": "video", "video": "clip.mp4"}, {"type": "text", "text": "What is seen?"}]
+    row = {"id": "a", "instruction": shown, "response": "Grey.", "gold": 4, "rubric": rubric}
+    item = item_from(row, path="x", line=1, root=str(tmp_path))
+    assert isinstance(item.rubric, Rubric)
+    loaded = load(locate(str(tiny(family))), device="cpu", dtype="float32")
+    config = Config("out", (Data(items=("x",), formats=("score-only",)),), augment=Augment(blank=1.0), frames=5)
+    example, blank = Asker(config).examples(Row(0, 0, item))
+    task = next(tasks_of(item, item.rubric, judge="", format="", shape="each", samples=range(1)))
+    judged = encode_prompt(
+        first_request(task, load_format("score-only"), Settings(frames=5)).messages, loaded.processor
+    )
+    assert (len(judged.seen.images), len(judged.seen.clips)) == (images, clips)
+    encoded = encode(example, loaded, end=end_of_reply(loaded), most=100_000)
+    assert encoded.ids[: len(judged.ids)] == judged.ids
+    assert encoded.media.keys() == judged.seen.tensors.keys()
+    assert all(torch.equal(encoded.media[name], tensor) for name, tensor in judged.seen.tensors.items())
+    (clip,) = (part for message in blank.messages for part in message.parts if isinstance(part, Video))
+    assert (clip.source, len({frame.source for frame in clip.frames})) == ("", 1)
 
 
 @pytest.mark.parametrize("family", tiny_models.FAMILIES)

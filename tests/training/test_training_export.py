@@ -1,6 +1,8 @@
 """What is written for trl: the same prompts and replies, and a YAML that the real `trl sft` runs."""
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,7 +13,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from dikast.core.errors import UserError
+from dikast.core.errors import DataError, UserError
 from dikast.core.part import Image
 from dikast.core.records.reading import read_records
 from dikast.surface.cli import app
@@ -57,11 +59,26 @@ def test_what_trl_cannot_do_is_refused(write_config: Write, tiny: Callable[[str]
         ({}, "give 'model' instead of 'init'"),
         ({**given, "train": "projector"}, "projector alone"),
         ({**given, "verdict_weight": 3.0}, "no counterpart of 'verdict_weight'"),
+        ({**given, "optimizer": "muon"}, "no counterpart of 'optimizer'"),
+        ({**given, "stop_at": 2}, "no counterpart of 'stop_at'"),
     ]
     for values, said in cases:
         with pytest.raises(UserError, match=said):
             export_trl(load_config(write_config(**values)), tmp_path / "out")
         assert not (tmp_path / "out").exists()
+
+
+def test_a_row_that_cannot_be_used_is_named(
+    write_config: Write, tiny: Callable[[str], Path], world: Path, tmp_path: Path
+) -> None:
+    scenes = shutil.copytree(world / "scenes", tmp_path / "scenes")
+    last = [json.loads(line) for line in (scenes / "items-00000.jsonl").read_text("utf-8").splitlines()][-1]
+    (scenes / last["instruction"][0]["image"]).unlink()
+    data = [{"items": ["scenes/items-*.jsonl"], "formats": ["absolute-short.yaml"]}]
+    config = load_config(write_config(init=None, model=str(tiny("llava")), data=data))
+    with pytest.raises(DataError, match=r"(?s)items-00000\.jsonl:12.*does not exist"):
+        export_trl(config, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow

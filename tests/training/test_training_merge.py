@@ -158,10 +158,15 @@ def test_what_does_not_match_is_refused_and_nothing_is_written(
     save_file(weights, less / "model.safetensors", {"format": "pt"})
     other = shutil.copytree(a, tmp_path / "other")
     (other / "tokenizer.json").write_text((a / "tokenizer.json").read_text("utf-8") + " ", "utf-8")
+    turned = shutil.copytree(a, tmp_path / "turned")
+    told = json.loads((a / "config.json").read_text("utf-8"))
+    told.pop("rope_parameters", None)
+    (turned / "config.json").write_text(json.dumps(told | {"rope_theta": 1e6}), "utf-8")
     linear, ties = Recipe("linear", (0.5, 0.5)), Recipe("ties", (0.5, 0.5))
     out = tmp_path / "out"
     for models, recipe, kept, said in [
         ([a, tiny("qwen")], linear, None, "architectures is"),
+        ([a, turned], linear, None, r"rope_parameters\.rope_theta is 10000\.0 in one and 1000000\.0"),
         ([a, half], linear, None, r"model.norm.weight has the shape \[32\] in one, \[16\]"),
         ([a, less], linear, None, r"1 tensors are in one alone \(model.norm.weight\)"),
         ([a, other], linear, None, "their tokenizer.json differ"),

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dikast.core.errors import DataError, UserError
 from dikast.core.records.items import read_items
 from dikast.core.rubric import Rubric
 from dikast.engines.local.engine import LocalEngine
@@ -94,6 +95,21 @@ def test_metrics_of_the_log_are_those_of_the_saved_model(
     assert "learning_rate: 0.003" in card
     assert "CPU" in card
     assert load_config(config).hash  # the configuration in the card is that of the run
+
+
+def test_held_out_files_that_share_ids_are_refused(
+    write_config: Callable[..., Path], world: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "again").mkdir()
+    file = tmp_path / "again" / "items.jsonl"
+    file.write_text((world / "texts" / "items-00000.jsonl").read_text("utf-8"), "utf-8")
+    items = [str(world / "texts" / "items-00000.jsonl"), str(file)]
+    told = {"items": items, "formats": ["absolute-short.yaml"]}
+    with pytest.raises(DataError, match=r"(?s)again.*is in .*texts.*too: give each held-out item an id of its own"):
+        held_out(load_config(write_config(family="llama", eval=told)))
+    told = {"items": items[:1], "formats": ["pairwise-short.yaml"]}
+    with pytest.raises(UserError, match=r"none of the formats pairwise-short can ask about the held-out items"):
+        held_out(load_config(write_config(family="llama", eval=told)))
 
 
 def test_claims_are_counted_against_those_of_gold(write_config: Callable[..., Path], tmp_path: Path) -> None:

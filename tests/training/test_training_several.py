@@ -13,6 +13,7 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
+from dikast.core.errors import UserError
 from dikast.training.sft import sft
 
 Write = Callable[..., Path]
@@ -52,6 +53,14 @@ def test_two_processes_with_fsdp2_end_with_the_weights_of_one(
     assert one.keys() == two.keys()
     for name, tensor in one.items():
         assert torch.allclose(tensor, two[name], atol=5e-4), name
+    assert "| processes | 2, FSDP2 |" in (tmp_path / "run-together/model/README.md").read_text("utf-8")
+
+
+def test_deepspeed_is_refused_with_what_to_take_instead(write_config: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACCELERATE_USE_DEEPSPEED", "true")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(UserError, match=r"cannot follow: use fsdp2\.yaml"):
+        sft(write_config())
 
 
 @pytest.mark.slow

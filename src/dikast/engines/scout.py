@@ -8,13 +8,16 @@ from importlib import resources
 from pathlib import Path
 from typing import ClassVar
 
-from dikast.core.errors import UserError
+from dikast.core.errors import DataError, UserError
+from dikast.core.media import load_image
 from dikast.core.message import Message, Span
+from dikast.core.part import Image, Video
 from dikast.engines.base import Completion, Request
 from dikast.engines.local.engine import LocalEngine
 
 _log = logging.getLogger(__name__)
 _WORD = re.compile(r"[^\W\d_]+")
+_SIDE, _COLOURS = 96, 2048  # pixels; a photograph of this size has more colours
 _OUTSIDE = (
     "scout was taught on the worlds that `dikast world make` draws and on nothing else, and was asked about something "
     "that is not from there: its verdicts on that mean nothing; take a grown judge, such as --judge hf:ORG/NAME"
@@ -25,7 +28,8 @@ class Scout(LocalEngine):
     """`scout`: a vision-language judge of two million parameters, trained from scratch on worlds (see its card).
 
     It is asked in formats of its own (`formats`), unless a caller names others. Asked about words that its worlds do
-    not have, it says so once in the log (standard error) and in `notes`, which stand in a run's summary.
+    not have, or shown what they do not draw, it says so once in the log (standard error) and in `notes`, which stand in
+    a run's summary.
     """
 
     formats: ClassVar[Mapping[str, str]] = {"absolute": "scout", "pairwise": "scout-pairs"}
@@ -48,7 +52,7 @@ class Scout(LocalEngine):
 
     def _looked_at(self, requests: Iterable[Request]) -> Iterator[Request]:
         for request in requests:
-            if not all(self._knows(message) for message in request.messages):
+            if not all(self._knows(message) and _drawn(message) for message in request.messages):
                 self._outside += 1
                 if self._outside == 1:
                     _log.warning(_OUTSIDE)
@@ -61,6 +65,21 @@ class Scout(LocalEngine):
     @cached_property
     def _words(self) -> frozenset[str]:
         return frozenset(folder().joinpath("words.txt").read_text("utf-8").split())
+
+
+def _drawn(message: Message) -> bool:
+    """Whether everything shown has the size of what the worlds draw, and no more colours (measured: up to 972)."""
+    for part in message.parts:
+        if isinstance(part, Video):
+            return False
+        if isinstance(part, Image):
+            try:
+                picture = load_image(part).picture
+            except DataError:  # the engine says what is wrong with it
+                continue
+            if picture.size != (_SIDE, _SIDE) or picture.getcolors(_COLOURS) is None:
+                return False
+    return True
 
 
 def folder() -> Path:

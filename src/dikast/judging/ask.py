@@ -116,7 +116,7 @@ def first_request(task: Task, format: Format, settings: Settings) -> Request:
     """The first request about a task. DataError when the item cannot be asked about."""
     try:
         images = [check_image(image) for image in task.images]
-        item = _with_frames(task.item, task.question.responses, settings.frames)
+        item = with_frames(task.item, task.question.responses, settings.frames)
     except DataError as error:
         raise DataError(str(error), path=task.item.origin) from error
     messages = format.ask(item, task.rubric, task.question.responses)
@@ -141,7 +141,7 @@ def _media(message: Message) -> Iterator[Image | Video]:
     return (part for part in message.parts if not isinstance(part, Span))
 
 
-def _with_frames(item: Item, responses: tuple[int, ...], n: int) -> Item:
+def with_frames(item: Item, responses: tuple[int, ...], n: int) -> Item:
     """The item with frames sampled from every video file that is shown; DataError where one cannot be read."""
     if not item.videos:
         return item

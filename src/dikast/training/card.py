@@ -34,8 +34,11 @@ def write_card(
     examples: int,
     lines: Sequence[Mapping[str, Any]],
     evals: Sequence[Mapping[str, Any]],
+    more: Mapping[str, str],
 ) -> Path:
-    """Write `README.md` into a model's folder. data, run: fingerprints; lines, evals: the run's two logs."""
+    """Write `README.md` into a model's folder. data, run: fingerprints; lines, evals: the run's two logs; more: facts
+    beside those.
+    """
     last = lines[-1] if lines else {}
     facts = {
         "trained from": config.model or f"scratch (`{Path(config.init).name}`, seed {config.seed})",
@@ -47,6 +50,7 @@ def write_card(
         "last loss": f"{last['loss']:.4f} nats a learnt token" if last else "unknown",
         "time": f"{last.get('seconds', 0.0) / 60:.1f} minutes",
         **hardware(),
+        **more,
     }
     rows = "\n".join(f"| {name} | {value} |" for name, value in facts.items())
     text = (

@@ -1,6 +1,7 @@
 """What a training run is told: a YAML file as frozen values, every mistake told at once."""
 
 import dataclasses
+import re
 import types
 import typing
 from collections.abc import Callable
@@ -9,7 +10,11 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from dikast.core.canonical import fingerprint
+from dikast.core.part import MOST_FRAMES
 from dikast.core.text import Located, near_miss, read_located
+from dikast.core.video import DEFAULT_FRAMES
+
+_DEVICE = re.compile(r"auto|cpu|(cuda|xpu)(:\d+)?|mps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,7 @@ class Config:
     as it is then, for a stage that a next one takes over (0: never); the rate goes by all steps.
     batch_size: examples a step, over all processes.
     micro_tokens: most tokens, padding included, of one forward pass; the rest of a step is accumulated.
+    frames: how many are sampled from a video file that names no number, here and in `eval`.
     optimizer: `adamw`; or `muon`: linear layers by Muon, the rest by AdamW, at one rate. Much faster from scratch.
     precision: `fp32`, `bf16` (fp32 weights, bf16 arithmetic), `pure-bf16` (bf16 weights and moments).
     verdict_weight: how much the tokens of the verdict's label count in the loss, the others 1.
@@ -111,6 +117,7 @@ class Config:
     batch_size: int = 32
     micro_tokens: int = 16_384
     max_tokens: int = 4096
+    frames: int = DEFAULT_FRAMES
     optimizer: Literal["adamw", "muon"] = "adamw"
     learning_rate: float = 1e-5
     schedule: Literal["cosine", "linear", "constant"] = "cosine"
@@ -140,11 +147,16 @@ class Config:
 
     @property
     def hash(self) -> str:
-        """Fingerprint of everything that decides which weights come out."""
+        """Fingerprint of everything that decides which weights come out, but for rounding: a run that did not fit into
+        memory goes on with smaller pieces.
+        """
         value = dataclasses.asdict(self)
         for key in (
             "out",
             "eval",
+            "micro_tokens",
+            "checkpointing",
+            "compile",
             "device",
             "keep",
             "save_every",
@@ -234,7 +246,7 @@ def _check(document: Located, values: dict[str, Any], mistakes: list[str]) -> No
 
     _check_sources(values, wrong)
     least = {"batch_size": 1, "micro_tokens": 1, "max_tokens": 2, "log_every": 1, "keep": 1, "workers": 1}
-    for key, low in {**least, "steps": 0, "save_every": 0}.items():
+    for key, low in {**least, "steps": 0, "save_every": 0, "stop_at": 0, "clip": 0, "verdict_weight": 0}.items():
         if values.get(key, low) < low:
             wrong(f"must be at least {low}, got {values[key]}", key)
     for key in ("learning_rate", "epochs"):
@@ -242,12 +254,34 @@ def _check(document: Located, values: dict[str, Any], mistakes: list[str]) -> No
             wrong(f"must be above 0, got {values[key]}", key)
     if not values.get("warmup", 0.0) >= 0:
         wrong("is a share of the steps (below 1) or a number of steps", "warmup")
-    if len(values.get("betas", (0, 0))) != 2:
-        wrong("are two numbers", "betas")
+    _check_kinds(values, wrong)
     augment = values.get("augment") or Augment()
     for key in ("drop_reference", "permute_levels", "other_words", "blank"):
         if not 0 <= getattr(augment, key) <= 1:
             wrong("is a probability from 0 to 1", "augment", key)
+
+
+def _check_kinds(values: dict[str, Any], wrong: Callable[..., None]) -> None:
+    betas = values.get("betas", (0, 0))
+    if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
+        wrong("are two numbers from 0 to below 1", "betas")
+    if not 1 <= values.get("frames", 1) <= MOST_FRAMES:
+        wrong(f"is how many to sample from a video, from 1 to {MOST_FRAMES}", "frames")
+    if not _DEVICE.fullmatch(values.get("device", "auto")):
+        wrong("is auto, cpu, cuda, cuda:N, mps or xpu", "device")
+    lora, judged = values.get("lora") or Lora(), values.get("eval") or Eval()
+    if lora.rank < 1:
+        wrong("is 1 or more", "lora", "rank")
+    if judged.every < 0 or judged.limit < 0:
+        wrong("'every' and 'limit' are 0 or more", "eval")
+    for pattern in (*values.get("frozen", ()), lora.targets):
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            wrong(
+                f"{pattern!r} is not a regular expression: {error}",
+                *(("lora",) if pattern == lora.targets else ("frozen",)),
+            )
 
 
 def _check_sources(values: dict[str, Any], wrong: Callable[..., None]) -> None:

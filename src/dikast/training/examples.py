@@ -20,6 +20,7 @@ from dikast.core.records.items import read_items
 from dikast.core.records.reading import read_records
 from dikast.core.rubric import Rubric, Sheet, load_rubric
 from dikast.core.verdict import Claim
+from dikast.judging.ask import with_frames
 from dikast.prompts.ask import as_given
 from dikast.prompts.format import Format, load_format
 from dikast.prompts.gold import Gold, gold_of
@@ -118,9 +119,18 @@ class Asker:
         self._formats = [[load_format(named_format(config, name)) for name in data.formats] for data in config.data]
         self._rubrics = [_rubric(config, data) for data in config.data]
 
+    def about(self) -> list[Any]:
+        """Fingerprints of the formats and rubrics, source by source."""
+        rubrics = [None if rubric is None else rubric.hash for rubric in self._rubrics]
+        return [[form.hash for form in formats] for formats in self._formats] + [rubrics]
+
     def examples(self, row: Row) -> Iterator[Example]:
         """The examples of one row. DataError, naming record and cure, for one that cannot be asked or answered."""
         item = row.record
+        try:  # frames of video files, as the judge samples them
+            item = with_frames(item, tuple(range(len(item.responses))), self._config.frames)
+        except DataError as error:
+            raise DataError(str(error), path=item.origin) from error
         if row.target is not None:
             yield Example(item.id, item.origin, as_given(item, ()), Reply(row.target, ""))
             return
@@ -236,7 +246,8 @@ def _greyed(content: Content) -> Content:
         if isinstance(part, Image):
             parts.append(_grey(*load_image(part).size))
         elif isinstance(part, Video):
-            parts.append(replace(part, frames=tuple(_grey(*load_image(frame).size) for frame in part.frames)))
+            frames = tuple(_grey(*load_image(frame).size) for frame in part.frames)
+            parts.append(replace(part, frames=frames, source=""))
         else:
             parts.append(part)
     return tuple(parts)

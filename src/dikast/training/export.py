@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
-from dikast.core.errors import UserError, require
-from dikast.core.media import image_file
+from dikast.core.errors import DataError, UserError, require
+from dikast.core.media import check_image, image_file
 from dikast.core.message import Message, Span
 from dikast.core.part import Image
 from dikast.training.config import Config
@@ -27,12 +27,19 @@ _LINEAR = "(q_proj|k_proj|v_proj|o_proj|gate_proj|up_proj|down_proj)"
 def export_trl(config: Config, folder: Path) -> dict[str, Any]:
     """Write `sft.yaml` and `data/*.parquet` into the new folder; run with `cd FOLDER && trl sft --config sft.yaml`.
 
-    UserError for what trl cannot do: start from scratch, train the projector alone, freeze by name, weigh the verdict.
+    UserError for what trl cannot do as we do it: start from scratch, train the projector alone, freeze by name, weigh
+    the verdict, follow Muon, stop before the rate has run out.
     """
     datasets = require("datasets", "train")
     if not config.model:
         raise UserError("trl starts from a model's weights: give 'model' instead of 'init'")
-    for key, plain in (("frozen", ()), ("verdict_weight", 1.0), ("final_rate", 0.0)):
+    for key, plain in (
+        ("frozen", ()),
+        ("verdict_weight", 1.0),
+        ("final_rate", 0.0),
+        ("optimizer", "adamw"),
+        ("stop_at", 0),
+    ):
         if getattr(config, key) != plain:
             raise UserError(f"trl has no counterpart of {key!r}: leave it out, or train with Dikast itself")
     if config.train == "projector":
@@ -41,7 +48,7 @@ def export_trl(config: Config, folder: Path) -> dict[str, Any]:
         raise UserError(f"{folder}: holds something already: name a new folder, or empty it")
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        seen = any(_images(message) for example in _examples(config) for message in example.messages)
+        seen = _check(config)
         text = datasets.Value("string")
         turn = [{"role": text, "content": [{"type": text, "text": text}]}]
         features = {"prompt": turn, "completion": turn}
@@ -61,6 +68,17 @@ def export_trl(config: Config, folder: Path) -> dict[str, Any]:
         shutil.rmtree(folder)
         raise
     return {"examples": len(rows), "images": seen, "folder": str(folder)}
+
+
+def _check(config: Config) -> bool:
+    """Whether anything is shown; DataError at the first record that cannot be used, before anything is written."""
+    seen = False
+    for example in _examples(config):
+        try:
+            seen |= any([check_image(image) for message in example.messages for image in _images(message)])
+        except DataError as error:
+            raise DataError(f"example {example.id!r}: {error}", path=example.origin) from error
+    return seen
 
 
 def _examples(config: Config) -> Iterator[Example]:

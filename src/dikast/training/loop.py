@@ -95,6 +95,7 @@ class Loop:
                 late = config.max_seconds > 0 and time.monotonic() - started >= config.max_seconds
                 stop = config.max_seconds > 0 and self._team.total(late) > 0  # one process late, all stop
                 if last or stop or (config.save_every and self.done % config.save_every == 0):
+                    self._check_sound(step, micro)
                     state = {"run": self._run, "seconds": self._spent + time.monotonic() - started}
                     save_checkpoint(self._folder, self.done, model, self._optimizer, state, self._team, config.keep)
                 if stop:
@@ -116,9 +117,23 @@ class Loop:
         total = self._team.total(float(sum(losses)))
         if not math.isfinite(norm) or not math.isfinite(total):
             raise self._not_a_number(step)
-        self._optimizer.step()
+        with _fits(micro[0], self._shards):  # the first step makes room for its moments
+            self._optimizer.step()
         self._optimizer.zero_grad(set_to_none=True)
         return total, norm
+
+    def _check_sound(self, step: int, micro: list[Batch]) -> None:
+        """RunError where the weights after a step give no loss any more: such weights are not kept."""
+        total = 0.0
+        with torch.random.fork_rng():
+            for batch in micro:
+                with _fits(batch, self._shards):
+                    loss = self._loss(self._forward, batch)
+                    self._team.backward(loss)  # sharded weights are put away by the way back alone
+                total += float(loss.detach())
+        self._optimizer.zero_grad(set_to_none=True)
+        if not math.isfinite(self._team.total(total)):
+            raise self._not_a_number(step)
 
     def _loss(self, model: Any, batch: Batch) -> torch.Tensor:
         """The weighted sum of the batch's losses, in nats."""
@@ -155,7 +170,7 @@ class Loop:
 
     def _not_a_number(self, step: int) -> RunError:
         """The error that names the first example whose own loss is not a number, or says that the gradient is not."""
-        cure = "lower 'learning_rate' or use 'precision: fp32'"
+        cure = "lower 'learning_rate' or use 'precision: fp32', and give another 'out'"
         kept = "the weights of the last checkpoint are intact"
         for number in map(int, self._plan.step(step)):
             with torch.no_grad():
@@ -235,12 +250,6 @@ class _Tally:
             "examples_per_second": team.total(self._examples) / spent,
         }
         return found
-
-
-def steps_done(out: Path) -> int:
-    """The steps of the last checkpoint in a run's folder; 0 without one."""
-    found = checkpoints(out / "checkpoints")
-    return int(found[-1].name.removeprefix("step-")) if found else 0
 
 
 class Log:

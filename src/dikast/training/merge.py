@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 Method = Literal["linear", "slerp", "ties", "dare"]
 _PARALLEL = 0.9995  # beyond this cosine the arc is a line
 _BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
+_FIRST = ("architectures", "model_type")  # told before anything else that differs
+_PASSING = (  # keys of a configuration that do not change what the weights mean
+    "_name_or_path", "transformers_version", "dtype", "torch_dtype", "use_cache", "bos_token_id", "eos_token_id",
+    "pad_token_id",
+)  # fmt: skip
 _SAME_FILES = ("tokenizer.json", "tokenizer.model")
 
 
@@ -217,7 +222,7 @@ def _match(inputs: Sequence[Weights]) -> None:
     for other in inputs[1:]:
         both = f"{first.folder} and {other.folder} do not match"
         theirs = _config(other)
-        for key in ("architectures", "model_type", "vocab_size"):
+        for key in sorted(config.keys() | theirs.keys(), key=lambda key: (key not in _FIRST, key)):
             if config.get(key) != theirs.get(key):
                 raise UserError(f"{both}: {key} is {config.get(key)} in one and {theirs.get(key)} in the other")
         if alone := sorted(first.files.keys() ^ other.files.keys()):
@@ -234,8 +239,22 @@ def _match(inputs: Sequence[Weights]) -> None:
 
 
 def _config(weights: Weights) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads((weights.folder / "config.json").read_text("utf-8"))
-    return {**value, "vocab_size": value.get("vocab_size") or value.get("text_config", {}).get("vocab_size")}
+    """What the configuration says of how weights are used, defaults filled in where transformers knows the model."""
+    from transformers import AutoConfig
+
+    try:
+        value = AutoConfig.from_pretrained(weights.folder, local_files_only=True).to_dict()
+    except (OSError, ValueError, KeyError):
+        value = json.loads((weights.folder / "config.json").read_text("utf-8"))
+    return dict(_flat(value))
+
+
+def _flat(value: dict[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
+    for key, each in value.items():
+        if isinstance(each, dict):
+            yield from _flat(each, f"{at}{key}.")
+        elif key not in _PASSING:
+            yield f"{at}{key}", each
 
 
 def _write(inputs: Sequence[Weights], recipe: Recipe, has_base: bool, folder: Path, shard_bytes: int) -> list[str]:

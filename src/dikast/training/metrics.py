@@ -12,7 +12,7 @@ from dikast.audit.failures import rate
 from dikast.audit.feedback import ClaimVerdict, claims_of, feedback_scores
 from dikast.audit.intervals import Resampling
 from dikast.audit.measures import measure
-from dikast.core.errors import DataError
+from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.records.items import read_items
 from dikast.core.rubric import Rubric, Sheet, load_rubric
@@ -48,10 +48,22 @@ def held_out(config: Config) -> HeldOut | None:
     items: list[Item] = []
     for file in files_of(config, config.eval.items):
         items.extend(islice(read_items(file), config.eval.limit or None))
+    known: dict[str, Item] = {}
     for item in items:
+        if (other := known.setdefault(item.id, item)) is not item:
+            raise DataError(
+                f"item {item.id!r} is in {other.origin} too: give each held-out item an id of its own",
+                path=item.origin,
+                field="id",
+            )
         for one in _rubrics(item, rubric):
             for responses in ((i,) for i in range(len(item.responses))) if len(item.responses) == 1 else ((0, 1),):
                 gold_of(item, one, responses)
+    if not any(_fitting(form, items) for form in formats):
+        raise UserError(
+            f"eval: none of the formats {', '.join(form.name for form in formats)} can ask about the held-out items: "
+            "name one for single responses or for pairs, as they are"
+        )
     return HeldOut(tuple(items), formats, rubric)
 
 
@@ -63,8 +75,7 @@ def judge_metrics(loaded: Loaded, held: HeldOut, config: Config, *, step: int) -
     engine = LocalEngine.of(loaded, name=f"step-{step}", batch_size=config.eval.batch_size)
     sampling = Sampling(max_tokens=config.eval.max_tokens)
     for form in held.formats:
-        pair = form.kind == "pairwise"
-        items = [item for item in held.items if (len(item.responses) == 2) == pair and item.responses]
+        pair, items = form.kind == "pairwise", _fitting(form, held.items)
         if not items:
             continue
         judge = Judge(
@@ -75,6 +86,7 @@ def judge_metrics(loaded: Loaded, held: HeldOut, config: Config, *, step: int) -
             sampling=sampling,
             read=config.eval.read,
             min_mass=config.eval.min_mass,
+            frames=config.frames,
         )
         found = (
             _of_pairs(judge.compare_many(items), items, held.rubric)
@@ -82,6 +94,11 @@ def judge_metrics(loaded: Loaded, held: HeldOut, config: Config, *, step: int) -
             else _of_grades(judge.grade_many(items), items, held.rubric)
         )
         yield {"step": step, "format": form.name, **{name: each.to_dict() for name, each in found.items()}}
+
+
+def _fitting(form: Format, items: Sequence[Item]) -> list[Item]:
+    """The items that a format can ask about."""
+    return [item for item in items if item.responses and (len(item.responses) == 2) == (form.kind == "pairwise")]
 
 
 def _of_grades(

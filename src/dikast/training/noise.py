@@ -9,12 +9,13 @@ import numpy as np
 from dikast.core.rubric import Rubric
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_MOST = 0.5  # of the distinct words of the levels
+_MOST = 0.5  # probability that a word changes
 _CONSONANTS, _VOWELS = "bcdfghklmnprstvwz", "aeiou"
 
 
 def other_words(rubric: Rubric, rng: np.random.Generator) -> Rubric:
-    """`rubric` with a share of the distinct words of its levels, up to a half, made up, misspelt or left out.
+    """`rubric` with some distinct words of its levels made up, misspelt or left out, each with a probability up to
+    a half that is drawn once.
 
     A word has the same fate at every level. Numbers, marks and labels stay, and a text that would be left empty: what
     a level means can then be told from them, from the order of the levels and from the words that are left. The

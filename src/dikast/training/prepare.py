@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 import orjson
 
 from dikast.core.canonical import fingerprint
-from dikast.core.errors import UserError
+from dikast.core.errors import DataError, UserError
+from dikast.core.media import image_sha256
+from dikast.core.part import Image, Video
 from dikast.engines.local.loading import Loaded
 from dikast.engines.local.source import file_sha256
 from dikast.training.config import Config
 from dikast.training.encode import encode, end_of_reply
-from dikast.training.examples import Asker, Row, files_of, rows_of_file
+from dikast.training.examples import Asker, Example, Row, files_of, rows_of_file
 from dikast.training.processes import Solo
 from dikast.training.shards import VERSION, Shards, ShardWriter
 
@@ -45,21 +47,25 @@ def units_of(config: Config) -> list[Unit]:
 
 
 def data_hash(config: Config) -> str:
-    """Fingerprint of the data: every file's content, and what is made of it."""
+    """Fingerprint of the data: the content of every file, format and rubric, and what is made of them.
+
+    What the records show is in files of its own: `Shards.shown` stands for that.
+    """
     files = [[file_sha256(Path(file)) for file in files_of(config, data.items or data.talk)] for data in config.data]
     made = [{k: v for k, v in asdict(data).items() if k not in ("items", "talk")} for data in config.data]
-    return fingerprint([files, made, asdict(config.augment), config.seed])
+    return fingerprint([files, made, Asker(config).about(), asdict(config.augment), config.seed, config.frames])
 
 
 def prepare_shards(config: Config, loaded: Loaded, about: Any, team: Solo) -> Shards:
     """The shards of this data for this model, made if they are not there yet.
 
+    They are made anew where an image or video that they show has changed; one that is gone is not missed.
     about: what of the model decides tokens and images, as JSON values. DataError at the first record that cannot be
     used; nothing is left behind then. The main process makes them, the others wait.
     """
     key = fingerprint([VERSION, data_hash(config), about, config.max_tokens, config.verdict_weight != 1])
     folder = config.path(config.shards or str(Path(config.out) / "shards")) / key
-    if team.main and not (folder / "done.json").is_file():
+    if team.main and not ((folder / "done.json").is_file() and _as_shown(folder)):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         try:
@@ -104,14 +110,38 @@ def _work(job: tuple[int, Unit]) -> int:
 def _unit(config: Config, loaded: Loaded, folder: Path, number: int, unit: Unit) -> int:
     asker, end = Asker(config), end_of_reply(loaded)
     writer, count, find = ShardWriter(folder, number), 0, config.verdict_weight != 1
+    shown: dict[tuple[str, str, int | None], str] = {}
     for row in islice(_rows(config, unit), unit.limit or None):
         for example in asker.examples(row):
             writer.add(
                 example.id, example.origin, encode(example, loaded, end=end, most=config.max_tokens, find_label=find)
             )
+            shown |= {(i.source, i.root, i.frame): image_sha256(i) for i in _files_shown(example)}
             count += 1
     writer.flush()
+    (folder / f"shown-{number:05d}.json").write_bytes(orjson.dumps([[*key, value] for key, value in shown.items()]))
     return count
+
+
+def _files_shown(example: Example) -> Iterator[Image]:
+    """The images and frames of an example that are files here."""
+    for message in example.messages:
+        for part in message.parts:
+            if isinstance(part, Image | Video):
+                shown = (part,) if isinstance(part, Image) else part.frames
+                yield from (image for image in shown if "://" not in image.source and image.source[:5] != "data:")
+
+
+def _as_shown(folder: Path) -> bool:
+    """Whether the files that the shards show are those that they were made of, as far as they are still there."""
+    for file in sorted(folder.glob("shown-*.json")):
+        for source, root, frame, sha256 in orjson.loads(file.read_bytes()):
+            try:
+                if image_sha256(Image(source, root, frame)) != sha256:
+                    return False
+            except DataError:
+                continue
+    return True
 
 
 def _rows(config: Config, unit: Unit) -> Iterator[Row]:

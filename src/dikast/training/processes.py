@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from dikast.core.errors import UserError
 from dikast.training.config import Config
 
 _PATIENCE = timedelta(hours=6)  # while one process prepares the data for all
@@ -40,9 +41,13 @@ class Solo:
 
 
 class Team(Solo):
-    """Several processes, through accelerate: replicas (DDP), shards (FSDP2) or DeepSpeed, as it was launched."""
+    """Several processes, through accelerate: replicas (DDP) or shards (FSDP2), as it was launched."""
 
     def __init__(self, config: Config) -> None:
+        if os.environ.get("ACCELERATE_USE_DEEPSPEED", "false").lower() == "true":
+            raise UserError(
+                "DeepSpeed takes a step after every piece of a batch, which this loop cannot follow: use fsdp2.yaml"
+            )
         from accelerate import Accelerator
         from accelerate.utils import DistributedDataParallelKwargs, InitProcessGroupKwargs
 

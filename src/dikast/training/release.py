@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from dikast.core.errors import UserError
 
-_COPIED = ("generation_config.json", "tokenizer.json", "chat_template.jinja", "words.txt")
+_COPIED = ("README.md", "generation_config.json", "tokenizer.json", "chat_template.jinja", "words.txt")
 _VISION = re.compile(r"^vision_tower\.(?!vision_model\.)")
 
 

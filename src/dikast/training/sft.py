@@ -20,6 +20,7 @@ def sft(config: "Config | str | Path", *, watch: Watcher = lambda line: None) ->
     """
     require("torch", "hf")
     require("transformers", "hf")
+    require("matplotlib", "train")
     from dikast.training.card import write_card
     from dikast.training.checkpoint import checkpoints, load_weights
     from dikast.training.loop import Log, Loop, read_log
@@ -35,7 +36,7 @@ def sft(config: "Config | str | Path", *, watch: Watcher = lambda line: None) ->
     loaded = open_model(config)
     shards = prepare_shards(config, loaded, about(loaded), team)
     start = source_of(config).identity() if config.model else about(loaded)
-    data = data_hash(config)
+    data = fingerprint([data_hash(config), shards.shown])
     run = fingerprint([config.hash, data, start])
     loop = Loop(config, loaded, shards, out, team, run=run)
     evals = Log(out / "eval.jsonl", loop.done, write=team.main)
@@ -57,7 +58,10 @@ def sft(config: "Config | str | Path", *, watch: Watcher = lambda line: None) ->
             load_weights(checkpoints(out / "checkpoints")[-1], loaded.model)
         save_model(loaded, config, out / "model")
         lines, found = read_log(out / "train.jsonl"), read_log(out / "eval.jsonl")
-        write_card(out / "model", config, data=data, run=run, examples=len(shards), lines=lines, evals=found)
+        about_run = {"processes": team.about} if team.size > 1 else {}
+        write_card(
+            out / "model", config, data=data, run=run, examples=len(shards), lines=lines, evals=found, more=about_run
+        )
     team.wait()
     return {
         "steps": outcome.steps,

@@ -16,12 +16,13 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from dikast.core.canonical import fingerprint
 from dikast.training.encode import Encoded
 
 if TYPE_CHECKING:
     import torch
 
-VERSION = 1
+VERSION = 2
 ROW = np.dtype([("start", "<i8"), ("length", "<i4"), ("prompt", "<i4"), ("label", "<i4", 2), ("media", "<i4")])
 MEDIA = np.dtype([("kind", "<i4"), ("floats", "<i8"), ("ints", "<i8")])
 _MOST_ROWS = 8192
@@ -178,6 +179,12 @@ class Shards:
     def open(cls, folder: Path) -> "Shards":
         """Map all shards of a folder."""
         return cls(folder, tuple(Shard(path) for path in sorted(folder.glob("shard-*"))))
+
+    @cached_property
+    def shown(self) -> str:
+        """Fingerprint of the content of every file that the examples show."""
+        files = sorted(self.folder.glob("shown-*.json"))
+        return fingerprint([[row[-1] for row in orjson.loads(file.read_bytes())] for file in files])
 
     def __len__(self) -> int:
         return int(self._ends[-1]) if self.parts else 0
