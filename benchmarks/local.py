@@ -30,7 +30,7 @@ def main() -> None:
     torch.set_num_threads(1)
     judge = Judge(f"scout,batch_size={given.batch_size},window={max(given.n, given.batch_size)}")
     maker = Maker(Settings(domain="scenes", split="fresh", seed=920))
-    caches = {"in blocks": roomy_cache, "as transformers": lambda config: None}
+    caches = {"in blocks": roomy_cache, "as transformers": lambda model: None}
     spent: dict[str, list[float]] = {name: [] for name in caches}
     said: dict[str, list[float | None]] = {}
     with tempfile.TemporaryDirectory() as folder:

@@ -223,6 +223,34 @@ def test_what_was_prepared_is_not_used_for_other_data(
     assert first["steps"] == 1
 
 
+def test_what_was_prepared_moves_with_what_it_shows(write_config: Write, world: Path, tmp_path: Path) -> None:
+    """In a copy of the whole folder it is the copy's images that count; one that is gone is not missed."""
+    (tmp_path / "old").mkdir()
+    shutil.copytree(world / "scenes", tmp_path / "old" / "scenes")
+    source = {"items": ["scenes/items-*.jsonl"], "formats": ["absolute-short.yaml"]}
+    config = write_config(data=[source], steps=1)
+    for path in tmp_path.glob("*.yaml"):
+        shutil.copy(path, tmp_path / "old")
+    sft(tmp_path / "old" / config.name)
+    new = shutil.copytree(tmp_path / "old", tmp_path / "new")
+
+    def made() -> list[int]:
+        return [path.stat().st_mtime_ns for path in new.glob("shards/*/done.json")]
+
+    before = made()
+    shutil.rmtree(new / "run-c")
+    gone = max((new / "scenes").glob("**/*.png"))
+    kept = gone.read_bytes()
+    gone.unlink()
+    sft(new / config.name)
+    assert made() == before
+    gone.write_bytes(kept)
+    edit_image(new)
+    with pytest.raises(UserError, match="belongs to a run with other data"):
+        sft(new / config.name)
+    assert made() != before
+
+
 def test_a_checkpoint_of_another_run_is_refused(write_config: Write) -> None:
     trained_for_two_steps(write_config)
     with pytest.raises(UserError, match="belongs to a run with other data or settings: give another 'out'"):

@@ -162,11 +162,24 @@ def test_what_does_not_match_is_refused_and_nothing_is_written(
     told = json.loads((a / "config.json").read_text("utf-8"))
     told.pop("rope_parameters", None)
     (turned / "config.json").write_text(json.dumps(told | {"rope_theta": 1e6}), "utf-8")
+    longer = shutil.copytree(a, tmp_path / "longer")
+    passing = {
+        "max_position_embeddings": 99,
+        "attention_dropout": 0.1,
+        "other_version": "2",
+        "transformers_version": "0",
+    }
+    (longer / "config.json").write_text(json.dumps(told | passing), "utf-8")
+    merge([a, longer], tmp_path / "merged", Recipe("linear", (0.5, 0.5)))
+    odd = shutil.copytree(a, tmp_path / "odd")
+    code = {"model_type": "not-known", "auto_map": {"AutoConfig": "theirs.Config"}}  # nothing of it is run
+    (odd / "config.json").write_text(json.dumps(told | code), "utf-8")
     linear, ties = Recipe("linear", (0.5, 0.5)), Recipe("ties", (0.5, 0.5))
     out = tmp_path / "out"
     for models, recipe, kept, said in [
         ([a, tiny("qwen")], linear, None, "architectures is"),
         ([a, turned], linear, None, r"rope_parameters\.rope_theta is 10000\.0 in one and 1000000\.0"),
+        ([a, odd], linear, None, "model_type is"),
         ([a, half], linear, None, r"model.norm.weight has the shape \[32\] in one, \[16\]"),
         ([a, less], linear, None, r"1 tensors are in one alone \(model.norm.weight\)"),
         ([a, other], linear, None, "their tokenizer.json differ"),

@@ -9,6 +9,7 @@ whole vector. dare: entries of task vectors are dropped at random, the others sc
 import hashlib
 import json
 import math
+import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -25,10 +26,10 @@ Method = Literal["linear", "slerp", "ties", "dare"]
 _PARALLEL = 0.9995  # beyond this cosine the arc is a line
 _BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
 _FIRST = ("architectures", "model_type")  # told before anything else that differs
-_PASSING = (  # keys of a configuration that do not change what the weights mean
-    "_name_or_path", "transformers_version", "dtype", "torch_dtype", "use_cache", "bos_token_id", "eos_token_id",
-    "pad_token_id",
-)  # fmt: skip
+_PASSING = re.compile(  # keys of a configuration that do not change what the weights mean
+    r"_name_or_path|(torch_)?dtype|use_cache|(bos|eos|pad)_token_id|max_position_embeddings|initializer_range|id2label|"
+    r"label2id|output_\w+|auto_map|\w*(_version|dropout|_pdrop|_coef)"
+)
 _SAME_FILES = ("tokenizer.json", "tokenizer.model")
 
 
@@ -243,17 +244,19 @@ def _config(weights: Weights) -> dict[str, Any]:
     from transformers import AutoConfig
 
     try:
-        value = AutoConfig.from_pretrained(weights.folder, local_files_only=True).to_dict()
-    except (OSError, ValueError, KeyError):
+        value = AutoConfig.from_pretrained(weights.folder, local_files_only=True, trust_remote_code=False).to_dict()
+    except Exception:  # whatever a configuration's class raises: then it is compared as it was written
         value = json.loads((weights.folder / "config.json").read_text("utf-8"))
     return dict(_flat(value))
 
 
 def _flat(value: dict[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
     for key, each in value.items():
+        if _PASSING.fullmatch(str(key)):
+            continue
         if isinstance(each, dict):
             yield from _flat(each, f"{at}{key}.")
-        elif key not in _PASSING:
+        else:
             yield f"{at}{key}", each
 
 

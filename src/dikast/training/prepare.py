@@ -1,6 +1,7 @@
 """From the configuration's files to shards: in parallel over files, once for the same data and model."""
 
 import multiprocessing
+import os
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -13,7 +14,7 @@ import orjson
 
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
-from dikast.core.media import image_sha256
+from dikast.core.media import image_sha256, resolved
 from dikast.core.part import Image, Video
 from dikast.engines.local.loading import Loaded
 from dikast.engines.local.source import file_sha256
@@ -65,7 +66,7 @@ def prepare_shards(config: Config, loaded: Loaded, about: Any, team: Solo) -> Sh
     """
     key = fingerprint([VERSION, data_hash(config), about, config.max_tokens, config.verdict_weight != 1])
     folder = config.path(config.shards or str(Path(config.out) / "shards")) / key
-    if team.main and not ((folder / "done.json").is_file() and _as_shown(folder)):
+    if team.main and not ((folder / "done.json").is_file() and _as_shown(config, folder)):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         try:
@@ -116,7 +117,9 @@ def _unit(config: Config, loaded: Loaded, folder: Path, number: int, unit: Unit)
             writer.add(
                 example.id, example.origin, encode(example, loaded, end=end, most=config.max_tokens, find_label=find)
             )
-            shown |= {(i.source, i.root, i.frame): image_sha256(i) for i in _files_shown(example)}
+            for image in _files_shown(example):
+                root = os.path.relpath(image.root or ".", config.root or ".")  # so that all may move together
+                shown[image.source, root, image.frame] = image_sha256(image)
             count += 1
     writer.flush()
     (folder / f"shown-{number:05d}.json").write_bytes(orjson.dumps([[*key, value] for key, value in shown.items()]))
@@ -132,15 +135,16 @@ def _files_shown(example: Example) -> Iterator[Image]:
                 yield from (image for image in shown if "://" not in image.source and image.source[:5] != "data:")
 
 
-def _as_shown(folder: Path) -> bool:
+def _as_shown(config: Config, folder: Path) -> bool:
     """Whether the files that the shards show are those that they were made of, as far as they are still there."""
     for file in sorted(folder.glob("shown-*.json")):
         for source, root, frame, sha256 in orjson.loads(file.read_bytes()):
+            image = Image(source, os.path.join(config.root, root), frame)
             try:
-                if image_sha256(Image(source, root, frame)) != sha256:
+                if os.path.exists(resolved(image)) and image_sha256(image) != sha256:
                     return False
-            except DataError:
-                continue
+            except DataError:  # it is there, and no image any more
+                return False
     return True
 
 

@@ -1,6 +1,7 @@
 """Keys and values in blocks: the same numbers as the cache of transformers, copied seldom."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -19,7 +20,7 @@ def test_what_is_kept_is_what_transformers_keeps_and_it_moves_only_when_a_block_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(cache, "ROOM", 3)
-    ours, theirs = roomy_cache(LLAMA), DynamicCache(config=LLAMA)
+    ours, theirs = roomy_cache(SimpleNamespace(config=LLAMA)), DynamicCache(config=LLAMA)
     assert ours is not None
     places: tuple[list[int], list[int]] = ([], [])
     for tokens in (5, 1, 1, 1, 1, 2, 1):  # a prompt, then its reply; the blocks hold 8 tokens, then 12
@@ -41,12 +42,14 @@ def test_replies_run_over_the_end_of_a_block(
     roomy = [done.text for done in engine("llama").stream(asked)]
     monkeypatch.setattr(cache, "ROOM", 2)
     assert [done.text for done in engine("llama").stream(asked)] == roomy
-    monkeypatch.setattr("dikast.engines.local.generating.roomy_cache", lambda config: None)
+    monkeypatch.setattr("dikast.engines.local.generating.roomy_cache", lambda model: None)
     assert [done.text for done in engine("llama").stream(asked)] == roomy
 
 
 def test_layers_that_forget_are_left_to_transformers() -> None:
-    whole = roomy_cache(MistralConfig(num_hidden_layers=2, sliding_window=None))
+    whole = roomy_cache(SimpleNamespace(config=MistralConfig(num_hidden_layers=2, sliding_window=None)))
     assert whole is not None
     assert {type(layer) for layer in whole.layers} == {RoomyLayer}
-    assert roomy_cache(MistralConfig(num_hidden_layers=2, sliding_window=16)) is None
+    assert roomy_cache(SimpleNamespace(config=MistralConfig(num_hidden_layers=2, sliding_window=16))) is None
+    stateful = SimpleNamespace(config=LLAMA, _supports_default_dynamic_cache=lambda: False)
+    assert roomy_cache(stateful) is None

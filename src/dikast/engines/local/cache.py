@@ -38,11 +38,13 @@ def _larger(block: torch.Tensor, known: int, used: int) -> torch.Tensor:
     return found
 
 
-def roomy_cache(config: Any) -> DynamicCache | None:
-    """An empty cache for a model of this configuration; None for one whose layers keep anything but all keys and values
-    (sliding windows, states), which transformers serves better.
+def roomy_cache(model: Any) -> DynamicCache | None:
+    """An empty cache for a model; None for one whose layers keep anything but all keys and values (sliding windows,
+    states), which transformers serves better.
     """
-    cache = DynamicCache(config=config)
+    if not getattr(model, "_supports_default_dynamic_cache", lambda: True)():
+        return None
+    cache = DynamicCache(config=model.config)
     if not cache.layers or any(type(layer) is not DynamicLayer for layer in cache.layers):
         return None
     cache.layers = [RoomyLayer() for _ in cache.layers]

@@ -59,7 +59,7 @@ def generate(asks: Sequence[Ask], loaded: Loaded) -> list[Reply]:
     with torch.inference_mode():
         made = loaded.model.generate(
             **batch,
-            past_key_values=roomy_cache(loaded.model.config),
+            past_key_values=roomy_cache(loaded.model),
             generation_config=config,
             logits_processor=LogitsProcessorList([_Pick(asks, loaded, width)]),
             stopping_criteria=StoppingCriteriaList([stop]),
