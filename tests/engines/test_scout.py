@@ -12,6 +12,7 @@ from PIL import Image
 
 from dikast.core.errors import UserError
 from dikast.core.item import Item, item_from
+from dikast.core.message import Message
 from dikast.core.records.items import read_items
 from dikast.core.verdict import Status
 from dikast.worlds.make import make
@@ -21,7 +22,7 @@ from dikast.worlds.write import write_samples
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from dikast.engines.scout import folder
+from dikast.engines.scout import _drawn, folder
 from dikast.judging.judge import Judge
 
 
@@ -85,6 +86,15 @@ def test_a_picture_that_no_world_draws_is_another_world(worlds: list[Item], tmp_
         judge.grade(replace(item_from(row, root=str(tmp_path)), rubric=worlds[0].rubric))
     (note,) = judge.engine.notes  # type: ignore[attr-defined]
     assert "(2 questions)" in note
+
+
+def test_every_picture_that_its_world_draws_is_known_as_such(tmp_path: Path) -> None:
+    for split in ("fresh", "objects", "attributes", "operators"):
+        samples = list(make(Settings(split=split, seed=33), 40))
+        (file,) = write_samples(samples, tmp_path / split, {"test": 1}).files
+        for item in read_items(str(file)):
+            (image,) = item.images
+            assert _drawn(Message("user", (image,)))
 
 
 def test_it_takes_no_name() -> None:

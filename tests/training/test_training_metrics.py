@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dikast.core.errors import DataError, UserError
+from dikast.core.errors import DataError
 from dikast.core.records.items import read_items
 from dikast.core.rubric import Rubric
 from dikast.engines.local.engine import LocalEngine
@@ -108,7 +108,7 @@ def test_held_out_files_that_share_ids_are_refused(
     with pytest.raises(DataError, match=r"(?s)again.*is in .*texts.*too: give each held-out item an id of its own"):
         held_out(load_config(write_config(family="llama", eval=told)))
     told = {"items": items[:1], "formats": ["pairwise-short.yaml"]}
-    with pytest.raises(UserError, match=r"none of the formats pairwise-short can ask about the held-out items"):
+    with pytest.raises(DataError, match=r"(?s)c\.yaml.*eval\.formats.*none of the formats pairwise-short can ask"):
         held_out(load_config(write_config(family="llama", eval=told)))
 
 

@@ -60,6 +60,7 @@ def test_from_nothing_to_a_checkpoint_as_released_ones_are(config: Config, tmp_p
     done = sft(config)
     assert (done["steps"], done["complete"]) == (2, True)  # stop_at, though the rate goes by four steps
     out = release(done["model"], tmp_path / "released")
+    assert "A judge trained with Dikast" in (out / "README.md").read_text("utf-8")
     with safe_open(out / "model.safetensors", "pt") as file:
         assert "vision_tower.vision_model.embeddings.patch_embedding.weight" in file.keys()  # noqa: SIM118
     assert (

@@ -23,7 +23,7 @@ from dikast.training.batches import collate, summed_loss
 from dikast.training.config import load_config
 from dikast.training.loop import placed, read_log
 from dikast.training.model import about, open_model
-from dikast.training.prepare import prepare_shards
+from dikast.training.prepare import data_hash, prepare_shards
 from dikast.training.processes import Solo
 from dikast.training.sft import sft
 
@@ -100,7 +100,7 @@ def test_a_killed_run_ends_with_the_weights_of_an_unbroken_one(write_config: Wri
 def test_padding_and_batching_do_not_change_the_loss(family: str, write_config: Write) -> None:
     config = load_config(write_config(family=family))
     loaded = open_model(config)
-    shards = prepare_shards(config, loaded, about(loaded), Solo())
+    shards = prepare_shards(config, loaded, about(loaded), data_hash(config), Solo())
     model = loaded.model.double().eval()
 
     def losses(numbers: list[int]) -> torch.Tensor:

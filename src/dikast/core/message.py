@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from dikast.core.part import Image, Video
+from dikast.core.part import Image, Video, images_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +28,8 @@ class Message:
     def text(self) -> str:
         """The text of all spans, joined; media are left out."""
         return "".join(part.text for part in self.parts if isinstance(part, Span))
+
+    @property
+    def images(self) -> list[Image]:
+        """Every image in order, frames of clips included."""
+        return images_of(part for part in self.parts if not isinstance(part, Span))

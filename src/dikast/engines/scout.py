@@ -17,7 +17,7 @@ from dikast.engines.local.engine import LocalEngine
 
 _log = logging.getLogger(__name__)
 _WORD = re.compile(r"[^\W\d_]+")
-_SIDE, _COLOURS = 96, 2048  # pixels; a photograph of this size has more colours
+_SIDE, _COLOURS = 96, 2048  # pixels; worlds have fewer colours, most photographs of this size more
 _OUTSIDE = (
     "scout was taught on the worlds that `dikast world make` draws and on nothing else, and was asked about something "
     "that is not from there: its verdicts on that mean nothing; take a grown judge, such as --judge hf:ORG/NAME"
@@ -68,7 +68,7 @@ class Scout(LocalEngine):
 
 
 def _drawn(message: Message) -> bool:
-    """Whether everything shown has the size of what the worlds draw, and no more colours (measured: up to 972)."""
+    """Whether everything shown has the size of what the worlds draw, and no more colours than they have."""
     for part in message.parts:
         if isinstance(part, Video):
             return False

@@ -16,7 +16,7 @@ from dikast.core.errors import DataError
 from dikast.core.item import Item
 from dikast.core.media import check_image, image_sha256, sample_video
 from dikast.core.message import Message, Span
-from dikast.core.part import Content, Image, Turn, Video, images_of, text_of
+from dikast.core.part import Content, Image, Turn, Video, text_of
 from dikast.core.rubric import Rubric
 from dikast.core.verdict import Attempt, Marker, ShownClip, Status, Usage, Verdict
 from dikast.core.video import DEFAULT_FRAMES
@@ -121,7 +121,7 @@ def first_request(task: Task, format: Format, settings: Settings) -> Request:
         raise DataError(str(error), path=task.item.origin) from error
     messages = format.ask(item, task.rubric, task.question.responses)
     if item is not task.item:  # frames of video files are images too
-        images = [image_sha256(image) for message in messages for image in images_of(_media(message))]
+        images = [image_sha256(image) for message in messages for image in message.images]
     labels = format.labels(task.rubric)
     readout = None
     if settings.read != "never" and format.marker:

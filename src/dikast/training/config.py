@@ -274,14 +274,12 @@ def _check_kinds(values: dict[str, Any], wrong: Callable[..., None]) -> None:
         wrong("is 1 or more", "lora", "rank")
     if judged.every < 0 or judged.limit < 0:
         wrong("'every' and 'limit' are 0 or more", "eval")
-    for pattern in (*values.get("frozen", ()), lora.targets):
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            wrong(
-                f"{pattern!r} is not a regular expression: {error}",
-                *(("lora",) if pattern == lora.targets else ("frozen",)),
-            )
+    for at, patterns in ((("frozen",), values.get("frozen", ())), (("lora", "targets"), (lora.targets,))):
+        for pattern in patterns:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                wrong(f"{pattern!r} is not a regular expression: {error}", *at)
 
 
 def _check_sources(values: dict[str, Any], wrong: Callable[..., None]) -> None:

@@ -120,9 +120,9 @@ class Asker:
         self._rubrics = [_rubric(config, data) for data in config.data]
 
     def about(self) -> list[Any]:
-        """Fingerprints of the formats and rubrics, source by source."""
-        rubrics = [None if rubric is None else rubric.hash for rubric in self._rubrics]
-        return [[form.hash for form in formats] for formats in self._formats] + [rubrics]
+        """Fingerprints of the formats, and of the rubrics, source by source."""
+        formats = [[form.hash for form in source] for source in self._formats]
+        return [formats, [None if rubric is None else rubric.hash for rubric in self._rubrics]]
 
     def examples(self, row: Row) -> Iterator[Example]:
         """The examples of one row. DataError, naming record and cure, for one that cannot be asked or answered."""

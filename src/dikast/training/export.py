@@ -75,7 +75,7 @@ def _check(config: Config) -> bool:
     seen = False
     for example in _examples(config):
         try:
-            seen |= any([check_image(image) for message in example.messages for image in _images(message)])
+            seen |= any([check_image(image) for message in example.messages for image in message.images])
         except DataError as error:
             raise DataError(f"example {example.id!r}: {error}", path=example.origin) from error
     return seen
@@ -101,7 +101,7 @@ def _rows(config: Config, seen: bool) -> Iterator[dict[str, Any]]:
             "completion": [{"role": "assistant", "content": reply}],
         }
         if seen:
-            images = [image for message in example.messages for image in _images(message)]
+            images = [image for message in example.messages for image in message.images]
             row["images"] = [{"bytes": image_file(image), "path": None} for image in images]
         yield row
 
@@ -117,14 +117,6 @@ def _content(message: Message) -> list[dict[str, str | None]]:
         else:
             parts.extend([{"type": "image", "text": None}] * (1 if isinstance(part, Image) else len(part.frames)))
     return parts
-
-
-def _images(message: Message) -> list[Image]:
-    found: list[Image] = []
-    for part in message.parts:
-        if not isinstance(part, Span):
-            found.extend([part] if isinstance(part, Image) else part.frames)
-    return found
 
 
 def _settings(config: Config, examples: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dikast.audit.failures import rate
 from dikast.audit.feedback import ClaimVerdict, claims_of, feedback_scores
 from dikast.audit.intervals import Resampling
 from dikast.audit.measures import measure
-from dikast.core.errors import DataError, UserError
+from dikast.core.errors import DataError
 from dikast.core.item import Item
 from dikast.core.records.items import read_items
 from dikast.core.rubric import Rubric, Sheet, load_rubric
@@ -60,9 +60,11 @@ def held_out(config: Config) -> HeldOut | None:
             for responses in ((i,) for i in range(len(item.responses))) if len(item.responses) == 1 else ((0, 1),):
                 gold_of(item, one, responses)
     if not any(_fitting(form, items) for form in formats):
-        raise UserError(
-            f"eval: none of the formats {', '.join(form.name for form in formats)} can ask about the held-out items: "
-            "name one for single responses or for pairs, as they are"
+        raise DataError(
+            f"none of the formats {', '.join(form.name for form in formats)} can ask about the held-out items: name "
+            "one for single responses or for pairs, as they are",
+            path=config.source,
+            field="eval.formats",
         )
     return HeldOut(tuple(items), formats, rubric)
 

@@ -15,7 +15,7 @@ import orjson
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
 from dikast.core.media import image_sha256, resolved
-from dikast.core.part import Image, Video
+from dikast.core.part import Image
 from dikast.engines.local.loading import Loaded
 from dikast.engines.local.source import file_sha256
 from dikast.training.config import Config
@@ -57,14 +57,14 @@ def data_hash(config: Config) -> str:
     return fingerprint([files, made, Asker(config).about(), asdict(config.augment), config.seed, config.frames])
 
 
-def prepare_shards(config: Config, loaded: Loaded, about: Any, team: Solo) -> Shards:
+def prepare_shards(config: Config, loaded: Loaded, about: Any, data: str, team: Solo) -> Shards:
     """The shards of this data for this model, made if they are not there yet.
 
     They are made anew where an image or video that they show has changed; one that is gone is not missed.
-    about: what of the model decides tokens and images, as JSON values. DataError at the first record that cannot be
-    used; nothing is left behind then. The main process makes them, the others wait.
+    about: what of the model decides tokens and images, as JSON values; data: the `data_hash`. DataError at the first
+    record that cannot be used; nothing is left behind then. The main process makes them, the others wait.
     """
-    key = fingerprint([VERSION, data_hash(config), about, config.max_tokens, config.verdict_weight != 1])
+    key = fingerprint([VERSION, data, about, config.max_tokens, config.verdict_weight != 1])
     folder = config.path(config.shards or str(Path(config.out) / "shards")) / key
     if team.main and not ((folder / "done.json").is_file() and _as_shown(config, folder)):
         shutil.rmtree(folder, ignore_errors=True)
@@ -129,10 +129,7 @@ def _unit(config: Config, loaded: Loaded, folder: Path, number: int, unit: Unit)
 def _files_shown(example: Example) -> Iterator[Image]:
     """The images and frames of an example that are files here."""
     for message in example.messages:
-        for part in message.parts:
-            if isinstance(part, Image | Video):
-                shown = (part,) if isinstance(part, Image) else part.frames
-                yield from (image for image in shown if "://" not in image.source and image.source[:5] != "data:")
+        yield from (image for image in message.images if "://" not in image.source and image.source[:5] != "data:")
 
 
 def _as_shown(config: Config, folder: Path) -> bool:
