@@ -24,7 +24,6 @@ from dikast.core.records.items import read_items
 from dikast.core.verdict import Status, Verdict
 from dikast.judging.judge import Judge
 from dikast.worlds.make import Maker
-from dikast.worlds.response import Sentence
 from dikast.worlds.rng import Stream
 from dikast.worlds.rubrics import draw_wording
 from dikast.worlds.sample import Sample
@@ -32,7 +31,6 @@ from dikast.worlds.scene import Scene
 from dikast.worlds.settings import Settings
 from dikast.worlds.splits import rules_of
 from dikast.worlds.texts import Notes
-from dikast.worlds.voices import NEUTRAL
 from dikast.worlds.write import write_samples
 
 SPLITS = (
@@ -149,10 +147,8 @@ def padding(bench: Bench, domain: str, n: int) -> None:
     maker, bases, padded = bench.maker(domain, "fresh", form=0, edits=False), [], []
     for i in range(n):
         base = maker.sample(i)
-        response = base.responses[0]
-        more = replace(response, sentences=(*response.sentences, *(Sentence(text, "neutral") for text in NEUTRAL)))
         bases.append(base)
-        padded.append(replace(base, responses=(more,)))
+        padded.append(replace(base, responses=(base.responses[0].padded,)))
     slopes = []
     for (s, v), (p, w) in zip(bench.graded(bases), bench.graded(padded), strict=True):
         if v.score is not None and w.score is not None:

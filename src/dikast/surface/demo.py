@@ -1,8 +1,10 @@
 """The main job on fresh items: make them, grade them with the judge that ships inside, compare pairs, audit, report."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from dikast.core.errors import UserError, require
@@ -38,7 +40,6 @@ def demo(out: str | Path, *, seed: int = 7, n: int = 120, pairs: int = 60, tell:
         raise UserError(f"-n and --pairs: at least 20 and 4 are due, got {n} and {pairs}")
     torch = require("torch", "hf")
     require("transformers", "hf")
-    torch.set_num_threads(1)  # a model this small only waits for its own threads
     from dikast.audit.audit import audit_file
     from dikast.audit.plan import AuditPlan
     from dikast.judging.judge import Judge
@@ -53,15 +54,27 @@ def demo(out: str | Path, *, seed: int = 7, n: int = 120, pairs: int = 60, tell:
     twos = write_samples(_samples(pairs, 2, seed), folder / "pairs", {"demo": "pairs", "seed": seed, "n": pairs}).files[
         0
     ]
-    judge = Judge("scout")
-    tell(f"grading {n} responses")
-    grade_file(judge, Source(str(items)), folder / "graded")
-    tell(f"comparing {pairs} pairs, each in both orders")
-    compare_file(judge, Source(str(twos)), folder / "compared")
+    with _one_thread(torch):
+        judge = Judge("scout")
+        tell(f"grading {n} responses")
+        grade_file(judge, Source(str(items)), folder / "graded")
+        tell(f"comparing {pairs} pairs, each in both orders")
+        compare_file(judge, Source(str(twos)), folder / "compared")
     runs = [folder / "graded", folder / "compared"]
     write_report(runs, [folder / "report.html"], Asked(AuditPlan(file=folder)), title="Demo: scout on fresh worlds")
     audits = [audit_file(AuditPlan(file=folder / name)) for name in ("graded", "compared")]
     return Demo(folder, audits[0], audits[1], _next(folder, items))
+
+
+@contextmanager
+def _one_thread(torch: ModuleType) -> Iterator[None]:
+    """Torch with one thread: a model as small as `scout` only waits for its own threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _samples(n: int, responses: int, seed: int) -> Iterator[Sample]:

@@ -21,7 +21,7 @@ from dikast.worlds.settings import Settings
 from dikast.worlds.slots import DRAWN
 from dikast.worlds.splits import SPLITS
 from dikast.worlds.texts import Notes
-from dikast.worlds.voices import INJECTIONS, NEUTRAL
+from dikast.worlds.voices import INJECTIONS
 from dikast.worlds.write import Written, write_samples
 
 _LADDERS = {
@@ -126,7 +126,7 @@ def _restyled(maker: Maker, response: Response, rng: Stream) -> dict[str, Respon
     said = tuple(s if s.claim is None else s._replace(text=domain.say(s.claim, voice)) for s in response.sentences)
     return {
         "paraphrase": replace(response, sentences=said, voice=voice),
-        "padding": replace(response, sentences=(*response.sentences, *(Sentence(text, "neutral") for text in NEUTRAL))),
+        "padding": response.padded,
         "restyle": replace(response, edits=("restyle",), layout=LAYOUTS[2]),
         "reorder": replace(response, sentences=tuple(reversed(response.sentences))),
         "injection": replace(response, sentences=(*response.sentences, Sentence(rng.pick(INJECTIONS), "injection"))),

@@ -1,7 +1,7 @@
 """Responses: sentences in order, a layout, and the edits that must not change a score."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from dikast.worlds.gold import subject_of
@@ -53,6 +53,11 @@ class Response:
         elif self.layout == "numbers":
             said = [f"{i}. {text}" for i, text in enumerate(said, 1)]
         return (" " if self.layout == "prose" else "\n").join(said)
+
+    @property
+    def padded(self) -> "Response":
+        """The same with every empty sentence at its end, which says nothing and loses nothing."""
+        return replace(self, sentences=(*self.sentences, *(Sentence(text, "neutral") for text in NEUTRAL)))
 
     def counts(self) -> dict[str, int]:
         """The whole-response counts that the text alone decides, by aspect."""
