@@ -13,6 +13,7 @@ from PIL import Image
 from dikast.core.errors import UserError
 from dikast.core.item import Item, item_from
 from dikast.core.message import Message
+from dikast.core.part import Text
 from dikast.core.records.items import read_items
 from dikast.core.verdict import Status
 from dikast.worlds.make import make
@@ -24,6 +25,8 @@ pytest.importorskip("transformers")
 
 from dikast.engines.scout import _drawn, folder
 from dikast.judging.judge import Judge
+from dikast.judging.plan import Source
+from dikast.judging.run import grade_file
 
 
 @pytest.fixture(scope="module")
@@ -72,20 +75,44 @@ def test_it_says_once_that_another_world_is_not_its_own(caplog: pytest.LogCaptur
         judge.grade(instruction="Who wrote Faust?", response="Goethe did.")
     told = [record.message for record in caplog.records if "scout was taught" in record.message]
     assert len(told) == 1
-    (note,) = judge.engine.notes  # type: ignore[attr-defined]
-    assert "(2 questions)" in note
+    assert [*judge.engine.notes.values()] == [2]  # type: ignore[attr-defined]
 
 
 def test_a_picture_that_no_world_draws_is_another_world(worlds: list[Item], tmp_path: Path) -> None:
     noise = np.random.default_rng(1).integers(0, 256, (96, 96, 3), np.uint8)
     Image.fromarray(noise).save(tmp_path / "noise.png")
-    Image.new("RGB", (64, 64)).save(tmp_path / "small.png")
+    Image.fromarray(noise[:64, :64]).save(tmp_path / "small.png")
+    Image.new("RGB", (96, 96)).save(tmp_path / "black.png")
     judge = Judge("scout")
-    for name in ("noise.png", "small.png"):
+    for name in ("noise.png", "small.png", "black.png"):
         row = {"id": name, "instruction": "Describe the picture.", "image": name, "response": "There is a red circle."}
         judge.grade(replace(item_from(row, root=str(tmp_path)), rubric=worlds[0].rubric))
-    (note,) = judge.engine.notes  # type: ignore[attr-defined]
-    assert "(2 questions)" in note
+    assert [*judge.engine.notes.values()] == [3]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("said", ["12345", "🙂", "It is red!"])
+def test_a_question_without_picture_or_notes_and_signs_of_elsewhere_are_another_world(
+    worlds: list[Item], said: str
+) -> None:
+    judge = Judge("scout")
+    row = {"id": "1", "instruction": "Describe the picture.", "response": "There is a red circle."}
+    judge.grade(replace(item_from(row), rubric=worlds[0].rubric))
+    judge.grade(replace(worlds[0], responses=((Text(said),),)))
+    assert [*judge.engine.notes.values()] == [1 if said == "12345" else 2]  # type: ignore[attr-defined]
+
+
+def test_the_summary_of_a_run_keeps_the_note_and_that_of_another_run_has_none(tmp_path: Path) -> None:
+    judge = Judge("scout", {"name": "help", "criterion": "Is the answer helpful?", "scale": "1-5"})
+    outside = tmp_path / "outside.jsonl"
+    outside.write_text('{"id": "1", "instruction": "Who wrote Faust?", "response": "Goethe did."}\n')
+    (own,) = write_samples(make(Settings(split="fresh", seed=34), 2), tmp_path / "own", {"test": 1}).files
+    for _ in range(2):
+        summary = grade_file(judge, Source(str(outside)), tmp_path / "out")
+        assert "scout was taught" in summary["notes"][0]
+    inside = grade_file(judge, Source(str(own)), tmp_path / "in")
+    assert "notes" not in inside
+    (tmp_path / "out" / "summary.json").unlink()  # as after a kill
+    assert "notes" in grade_file(judge, Source(str(outside)), tmp_path / "out")
 
 
 def test_every_picture_that_its_world_draws_is_known_as_such(tmp_path: Path) -> None:

@@ -1,13 +1,14 @@
 """`dikast demo`: the main job on fresh items, offline."""
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from dikast.core.errors import MissingExtra
+from dikast.core.errors import MissingExtra, UserError
 from dikast.surface.cli import app
 from dikast.surface.demo import demo
 
@@ -16,7 +17,7 @@ pytest.importorskip("transformers")
 
 
 def test_a_small_demo_leaves_everything_and_says_what_next(tmp_path: Path) -> None:
-    out = tmp_path / "demo"
+    out = tmp_path / "a demo"
     done = CliRunner().invoke(app, ["demo", "--out", str(out), "-n", "20", "--pairs", "4", "--seed", "3"])
     assert done.exit_code == 0, done.output
     for name in ("items", "pairs", "graded", "compared"):
@@ -24,10 +25,29 @@ def test_a_small_demo_leaves_everything_and_says_what_next(tmp_path: Path) -> No
     assert (out / "graded" / "summary.json").is_file()
     assert (out / "compared" / "preferences.jsonl").is_file()
     assert "Demo: scout on fresh worlds" in (out / "report.html").read_text()
-    commands = [line.strip() for line in done.output.split("\n") if line.startswith("  dikast ")]
+    commands = [line for line in done.output.split("\n") if line.startswith("  ") and str(out) in line]
     assert len(commands) == 3
-    again = CliRunner().invoke(app, commands[1].split()[1:])
-    assert again.exit_code == 0, again.output
+    for command in commands:  # as they are copied
+        subprocess.run(command, shell=True, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("made", ["file", "folder"])
+def test_what_is_there_already_is_not_written_over(made: str, tmp_path: Path) -> None:
+    out = tmp_path / "x"
+    if made == "file":
+        out.write_text("mine")
+    else:
+        out.mkdir()
+        (out / "report.html").write_text("mine")
+    with pytest.raises(UserError, match="holds something else: name a new folder with --out"):
+        demo(out, tell=lambda line: None)
+    assert (out if made == "file" else out / "report.html").read_text() == "mine"
+
+
+def test_a_seed_that_no_file_can_hold_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="seed"):
+        demo(tmp_path / "x", seed=2**70, tell=lambda line: None)
+    assert not (tmp_path / "x").exists()
 
 
 def test_the_command_line_asks_scout_as_it_was_taught(tmp_path: Path) -> None:

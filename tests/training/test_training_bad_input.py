@@ -286,6 +286,17 @@ def test_a_checkpoint_of_another_run_is_refused(write_config: Write) -> None:
         ({"lora": {"targets": "["}}, r"field 'lora.targets': '\[' is not a regular expression"),
         ({"frozen": ["["]}, r"field 'frozen': '\[' is not a regular expression"),
         ({"eval": {"every": -3}}, "field 'eval': 'every' and 'limit' are 0 or more"),
+        ({"eval": {"max_tokens": 0}}, "field 'eval': 'max_tokens' and 'batch_size' are 1 or more"),
+        ({"eval": {"min_mass": 7}}, "field 'eval.min_mass': is a probability"),
+        ({"final_rate": -3}, "field 'final_rate': is the share of the rate"),
+        ({"weight_decay": -5}, "field 'weight_decay': must be at least 0"),
+        ({"max_seconds": -1}, "field 'max_seconds': must be at least 0"),
+        ({"clip": "nan"}, "field 'clip': must be at least 0, got nan"),
+        ({"verdict_weight": "inf"}, "field 'verdict_weight'"),
+        ({"learning_rate": "nan"}, "field 'learning_rate': must be above 0"),
+        ({"seed": -1}, "field 'seed': is a whole number from 0"),
+        ({"lora": {"dropout": 2}}, "field 'lora.dropout': is a probability"),
+        ({"lora": {"alpha": 0}}, "field 'lora.alpha': is above 0"),
         ({"out": None}, "the key 'out' is missing"),
         ({"data": [{"items": "none-*.jsonl"}]}, "no file matches"),
         ({"frozen": ["nothing"]}, "no parameter's name matches 'nothing'"),
@@ -300,6 +311,11 @@ def test_a_configuration_that_cannot_be_meant(
         values = {**values, "init": str(tiny("llama"))}
     with pytest.raises(UserError, match=said):
         sft(write_config(**values))
+
+
+def test_where_training_writes_is_told_by_its_configuration_alone(write_config: Write, tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["train", "sft", "--config", str(write_config()), "--out", str(tmp_path / "x")])
+    assert "--out goes with --export" in str(done.exception)
 
 
 def test_all_mistakes_of_a_configuration_are_told_at_once(write_config: Write) -> None:

@@ -98,3 +98,14 @@ def test_trl_runs_it(family: str, train: str, write_config: Write, tiny: Callabl
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     names = {path.name for path in (out / "out").rglob("*.safetensors")}
     assert names == {"adapter_model.safetensors" if train == "lora" else "model.safetensors"}
+
+
+def test_a_folder_that_is_a_file_and_a_model_that_is_nowhere_are_told(
+    write_config: Write, tiny: Callable[[str], Path], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(UserError, match="file is a file: name a new folder"):
+        export_trl(load_config(write_config(init=None, model=str(tiny("llava")))), tmp_path / "file")
+    with pytest.raises(UserError, match="model: nowhere is no folder, and no name on the Hub"):
+        export_trl(load_config(write_config(init=None, model="nowhere")), tmp_path / "out")
+    assert (tmp_path / "file").read_text() == "mine"

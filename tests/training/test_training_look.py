@@ -68,6 +68,14 @@ def test_every_patch_comes_to_be_named_and_the_model_can_be_trained_on(config: C
     )
 
 
+def test_a_folder_with_another_run_and_other_ways_of_training_are_refused(config: Config, tmp_path: Path) -> None:
+    (config.path("out") / "checkpoints").mkdir(parents=True)
+    with pytest.raises(UserError, match="holds a run of `train sft`: give this one another 'out'"):
+        look(config)
+    with pytest.raises(UserError, match="train: lora: looking trains the tower"):
+        look(replace(config, out="other", train="lora"))
+
+
 def test_a_source_is_cut_and_repeated_as_its_configuration_says(config: Config, tmp_path: Path) -> None:
     new_judge(config, config.path("init"), SHAPE, most=60)
     talk = ["talk/talk-*.jsonl"]

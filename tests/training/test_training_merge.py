@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -227,3 +228,174 @@ def test_memory_holds_one_tensor_of_each_model(tmp_path: Path) -> None:
     watcher.join()
     assert peak[0] > 0
     assert peak[0] - before < 0.6 * count * size  # nine tensors at most, and what the process needs beside them
+
+
+@pytest.mark.parametrize(
+    ("recipe", "said"),
+    [
+        (Recipe("linear", (math.nan, 1)), "weights: give finite numbers, got nan, 1"),
+        (Recipe("linear", (math.inf, 1)), "weights: give finite numbers, got inf, 1"),
+        (Recipe("linear", (1e308, 1e308)), "weights: give finite numbers"),
+        (Recipe("ties", (1, 1), scale=math.nan), "scale: give finite numbers, got nan"),
+        (Recipe("ties", (1, 1), density=math.nan), "density: give finite numbers"),
+        (Recipe("slerp", (1, 1), t=math.nan), "t: give finite numbers"),
+        (Recipe("slerp", (0.9, 0.1)), "slerp goes by t, not by weights: .* give t"),
+        (Recipe("dare", (1e39, 1e39)), r"\S+: merged values are too large for F32: give smaller weights or scale"),
+    ],
+    ids=str,
+)
+def test_a_recipe_that_makes_no_numbers_is_refused(
+    recipe: Recipe, said: str, three: list[Path], tmp_path: Path
+) -> None:
+    base, a, b = three
+    with pytest.raises(UserError, match=said):
+        merge([a, b], tmp_path / "new" / "out", recipe, base=base if recipe.method in ("ties", "dare") else None)
+    assert not list(tmp_path.glob("new/*"))
+
+
+@pytest.mark.parametrize("sick", [0, 1, 2])
+def test_a_model_whose_weights_are_no_numbers_is_named(sick: int, three: list[Path], tmp_path: Path) -> None:
+    models = [*three]
+    models[sick] = shutil.copytree(three[sick], tmp_path / "sick")
+    weights = load_file(three[sick] / "model.safetensors")
+    weights["model.norm.weight"][3] = math.nan
+    save_file(weights, models[sick] / "model.safetensors", {"format": "pt"})
+    with pytest.raises(UserError, match=r"sick/model.safetensors: model.norm.weight holds NaN or infinity"):
+        merge(models[1:], tmp_path / "out", Recipe("ties", (1, 1)), base=models[0])  # signs would vote a NaN away
+
+
+Change = Callable[[Path], object]
+
+
+def edited(name: str, change: Callable[[dict[str, Any]], object]) -> Change:
+    """What changes a JSON file of a model, and writes its keys in another order."""
+
+    def edit(folder: Path) -> None:
+        told = json.loads((folder / name).read_text("utf-8"))
+        change(told)
+        (folder / name).write_text(json.dumps(dict(reversed(told.items()))), "utf-8")
+
+    return edit
+
+
+def as_older_versions_save(folder: Path) -> None:
+    """The images' settings in a file of their own, the template inside a JSON file."""
+    told = json.loads((folder / "processor_config.json").read_text("utf-8"))
+    images = {"image_processor_type": "CLIPImageProcessorFast", "transformers_version": "4.50.0"}
+    (folder / "preprocessor_config.json").write_text(json.dumps(told.pop("image_processor") | images), "utf-8")
+    (folder / "processor_config.json").write_text(json.dumps(told), "utf-8")
+    template = (folder / "chat_template.jinja").read_text("utf-8")
+    (folder / "chat_template.jinja").unlink()
+    (folder / "chat_template.json").write_text(json.dumps({"chat_template": template + "\n"}), "utf-8")
+
+
+def without_images(folder: Path) -> None:
+    edited("processor_config.json", lambda told: told.pop("image_processor"))(folder)
+
+
+def beside(folder: Path) -> None:
+    as_older_versions_save(folder)
+    edited("preprocessor_config.json", lambda told: told.update(image_std=[1, 1, 1]))(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda folder: (folder / "tokenizer.json").unlink(), "tokenizer.json is in one alone: put the files"),
+        (lambda folder: (folder / "tokenizer.model").write_text("x"), ""),  # older versions save it besides
+        (lambda folder: (folder / "chat_template.jinja").write_text("{{ 1 }}"), "their chat templates differ"),
+        (lambda folder: (folder / "chat_template.jinja").unlink(), ""),  # pretrained models have none
+        (as_older_versions_save, ""),
+        (without_images, "preprocessor_config.json is in one alone"),
+        (beside, r"images are prepared with image_std .* in one and .1.*1.*1. in the other"),
+        (
+            edited("processor_config.json", lambda told: told["image_processor"].update(image_mean=[0, 0, 0])),
+            "images are prepared with image_mean",
+        ),
+        (
+            edited("processor_config.json", lambda told: told.update(num_additional_image_tokens=0)),
+            "images are prepared with num_additional_image_tokens 1 in one and 0 in the other",
+        ),
+        (edited("processor_config.json", lambda told: told.update(processor_class="X", transformers_version="4")), ""),
+    ],
+)
+def test_tokens_templates_and_images_are_the_same(
+    change: Change, said: str, tiny: Callable[[str], Path], tmp_path: Path
+) -> None:
+    other = shutil.copytree(tiny("llava"), tmp_path / "other")
+    change(other)
+    if said:
+        with pytest.raises(UserError, match=rf"/other do not match: {said}"):
+            merge([tiny("llava"), other], tmp_path / "out", Recipe("linear", (1, 1)))
+    else:
+        assert merge([tiny("llava"), other], tmp_path / "out", Recipe("linear", (1, 1)))["files"]
+
+
+def test_the_base_may_have_another_template(three: list[Path], tmp_path: Path) -> None:
+    base = shutil.copytree(three[0], tmp_path / "base")
+    (base / "chat_template.jinja").write_text("{{ 1 }}", "utf-8")
+    assert merge(three[1:], tmp_path / "out", Recipe("ties", (1, 1)), base=base)["files"]
+
+
+def test_only_the_files_that_make_the_model_are_read(three: list[Path], tmp_path: Path) -> None:
+    both = [shutil.copytree(folder, tmp_path / folder.name) for folder in three[1:]]
+    for folder in both:  # as repositories of Mistral have
+        save_file({"tok_embeddings.weight": torch.zeros(2)}, folder / "consolidated.safetensors")
+    merge(both, tmp_path / "out", Recipe("linear", (1, 1)), shard_bytes=20_000)
+    (tmp_path / "out" / "consolidated.safetensors").write_bytes(b"other")
+    merge([tmp_path / "out", three[1]], tmp_path / "again", Recipe("linear", (1, 1)))  # read through its index
+    names = load_file(three[1] / "model.safetensors").keys()
+    assert load_file(tmp_path / "again" / "model.safetensors").keys() == names
+    (both[0] / "model.safetensors").unlink()
+    with pytest.raises(UserError, match=r"no weights \(neither model.safetensors nor model.safetensors.index.json\)"):
+        merge(both, tmp_path / "none", Recipe("linear", (1, 1)))
+
+
+def cut(folder: Path) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def index(value: object) -> Change:
+    def write(folder: Path) -> None:
+        (folder / "model.safetensors").rename(folder / "part.safetensors")
+        (folder / "model.safetensors.index.json").write_text(json.dumps(value), "utf-8")
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (cut, "/bad/model.safetensors: no weights can be read from it .*: copy the file again"),
+        (lambda folder: (folder / "config.json").write_text('{"a":'), r"/bad/config.json: cannot be read as JSON"),
+        (lambda folder: (folder / "config.json").write_text("[]"), "/bad/config.json: holds no mapping"),
+        (index({}), r"/bad/model.safetensors.index.json: field 'weight_map': names no file"),
+        (index({"weight_map": {"a": "none.safetensors"}}), "/bad/none.safetensors: no weights can be read"),
+        (index({"weight_map": {"a": "part.safetensors"}}), "index.json: a is in none of its files"),
+        (lambda folder: save_file({}, folder / "model.safetensors"), "/bad/model.safetensors: holds no tensor"),
+        (shutil.rmtree, "/bad: no such folder"),
+    ],
+)
+def test_a_damaged_file_is_named(change: Change, said: str, three: list[Path], tmp_path: Path) -> None:
+    bad = shutil.copytree(three[1], tmp_path / "bad")
+    change(bad)
+    with pytest.raises(UserError, match=said):
+        merge([three[1], bad], tmp_path / "out", Recipe("linear", (1, 1)))
+
+
+def test_nothing_but_the_folder_named_is_touched(
+    three: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "z.part").mkdir()
+    (tmp_path / "z.part" / "mine").write_text("keep", "utf-8")
+    (tmp_path / "here").mkdir()
+    merge(three[1:], tmp_path / "z", Recipe("linear", (1, 1)))
+    monkeypatch.chdir(tmp_path / "here")
+    merge(three[1:], Path(), Recipe("linear", (1, 1)))
+    assert Path("model.safetensors").is_file()  # in the folder we stand in, not in one that took its place
+    for out, said in [("z.part/mine", "is a file: name a folder"), ("z.part/mine/x", "no folder can be made there")]:
+        with pytest.raises(UserError, match=said):
+            merge(three[1:], tmp_path / out, Recipe("linear", (1, 1)))
+    assert (tmp_path / "z.part" / "mine").read_text("utf-8") == "keep"
+    assert {path.name for path in tmp_path.iterdir()} == {"z", "z.part", "here"}

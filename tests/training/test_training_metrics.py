@@ -1,12 +1,15 @@
 """Judge metrics while training: what the log says is what the saved model does; the card holds it."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 
 from dikast.core.errors import DataError
 from dikast.core.records.items import read_items
@@ -14,11 +17,14 @@ from dikast.core.rubric import Rubric
 from dikast.engines.local.engine import LocalEngine
 from dikast.engines.scout import folder
 from dikast.judging.judge import Judge
+from dikast.training.batches import Plan
 from dikast.training.config import load_config
 from dikast.training.loop import read_log
 from dikast.training.metrics import held_out, judge_metrics
 from dikast.training.model import open_model
+from dikast.training.plot import plot
 from dikast.training.sft import sft
+from dikast.training.shards import Shards
 from dikast.worlds.settings import Settings
 from dikast.worlds.write import write_world
 
@@ -136,6 +142,76 @@ def test_claims_are_counted_against_those_of_gold(write_config: Callable[..., Pa
     assert found["claim_f1"]["value"] == pytest.approx(2 * hits / (said + due))
     assert 0.5 < found["verdict_f1"]["value"] <= found["claim_f1"]["value"] <= 1
     assert found["verdict_f1"]["n"] == 12
+
+
+def test_an_evaluation_that_fails_loses_no_training_and_is_made_up_for(
+    write_config: Callable[..., Path], world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dikast.training import metrics
+
+    told = {"items": [str(world / "scenes" / "items-00000.jsonl")], "formats": ["absolute-short.yaml"], "limit": 2}
+    config = write_config(eval={**told, "max_tokens": 4}, save_every=0)
+
+    def fails(*_: object, **__: object) -> None:
+        raise RuntimeError("the judge cannot be asked")
+
+    with monkeypatch.context() as changed:
+        changed.setattr(metrics, "judge_metrics", fails)
+        with pytest.raises(RuntimeError, match="cannot be asked"):
+            sft(config)
+    assert [each.name for each in (tmp_path / "run-c" / "checkpoints").iterdir()] == ["step-00000004"]
+    done = sft(config)
+    assert done["complete"]
+    assert [line["step"] for line in read_log(tmp_path / "run-c" / "eval.jsonl")] == [4]
+    sft(config)  # nothing is left to do, and nothing is done twice
+    assert [line["step"] for line in read_log(tmp_path / "run-c" / "eval.jsonl")] == [4]
+
+
+def test_the_log_is_the_same_with_evaluations_between_its_lines_and_counts_no_padding(
+    write_config: Callable[..., Path], world: Path, tmp_path: Path
+) -> None:
+    told = {"items": [str(world / "scenes" / "items-00000.jsonl")], "formats": ["absolute-short.yaml"], "limit": 1}
+    logs = []
+    for name, every in (("never", 0), ("often", 1)):
+        sft(write_config(name, log_every=4, steps=5, eval={**told, "max_tokens": 4, "every": every}))
+        logs.append(read_log(tmp_path / f"run-{name}" / "train.jsonl"))
+    assert [line["step"] for line in logs[0]] == [1, 4, 5]
+    assert [line["loss"] for line in logs[0]] == [line["loss"] for line in logs[1]]
+    config = load_config(write_config("never", log_every=4, steps=5))
+    (shards,) = [Shards.open(path.parent) for path in tmp_path.glob("shards/*/done.json")]
+    plan = Plan(shards.lengths, batch_size=4, seed=config.seed, grouped=True)
+    tokens = sum(int(shards.lengths[number]) for number in plan.step(4))
+    line = logs[0][-1]
+    assert line["tokens_per_second"] / line["examples_per_second"] == pytest.approx(tokens / 4)
+
+
+def test_curves_below_zero_are_shown_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "train.jsonl").write_text('{"step": 1, "loss": 1.0, "rate": 0.1}\n')
+    known = {"value": -0.7, "low": -0.9, "high": -0.2, "n": 9}
+    (tmp_path / "eval.jsonl").write_text(json.dumps({"step": 1, "format": "f", "pearson": known}) + "\n")
+    drawn: list[float] = []
+    set_limits = Axes.set_ylim
+
+    def spy(axis: Axes, *limits: Any, **more: Any) -> Any:
+        drawn.extend(limit for limit in limits[:1] if isinstance(limit, float))
+        return set_limits(axis, *limits, **more)
+
+    monkeypatch.setattr(Axes, "set_ylim", spy)
+    plot(tmp_path)
+    assert min(drawn) == pytest.approx(-0.92)
+
+
+def test_held_out_images_that_are_missing_stop_the_run_before_it_starts(
+    write_config: Callable[..., Path], world: Path, tmp_path: Path
+) -> None:
+    row = json.loads((world / "scenes" / "items-00000.jsonl").read_text("utf-8").splitlines()[0])
+    row["image"] = "nowhere.png"
+    row.pop("images", None)
+    path = tmp_path / "blind.jsonl"
+    path.write_text(json.dumps(row) + "\n", "utf-8")
+    with pytest.raises(DataError, match=r"blind.jsonl:1: held-out item .*nowhere.png"):
+        sft(write_config(eval={"items": [str(path)], "formats": ["absolute-short.yaml"]}))
+    assert not (tmp_path / "run-c").exists()
 
 
 def test_held_out_items_without_gold_stop_the_run_before_it_starts(

@@ -91,6 +91,17 @@ def test_made_up_words_of_rubrics_are_no_part_of_its_language(config: Config) ->
     assert list(texts(noisy, 50)) == list(texts(config, 50))
 
 
+def test_a_folder_that_holds_a_model_is_left_alone(config: Config, tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"learnt")
+    with pytest.raises(UserError, match="holds a model already: name a new folder"):
+        new_judge(config, tmp_path)
+    with pytest.raises(UserError, match="is a file already"):
+        new_judge(config, tmp_path / "model.safetensors")
+    with pytest.raises(UserError, match="1 example or more, got -1"):
+        new_judge(config, tmp_path / "new", most=-1)
+    assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
+
+
 def test_a_shape_that_does_not_come_out_even_is_refused() -> None:
     with pytest.raises(UserError, match="patch must divide image"):
         Shape(image=96, patch=25)

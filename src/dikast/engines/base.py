@@ -91,8 +91,8 @@ class Engine(Protocol):
     """A model, anywhere.
 
     An engine may also have `formats`, the formats its model was taught by their kind (`absolute`, `pairwise`), which a
-    judge then asks in unless it is told others; and `notes`, sentences that whoever reads the verdicts must know, which
-    stand in the summary of a run.
+    judge then asks in unless it is told others; and `notes`, sentences that whoever reads the verdicts must know, each
+    with the number of questions so far that it is about; they stand in the summary of a run.
     """
 
     name: str

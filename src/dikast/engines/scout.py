@@ -17,7 +17,10 @@ from dikast.engines.local.engine import LocalEngine
 
 _log = logging.getLogger(__name__)
 _WORD = re.compile(r"[^\W\d_]+")
-_SIDE, _COLOURS = 96, 2048  # pixels; worlds have fewer colours, most photographs of this size more
+_SIGNS = frozenset(" \n.,:;?-=+*()0123456789")  # what worlds write besides words
+_NOTES = "notes"  # every question of the world of text names them
+_SIDE = 96  # pixels
+_FEWEST, _MOST = 2, 2048  # colours; worlds have some dozens at least and under a thousand, most photographs more
 _OUTSIDE = (
     "scout was taught on the worlds that `dikast world make` draws and on nothing else, and was asked about something "
     "that is not from there: its verdicts on that mean nothing; take a grown judge, such as --judge hf:ORG/NAME"
@@ -42,9 +45,9 @@ class Scout(LocalEngine):
         self._outside = 0
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What whoever reads the verdicts must know."""
-        return (f"{_OUTSIDE} ({self._outside} questions)",) if self._outside else ()
+    def notes(self) -> dict[str, int]:
+        """What whoever reads the verdicts must know, with the number of questions it is about."""
+        return {_OUTSIDE: self._outside} if self._outside else {}
 
     def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
         """As every local engine; questions about another world are counted."""
@@ -52,15 +55,23 @@ class Scout(LocalEngine):
 
     def _looked_at(self, requests: Iterable[Request]) -> Iterator[Request]:
         for request in requests:
-            if not all(self._knows(message) and _drawn(message) for message in request.messages):
+            if not (self._knows(request) and all(map(_drawn, request.messages))):
                 self._outside += 1
                 if self._outside == 1:
                     _log.warning(_OUTSIDE)
             yield request
 
-    def _knows(self, message: Message) -> bool:
-        text = " ".join(part.text for part in message.parts if isinstance(part, Span) and not part.trusted)
-        return self._words.issuperset(_WORD.findall(text.casefold()))
+    def _knows(self, request: Request) -> bool:
+        """Whether words and signs are those of the worlds, and there is a picture or there are notes to look at."""
+        text = " ".join(
+            part.text
+            for message in request.messages
+            for part in message.parts
+            if isinstance(part, Span) and not part.trusted
+        ).casefold()
+        words = set(_WORD.findall(text))
+        seen = any(message.images for message in request.messages) or _NOTES in words
+        return seen and words <= self._words and _SIGNS.issuperset(_WORD.sub("", text))
 
     @cached_property
     def _words(self) -> frozenset[str]:
@@ -77,7 +88,7 @@ def _drawn(message: Message) -> bool:
                 picture = load_image(part).picture
             except DataError:  # the engine says what is wrong with it
                 continue
-            if picture.size != (_SIDE, _SIDE) or picture.getcolors(_COLOURS) is None:
+            if picture.size != (_SIDE, _SIDE) or len(picture.getcolors(_MOST) or ()) < _FEWEST:
                 return False
     return True
 

@@ -14,9 +14,10 @@ class Wrapper:
         self.formats = getattr(engine, "formats", {})
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> Mapping[str, int]:
         """The engine's own."""
-        return tuple(getattr(self.engine, "notes", ()))
+        notes: Mapping[str, int] = getattr(self.engine, "notes", {})
+        return notes
 
     def identity(self) -> Mapping[str, Any]:
         """The engine's own."""

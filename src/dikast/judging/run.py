@@ -27,6 +27,7 @@ from dikast.judging.derived import DERIVED, Way, by_scores, derive, told_way, wa
 from dikast.judging.judge import Judge, resample_rounds
 from dikast.judging.ledger import VERDICTS, Ledger, answered, current_records, current_verdicts, is_in, write_whole
 from dikast.judging.lock import write_lock
+from dikast.judging.notes import Notes
 from dikast.judging.plan import Count, Plan, PlanFiles, Source, load_rubrics
 from dikast.judging.preference import EqualRule
 from dikast.judging.summary import Tally
@@ -199,15 +200,20 @@ class _Run:
         if not plan.missing:
             return
         assert self.ledger is not None
+        notes = self._notes(plan)
         failed, done, began = 0, plan.answered, time.monotonic()
         tasks = _unanswered(self.tasks(self.items(), samples, only), self.known)
         for verdict in self.judge.answer(tasks, self.format):
             self.ledger.append(verdict)
+            notes.keep()
             done += 1
             self.asked += 1
             failed += verdict.status is not Status.OK
             if self.watch is not None:
                 self.watch(Progress(done, plan.questions, failed, time.monotonic() - began))
+
+    def _notes(self, plan: Plan) -> Notes:
+        return Notes(self.out, self.judge.engine, fresh=not plan.answered and not self.asked)
 
     def way(self) -> Way:
         """How this run judges, once it is planned."""
@@ -229,7 +235,7 @@ class _Run:
             **self.told,
             **derived,
             "judge": self.judge.engine.name,
-            **({"notes": list(notes)} if (notes := getattr(self.judge.engine, "notes", ())) else {}),
+            **({"notes": notes} if (notes := self._notes(plan).told) else {}),
             "format": self.format.name,
             "items": plan.items,
             "questions": plan.questions,

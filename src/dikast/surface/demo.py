@@ -1,5 +1,6 @@
 """The main job on fresh items: make them, grade them with the judge that ships inside, compare pairs, audit, report."""
 
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,6 +50,11 @@ def demo(out: str | Path, *, seed: int = 7, n: int = 120, pairs: int = 60, tell:
     from dikast.surface.report.write import write_report
 
     folder = Path(out)
+    if folder.is_file() or (
+        folder.is_dir() and any(folder.iterdir()) and not (folder / "items" / "world.json").is_file()
+    ):
+        raise UserError(f"{folder} holds something else: name a new folder with --out")
+    Settings(seed=seed)  # tells of a seed that cannot be
     tell(f"making {n} items and {pairs} pairs that nobody has seen (seed {seed})")
     items = write_samples(_samples(n, 1, seed), folder / "items", {"demo": "items", "seed": seed, "n": n}).files[0]
     twos = write_samples(_samples(pairs, 2, seed), folder / "pairs", {"demo": "pairs", "seed": seed, "n": pairs}).files[
@@ -86,7 +92,7 @@ def _samples(n: int, responses: int, seed: int) -> Iterator[Sample]:
 
 def _next(folder: Path, items: Path) -> tuple[str, ...]:
     return (
-        f"dikast world peek {items.parent} --out {folder / 'sheet'}",
-        f"dikast replay {folder / 'graded'}",
-        f"dikast grade {items} --judge hf:ORG/NAME --format claims --out {folder / 'another-judge'}",
+        shlex.join(["dikast", "world", "peek", str(items.parent), "--out", str(folder / "sheet")]),
+        shlex.join(["dikast", "replay", str(folder / "graded")]),
+        shlex.join(["dikast", "grade", str(items), "--judge", "mock:oracle,r=.8", "--out", f"{folder}-mock"]),
     )

@@ -1,5 +1,9 @@
 """The verb `demo`."""
 
+import os
+import shlex
+import shutil
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -25,4 +29,15 @@ def demo(
     show(done.compared)
     typer.echo(f"\nEverything is in {done.folder}; open {done.folder / 'report.html'} in a browser. Try next:")
     for command in done.next:
-        typer.echo(f"  {command}")
+        typer.echo(f"  {_program()}{command.removeprefix('dikast')}")
+    typer.echo("With a judge of your own: --judge hf:ORG/NAME, --judge ./FOLDER or --judge http://HOST/v1#MODEL")
+
+
+def _program() -> str:
+    """How this installation is called from here: `dikast` where the shell finds it, else with its path."""
+    found, beside = shutil.which("dikast"), Path(sys.executable).with_name("dikast")
+    if not beside.is_file():
+        return "dikast" if found else shlex.join([sys.executable, "-m", "dikast"])
+    if found and Path(found).resolve() == beside.resolve():
+        return "dikast"
+    return shlex.quote(os.path.relpath(beside) if beside.is_relative_to(Path.cwd()) else str(beside))

@@ -76,6 +76,8 @@ def sft(
         typer.echo(orjson.dumps(written).decode() if json else shown)
         return
 
+    if out is not None:
+        raise UserError("--out goes with --export; where training writes is 'out' of the configuration")
     done = run(config, watch=_tell)
     if not done.pop("main"):  # of several processes one speaks
         return

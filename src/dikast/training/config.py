@@ -1,6 +1,7 @@
 """What a training run is told: a YAML file as frozen values, every mistake told at once."""
 
 import dataclasses
+import math
 import re
 import types
 import typing
@@ -14,6 +15,21 @@ from dikast.core.part import MOST_FRAMES
 from dikast.core.text import Located, near_miss, read_located
 from dikast.core.video import DEFAULT_FRAMES
 
+_LEAST = {
+    "batch_size": 1,
+    "micro_tokens": 1,
+    "max_tokens": 2,
+    "log_every": 1,
+    "keep": 1,
+    "workers": 1,
+    "steps": 0,
+    "save_every": 0,
+    "stop_at": 0,
+    "clip": 0,
+    "verdict_weight": 0,
+    "weight_decay": 0,
+    "max_seconds": 0,
+}
 _DEVICE = re.compile(r"auto|cpu|(cuda|xpu)(:\d+)?|mps")
 
 
@@ -86,15 +102,23 @@ class Eval:
 class Config:
     """A training run. Paths are relative to the configuration's file.
 
+    seed: of every draw: augmentation, the order of examples, first weights.
     model: a folder or `hf:ORG/NAME[@REV]`; or init: a folder with config.json and tokenizer, weights drawn from `seed`.
     train: `full`, `lora`, or `projector` (what joins vision to language; all else frozen). frozen: regular expressions
     of parameter names that stay as they are.
     steps: optimiser steps (0: `epochs` through the data). stop_at: end after so many of them, with the model
     as it is then, for a stage that a next one takes over (0: never); the rate goes by all steps.
-    batch_size: examples a step, over all processes.
+    batch_size: examples a step, over all processes. group_by_length: those of about one length together.
+    max_tokens: the most of one example, asked and answered; a longer one stops the run before its first step.
     micro_tokens: most tokens, padding included, of one forward pass; the rest of a step is accumulated.
     frames: how many are sampled from a video file that names no number, here and in `eval`.
     optimizer: `adamw`; or `muon`: linear layers by Muon, the rest by AdamW, at one rate. Much faster from scratch.
+    learning_rate: the highest, per step; it rises linearly over `warmup` (below 1 a share of the steps, else so many)
+    and falls by `schedule` to `final_rate`, a share of itself. weight_decay: of matrices, not of vectors; betas: of
+    AdamW; clip: the most that the norm of the gradient may be (0: anything).
+    checkpointing: compute activations again on the way back, which takes time and saves memory. compile: torch.compile
+    of the repeated layers. device: `auto` (CUDA, else MPS, else CPU), `cpu`, `cuda`, `cuda:N`, `mps` or `xpu`.
+    save_every: steps between checkpoints (0: at the end alone), of which the last `keep` stay. log_every: steps a line.
     precision: `fp32`, `bf16` (fp32 weights, bf16 arithmetic), `pure-bf16` (bf16 weights and moments).
     verdict_weight: how much the tokens of the verdict's label count in the loss, the others 1.
     shards: where the prepared examples are kept (`out`/shards). workers: processes that prepare them.
@@ -245,15 +269,18 @@ def _check(document: Located, values: dict[str, Any], mistakes: list[str]) -> No
         mistakes.append(str(document.error(message, *at)))
 
     _check_sources(values, wrong)
-    least = {"batch_size": 1, "micro_tokens": 1, "max_tokens": 2, "log_every": 1, "keep": 1, "workers": 1}
-    for key, low in {**least, "steps": 0, "save_every": 0, "stop_at": 0, "clip": 0, "verdict_weight": 0}.items():
-        if values.get(key, low) < low:
+    for key, low in _LEAST.items():
+        if not low <= values.get(key, low) < math.inf:
             wrong(f"must be at least {low}, got {values[key]}", key)
     for key in ("learning_rate", "epochs"):
-        if values.get(key, 1.0) <= 0:
+        if not 0 < values.get(key, 1.0) < math.inf:
             wrong(f"must be above 0, got {values[key]}", key)
-    if not values.get("warmup", 0.0) >= 0:
+    if not 0 <= values.get("warmup", 0.0) < math.inf:
         wrong("is a share of the steps (below 1) or a number of steps", "warmup")
+    if not 0 <= values.get("final_rate", 0.0) <= 1:
+        wrong("is the share of the rate that is left at the end, from 0 to 1", "final_rate")
+    if not 0 <= values.get("seed", 0) < 2**63:
+        wrong("is a whole number from 0 to 2**63 - 1", "seed")
     _check_kinds(values, wrong)
     augment = values.get("augment") or Augment()
     for key in ("drop_reference", "permute_levels", "other_words", "blank"):
@@ -272,8 +299,16 @@ def _check_kinds(values: dict[str, Any], wrong: Callable[..., None]) -> None:
     lora, judged = values.get("lora") or Lora(), values.get("eval") or Eval()
     if lora.rank < 1:
         wrong("is 1 or more", "lora", "rank")
+    if not 0 <= lora.dropout < 1:
+        wrong("is a probability from 0 to below 1", "lora", "dropout")
+    if not 0 < lora.alpha < math.inf:
+        wrong("is above 0", "lora", "alpha")
     if judged.every < 0 or judged.limit < 0:
         wrong("'every' and 'limit' are 0 or more", "eval")
+    if judged.max_tokens < 1 or judged.batch_size < 1:
+        wrong("'max_tokens' and 'batch_size' are 1 or more", "eval")
+    if not 0 <= judged.min_mass <= 1:
+        wrong("is a probability from 0 to 1", "eval", "min_mass")
     for at, patterns in ((("frozen",), values.get("frozen", ())), (("lora", "targets"), (lora.targets,))):
         for pattern in patterns:
             try:

@@ -28,7 +28,7 @@ def export_trl(config: Config, folder: Path) -> dict[str, Any]:
     """Write `sft.yaml` and `data/*.parquet` into the new folder; run with `cd FOLDER && trl sft --config sft.yaml`.
 
     UserError for what trl cannot do as we do it: start from scratch, train the projector alone, freeze by name, weigh
-    the verdict, follow Muon, stop before the rate has run out.
+    the verdict, follow Muon, stop before the rate has run out. `max_tokens` cuts no row and refuses none.
     """
     datasets = require("datasets", "train")
     if not config.model:
@@ -44,6 +44,10 @@ def export_trl(config: Config, folder: Path) -> dict[str, Any]:
             raise UserError(f"trl has no counterpart of {key!r}: leave it out, or train with Dikast itself")
     if config.train == "projector":
         raise UserError("trl cannot train the projector alone: use train: full or lora, or train with Dikast itself")
+    if not config.path(config.model).is_dir() and config.model.removeprefix("hf:").count("/") != 1:
+        raise UserError(f"model: {config.model} is no folder, and no name on the Hub (ORG/NAME)")
+    if folder.is_file():
+        raise UserError(f"{folder} is a file: name a new folder")
     if folder.exists() and any(folder.iterdir()):
         raise UserError(f"{folder}: holds something already: name a new folder, or empty it")
     folder.mkdir(parents=True, exist_ok=True)

@@ -41,8 +41,15 @@ def look(config: Config, *, watch: Callable[[dict[str, Any]], None] = lambda lin
     count `model` or `init`, `out`, `data`, `seed`, `steps`, `batch_size`, `frozen`, `device` and the optimiser's
     settings. watch: gets every line of the log: loss in nats a word, and the share of words among the likeliest of
     their patch, as many as it has. One process, no checkpoints: it takes a minute or two. Returns the last line; the
-    model is in `out`/model.
+    model is in `out`/model, in the place of an earlier call's. UserError where `out` holds a run of `train sft`.
     """
+    out = config.path(config.out)
+    if config.train != "full":
+        raise UserError(
+            f"train: {config.train}: looking trains the tower, the projector and the embeddings: leave it out"
+        )
+    if any((out / name).exists() for name in ("checkpoints", "eval.jsonl", "shards")):
+        raise UserError(f"{out} holds a run of `train sft`: give this one another 'out'")
     loaded = open_model(config)
     model = loaded.model
     for name, parameter in model.named_parameters():
@@ -52,7 +59,7 @@ def look(config: Config, *, watch: Callable[[dict[str, Any]], None] = lambda lin
     steps = config.steps or math.ceil(config.epochs * len(rows) / config.batch_size)
     optimizer, drawn = optimizer_of(model, config), np.random.default_rng(config.seed)
     words: dict[str, list[int]] = {}
-    log, line = Log(config.path(config.out) / "train.jsonl", 0), dict[str, Any]()
+    log, line = Log(out / "train.jsonl", 0), dict[str, Any]()
     model.train()
     for step in range(steps):
         for group in optimizer.param_groups:
@@ -71,8 +78,8 @@ def look(config: Config, *, watch: Callable[[dict[str, Any]], None] = lambda lin
             line = {"step": step + 1, "steps": steps, "loss": loss.item(), "right": right}
             log.write(line)
             watch(line)
-    save_model(loaded, config, config.path(config.out) / "model")
-    return {**line, "rows": len(rows), "model": str(config.path(config.out) / "model")}
+    save_model(loaded, config, out / "model")
+    return {**line, "rows": len(rows), "model": str(out / "model")}
 
 
 def _rows(config: Config, data: Data) -> Iterator[Item]:

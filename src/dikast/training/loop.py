@@ -64,14 +64,18 @@ class Loop:
             self.done, self._spent = int(state["step"]), float(state["seconds"])
         self._log = Log(out / "train.jsonl", self.done, write=team.main)
 
-    def train(self, *, watch: Watcher, judge: Callable[[int], None] | None = None) -> Outcome:
+    def train(self, *, watch: Watcher, judge: Callable[[int], None] | None = None, judged: bool = True) -> Outcome:
         """Train to the last step, or as long as `max_seconds` allows.
 
-        watch: gets every line of the log. judge: called with the number of steps done as an evaluation falls due.
-        RunError when a loss is not a number or a batch does not fit; the last checkpoint is intact then.
+        watch: gets every line of the log. judge: called with the number of steps done as an evaluation falls due, at
+        the end after the last checkpoint. judged: whether the checkpoint that the run goes on from has been evaluated;
+        if not, that comes first. RunError when a loss is not a number or a batch does not fit; the last checkpoint is
+        intact then.
         """
         config, model, started = self._config, self._loaded.model, time.monotonic()
-        first, tally = self.done, _Tally()
+        if judge is not None and not judged and self.done and self._evaluation_due():
+            self._evaluate(judge)
+        first, tally = self.done, _Tally(self._shards)
         model.train()
         with ThreadPoolExecutor(1) as pool:
             for step, micro in zip(range(first, self.total), self._batches(pool), strict=True):
@@ -85,22 +89,32 @@ class Loop:
                     line = {"step": self.done, **tally.line(self._team), "rate": rate, "norm": norm}
                     self._log.write({**line, "steps": self.total, "seconds": seconds})
                     watch({**line, "steps": self.total, "seconds": seconds})
-                    tally = _Tally()
-                if judge is not None and (last or (config.eval.every and self.done % config.eval.every == 0)):
-                    model.eval()
-                    with torch.random.fork_rng():
-                        judge(self.done)
-                    model.train()
-                    tally = _Tally()
+                    tally = _Tally(self._shards)
                 late = config.max_seconds > 0 and time.monotonic() - started >= config.max_seconds
                 stop = config.max_seconds > 0 and self._team.total(late) > 0  # one process late, all stop
                 if last or stop or (config.save_every and self.done % config.save_every == 0):
                     self._check_sound(step, micro)
                     state = {"run": self._run, "seconds": self._spent + time.monotonic() - started}
                     save_checkpoint(self._folder, self.done, model, self._optimizer, state, self._team, config.keep)
+                if judge is not None and self._evaluation_due():
+                    tally.pause(self._evaluate(judge))
                 if stop:
                     break
         return Outcome(self.done, self.total)
+
+    def _evaluation_due(self) -> bool:
+        """Whether an evaluation is due after the steps done."""
+        every = self._config.eval.every
+        return self.done >= self.total or (every > 0 and self.done % every == 0)
+
+    def _evaluate(self, judge: Callable[[int], None]) -> float:
+        """Have the judge in training judged; returns the seconds it took."""
+        began = time.monotonic()
+        self._loaded.model.eval()
+        with torch.random.fork_rng():
+            judge(self.done)
+        self._loaded.model.train()
+        return time.monotonic() - began
 
     def _step(self, step: int, micro: list[Batch], rate: float) -> tuple[float, float]:
         """One step of the optimiser; returns the loss in nats a learnt token, and the norm of the gradient."""
@@ -229,19 +243,25 @@ def _fits(batch: Batch, shards: Shards) -> Iterator[None]:
 class _Tally:
     """What happened since the last line of the log."""
 
-    def __init__(self) -> None:
-        self._since = time.monotonic()
+    def __init__(self, shards: Shards) -> None:
+        self._lengths, self._since = shards.lengths, time.monotonic()
         self._losses: list[float] = []
         self._tokens = self._learnt = self._examples = 0
 
     def add(self, loss: float, micro: list[Batch]) -> None:
         self._losses.append(loss)
-        self._examples += sum(len(batch.numbers) for batch in micro)
-        self._tokens += sum(batch.size[0] * batch.size[1] for batch in micro)
-        self._learnt += sum(int((batch.weights > 0).sum()) for batch in micro)
+        for batch in micro:
+            if learnt := int((batch.weights > 0).sum()):  # none in a row that keeps the processes in step
+                self._learnt += learnt
+                self._examples += len(batch.numbers)
+                self._tokens += sum(int(self._lengths[number]) for number in batch.numbers)
+
+    def pause(self, seconds: float) -> None:
+        """Leave out time that was not spent on training."""
+        self._since += seconds
 
     def line(self, team: Solo) -> dict[str, Any]:
-        """Mean loss (nats a learnt token), and rates per second of wall clock over all processes."""
+        """Mean loss (nats a learnt token), and rates per second of wall clock over all processes, padding left out."""
         spent = max(time.monotonic() - self._since, 1e-9)
         found = {
             "loss": sum(self._losses) / len(self._losses),

@@ -18,19 +18,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dikast.core.errors import UserError, require
+from dikast.training.folders import Weights, laid_out, read_json
 
 if TYPE_CHECKING:
     import torch
 
 Method = Literal["linear", "slerp", "ties", "dare"]
 _PARALLEL = 0.9995  # beyond this cosine the arc is a line
-_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
 _FIRST = ("architectures", "model_type")  # told before anything else that differs
 _PASSING = re.compile(  # keys of a configuration that do not change what the weights mean
     r"_name_or_path|(torch_)?dtype|use_cache|(bos|eos|pad)_token_id|max_position_embeddings|initializer_range|id2label|"
     r"label2id|output_\w+|auto_map|\w*(_version|dropout|_pdrop|_coef)"
 )
-_SAME_FILES = ("tokenizer.json", "tokenizer.model")
+_UNSEEN = re.compile(  # and of what prepares images; some of it is compared elsewhere
+    r"_.*|auto_map|chat_template|image_processor|return_tensors|device|disable_grouping|\w*_(version|type|class)"
+)
+_PREPARING = ("processor_config.json", "preprocessor_config.json")  # the first may hold what the second says
+_TOKENIZERS = (
+    "tokenizer.json", "tokenizer.model", "tekken.json", "spiece.model", "vocab.json", "merges.txt", "vocab.txt",
+    "added_tokens.json",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +62,15 @@ def merge(
 ) -> dict[str, Any]:
     """Merge checkpoints of safetensors into the folder `out`, in the first one's precision.
 
-    Returns what was done. UserError when the models do not match in architecture, tensor names, shapes or tokenizer,
-    or the recipe does not fit them; nothing is written then.
+    Returns what was done. UserError when the models do not match in architecture, tensor names, shapes, tokenizer, chat
+    template or preparation of images (the base may have another template), when the recipe does not fit them, or when a
+    file cannot be read or a weight is not finite; nothing is written then.
     """
     require("torch", "hf")
     _check(models, recipe, base)
     inputs = [Weights(folder) for folder in (*models, *([base] if base else []))]
-    _match(inputs)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UserError(f"{out}: is there already: name a new folder, or empty it")
-    temporary = out.with_name(out.name + ".part")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    try:
+    _match(inputs, has_base=base is not None)
+    with laid_out(out) as temporary:
         with ExitStack() as stack:
             for weights in inputs:
                 stack.enter_context(weights)
@@ -78,12 +81,6 @@ def merge(
                     shutil.copyfile(path, temporary / path.name)
         about = _about(inputs, recipe, base)
         (temporary / "merge.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-        if out.is_dir():
-            out.rmdir()
-        temporary.rename(out)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
     return {**about, "out": str(out), "files": shards, "tensors": len(inputs[0].files)}
 
 
@@ -151,54 +148,6 @@ def _dare(name: str, tasks: "list[torch.Tensor]", recipe: Recipe) -> "torch.Tens
     return added
 
 
-class Weights:
-    """The tensors of a checkpoint folder, read one at a time."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        if not (folder / "config.json").is_file():
-            raise UserError(f"{folder}: this folder holds no model (no config.json in it)")
-        self.files: dict[str, Path] = {}
-        self.shapes: dict[str, tuple[int, ...]] = {}
-        self.kinds: dict[str, str] = {}
-        self._open: dict[Path, Any] = {}
-        from safetensors import safe_open
-
-        for path in sorted(folder.glob("*.safetensors")):
-            with safe_open(path, "pt") as file:
-                for name in file.keys():  # noqa: SIM118 - not a mapping
-                    self.files[name] = path
-                    stored = file.get_slice(name)
-                    self.shapes[name], self.kinds[name] = tuple(stored.get_shape()), stored.get_dtype()
-        if not self.files:
-            raise UserError(f"{folder}: no weights (*.safetensors) in this folder; save the model in that format")
-        if (folder / "adapter_config.json").is_file():
-            raise UserError(f"{folder}: this is an adapter, not a model: merge it into its model first")
-
-        if strange := set(self.kinds.values()) - _BYTES.keys():
-            raise UserError(f"{folder}: holds tensors of the type {min(strange)}: save the model in bf16 or fp32")
-
-    def size(self, name: str) -> int:
-        """Bytes of a tensor."""
-        return math.prod(self.shapes[name]) * _BYTES[self.kinds[name]]
-
-    def __enter__(self) -> "Weights":
-        self._stack = ExitStack()
-        from safetensors import safe_open
-
-        for path in set(self.files.values()):
-            self._open[path] = self._stack.enter_context(safe_open(path, "pt"))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def read(self, name: str) -> "torch.Tensor":
-        """One tensor, as stored."""
-        tensor: torch.Tensor = self._open[self.files[name]].get_tensor(name)
-        return tensor
-
-
 def _check(models: Sequence[Path], recipe: Recipe, base: Path | None) -> None:
     if recipe.method not in get_args(Method):
         raise UserError(f"method {recipe.method!r}: write one of {', '.join(get_args(Method))}")
@@ -206,6 +155,14 @@ def _check(models: Sequence[Path], recipe: Recipe, base: Path | None) -> None:
         raise UserError(f"{recipe.method} merges {'two' if recipe.method == 'slerp' else 'two or more'} models")
     if len(recipe.weights) != len(models):
         raise UserError(f"{len(models)} models and {len(recipe.weights)} weights: give one weight for each model")
+    told = {"weights": (*recipe.weights, sum(recipe.weights)), "t": [recipe.t], "density": [recipe.density]}
+    for name, values in (told | {"scale": [recipe.scale]}).items():
+        if not all(map(math.isfinite, values)):
+            raise UserError(f"{name}: give finite numbers, got {', '.join(map(str, values[: len(models)]))}")
+    if recipe.method == "slerp" and len(set(recipe.weights)) > 1:
+        raise UserError(
+            "slerp goes by t, not by weights: leave them out and give t (0 is the first model, 1 the second)"
+        )
     if recipe.method in ("linear", "ties") and sum(recipe.weights) == 0:
         raise UserError(f"the weights sum to 0, and {recipe.method} divides by their sum: give others")
     if recipe.method in ("ties", "dare") and base is None:
@@ -216,11 +173,11 @@ def _check(models: Sequence[Path], recipe: Recipe, base: Path | None) -> None:
         raise UserError("density is a share above 0 and at most 1, t lies from 0 to 1")
 
 
-def _match(inputs: Sequence[Weights]) -> None:
+def _match(inputs: Sequence[Weights], *, has_base: bool) -> None:
     """UserError that says in what two models differ."""
     first = inputs[0]
     config = _config(first)
-    for other in inputs[1:]:
+    for number, other in enumerate(inputs[1:], 1):
         both = f"{first.folder} and {other.folder} do not match"
         theirs = _config(other)
         for key in sorted(config.keys() | theirs.keys(), key=lambda key: (key not in _FIRST, key)):
@@ -233,10 +190,66 @@ def _match(inputs: Sequence[Weights]) -> None:
                 raise UserError(
                     f"{both}: {name} has the shape {list(shape)} in one, {list(other.shapes[name])} in the other"
                 )
-        for name in _SAME_FILES:
-            paths = [weights.folder / name for weights in (first, other)]
-            if all(path.is_file() for path in paths) and paths[0].read_bytes() != paths[1].read_bytes():
-                raise UserError(f"{both}: their {name} differ, so the same token means different text")
+        _match_texts(both, first.folder, other.folder, templates=not (has_base and number == len(inputs) - 1))
+        _match_images(both, first.folder, other.folder)
+
+
+def _match_texts(both: str, first: Path, other: Path, *, templates: bool) -> None:
+    """The same tokens, and templates that do not contradict each other (pretrained models have none)."""
+    mine, theirs = ({name for name in _TOKENIZERS if (folder / name).is_file()} for folder in (first, other))
+    for name in sorted(mine & theirs):
+        if (first / name).read_bytes() != (other / name).read_bytes():
+            raise UserError(f"{both}: their {name} differ, so the same token means different text")
+    if (mine or theirs) and not mine & theirs:  # other versions of transformers save fewer files of a tokenizer
+        lone = min(mine ^ theirs, key=_TOKENIZERS.index)
+        raise UserError(f"{both}: {lone} is in one alone: put the files of their tokenizer into both folders")
+    if templates and len({_template(first), _template(other)} - {None}) > 1:
+        cure = "put the chat_template.jinja that the merged model is to have into both folders"
+        raise UserError(f"{both}: their chat templates differ, so they learnt other prompts: {cure}")
+
+
+def _template(folder: Path) -> str | None:
+    """The chat template, wherever versions of transformers put it."""
+    written = folder / "chat_template.jinja"
+    if written.is_file():
+        return written.read_text("utf-8", "replace").removesuffix("\n")
+    for name in ("chat_template.json", "processor_config.json", "tokenizer_config.json"):
+        if found := _read(folder, name).get("chat_template"):
+            return (found if isinstance(found, str) else json.dumps(found, sort_keys=True)).removesuffix("\n")
+    return None
+
+
+def _match_images(both: str, first: Path, other: Path) -> None:
+    """The same preparation of images, as it comes out and as both files say it."""
+    mine, theirs = ([_read(folder, name) for name in _PREPARING] for folder in (first, other))
+    images = [folder[0].get("image_processor") or folder[1] for folder in (mine, theirs)]
+    if bool(images[0]) != bool(images[1]):
+        raise UserError(f"{both}: preprocessor_config.json is in one alone: put that of their processor into both")
+    for number, pair in enumerate([_opened((first, other)) or images, *zip(mine, theirs, strict=True)]):
+        said, other_said = (dict(_flat(each, _UNSEEN)) for each in pair)
+        for key in sorted(said.keys() | other_said.keys()):
+            values = said.get(key), other_said.get(key)
+            if values[0] != values[1] and (number == 0 or None not in values):  # a file may leave out what is filled in
+                raise UserError(
+                    f"{both}: images are prepared with {key} {values[0]} in one and {values[1]} in the other"
+                )
+
+
+def _read(folder: Path, name: str) -> dict[str, Any]:
+    return read_json(folder / name) if (folder / name).is_file() else {}
+
+
+def _opened(folders: Sequence[Path]) -> list[dict[str, Any]]:
+    """Settings of image processors, defaults filled in; none where transformers does not know one of them."""
+    from transformers import AutoImageProcessor
+
+    try:
+        return [
+            AutoImageProcessor.from_pretrained(folder, local_files_only=True, trust_remote_code=False).to_dict()
+            for folder in folders
+        ]
+    except Exception:  # whatever a processor's class raises: then they are compared as they were written
+        return []
 
 
 def _config(weights: Weights) -> dict[str, Any]:
@@ -246,16 +259,16 @@ def _config(weights: Weights) -> dict[str, Any]:
     try:
         value = AutoConfig.from_pretrained(weights.folder, local_files_only=True, trust_remote_code=False).to_dict()
     except Exception:  # whatever a configuration's class raises: then it is compared as it was written
-        value = json.loads((weights.folder / "config.json").read_text("utf-8"))
-    return dict(_flat(value))
+        value = weights.config
+    return dict(_flat(value, _PASSING))
 
 
-def _flat(value: dict[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
+def _flat(value: dict[str, Any], passing: re.Pattern[str], at: str = "") -> Iterator[tuple[str, Any]]:
     for key, each in value.items():
-        if _PASSING.fullmatch(str(key)):
+        if passing.fullmatch(str(key)):
             continue
         if isinstance(each, dict):
-            yield from _flat(each, f"{at}{key}.")
+            yield from _flat(each, passing, f"{at}{key}.")
         else:
             yield f"{at}{key}", each
 
@@ -288,12 +301,20 @@ def _write(inputs: Sequence[Weights], recipe: Recipe, has_base: bool, folder: Pa
 
 def _one(name: str, inputs: Sequence[Weights], recipe: Recipe, has_base: bool) -> "torch.Tensor":
     tensors = [weights.read(name) for weights in inputs]
-    if tensors[0].is_floating_point():
-        base = tensors.pop() if has_base else None
-        return merged(name, tensors, base, recipe).to(tensors[0].dtype)
-    if not all((tensor == tensors[0]).all() for tensor in tensors):
-        raise UserError(f"{name} holds whole numbers that differ between the models: these cannot be merged")
-    return tensors[0]
+    if not tensors[0].is_floating_point():
+        if not all((tensor == tensors[0]).all() for tensor in tensors):
+            raise UserError(f"{name} holds whole numbers that differ between the models: these cannot be merged")
+        return tensors[0]
+    for weights, tensor in zip(inputs, tensors, strict=True):
+        if not tensor.isfinite().all():
+            raise UserError(f"{weights.files[name]}: {name} holds NaN or infinity: leave this model out")
+    base = tensors.pop() if has_base else None
+    made = merged(name, tensors, base, recipe).to(tensors[0].dtype)
+    if not made.isfinite().all():
+        raise UserError(
+            f"{name}: merged values are too large for {inputs[0].kinds[name]}: give smaller weights or scale"
+        )
+    return made
 
 
 def _write_file(

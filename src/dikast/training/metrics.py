@@ -14,6 +14,7 @@ from dikast.audit.intervals import Resampling
 from dikast.audit.measures import measure
 from dikast.core.errors import DataError
 from dikast.core.item import Item
+from dikast.core.media import check_image
 from dikast.core.records.items import read_items
 from dikast.core.rubric import Rubric, Sheet, load_rubric
 from dikast.core.verdict import Choice, Preference, Status, Verdict
@@ -40,7 +41,7 @@ class HeldOut:
 
 
 def held_out(config: Config) -> HeldOut | None:
-    """The items of the evaluation, at most `limit` a file, all checked for gold; None when there is none to be done."""
+    """The items of the evaluation, at most `limit` a file, checked for gold and images; None when there are none."""
     if not config.eval.items:
         return None
     rubric = load_rubric(config.eval.rubric, root=config.root) if config.eval.rubric else None
@@ -56,6 +57,11 @@ def held_out(config: Config) -> HeldOut | None:
                 path=item.origin,
                 field="id",
             )
+        try:
+            for image in item.images:
+                check_image(image)
+        except DataError as error:
+            raise DataError(f"held-out item {item.id!r}: {error}", path=item.origin) from error
         for one in _rubrics(item, rubric):
             for responses in ((i,) for i in range(len(item.responses))) if len(item.responses) == 1 else ((0, 1),):
                 gold_of(item, one, responses)

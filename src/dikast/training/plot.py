@@ -50,7 +50,8 @@ def _metrics(axis: Any, evals: list[dict[str, Any]]) -> None:
         at, value, low, high = zip(*points, strict=True)
         (drawn,) = axis.plot(at, value, marker=".", linewidth=1, label=f"{_SHOWN[name]} ({form})")
         axis.fill_between(at, low, high, color=drawn.get_color(), alpha=0.15, linewidth=0)
-    axis.set_ylim(-0.25, 1.02)
+    lowest = min((low for points in curves.values() for *_, low, _ in points), default=0.0)
+    axis.set_ylim(min(-0.25, lowest - 0.02), 1.02)
     axis.grid(linewidth=0.3)
     if curves:
         axis.legend(fontsize="x-small", loc="best")

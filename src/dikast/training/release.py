@@ -6,12 +6,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import orjson
-from safetensors.torch import load_file, save_file
-
-from dikast.core.errors import UserError
+from dikast.core.errors import DataError, UserError, require
+from dikast.training.folders import Weights, laid_out, read_config, read_json
 
 _COPIED = ("README.md", "generation_config.json", "tokenizer.json", "chat_template.jinja", "words.txt")
+_MADE = ("config.json", "model.safetensors", "preprocessor_config.json")
+_NAMES = {*_COPIED, *_MADE, "processor_config.json", "tokenizer_config.json"}
 _VISION = re.compile(r"^vision_tower\.(?!vision_model\.)")
 
 
@@ -19,35 +19,57 @@ def release(model: str | Path, out: str | Path) -> Path:
     """Copy a LLaVA-1.5 model from the folder `model` to `out` under the names and settings of the hub.
 
     Weights of the tower begin with `vision_tower.vision_model`; the image processor has a file of its own, and the
-    tokenizer the class that every version of transformers knows. UserError for a model of another make.
+    tokenizer the class that every version of transformers knows. `out` is new, empty or an earlier release, which is
+    replaced. UserError for a model of another make, or one with a file that is missing or damaged.
     """
+    require("torch", "hf")
+    require("safetensors", "hf")
+    from safetensors.torch import save_file
+
     source, out = Path(model), Path(out)
-    config: dict[str, Any] = orjson.loads((source / "config.json").read_bytes())
+    config = read_config(source)
     if config.get("model_type") != "llava":
         raise UserError(
             f"{source}: only models of the classes of LLaVA-1.5 are laid out so, not {config.get('model_type')!r}"
         )
-    out.mkdir(parents=True, exist_ok=True)
-    for name in _COPIED:
-        if (source / name).is_file():
-            shutil.copyfile(source / name, out / name)
-    weights = load_file(source / "model.safetensors")
-    named = {_VISION.sub("vision_tower.vision_model.", name): tensor for name, tensor in weights.items()}
-    save_file(named, out / "model.safetensors", metadata={"format": "pt"})
-    (out / "model.safetensors").chmod(0o644)
-    config["text_config"].setdefault(
-        "rope_theta", config["text_config"].get("rope_parameters", {}).get("rope_theta", 10000.0)
-    )
-    _write(out / "config.json", config)
-    processor: dict[str, Any] = orjson.loads((source / "processor_config.json").read_bytes())
-    _write(out / "processor_config.json", processor)
-    _write(out / "preprocessor_config.json", {**processor["image_processor"], "processor_class": "LlavaProcessor"})
-    tokenizer: dict[str, Any] = orjson.loads((source / "tokenizer_config.json").read_bytes())
-    special = tokenizer.pop("extra_special_tokens", [])
+    if out.resolve() == source.resolve():
+        raise UserError(f"{out}: is the model itself: name another folder")
+    text = _part(config, "text_config", source / "config.json")
+    text.setdefault("rope_theta", (text.get("rope_parameters") or {}).get("rope_theta", 10000.0))
+    processor = read_json(source / "processor_config.json")
+    images = _part(processor, "image_processor", source / "processor_config.json")
+    tokenizer = read_json(source / "tokenizer_config.json")
+    special = tokenizer.pop("extra_special_tokens", None) or tokenizer.get("additional_special_tokens", [])
     tokenizer.pop("backend", None)
     tokenizer |= {"tokenizer_class": "PreTrainedTokenizerFast", "additional_special_tokens": special}
-    _write(out / "tokenizer_config.json", tokenizer)
+    read_json(source / "tokenizer.json")
+    weights = Weights(source)
+    with laid_out(out, replace=_released(out)) as folder:
+        for name in _COPIED:
+            if (source / name).is_file():
+                shutil.copyfile(source / name, folder / name)
+        with weights:
+            named = {_VISION.sub("vision_tower.vision_model.", name): weights.read(name) for name in weights.files}
+            save_file(named, folder / "model.safetensors", metadata={"format": "pt"})
+        (folder / "model.safetensors").chmod(0o644)
+        _write(folder / "config.json", config)
+        _write(folder / "processor_config.json", processor)
+        _write(folder / "preprocessor_config.json", {**images, "processor_class": "LlavaProcessor"})
+        _write(folder / "tokenizer_config.json", tokenizer)
     return out
+
+
+def _released(folder: Path) -> bool:
+    """Whether a folder is an earlier release and nothing else; a model in training has its images' settings inside."""
+    there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    return there >= set(_MADE) and there <= _NAMES
+
+
+def _part(value: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
+    part = value.get(key)
+    if not isinstance(part, dict):
+        raise DataError("is missing: save the model with transformers 5", path=str(path), field=key)
+    return part
 
 
 def _write(path: Path, value: dict[str, Any]) -> None:

@@ -64,9 +64,15 @@ def new_judge(config: Config, folder: str | Path, shape: Shape | None = None, *,
     """Write configuration, tokenizer and processor for the data of `config` to `folder`; its weights are drawn later.
 
     The tokenizer is byte-level BPE, so that any text can be spelt, learnt from the first `most` examples of each
-    source. `words.txt` lists the words they have.
+    source. `words.txt` lists the words they have. What an earlier call left in `folder` is replaced; UserError where it
+    holds weights, which were learnt with another tokenizer.
     """
     require("torch", "hf")
+    folder = Path(folder)
+    if folder.is_file() or any(folder.glob("*.safetensors")):
+        raise UserError(f"{folder}: {'is a file' if folder.is_file() else 'holds a model'} already: name a new folder")
+    if most < 1:
+        raise UserError(f"--most: the tokenizer is learnt from 1 example or more, got {most}")
     from transformers import (
         CLIPImageProcessorPil,
         CLIPVisionConfig,
@@ -76,7 +82,7 @@ def new_judge(config: Config, folder: str | Path, shape: Shape | None = None, *,
         LlavaProcessor,
     )
 
-    shape, folder = shape or Shape(), Path(folder)
+    shape = shape or Shape()
     tokenizer = _tokenizer(texts(config, most), shape.vocabulary)
     ids = {f"{name}_token_id": tokenizer.convert_tokens_to_ids(f"<{mark}>") for name, mark in _MARKS}
     vision = CLIPVisionConfig(

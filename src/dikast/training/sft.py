@@ -40,17 +40,20 @@ def sft(config: "Config | str | Path", *, watch: Watcher = lambda line: None) ->
     data = fingerprint([data, shards.shown])
     run = fingerprint([config.hash, data, start])
     loop = Loop(config, loaded, shards, out, team, run=run)
+    judged = team.main and any(line["step"] == loop.done for line in read_log(out / "eval.jsonl"))
+    judged = team.total(float(judged)) > 0  # what the main process found there
     evals = Log(out / "eval.jsonl", loop.done, write=team.main)
 
     def judge(step: int) -> None:
-        for line in judge_metrics(loaded, held, config, step=step) if held else ():
+        lines = list(judge_metrics(loaded, held, config, step=step)) if held else []
+        for line in lines:
             evals.write(line)
             if team.main:
                 watch(line)
         if team.main:
             plot(out)
 
-    outcome = loop.train(watch=watch if team.main else lambda line: None, judge=judge if held else None)
+    outcome = loop.train(watch=watch if team.main else lambda line: None, judge=judge if held else None, judged=judged)
     if team.main:
         plot(out)
     if team.main and outcome.complete:

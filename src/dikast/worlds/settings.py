@@ -133,6 +133,7 @@ class Settings:
             raise UserError(f"split: {self.split!r} has {only} in the domain {self.domain!r}")
 
     def _check_numbers(self) -> None:
+        _check("seed", self.seed, -(2**63), 2**63 - 1)
         _check("responses", self.responses, 1, _LARGEST)
         _check("size", self.size, 32, 1024)
         _check("grid", self.grid, 3, 6)

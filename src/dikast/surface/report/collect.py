@@ -41,7 +41,9 @@ class Asked:
 
 @dataclass(slots=True)
 class RunPage:
-    """One run, ready to be shown. `missing` says in words what the run lacks and what follows from that."""
+    """One run, ready to be shown. `missing` says in words what the run lacks, what follows from that, and what
+    the judge noted.
+    """
 
     folder: Path
     name: str
@@ -126,6 +128,7 @@ def _summary(folder: Path) -> Mapping[str, Any]:
 
 
 def _say_what_is_old(page: RunPage) -> None:
+    page.missing.extend(map(str, page.summary.get("notes") or ()))
     made = (page.lock.get("versions") or {}).get("dikast")
     if not page.lock:
         page.missing.append("judge.lock.json is missing or damaged: which judge this was is not known")

@@ -1,0 +1,137 @@
+"""Releasing: what came in comes out under the hub's names, from one file or several; what is damaged is named."""
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dikast.core.errors import MissingExtra, UserError
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+import torch
+from safetensors.torch import load_file
+
+from dikast.training.merge import Recipe, merge
+from dikast.training.release import release
+
+SPECIAL = ["<image>", "<judge>"]
+
+
+@pytest.fixture
+def model(tiny: Callable[[str], Path], tmp_path: Path) -> Path:
+    """A tiny LLaVA as transformers saves it, with special tokens as judges from scratch have them."""
+    folder = shutil.copytree(tiny("llava"), tmp_path / "model")
+    told = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
+    (folder / "tokenizer_config.json").write_text(json.dumps(told | {"extra_special_tokens": SPECIAL}), "utf-8")
+    return folder
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_release_of_a_release_is_the_same(model: Path, tmp_path: Path) -> None:
+    first = release(model, tmp_path / "first")
+    tokenizer = json.loads((first / "tokenizer_config.json").read_text("utf-8"))
+    assert tokenizer["additional_special_tokens"] == SPECIAL
+    assert content(release(first, tmp_path / "second")) == content(first)
+
+
+def test_a_model_in_parts_is_released_whole(model: Path, tmp_path: Path) -> None:
+    merge([model, model], tmp_path / "parts", Recipe("linear", (1, 1)), shard_bytes=20_000)
+    assert not (tmp_path / "parts" / "model.safetensors").exists()
+    found = [load_file(release(folder, tmp_path / f"{folder.name}-out") / "model.safetensors")
+             for folder in (model, tmp_path / "parts")]  # fmt: skip
+    assert found[0].keys() == found[1].keys()
+    assert all(torch.equal(found[1][name], tensor) for name, tensor in found[0].items())
+
+
+def test_an_earlier_release_is_replaced_and_nothing_else(model: Path, tmp_path: Path) -> None:
+    out = release(model, tmp_path / "out")
+    before = content(out)
+    (out / "words.txt").write_text("of another model", "utf-8")
+    (out / "README.md").write_text("by hand", "utf-8")
+    (out / "config.json").write_text("{}", "utf-8")
+    release(model, out)
+    assert content(out) == {**before, "README.md": b"by hand"}
+    (tmp_path / "file").write_text("mine", "utf-8")
+    (out / "mine.txt").write_text("mine", "utf-8")
+    other = shutil.copytree(model, tmp_path / "other")
+    for where, said in [
+        (model, "model: is the model itself: name another folder"),
+        (other, "other: is there already"),  # a model in training is not a release
+        (out, "out: is there already"),
+        (tmp_path / "file", "file: is a file"),
+    ]:
+        kept = content(where) if where.is_dir() else {}
+        with pytest.raises(UserError, match=said):
+            release(model, where)
+        assert not kept or content(where) == kept
+    assert {path.name for path in tmp_path.iterdir()} == {"model", "out", "file", "other"}
+
+
+def cut(folder: Path) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def put(name: str, text: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_text(text, "utf-8")
+
+
+def gone(name: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).unlink()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (shutil.rmtree, "model: no such folder"),
+        (gone("config.json"), r"model: this folder holds no model \(no config.json in it\)"),
+        (put("config.json", "{"), r"config.json: cannot be read as JSON"),
+        (put("config.json", '{"model_type": "llava"}'), "config.json: field 'text_config': is missing: save"),
+        (gone("model.safetensors"), "model: no weights"),  # as `train new` leaves it
+        (cut, "model.safetensors: no weights can be read from it"),
+        (gone("processor_config.json"), "processor_config.json: is missing: save the model with"),
+        (put("processor_config.json", "{}"), "processor_config.json: field 'image_processor': is missing"),
+        (put("tokenizer_config.json", '"x"'), "tokenizer_config.json: holds no mapping"),
+        (gone("tokenizer.json"), "tokenizer.json: is missing"),
+    ],
+)
+def test_what_is_missing_or_damaged_is_named_and_nothing_is_written(
+    change: Callable[[Path], object], said: str, model: Path, tmp_path: Path
+) -> None:
+    change(model)
+    with pytest.raises(UserError, match=said):
+        release(model, tmp_path / "new" / "out")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_release_that_stops_leaves_nothing(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = release(model, tmp_path / "out")
+    before = content(out)
+
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("safetensors.torch.save_file", stopped)
+    for where in (out, tmp_path / "new"):
+        with pytest.raises(KeyboardInterrupt):
+            release(model, where)
+    assert content(out) == before
+    assert {path.name for path in tmp_path.iterdir()} == {"model", "out"}
+
+
+@pytest.mark.parametrize("missing", ["torch", "safetensors"])
+def test_a_missing_library_is_named(missing: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.delitem(sys.modules, "dikast.training.release")
+    from dikast.training.release import release as anew
+
+    with pytest.raises(MissingExtra, match=r"dikast\[hf\]"):
+        anew(model, tmp_path / "out")
