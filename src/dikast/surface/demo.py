@@ -8,6 +8,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+import orjson
+
 from dikast.core.errors import UserError, require
 from dikast.worlds.make import make
 from dikast.worlds.sample import Sample
@@ -50,9 +52,7 @@ def demo(out: str | Path, *, seed: int = 7, n: int = 120, pairs: int = 60, tell:
     from dikast.surface.report.write import write_report
 
     folder = Path(out)
-    if folder.is_file() or (
-        folder.is_dir() and any(folder.iterdir()) and not (folder / "items" / "world.json").is_file()
-    ):
+    if folder.is_file() or (folder.is_dir() and any(folder.iterdir()) and not _is_demo(folder)):
         raise UserError(f"{folder} holds something else: name a new folder with --out")
     Settings(seed=seed)  # tells of a seed that cannot be
     tell(f"making {n} items and {pairs} pairs that nobody has seen (seed {seed})")
@@ -70,6 +70,11 @@ def demo(out: str | Path, *, seed: int = 7, n: int = 120, pairs: int = 60, tell:
     write_report(runs, [folder / "report.html"], Asked(AuditPlan(file=folder)), title="Demo: scout on fresh worlds")
     audits = [audit_file(AuditPlan(file=folder / name)) for name in ("graded", "compared")]
     return Demo(folder, audits[0], audits[1], _next(folder, items))
+
+
+def _is_demo(folder: Path) -> bool:
+    world = folder / "items" / "world.json"
+    return world.is_file() and "demo" in orjson.loads(world.read_bytes())
 
 
 @contextmanager
