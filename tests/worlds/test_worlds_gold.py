@@ -1,7 +1,10 @@
+import pytest
+
 from dikast.worlds.aspects import ASPECTS, points
 from dikast.worlds.gold import Entry, Spec, cost, extra_cost, label_of, level_of
 from dikast.worlds.scene import Scene, Thing, measure, missed
 from dikast.worlds.slots import Claim
+from dikast.worlds.texts import percent_off
 
 SCENE = Scene(4, [Thing("star", "red", "small", "plain", 0, 0), Thing("circle", "blue", "large", "dotted", 2, 3)])
 SPEC = Spec((("colour", 2), ("completeness", 1), ("count", 1)), True, (0, 2, 4, 6), "1-5", False, (0, 0, 0, 0))
@@ -35,6 +38,14 @@ def test_points() -> None:
     assert points(ASPECTS["count"], 2, True) == 2
     assert points(ASPECTS["count"], 2, False) == 1
     assert points(ASPECTS["completeness"], 9, False) == 3
+
+
+@pytest.mark.parametrize(
+    ("stated", "true", "due"),
+    [(7, 7, 0), (8, 7, 14), (1001, 1000, 1), (10, 20, 50), (0, 0, 0), (3, 0, 300), (-8, -10, 20)],
+)
+def test_percent_off_by_hand(stated: int, true: int, due: int) -> None:
+    assert percent_off(stated, true) == due
 
 
 def test_measures_by_hand() -> None:

@@ -89,8 +89,9 @@ class _Taken:
 
 
 def percent_off(stated: int, true: int) -> int:
-    """By how many percent of the truth a number is off, rounded, at least 1 unless it is right."""
-    return 0 if stated == true else max(1, (200 * abs(stated - true) + true) // (2 * true))
+    """By how many percent of the truth (of 1 where it is 0) a number is off, rounded, at least 1 unless it is right."""
+    size = max(1, abs(true))
+    return 0 if stated == true else max(1, (200 * abs(stated - true) + size) // (2 * size))
 
 
 class Texts:
