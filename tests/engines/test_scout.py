@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from dikast.audit.plan import AuditPlan
 from dikast.core.errors import UserError
 from dikast.core.item import Item, item_from
 from dikast.core.message import Message
@@ -27,6 +28,7 @@ from dikast.engines.scout import _drawn, folder
 from dikast.judging.judge import Judge
 from dikast.judging.plan import Source
 from dikast.judging.run import grade_file
+from dikast.surface.report.collect import Asked, collect
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +114,15 @@ def test_the_summary_of_a_run_keeps_the_note_and_that_of_another_run_has_none(tm
     inside = grade_file(judge, Source(str(own)), tmp_path / "in")
     assert "notes" not in inside
     (tmp_path / "out" / "summary.json").unlink()  # as after a kill
+    assert any(
+        "scout was taught" in each
+        for each in collect(tmp_path / "out", Asked(AuditPlan(file=tmp_path / "out"))).missing
+    )
+    other = grade_file(Judge("mock:random", judge.rubric), Source(str(outside)), tmp_path / "out")
+    assert "notes" not in other
     assert "notes" in grade_file(judge, Source(str(outside)), tmp_path / "out")
+    (tmp_path / "out" / "notes.json").write_text("{torn")
+    assert "notes" not in grade_file(judge, Source(str(outside)), tmp_path / "out")
 
 
 def test_every_picture_that_its_world_draws_is_known_as_such(tmp_path: Path) -> None:

@@ -85,9 +85,11 @@ def test_without_the_extra_one_line_says_the_cure(tmp_path: Path, monkeypatch: p
 def test_the_whole_demo_agrees_with_gold_and_a_constant_judge_does_not(tmp_path: Path) -> None:
     import torch
 
-    threads = torch.get_num_threads()
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
     done = demo(tmp_path / "demo", tell=lambda line: None)
-    assert torch.get_num_threads() == threads
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(before)
     tables = {table.title: table for table in done.graded}
     assert done.graded.rows == 120
     assert done.compared.rows == 60

@@ -291,7 +291,7 @@ def test_a_checkpoint_of_another_run_is_refused(write_config: Write) -> None:
         ({"final_rate": -3}, "field 'final_rate': is the share of the rate"),
         ({"weight_decay": -5}, "field 'weight_decay': must be at least 0"),
         ({"max_seconds": -1}, "field 'max_seconds': must be at least 0"),
-        ({"clip": "nan"}, "field 'clip': must be at least 0, got nan"),
+        ({"clip": "nan"}, "field 'clip': must be at least 0 and finite, got nan"),
         ({"verdict_weight": "inf"}, "field 'verdict_weight'"),
         ({"learning_rate": "nan"}, "field 'learning_rate': must be above 0"),
         ({"seed": -1}, "field 'seed': is a whole number from 0"),

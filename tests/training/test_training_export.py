@@ -106,6 +106,8 @@ def test_a_folder_that_is_a_file_and_a_model_that_is_nowhere_are_told(
     (tmp_path / "file").write_text("mine")
     with pytest.raises(UserError, match="file is a file: name a new folder"):
         export_trl(load_config(write_config(init=None, model=str(tiny("llava")))), tmp_path / "file")
-    with pytest.raises(UserError, match="model: nowhere is no folder, and no name on the Hub"):
-        export_trl(load_config(write_config(init=None, model="nowhere")), tmp_path / "out")
+    for nowhere in ("nowhere", "./missing/model"):
+        with pytest.raises(UserError, match=f"model: {nowhere} is no folder, and no name on the Hub"):
+            export_trl(load_config(write_config(init=None, model=nowhere)), tmp_path / "out")
+    assert export_trl(load_config(write_config(init=None, model="hf:gpt2@main")), tmp_path / "out")["examples"] == 12
     assert (tmp_path / "file").read_text() == "mine"

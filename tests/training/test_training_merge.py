@@ -303,6 +303,7 @@ def beside(folder: Path) -> None:
     [
         (lambda folder: (folder / "tokenizer.json").unlink(), "tokenizer.json is in one alone: put the files"),
         (lambda folder: (folder / "tokenizer.model").write_text("x"), ""),  # older versions save it besides
+        (lambda folder: (folder / "vocab.json").write_text('{"a":0}'), ""),
         (lambda folder: (folder / "chat_template.jinja").write_text("{{ 1 }}"), "their chat templates differ"),
         (lambda folder: (folder / "chat_template.jinja").unlink(), ""),  # pretrained models have none
         (as_older_versions_save, ""),

@@ -165,6 +165,11 @@ def test_an_evaluation_that_fails_loses_no_training_and_is_made_up_for(
     assert [line["step"] for line in read_log(tmp_path / "run-c" / "eval.jsonl")] == [4]
     sft(config)  # nothing is left to do, and nothing is done twice
     assert [line["step"] for line in read_log(tmp_path / "run-c" / "eval.jsonl")] == [4]
+    both = [str(world / kind / "items-00000.jsonl") for kind in ("scenes", "pairs")]
+    more = {"items": both, "limit": 1, "max_tokens": 4}
+    sft(write_config(eval={**more, "formats": ["absolute-short.yaml", "pairwise-short.yaml"]}, save_every=0))
+    lines = [(line["step"], line["format"]) for line in read_log(tmp_path / "run-c" / "eval.jsonl")]
+    assert lines == [(4, "absolute-short"), (4, "pairwise-short")]  # a half is made whole
 
 
 def test_the_log_is_the_same_with_evaluations_between_its_lines_and_counts_no_padding(

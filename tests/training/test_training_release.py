@@ -56,23 +56,26 @@ def test_an_earlier_release_is_replaced_and_nothing_else(model: Path, tmp_path: 
     before = content(out)
     (out / "words.txt").write_text("of another model", "utf-8")
     (out / "README.md").write_text("by hand", "utf-8")
-    (out / "config.json").write_text("{}", "utf-8")
+    (out / "config.json").write_text('{"model_type": "llava"}', "utf-8")
     release(model, out)
     assert content(out) == {**before, "README.md": b"by hand"}
     (tmp_path / "file").write_text("mine", "utf-8")
     (out / "mine.txt").write_text("mine", "utf-8")
     other = shutil.copytree(model, tmp_path / "other")
+    alike = shutil.copytree(out, tmp_path / "alike", ignore=shutil.ignore_patterns("mine.txt"))
+    (alike / "config.json").write_text('{"model_type": "vit"}', "utf-8")
     for where, said in [
         (model, "model: is the model itself: name another folder"),
         (other, "other: is there already"),  # a model in training is not a release
         (out, "out: is there already"),
+        (alike, "alike: is there already"),  # files of these names alone are no release
         (tmp_path / "file", "file: is a file"),
     ]:
         kept = content(where) if where.is_dir() else {}
         with pytest.raises(UserError, match=said):
             release(model, where)
         assert not kept or content(where) == kept
-    assert {path.name for path in tmp_path.iterdir()} == {"model", "out", "file", "other"}
+    assert {path.name for path in tmp_path.iterdir()} == {"model", "out", "file", "other", "alike"}
 
 
 def cut(folder: Path) -> None:

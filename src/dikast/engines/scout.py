@@ -79,7 +79,7 @@ class Scout(LocalEngine):
 
 
 def _drawn(message: Message) -> bool:
-    """Whether everything shown has the size of what the worlds draw, and no more colours than they have."""
+    """Whether everything shown has the size of what the worlds draw, and about as many colours."""
     for part in message.parts:
         if isinstance(part, Video):
             return False

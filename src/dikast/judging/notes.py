@@ -1,4 +1,4 @@
-"""What an engine says of the questions of a run, kept in its folder as soon as it is said: a run may be killed."""
+"""What an engine says of the questions of a run, kept in its folder before their verdicts: a run may be killed."""
 
 from pathlib import Path
 
@@ -11,16 +11,14 @@ NOTES = "notes.json"
 
 
 class Notes:
-    """The notes of one run: those of earlier calls on its folder that still hold answers, and what is new.
+    """The notes of one judge on a run's folder: those of earlier calls, and what is new.
 
     An engine counts over its whole life and may have served other runs before; only what it adds from now on is new.
     """
 
-    def __init__(self, folder: Path, engine: Engine, *, fresh: bool) -> None:
+    def __init__(self, folder: Path, engine: Engine) -> None:
         self._path, self._engine, self._before = folder / NOTES, engine, dict(_counts(engine))
-        if fresh:
-            self._path.unlink(missing_ok=True)
-        self.told: list[str] = orjson.loads(self._path.read_bytes()) if self._path.is_file() else []
+        self.told = notes_of(folder).get(engine.name, [])
 
     def keep(self) -> None:
         """Write down what the engine has said since."""
@@ -30,8 +28,18 @@ class Notes:
             if count > self._before.get(note, 0) and note not in self.told
         ]
         if new:
-            self.told += new
-            write_whole(self._path, orjson.dumps(self.told, option=orjson.OPT_INDENT_2) + b"\n")
+            self.told = [*self.told, *new]
+            value = {**notes_of(self._path.parent), self._engine.name: self.told}
+            write_whole(self._path, orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n")
+
+
+def notes_of(folder: Path) -> dict[str, list[str]]:
+    """The notes in a run's folder by the name of the judge; none where the file is missing or damaged."""
+    try:
+        value = orjson.loads((folder / NOTES).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _counts(engine: Engine) -> dict[str, int]:

@@ -200,20 +200,17 @@ class _Run:
         if not plan.missing:
             return
         assert self.ledger is not None
-        notes = self._notes(plan)
+        notes = Notes(self.out, self.judge.engine)
         failed, done, began = 0, plan.answered, time.monotonic()
         tasks = _unanswered(self.tasks(self.items(), samples, only), self.known)
         for verdict in self.judge.answer(tasks, self.format):
-            self.ledger.append(verdict)
             notes.keep()
+            self.ledger.append(verdict)
             done += 1
             self.asked += 1
             failed += verdict.status is not Status.OK
             if self.watch is not None:
                 self.watch(Progress(done, plan.questions, failed, time.monotonic() - began))
-
-    def _notes(self, plan: Plan) -> Notes:
-        return Notes(self.out, self.judge.engine, fresh=not plan.answered and not self.asked)
 
     def way(self) -> Way:
         """How this run judges, once it is planned."""
@@ -235,7 +232,7 @@ class _Run:
             **self.told,
             **derived,
             "judge": self.judge.engine.name,
-            **({"notes": notes} if (notes := self._notes(plan).told) else {}),
+            **({"notes": notes} if (notes := Notes(self.out, self.judge.engine).told) else {}),
             "format": self.format.name,
             "items": plan.items,
             "questions": plan.questions,

@@ -117,7 +117,8 @@ class Config:
     and falls by `schedule` to `final_rate`, a share of itself. weight_decay: of matrices, not of vectors; betas: of
     AdamW; clip: the most that the norm of the gradient may be (0: anything).
     checkpointing: compute activations again on the way back, which takes time and saves memory. compile: torch.compile
-    of the repeated layers. device: `auto` (CUDA, else MPS, else CPU), `cpu`, `cuda`, `cuda:N`, `mps` or `xpu`.
+    of the repeated layers. device: `auto` (CUDA, with `model` also MPS, else the CPU), `cpu`, `cuda`, `cuda:N`, `mps`
+    or `xpu`.
     save_every: steps between checkpoints (0: at the end alone), of which the last `keep` stay. log_every: steps a line.
     precision: `fp32`, `bf16` (fp32 weights, bf16 arithmetic), `pure-bf16` (bf16 weights and moments).
     verdict_weight: how much the tokens of the verdict's label count in the loss, the others 1.
@@ -271,10 +272,10 @@ def _check(document: Located, values: dict[str, Any], mistakes: list[str]) -> No
     _check_sources(values, wrong)
     for key, low in _LEAST.items():
         if not low <= values.get(key, low) < math.inf:
-            wrong(f"must be at least {low}, got {values[key]}", key)
+            wrong(f"must be at least {low} and finite, got {values[key]}", key)
     for key in ("learning_rate", "epochs"):
         if not 0 < values.get(key, 1.0) < math.inf:
-            wrong(f"must be above 0, got {values[key]}", key)
+            wrong(f"must be above 0 and finite, got {values[key]}", key)
     if not 0 <= values.get("warmup", 0.0) < math.inf:
         wrong("is a share of the steps (below 1) or a number of steps", "warmup")
     if not 0 <= values.get("final_rate", 0.0) <= 1:

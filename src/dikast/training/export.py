@@ -16,6 +16,7 @@ from dikast.core.errors import DataError, UserError, require
 from dikast.core.media import check_image, image_file
 from dikast.core.message import Message, Span
 from dikast.core.part import Image
+from dikast.engines.local.source import on_hub
 from dikast.training.config import Config
 from dikast.training.examples import Asker, Example, Row, rows_of_file
 from dikast.training.prepare import units_of
@@ -44,7 +45,7 @@ def export_trl(config: Config, folder: Path) -> dict[str, Any]:
             raise UserError(f"trl has no counterpart of {key!r}: leave it out, or train with Dikast itself")
     if config.train == "projector":
         raise UserError("trl cannot train the projector alone: use train: full or lora, or train with Dikast itself")
-    if not config.path(config.model).is_dir() and config.model.removeprefix("hf:").count("/") != 1:
+    if not config.path(config.model).is_dir() and not on_hub(config.model):
         raise UserError(f"model: {config.model} is no folder, and no name on the Hub (ORG/NAME)")
     if folder.is_file():
         raise UserError(f"{folder} is a file: name a new folder")

@@ -136,6 +136,9 @@ def laid_out(out: Path, *, replace: bool = False) -> Iterator[Path]:
             else:
                 made.rename(target)
         except OSError as error:
+            path = Path(error.filename or target).resolve()
+            if not any(path.is_relative_to(own) for own in (Path(around.name).resolve(), target)):
+                raise DataError(f"cannot be read ({_why(error)}): copy the file again", path=error.filename) from error
             raise RunError(f"{out}: cannot be written ({error}): free space, or name another folder") from error
 
 

@@ -39,6 +39,11 @@ class HeldOut:
     formats: tuple[Format, ...]
     rubric: Rubric | Sheet | None
 
+    @property
+    def asked(self) -> set[str]:
+        """Names of the formats that fit some of the items: a line each at every evaluation."""
+        return {form.name for form in self.formats if _fitting(form, self.items)}
+
 
 def held_out(config: Config) -> HeldOut | None:
     """The items of the evaluation, at most `limit` a file, checked for gold and images; None when there are none."""

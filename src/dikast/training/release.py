@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from dikast.core.errors import DataError, UserError, require
+from dikast.core.errors import DataError, RunError, UserError, require
 from dikast.training.folders import Weights, laid_out, read_config, read_json
 
 _COPIED = ("README.md", "generation_config.json", "tokenizer.json", "chat_template.jinja", "words.txt")
@@ -20,10 +20,12 @@ def release(model: str | Path, out: str | Path) -> Path:
 
     Weights of the tower begin with `vision_tower.vision_model`; the image processor has a file of its own, and the
     tokenizer the class that every version of transformers knows. `out` is new, empty or an earlier release, which is
-    replaced. UserError for a model of another make, or one with a file that is missing or damaged.
+    replaced. UserError for a model of another make, or one with a file that is missing or damaged; RunError where it
+    cannot be written.
     """
     require("torch", "hf")
     require("safetensors", "hf")
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     source, out = Path(model), Path(out)
@@ -50,7 +52,10 @@ def release(model: str | Path, out: str | Path) -> Path:
                 shutil.copyfile(source / name, folder / name)
         with weights:
             named = {_VISION.sub("vision_tower.vision_model.", name): weights.read(name) for name in weights.files}
-            save_file(named, folder / "model.safetensors", metadata={"format": "pt"})
+            try:
+                save_file(named, folder / "model.safetensors", metadata={"format": "pt"})
+            except SafetensorError as error:
+                raise RunError(f"{out}: cannot be written ({error}): free space, or name another folder") from error
         (folder / "model.safetensors").chmod(0o644)
         _write(folder / "config.json", config)
         _write(folder / "processor_config.json", processor)
@@ -62,7 +67,13 @@ def release(model: str | Path, out: str | Path) -> Path:
 def _released(folder: Path) -> bool:
     """Whether a folder is an earlier release and nothing else; a model in training has its images' settings inside."""
     there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    return there >= set(_MADE) and there <= _NAMES
+    if not set(_MADE) <= there <= _NAMES:
+        return False
+    try:
+        config, images = read_json(folder / "config.json"), read_json(folder / "preprocessor_config.json")
+    except DataError:
+        return False
+    return config.get("model_type") == "llava" and images.get("processor_class") == "LlavaProcessor"
 
 
 def _part(value: dict[str, Any], key: str, path: Path) -> dict[str, Any]:

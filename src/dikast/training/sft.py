@@ -40,9 +40,9 @@ def sft(config: "Config | str | Path", *, watch: Watcher = lambda line: None) ->
     data = fingerprint([data, shards.shown])
     run = fingerprint([config.hash, data, start])
     loop = Loop(config, loaded, shards, out, team, run=run)
-    judged = team.main and any(line["step"] == loop.done for line in read_log(out / "eval.jsonl"))
-    judged = team.total(float(judged)) > 0  # what the main process found there
-    evals = Log(out / "eval.jsonl", loop.done, write=team.main)
+    told = {line["format"] for line in read_log(out / "eval.jsonl") if line["step"] == loop.done}
+    judged = team.total(float(team.main and held is not None and told >= held.asked)) > 0  # as the main process reads
+    evals = Log(out / "eval.jsonl", loop.done if judged else loop.done - 1, write=team.main)
 
     def judge(step: int) -> None:
         lines = list(judge_metrics(loaded, held, config, step=step)) if held else []

@@ -56,6 +56,13 @@ class Source:
         raise UserError(f"{self.folder}: no weights (*.safetensors) in this folder")
 
 
+def on_hub(source: str) -> bool:
+    """Whether a name that is no folder would be looked up on the Hub; see `locate`."""
+    name, explicit = source.removeprefix("hf:").partition("@")[0], source.startswith("hf:")
+    fits = re.fullmatch(r"[\w.-]+", name) if explicit and "/" not in name else _HUB_ID.fullmatch(name)
+    return fits is not None and not name.startswith((".", "/", "~")) and (explicit or not Path(name).parent.is_dir())
+
+
 def locate(source: str, revision: str | None = None, *, base: str | None = None) -> Source:
     """Find a model by `hf:ORG/NAME[@REV]`, `ORG/NAME[@REV]` or a folder; UserError says what is wrong with it.
 
@@ -68,9 +75,7 @@ def locate(source: str, revision: str | None = None, *, base: str | None = None)
     if folder.is_dir():
         return _checked(Source(folder), source, base, "this folder holds no model")
     name, _, written = name.partition("@")
-    explicit = source.startswith("hf:")
-    on_hub = re.fullmatch(r"[\w.-]+", name) if explicit and "/" not in name else _HUB_ID.fullmatch(name)
-    if name.startswith((".", "/", "~")) or not on_hub or (not explicit and Path(name).parent.is_dir()):
+    if not on_hub(source):
         raise UserError(f"{source}: {_no_such_folder(folder)}")
     if written and revision and written != revision:
         raise UserError(f"{source}: names the revision {written!r}, but the option says {revision!r}: give one")

@@ -1,6 +1,7 @@
 """What the report of a run shows: its lock and summary, its audit, and the verdicts most worth reading."""
 
 import dataclasses
+import itertools
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from dikast.audit.runs import JOINT, VERDICTS, RunRows, gold_by_item
 from dikast.core.errors import DataError, UserError
 from dikast.core.rubric import Rubric, load_rubric
 from dikast.judging.lock import read_lock
+from dikast.judging.notes import notes_of
 from dikast.surface.report.contents import Contents, read_contents
 from dikast.surface.report.queue import Entry, Queue
 
@@ -128,7 +130,8 @@ def _summary(folder: Path) -> Mapping[str, Any]:
 
 
 def _say_what_is_old(page: RunPage) -> None:
-    page.missing.extend(map(str, page.summary.get("notes") or ()))
+    unfinished = itertools.chain.from_iterable(notes_of(page.folder).values())
+    page.missing.extend(map(str, page.summary.get("notes", ()) if page.summary else unfinished))
     made = (page.lock.get("versions") or {}).get("dikast")
     if not page.lock:
         page.missing.append("judge.lock.json is missing or damaged: which judge this was is not known")
