@@ -41,6 +41,15 @@ def values(found: dict[str, Any], table: str, key: str = "statistic") -> dict[st
     return {row[key]: row for row in found["tables"][table]["rows"]}
 
 
+def test_a_run_whose_items_have_no_gold_is_audited_without(tmp_path: Path, run_audit: Run) -> None:
+    run = write(tmp_path / "run", [scored(k, 1 + k % 5) for k in range(9)] + [scored(9, None)], {})
+    (run / "gold.jsonl").touch()  # as a run leaves it
+    found = run_audit(run)
+    counts = {name: row["count"] for name, row in values(found, "failures", "status").items()}
+    assert (counts["ok"], counts["failed"]) == (9, 1)
+    assert "agreement" not in found["tables"]
+
+
 def test_a_run_brings_its_gold_scale_and_failures(tmp_path: Path, run_audit: Run) -> None:
     verdicts = [scored(k, 1 + k % 5, marker="forced" if k % 4 == 0 else "own") for k in range(20)] + [scored(20, None)]
     run = write(tmp_path / "run", verdicts, {f"i{k}": 1 + k % 5 for k in range(30)})

@@ -37,7 +37,7 @@ from dikast.audit.readout import (
     reliability_table,
 )
 from dikast.audit.report import Audit, Cell, Table, counted, table
-from dikast.audit.runs import open_rows, scale_of
+from dikast.audit.runs import has_gold, open_rows, scale_of
 from dikast.audit.scored import Scored, equated, scored
 from dikast.audit.slices import group_codes, slice_table, unlabelled_table
 from dikast.audit.widths import Centres, conformal_table
@@ -109,7 +109,7 @@ def _completed(plan: AuditPlan) -> AuditPlan:
         changes = {"score": "score"}
     elif plan.score == "expected":
         changes = {"between": True}
-    if not plan.gold and (plan.gold_file is not None or (plan.file / "gold.jsonl").exists()):
+    if not plan.gold and (plan.gold_file is not None or has_gold(plan.file)):
         changes["gold"] = ("gold",)
     if plan.scale is None:
         changes["scale"] = scale_of(plan.file)

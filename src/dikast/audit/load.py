@@ -11,7 +11,7 @@ from dikast.audit.columns import Frame, Wanted, Words, duplicates, keys_of, matc
 from dikast.audit.plan import NO_CLUSTER, AuditPlan
 from dikast.audit.report import counted
 from dikast.audit.rows import Rows
-from dikast.audit.runs import JOINT, RunRows, gold_by_item, open_rows
+from dikast.audit.runs import GOLD, JOINT, RunRows, gold_by_item, has_gold, open_rows
 from dikast.core.errors import UserError
 from dikast.core.scale import Scale
 
@@ -248,10 +248,9 @@ def _run_gold(plan: AuditPlan, names: list[str]) -> dict[str, dict[str, Any]]:
     key = plan.key[0] if len(plan.key) == 1 else ""
     if plan.gold_file is not None:
         return gold_by_item(plan.gold_file, names or ["gold"], key)
-    own = plan.file / "gold.jsonl"
-    if not own.exists() or (names and names != ["gold"]):
+    if not has_gold(plan.file) or (names and names != ["gold"]):
         return {}
-    return gold_by_item(own, ["gold"])
+    return gold_by_item(plan.file / GOLD, ["gold"])
 
 
 def _say_duplicates(data: Data, keys: tuple[str, ...]) -> None:

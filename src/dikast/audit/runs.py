@@ -16,6 +16,7 @@ from dikast.core.scale import Scale
 
 VERDICTS = "verdicts.jsonl"
 COMBINED = "combined.jsonl"
+GOLD = "gold.jsonl"
 JOINT = -1  # the `sample` of a row that joins all samples of its question
 _KEPT = ("label", "score", "expected", "mass", "marker", "distribution", "feedback", "claims")
 
@@ -190,6 +191,12 @@ def open_rows(path: str | Path, gold: Mapping[str, Mapping[str, Any]] | None = N
             raise UserError(f"{path}: not a run folder: it holds no {VERDICTS}{hint}")
         return RunRows(str(path), gold=gold or {})
     return Rows(str(path))
+
+
+def has_gold(folder: Path) -> bool:
+    """Whether any item of a run had gold; where none had, the run leaves an empty file."""
+    path = folder / GOLD
+    return path.is_file() and path.stat().st_size > 0
 
 
 def gold_by_item(path: str | Path, columns: Sequence[str], key: str = "") -> dict[str, dict[str, Any]]:

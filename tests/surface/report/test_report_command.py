@@ -140,11 +140,14 @@ def test_an_empty_run(graded: Path, tmp_path: Path) -> None:
     assert "nothing to say about this judge yet" in page
 
 
-def test_no_gold(graded: Path, tmp_path: Path) -> None:
-    run = copied(graded, tmp_path)
-    (run / "gold.jsonl").unlink()
+def test_no_gold(tmp_path: Path) -> None:
+    rows = [{"id": f"i{k}", "instruction": f"Is {k} even?", "response": "Yes."} for k in range(12)]
+    items = runs.write_jsonl(tmp_path / "items.jsonl", rows)
+    run = tmp_path / "run"
+    runs.dikast("grade", items, "--rubric", "helpfulness", "--judge", "mock:random", "--out", run)
     page = html(run, tmp_path)
     assert "no gold" in page
+    assert "no audit" not in page
     assert "Least sure first" in page
     assert "without gold nobody can say" in page
 

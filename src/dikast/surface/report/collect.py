@@ -18,7 +18,7 @@ from dikast.audit.intervals import clusters_of
 from dikast.audit.length import length_slope
 from dikast.audit.plan import AuditPlan
 from dikast.audit.report import Audit
-from dikast.audit.runs import JOINT, VERDICTS, RunRows, gold_by_item
+from dikast.audit.runs import GOLD, JOINT, VERDICTS, RunRows, gold_by_item, has_gold
 from dikast.core.errors import DataError, UserError
 from dikast.core.rubric import Rubric, load_rubric
 from dikast.judging.lock import read_lock
@@ -112,7 +112,7 @@ def _kind(summary: Mapping[str, Any], lock: Mapping[str, Any]) -> str:
 
 def _planned(page: RunPage, plan: AuditPlan, rival: Path | None) -> AuditPlan:
     plan = dataclasses.replace(plan, file=page.folder)
-    if not plan.gold and plan.gold_file is None and not (page.folder / "gold.jsonl").exists():
+    if not plan.gold and plan.gold_file is None and not has_gold(page.folder):
         page.missing.append("no gold: agreement, calibration and gaps are unknown; name it with --gold-file")
         return dataclasses.replace(plan, by=())
     if rival is not None:
@@ -178,8 +178,8 @@ def _read(page: RunPage, asked: Asked) -> None:
 
 
 def _gold(folder: Path, plan: AuditPlan) -> dict[str, dict[str, Any]]:
-    path = plan.gold_file or folder / "gold.jsonl"
-    if not Path(path).exists():
+    path = plan.gold_file or folder / GOLD
+    if not (plan.gold_file or has_gold(folder)):
         return {}
     columns = [name.partition("@")[0] for name in plan.gold] or ["gold"]
     return gold_by_item(path, columns[:1], plan.key[0] if plan.key else "")
