@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from matplotlib.axes import Axes
+from safetensors.torch import load_file
 
 from dikast.core.errors import DataError
 from dikast.core.records.items import read_items
@@ -170,6 +172,33 @@ def test_an_evaluation_that_fails_loses_no_training_and_is_made_up_for(
     sft(write_config(eval={**more, "formats": ["absolute-short.yaml", "pairwise-short.yaml"]}, save_every=0))
     lines = [(line["step"], line["format"]) for line in read_log(tmp_path / "run-c" / "eval.jsonl")]
     assert lines == [(4, "absolute-short"), (4, "pairwise-short")]  # a half is made whole
+
+
+def test_an_evaluation_made_up_for_changes_no_weight(
+    write_config: Callable[..., Path], world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dikast.training import metrics
+
+    items = [str(world / "scenes" / "items-00000.jsonl")]
+    told = {"items": items, "formats": ["absolute-short.yaml"], "limit": 2, "max_tokens": 4, "every": 2}
+    lora = {"train": "lora", "lora": {"dropout": 0.3, "rank": 4}, "eval": told}  # dropout draws random numbers
+    sft(write_config("whole", **lora))
+
+    def fails(*_: object, **__: object) -> None:
+        raise RuntimeError("the judge cannot be asked")
+
+    with monkeypatch.context() as changed:
+        changed.setattr(metrics, "judge_metrics", fails)
+        with pytest.raises(RuntimeError, match="cannot be asked"):
+            sft(write_config("broken", **lora))
+    sft(write_config("broken", **lora))
+    whole, broken = (
+        load_file(tmp_path / f"run-{name}" / "model" / "model.safetensors") for name in ("whole", "broken")
+    )
+    assert all(torch.equal(whole[name], broken[name]) for name in whole)
+    logs = [read_log(tmp_path / f"run-{name}" / "eval.jsonl") for name in ("whole", "broken")]
+    assert [line["step"] for line in logs[0]] == [2, 4]
+    assert logs[0] == logs[1]
 
 
 def test_the_log_is_the_same_with_evaluations_between_its_lines_and_counts_no_padding(

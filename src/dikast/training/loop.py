@@ -64,17 +64,14 @@ class Loop:
             self.done, self._spent = int(state["step"]), float(state["seconds"])
         self._log = Log(out / "train.jsonl", self.done, write=team.main)
 
-    def train(self, *, watch: Watcher, judge: Callable[[int], None] | None = None, judged: bool = True) -> Outcome:
+    def train(self, *, watch: Watcher, judge: Callable[[int], None] | None = None) -> Outcome:
         """Train to the last step, or as long as `max_seconds` allows.
 
         watch: gets every line of the log. judge: called with the number of steps done as an evaluation falls due, at
-        the end after the last checkpoint. judged: whether the checkpoint that the run goes on from has been evaluated;
-        if not, that comes first. RunError when a loss is not a number or a batch does not fit; the last checkpoint is
-        intact then.
+        the end after the last checkpoint; it leaves the model's mode and the random state as they were. RunError when a
+        loss is not a number or a batch does not fit; the last checkpoint is intact then.
         """
         config, model, started = self._config, self._loaded.model, time.monotonic()
-        if judge is not None and not judged and self.done and self._evaluation_due():
-            self._evaluate(judge)
         first, tally = self.done, _Tally(self._shards)
         model.train()
         with ThreadPoolExecutor(1) as pool:
@@ -96,25 +93,18 @@ class Loop:
                     self._check_sound(step, micro)
                     state = {"run": self._run, "seconds": self._spent + time.monotonic() - started}
                     save_checkpoint(self._folder, self.done, model, self._optimizer, state, self._team, config.keep)
-                if judge is not None and self._evaluation_due():
-                    tally.pause(self._evaluate(judge))
+                if judge is not None and self.evaluation_due():
+                    began = time.monotonic()
+                    judge(self.done)
+                    tally.pause(time.monotonic() - began)
                 if stop:
                     break
         return Outcome(self.done, self.total)
 
-    def _evaluation_due(self) -> bool:
+    def evaluation_due(self) -> bool:
         """Whether an evaluation is due after the steps done."""
         every = self._config.eval.every
         return self.done >= self.total or (every > 0 and self.done % every == 0)
-
-    def _evaluate(self, judge: Callable[[int], None]) -> float:
-        """Have the judge in training judged; returns the seconds it took."""
-        began = time.monotonic()
-        self._loaded.model.eval()
-        with torch.random.fork_rng():
-            judge(self.done)
-        self._loaded.model.train()
-        return time.monotonic() - began
 
     def _step(self, step: int, micro: list[Batch], rate: float) -> tuple[float, float]:
         """One step of the optimiser; returns the loss in nats a learnt token, and the norm of the gradient."""

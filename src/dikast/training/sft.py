@@ -18,7 +18,7 @@ def sft(config: "Config | str | Path", *, watch: Watcher = lambda line: None) ->
     The folder `out` gets `train.jsonl` (loss, rate, speed), `eval.jsonl` (judge metrics), `curves.svg`, `checkpoints/`,
     and, at the end, `model/` with its card. watch: gets every line of either log. Returns what was done.
     """
-    require("torch", "hf")
+    torch = require("torch", "hf")
     require("transformers", "hf")
     require("matplotlib", "train")
     from dikast.training.card import write_card
@@ -41,11 +41,15 @@ def sft(config: "Config | str | Path", *, watch: Watcher = lambda line: None) ->
     run = fingerprint([config.hash, data, start])
     loop = Loop(config, loaded, shards, out, team, run=run)
     told = {line["format"] for line in read_log(out / "eval.jsonl") if line["step"] == loop.done}
-    judged = team.total(float(team.main and held is not None and told >= held.asked)) > 0  # as the main process reads
-    evals = Log(out / "eval.jsonl", loop.done if judged else loop.done - 1, write=team.main)
+    missing = held is not None and loop.done > 0 and loop.evaluation_due() and not told >= held.asked
+    missing = team.total(float(missing and team.main)) > 0  # as the main process found it
+    evals = Log(out / "eval.jsonl", loop.done - missing, write=team.main)
 
     def judge(step: int) -> None:
-        lines = list(judge_metrics(loaded, held, config, step=step)) if held else []
+        loaded.model.eval()
+        with torch.random.fork_rng():  # training goes on as if nobody had asked
+            lines = list(judge_metrics(loaded, held, config, step=step)) if held else []
+        loaded.model.train()
         for line in lines:
             evals.write(line)
             if team.main:
@@ -53,7 +57,9 @@ def sft(config: "Config | str | Path", *, watch: Watcher = lambda line: None) ->
         if team.main:
             plot(out)
 
-    outcome = loop.train(watch=watch if team.main else lambda line: None, judge=judge if held else None, judged=judged)
+    if missing:
+        judge(loop.done)
+    outcome = loop.train(watch=watch if team.main else lambda line: None, judge=judge if held else None)
     if team.main:
         plot(out)
     if team.main and outcome.complete:
