@@ -235,15 +235,15 @@ def test_curves_below_zero_are_shown_whole(tmp_path: Path, monkeypatch: pytest.M
     assert min(drawn) == pytest.approx(-0.92)
 
 
-def test_held_out_images_that_are_missing_stop_the_run_before_it_starts(
-    write_config: Callable[..., Path], world: Path, tmp_path: Path
+@pytest.mark.parametrize(("kind", "name"), [("image", "nowhere.png"), ("video", "nowhere.mp4")])
+def test_what_held_out_items_show_and_is_missing_stops_the_run_before_it_starts(
+    kind: str, name: str, write_config: Callable[..., Path], world: Path, tmp_path: Path
 ) -> None:
     row = json.loads((world / "scenes" / "items-00000.jsonl").read_text("utf-8").splitlines()[0])
-    row["image"] = "nowhere.png"
-    row.pop("images", None)
+    row["instruction"] = [{"type": kind, kind: name}, {"type": "text", "text": "What is there?"}]
     path = tmp_path / "blind.jsonl"
     path.write_text(json.dumps(row) + "\n", "utf-8")
-    with pytest.raises(DataError, match=r"blind.jsonl:1: held-out item .*nowhere.png"):
+    with pytest.raises(DataError, match=f"blind.jsonl:1: held-out item .*{name}"):
         sft(write_config(eval={"items": [str(path)], "formats": ["absolute-short.yaml"]}))
     assert not (tmp_path / "run-c").exists()
 

@@ -28,8 +28,9 @@ def demo(
     typer.echo("")
     show(done.compared)
     typer.echo(f"\nEverything is in {done.folder}; open {done.folder / 'report.html'} in a browser. Try next:")
+    program = _program()
     for command in done.next:
-        typer.echo(f"  {_program()}{command.removeprefix('dikast')}")
+        typer.echo(f"  {program}{command.removeprefix('dikast')}")
     typer.echo("With a judge of your own: --judge hf:ORG/NAME, --judge ./FOLDER or --judge http://HOST/v1#MODEL")
 
 

@@ -21,6 +21,7 @@ from dikast.core.verdict import Choice, Preference, Status, Verdict
 from dikast.engines.base import Sampling
 from dikast.engines.local.engine import LocalEngine
 from dikast.engines.local.loading import Loaded
+from dikast.judging.ask import with_frames
 from dikast.judging.judge import Judge
 from dikast.prompts.format import Format, load_format
 from dikast.prompts.gold import gold_of
@@ -46,7 +47,7 @@ class HeldOut:
 
 
 def held_out(config: Config) -> HeldOut | None:
-    """The items of the evaluation, at most `limit` a file, checked for gold and images; None when there are none."""
+    """The items of the evaluation, at most `limit` a file, checked for gold and media; None if there are none."""
     if not config.eval.items:
         return None
     rubric = load_rubric(config.eval.rubric, root=config.root) if config.eval.rubric else None
@@ -63,7 +64,7 @@ def held_out(config: Config) -> HeldOut | None:
                 field="id",
             )
         try:
-            for image in item.images:
+            for image in with_frames(item, tuple(range(len(item.responses))), config.frames).images:
                 check_image(image)
         except DataError as error:
             raise DataError(f"held-out item {item.id!r}: {error}", path=item.origin) from error

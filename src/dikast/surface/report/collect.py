@@ -85,6 +85,7 @@ def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
         raise UserError(f"{folder}: not a run folder: it holds no {VERDICTS}{hint}")
     page = RunPage(folder, folder.resolve().name, lock=read_lock(folder) or {}, summary=_summary(folder))
     page.kind = _kind(page.summary, page.lock)
+    _say_notes(page)
     _say_what_is_old(page)
     if not (folder / VERDICTS).exists() or (folder / VERDICTS).stat().st_size == 0:
         page.missing.append("the run is empty: nothing has been answered yet; run the same command again to go on")
@@ -129,9 +130,12 @@ def _summary(folder: Path) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _say_what_is_old(page: RunPage) -> None:
+def _say_notes(page: RunPage) -> None:
     unfinished = itertools.chain.from_iterable(notes_of(page.folder).values())
     page.missing.extend(map(str, page.summary.get("notes", ()) if page.summary else unfinished))
+
+
+def _say_what_is_old(page: RunPage) -> None:
     made = (page.lock.get("versions") or {}).get("dikast")
     if not page.lock:
         page.missing.append("judge.lock.json is missing or damaged: which judge this was is not known")
