@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo check test slow vllm gpu bench scout scout-twins scout-gpu clean
+.PHONY: demo check test slow soak vllm gpu bench scout scout-twins scout-gpu clean
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -26,6 +26,10 @@ test: .venv/ready
 
 slow: .venv/ready
 	$(BIN)/python -m pytest -m slow
+
+# Every try of the tests that draw many; all other runs draw a seeded sample of about 2 %.
+soak: .venv/ready
+	DIKAST_SOAK=full $(BIN)/python -m pytest -m soak
 
 .vllm/ready: scripts/vllm_environment scripts/torchvision_on_cpu.py
 	PYTHON=$(PYTHON) scripts/vllm_environment .vllm

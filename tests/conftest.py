@@ -15,3 +15,13 @@ def recorded() -> Path:
             "set DIKAST_RECORDED to a folder with the public recordings; docs/recordings.md says where they come from"
         )
     return Path(folder)
+
+
+@pytest.fixture
+def tries(request: pytest.FixtureRequest) -> int:
+    """How often a test marked `soak(n)` tries: n times in `make soak`, about 2 % of that in every other run."""
+    mark = request.node.get_closest_marker("soak")
+    assert mark is not None, "a test that takes `tries` is marked @pytest.mark.soak(n)"
+    share = os.environ.get("DIKAST_SOAK", "0.02")
+    n: int = mark.args[0]
+    return max(1, round(n * (1.0 if share == "full" else float(share))))
