@@ -1,5 +1,6 @@
 """Pairwise verdicts as arrays, after failures have been told from choices."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from dikast.audit.intervals import Resampling, bootstrap, clusters_of, merged
 from dikast.audit.intervals import share as mean_share
 from dikast.audit.load import Data
 from dikast.audit.pairs import NONE, TIE, Choices, Share
+from dikast.audit.plan import TwoGames
 from dikast.audit.report import counted
 from dikast.audit.scored import consensus
 from dikast.core.errors import UserError
@@ -20,6 +22,8 @@ from dikast.core.errors import UserError
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Masks = NDArray[np.bool_]
+MOST_UNREAD = 0.1  # of the values in a column of choices
+_SHOWN = 5
 WRONG = 3  # a verdict that is right for no gold: the unscored under the rule "wrong"
 
 
@@ -38,13 +42,14 @@ class Paired:
     cluster: Codes | None
     level: float
     how: Resampling
+    two_games: TwoGames = "both"
 
     @property
     def final(self) -> Codes | None:
         """What is held for the judge's verdict: both orders together, or the only one."""
         if self.choice is None or self.swapped is None:
             return self.choice
-        return pairs.both_orders(self.choice, self.swapped)
+        return pairs.both_orders(self.choice, self.swapped, self.two_games)
 
     def estimate(self, share: Share, rows: Masks | None = None) -> Estimate:
         """A share with Wilson's interval, or a Student's interval over clusters."""
@@ -64,7 +69,7 @@ def paired(data: Data) -> Paired:
     swapped, status_swapped = _verdicts(data, "swapped", plan.swapped)
     if swapped is not None and plan.swapped_as == "slots":
         swapped = swapped._replace(codes=pairs.swap(swapped.codes))
-    golds = [pairs.read_choices(data.words[f"gold {i}"], plan.pair_labels, name) for i, name in enumerate(plan.gold)]
+    golds = [read_column(data, f"gold {i}", name) for i, name in enumerate(plan.gold)]
     raters = np.array([np.where(each.codes == NONE, np.nan, each.codes) for each in golds], np.float64)
     raters = raters.reshape(len(golds), len(data))
     gold = np.full(len(data), NONE, np.int64)
@@ -87,6 +92,7 @@ def paired(data: Data) -> Paired:
         data.words["cluster"].codes if "cluster" in data.words else None,
         plan.resampling.level,
         plan.resampling,
+        plan.two_games,
     )
 
 
@@ -103,15 +109,37 @@ def _verdicts(data: Data, role: str, column: str) -> tuple[Choices | None, Words
     status = data.words.get("status_swapped" if role == "swapped" else "status", data.words.get("status"))
     failed = failed_before(status, len(data))
     words = Words(np.where(failed, -1, words.codes), words.names)  # what a failed row holds is no choice
-    found = pairs.read_choices(words, data.plan.pair_labels, column)
+    found = read_column(data, role, column, words)
     missing = (words.codes < 0) & ~failed
     told = statuses(found.codes != NONE, status, {"missing": missing, "unparsed": ~missing & ~failed})
-    if found.other:
-        named = ", ".join(
-            f"{count:,} {word[:40]!r}" for word, count in sorted(found.other.items(), key=lambda x: -x[1])[:5]
-        )
-        data.notes.append(f"no choice in column {column!r}: {named}{' and others' if len(found.other) > 5 else ''}")
     return found, told
+
+
+def read_column(data: Data, role: str, column: str, words: Words | None = None) -> Choices:
+    """The choices in a column; what stands there that is no choice is told, and refused where it is over a tenth.
+
+    `words` are those of the role with the rows left out that failed already. Words in --failed mark failures, so they
+    are not what could not be read. UserError over MOST_UNREAD of the rows that hold something, unless `allow_unread`.
+    """
+    words, plan = words or data.words[role], data.plan
+    found = pairs.read_choices(words, plan.pair_labels, column)
+    lost = sum(count for word, count in found.other.items() if word not in plan.failed)
+    held = int((words.codes >= 0).sum())
+    named = _counted_words(found.other)
+    if lost > MOST_UNREAD * held and not plan.allow_unread:
+        raise UserError(
+            f"{data.frame.path}: {lost:,} of the {held:,} values in column {column!r} are no choice: {named}. Say how "
+            "choices are spelt with --pair-labels FIRST,SECOND,TIE (several spellings of one: 0|1.5), which words mark "
+            "a failure with --failed TEXT, or go on with --allow-unread"
+        )
+    if found.other:
+        data.notes.append(f"no choice in column {column!r}: {named}")
+    return found
+
+
+def _counted_words(other: Mapping[str, int]) -> str:
+    told = [f"{count:,} {word[:40]!r}" for word, count in sorted(other.items(), key=lambda x: -x[1])[:_SHOWN]]
+    return ", ".join(told) + (" and others" if len(other) > _SHOWN else "")
 
 
 def ruled(found: Choices | None, rule: str) -> Codes | None:
@@ -143,9 +171,9 @@ def ratio(worth: Floats, counts: Floats, given: Paired) -> Estimate:
 def taken_again(data: Data, again: NDArray[np.int64]) -> Words:
     """What the rows `again` (n,) say (both orders together where there are two), as words; -1 gives no word."""
     labels = data.plan.pair_labels
-    names = ["first", "second", "tie"] if labels is None else [labels.first, labels.second, "tie"]
+    names = list(pairs.NAMES if labels is None else labels.one_each())
     views = [
         pairs.read_choices(data.words[role], labels, role).codes for role in ("score", "swapped") if role in data.words
     ]
-    final = views[0] if len(views) == 1 else pairs.both_orders(*views)
+    final = views[0] if len(views) == 1 else pairs.both_orders(views[0], views[1], data.plan.two_games)
     return Words(np.where(again < 0, NONE, final[again]), names)

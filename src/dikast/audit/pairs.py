@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.columns import Words
-from dikast.audit.plan import PairLabels
+from dikast.audit.plan import PairLabels, TwoGames, spelling
 from dikast.core.errors import UserError
 
 Floats = NDArray[np.float64]
@@ -45,7 +45,8 @@ def read_choices(words: Words, labels: PairLabels | None, column: str) -> Choice
 
     Any other word is no verdict. UserError if no word at all is a choice, for then the labels are wrong.
     """
-    read = [_choice(name, labels) for name in words.names] or [(NONE, False)]
+    spelt = None if labels is None else labels.codes()
+    read = [_choice(name, spelt) for name in words.names] or [(NONE, False)]
     codes, strong = np.array([code for code, _ in read]), np.array([mark for _, mark in read])
     if len(words.names) and (codes == NONE).all():
         seen = ", ".join(map(repr, words.names[:10]))
@@ -58,13 +59,10 @@ def read_choices(words: Words, labels: PairLabels | None, column: str) -> Choice
     return Choices(np.where(present, codes[words.codes], NONE), present & strong[words.codes], other)
 
 
-def _choice(text: str, labels: PairLabels | None) -> tuple[int, bool]:
+def _choice(text: str, spelt: Mapping[str, int] | None) -> tuple[int, bool]:
+    if spelt is not None:
+        return {"tie": TIE, **spelt}.get(spelling(text), NONE), False
     folded = text.strip().casefold()
-    if folded == "tie":
-        return TIE, False
-    if labels is not None:
-        spelt = {labels.first.casefold(): FIRST, labels.second.casefold(): SECOND, labels.tie.casefold(): TIE}
-        return spelt.get(folded, NONE) if folded else NONE, False
     if folded in _KNOWN:
         return _KNOWN[folded], False
     match = _ARENA.fullmatch(text.strip())
@@ -113,10 +111,21 @@ def accuracy(choice: ArrayLike, gold: ArrayLike, rule: TieRule) -> Share:
     return Share(worth, counts)
 
 
-def both_orders(first_order: ArrayLike, second_order: ArrayLike) -> Codes:
-    """What two orders say together: their common choice, a tie where they differ, nothing where either is missing."""
+def both_orders(first_order: ArrayLike, second_order: ArrayLike, rule: TwoGames = "both") -> Codes:
+    """What two orders say together; nothing where either is missing.
+
+    Rule "both": their common choice, a tie where they differ. Rule "net": wins are counted, so that a win and a tie
+    are a win, and a win of each is a tie.
+    """
     one, two = np.asarray(first_order, np.int64), np.asarray(second_order, np.int64)
-    return np.where((one == NONE) | (two == NONE), NONE, np.where(one == two, one, TIE))
+    joint = np.where(one == two, one, TIE)
+    if rule == "net":
+        joint = np.where((one == TIE) & _decided(two), two, np.where((two == TIE) & _decided(one), one, joint))
+    return np.where((one == NONE) | (two == NONE), NONE, joint)
+
+
+def _decided(codes: Codes) -> Masks:
+    return np.asarray((codes == FIRST) | (codes == SECOND))
 
 
 def order_consistency(first_order: ArrayLike, second_order: ArrayLike) -> Share:
@@ -131,7 +140,7 @@ def slot_preference(first_order: ArrayLike, second_order: ArrayLike) -> Share:
     One half without position bias; 1 if the first slot always wins, 0 if the second does.
     """
     one, two = np.asarray(first_order, np.int64), np.asarray(second_order, np.int64)
-    decided = ((one == FIRST) | (one == SECOND)) & ((two == FIRST) | (two == SECOND)) & (one != two)
+    decided = _decided(one) & _decided(two) & (one != two)
     return Share((one == FIRST).astype(np.float64), decided)
 
 

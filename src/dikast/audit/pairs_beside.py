@@ -10,7 +10,7 @@ from dikast.audit.contingency import Cells, TableStatistic
 from dikast.audit.estimate import Estimate
 from dikast.audit.intervals import bootstrap_tables
 from dikast.audit.load import Data
-from dikast.audit.paired import Paired, ratio
+from dikast.audit.paired import Paired, ratio, read_column
 from dikast.audit.pairs import FIRST, NONE, SECOND, TIE, TieRule
 from dikast.audit.report import Cell, Table, table
 
@@ -31,10 +31,10 @@ def beside_table(data: Data, given: Paired) -> Table:
     rows.extend(_rater_rows(given, rules))
     for role, label in (("retest", "the judge asked again (test-retest)"), ("earlier", "the judge in the earlier run")):
         if role in data.words and given.final is not None:
-            again = pairs.read_choices(data.words[role], data.plan.pair_labels, getattr(data.plan, role)).codes
+            again = read_column(data, role, getattr(data.plan, role)).codes
             once = given.final
             if role == "retest" and "retested" in data.words:  # of a run with several samples, the first of them
-                once = pairs.read_choices(data.words["retested"], data.plan.pair_labels, "retest").codes
+                once = read_column(data, "retested", "retest").codes
             rows.append(row(label, again, once))
     n = len(given.gold)
     for code, name in enumerate(pairs.NAMES):

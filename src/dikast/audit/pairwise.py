@@ -12,7 +12,7 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.intervals import share
 from dikast.audit.load import Data, Ref
 from dikast.audit.measures import FEW
-from dikast.audit.paired import WRONG, Paired, ratio, ruled
+from dikast.audit.paired import WRONG, Paired, ratio, read_column, ruled
 from dikast.audit.pairs import FIRST, NONE, SECOND, TIE, TIE_RULES, Share, TieRule
 from dikast.audit.report import Cell, Table, table
 from dikast.audit.significance import Against, holm, labels_for_rate, labels_for_width, mcnemar, mcnemar_told, two_rates
@@ -46,6 +46,7 @@ def accuracy_table(given: Paired, unscored: str, wanted: float = 0.03) -> Table:
         rows,
         *(f"{rule}: {text}" for rule, text in TIE_RULES.items()),
         _told(unscored),
+        _two_games_told(given),
         "" if given.scored.all() else "worst and best: if the unscored of the order shown were all wrong, or all right",
         f"only {n} pairs: too few to conclude anything" if n < FEW else "",
     )
@@ -60,13 +61,19 @@ def _told(unscored: str) -> str:
     return f"pairs without a verdict were {told[unscored]} (--unscored {unscored})" if unscored in told else ""
 
 
+def _two_games_told(given: Paired) -> str:
+    if given.swapped is None or given.two_games == "both":
+        return ""
+    return "both together: a win in one order and a tie in the other are a win (--two-games net)"
+
+
 def _views(given: Paired) -> dict[str, Codes]:
     views: dict[str, Codes] = {}
     if given.choice is not None:
         views["as shown"] = given.choice
     if given.swapped is not None and given.choice is not None:
         views["swapped"] = given.swapped
-        views["both together"] = pairs.both_orders(given.choice, given.swapped)
+        views["both together"] = pairs.both_orders(given.choice, given.swapped, given.two_games)
     return views
 
 
@@ -225,7 +232,7 @@ def rival_table(data: Data, given: Paired) -> Table:
     """A second judge on the same pairs: accuracy, paired difference, McNemar."""
     plan = data.plan
     name = Ref.of(plan.rival).name
-    other = ruled(pairs.read_choices(data.words["rival"], plan.pair_labels, name), plan.unscored)
+    other = ruled(read_column(data, "rival", name), plan.unscored)
     if other is None or given.final is None:
         raise ValueError("two judges are due")
     rows: list[list[Cell]] = []

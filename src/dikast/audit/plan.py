@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -12,25 +13,66 @@ from dikast.core.scale import Scale
 
 GoldRule = Literal["mean", "median", "majority", "first"]
 Unscored = Literal["drop", "tie", "wrong"]
+TwoGames = Literal["both", "net"]
 FLOOR = math.log(1e-5)
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?")
 NO_CLUSTER = "none"  # as `cluster`: every row by itself, also the rows of one item of a run
+
+
+_OUTCOMES = ("the first", "the second", "a tie")
+
+
+def spelling(text: str) -> str:
+    """One form for what counts as the same word: case and surrounding space aside, numbers by their value (2 = 2.0)."""
+    folded = text.strip().casefold()
+    if not _NUMBER.fullmatch(folded):
+        return folded
+    return str(float(folded) + 0.0)  # adding 0.0 makes -0.0 a 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class PairLabels:
-    """How a column of pairwise verdicts spells "the first is better", "the second is better" and "a tie"."""
+    """How a column of pairwise verdicts spells "the first is better", "the second is better" and "a tie".
+
+    Each may have several spellings with `|` between them (`0|1.5`). Numbers are compared by value, words without case.
+    UserError where two outcomes share a spelling.
+    """
 
     first: str
     second: str
     tie: str = ""
 
+    def __post_init__(self) -> None:
+        self.codes()
+
     @classmethod
     def parse(cls, text: str) -> "PairLabels":
-        """Read `FIRST,SECOND` or `FIRST,SECOND,TIE`, such as `1,2,0`."""
+        """Read `FIRST,SECOND` or `FIRST,SECOND,TIE`, such as `1,2,0` or `1,2,0|1.5`."""
         words = [word.strip() for word in text.split(",")]
-        if len(words) not in (2, 3) or not all(words) or len(set(words)) < len(words):
-            raise UserError(f"--pair-labels {text!r}: write the words for first, second and tie, such as 1,2,0")
+        if len(words) not in (2, 3) or not all(all(map(str.strip, word.split("|"))) for word in words):
+            raise UserError(
+                f"--pair-labels {text!r}: write the words for first, second and tie, such as 1,2,0; "
+                "several spellings of one have | between them, such as 1,2,0|1.5"
+            )
         return cls(*words)
+
+    def codes(self) -> dict[str, int]:
+        """The outcome (0 first, 1 second, 2 tie) by each `spelling`."""
+        found: dict[str, int] = {}
+        for code, words in enumerate((self.first, self.second, self.tie)):
+            for word in words.split("|") if words else ():
+                other = found.setdefault(spelling(word), code)
+                if other != code:
+                    raise UserError(
+                        f"--pair-labels: {word.strip()!r} stands for both {_OUTCOMES[other]} and {_OUTCOMES[code]}: "
+                        "give each outcome spellings of its own"
+                    )
+        return found
+
+    def one_each(self) -> tuple[str, str, str]:
+        """One spelling of each outcome that `codes` reads."""
+        first, second, tie = (words.split("|")[0].strip() for words in (self.first, self.second, self.tie))
+        return first, second, tie or "tie"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +116,9 @@ class AuditPlan:
     swapped_as: Literal["responses", "slots"] = "responses"
     first: str = ""
     second: str = ""
+    two_games: TwoGames = "both"  # how the two orders of a pair make one verdict
     unscored: Unscored = "drop"
+    allow_unread: bool = False  # go on although over a tenth of a column of choices cannot be read
     strong: float = 1.0
     strong_as: Literal["weight", "copies"] = "weight"
     anchor: str = ""

@@ -105,7 +105,12 @@ Pairwise = Annotated[
 ]
 PairLabelsText = Annotated[
     str,
-    typer.Option("--pair-labels", metavar="FIRST,SECOND[,TIE]", help="How choices are spelt.", rich_help_panel=_PAIRS),
+    typer.Option(
+        "--pair-labels",
+        metavar="FIRST,SECOND[,TIE]",
+        help="How choices are spelt; | stands between spellings of one, such as 1,2,0|1.5.",
+        rich_help_panel=_PAIRS,
+    ),
 ]
 Swapped = Annotated[
     str,
@@ -133,6 +138,20 @@ Second = Annotated[
 ]
 Unscored = Annotated[
     str, typer.Option("--unscored", help="Pairs without a verdict: drop, tie or wrong.", rich_help_panel=_PAIRS)
+]
+TwoGames = Annotated[
+    str,
+    typer.Option(
+        "--two-games",
+        help="Both orders as one verdict: both must agree, or net (a win and a tie are a win).",
+        rich_help_panel=_PAIRS,
+    ),
+]
+AllowUnread = Annotated[
+    bool,
+    typer.Option(
+        "--allow-unread", help="Go on although over a tenth of the choices cannot be read.", rich_help_panel=_PAIRS
+    ),
 ]
 Strong = Annotated[
     float, typer.Option("--strong", help="Weight of a strong verdict (A>>B) in the ranking.", rich_help_panel=_PAIRS)
@@ -228,7 +247,9 @@ def audit(
     swapped_as: SwappedAs = "responses",
     first: First = "",
     second: Second = "",
+    two_games: TwoGames = "both",
     unscored: Unscored = "drop",
+    allow_unread: AllowUnread = False,
     strong: Strong = 1.0,
     strong_as: StrongAs = "weight",
     anchor: Anchor = "",
@@ -287,6 +308,8 @@ def audit(
         swapped_as=_one_of("--swapped-as", swapped_as, ("responses", "slots")),
         first=first,
         second=second,
+        two_games=_one_of("--two-games", two_games, ("both", "net")),
+        allow_unread=allow_unread,
         unscored=_one_of("--unscored", unscored, ("drop", "tie", "wrong")),
         strong=strong,
         strong_as=_one_of("--strong-as", strong_as, ("weight", "copies")),
