@@ -126,6 +126,21 @@ def test_log_probabilities_below_the_floor_are_no_opinion(tmp_path: Path, run_au
     assert "5 columns" in refused(run_audit, file, *columns[:2], "--scale", "1-3", "--gold", "gold")
 
 
+def test_what_is_no_distribution_is_a_failure_and_told(tmp_path: Path, run_audit: Run) -> None:
+    """Five labels at 0 (probability 1 each) were renormalised to a fifth each: the middle of the scale."""
+    sure = [math.log(0.9), *[math.log(0.02)] * 4]
+    wrong = ([0.0] * 5, [2.0, 3.0, -9.0, -9.0, -9.0], [math.log(0.6)] * 2 + [math.log(0.01)] * 3)
+    rows = [{"gold": row["gold"], "logs": sure[-k:] + sure[:-k]} for k, row in enumerate(scores(30))]
+    rows += [{"gold": 3, "logs": logs} for logs in wrong]
+    named = [{"gold": row["gold"], **{f"lp{k}": lp for k, lp in enumerate(row["logs"], 1)}} for row in rows]
+    columns = ("--logprobs", "lp1,lp2,lp3,lp4,lp5", "--scale", "1-5", "--gold", "gold")
+    found = run_audit(write(tmp_path / "x.csv", named), *columns)
+    counts = {row["status"]: row["count"] for row in found["tables"]["failures"]["rows"]}
+    assert sum(count for status, count in counts.items() if status not in ("ok", "failed")) == 3
+    note = " ".join(found["tables"]["readout"]["notes"])
+    assert "3 of them cannot be probabilities, the first: probabilities that sum to 5" in note
+
+
 def test_expected_scores_between_labels(tmp_path: Path, run_audit: Run) -> None:
     file = write(tmp_path / "x.csv", [{**row, "score": row["score"] * 0.9 + 0.3} for row in scores(30)])
     strict = run_audit(file, "--score", "score", "--gold", "gold", "--scale", "1-5")

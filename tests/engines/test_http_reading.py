@@ -1,11 +1,13 @@
 """Label probabilities from token log-probabilities, each case worked out by hand."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
+from dikast.core.distribution import NoDistribution
 from dikast.engines.http.reading import Place, Spellings, places_of, read_after_marker, read_at_start
 
 FIVE = (" 1", " 2", " 3", " 4", " 5")
@@ -120,6 +122,86 @@ def test_tokens_that_do_not_make_the_text_are_not_believed() -> None:
     # text inside more tokens, as when a server takes an end token or thinking off
     more = [place("<think>"), *places, place("<|im_end|>")]
     assert read_after_marker("Verdict: 4", more, "Verdict:", FIVE, Spellings()) is not None
+
+
+DRAFT = [place("<think>"), place("Verdict:"), options(" 5", {" 5": 0.9, " 4": 0.1})]
+FINAL = [place("</think>"), place("Verdict:"), options(" 2", {" 2": 0.96, " 3": 0.04}), place("<|im_end|>")]
+
+
+@pytest.mark.parametrize("text", ["Verdict: 2", "<think>Verdict: 5</think>Verdict: 2"], ids=["taken off", "left in"])
+def test_a_draft_inside_the_thinking_is_never_read(text: str) -> None:
+    found = read_after_marker(text, [*DRAFT, *FINAL], "Verdict:", FIVE, Spellings())
+    assert found is not None
+    assert math.exp(found[" 2"]) == pytest.approx(0.96)
+
+
+def test_a_draft_that_reads_as_the_answer_does_is_not_taken_for_it() -> None:
+    """Both say `Verdict: 2`, word for word; the draft was unsure, the answer is not."""
+    draft = [place("<think>"), place("Verdict:"), options(" 2", {" 2": 0.5, " 5": 0.5})]
+    found = read_after_marker("Verdict: 2", [*draft, *FINAL], "Verdict:", FIVE, Spellings())
+    assert found is not None
+    assert math.exp(found[" 2"]) == pytest.approx(0.96)
+
+
+@pytest.mark.parametrize("text", ["<think>Verdict: 5</think>I cannot say.", "<think>Verdict: 5"])
+def test_where_only_the_thinking_has_a_marker_nothing_is_read(text: str) -> None:
+    places = [*DRAFT, place("</think>"), place("I cannot say.")]
+    assert read_after_marker(text, places, "Verdict:", FIVE, Spellings()) is None
+
+
+def entry(text: str, logprob: object, *others: tuple[str, object], **more: Any) -> dict[str, Any]:
+    told = [{"token": name, "logprob": each} for name, each in others]
+    return {"token": text, "logprob": logprob, "top_logprobs": told, **more}
+
+
+SPELT = [f"{lead}5" for lead in ("", " ", "  ", "\n", "\t", "\n\n", " \n", "\n ", "\r\n", "   ")]
+
+
+@pytest.mark.parametrize(
+    ("label", "why"),
+    [
+        (entry(" 4", 0.0, *[(f" {level}", 0.0) for level in range(1, 6)]), "sum to 5"),
+        (entry(" 4", 3.0, (" 4", 3.0), (" 5", 2.0)), "above 0"),
+        (entry("5", -0.1, *[(text, -0.1) for text in SPELT]), "sum to 9.04"),  # 10 exp(-.1) = 9.048
+        (entry(" 4", -0.1, (" 4", -3.0), (" 5", -2.5)), "the token ' 4' twice"),
+        (entry(" 4", -0.1, (" 4", -0.1), (" 5", -2.5), (" 5", -5.0)), "the token ' 5' twice"),
+        (entry(" 4", True), "log-probability of True"),
+        (entry(" 4", "-0.1"), "log-probability of '-0.1'"),
+        (entry(" 4", None, (" 4", -0.1)), "log-probability of None"),
+        (entry(" 4", float("nan")), "log-probability of nan"),
+        (entry(" 4", -0.1, top_logprobs=5), "no list (5)"),
+        (entry(" 4", -0.1, top_logprobs=["x"]), "log-probability of 'x'"),
+        (entry(" 4", -0.1, top_logprobs={"a": 1}), "no list"),
+        (entry(" 4", 18446744073709551615), "above 0"),
+    ],
+)
+def test_what_is_no_distribution_is_not_read(label: dict[str, Any], why: str) -> None:
+    places = places_of({"content": [entry("Verdict:", -0.1), label]})
+    with pytest.raises(NoDistribution, match=re.escape(why)):
+        read_after_marker(f"Verdict:{label['token']}", places, "Verdict:", FIVE, Spellings())
+
+
+def test_one_bad_token_elsewhere_does_not_hide_the_label() -> None:
+    label = entry(" 4", math.log(0.97), (" 4", math.log(0.97)), (" 5", math.log(0.03)))
+    places = places_of({"content": [entry("Well", None, top_logprobs=5), entry(". Verdict:", "x"), label]})
+    found = read_after_marker("Well. Verdict: 4", places, "Verdict:", FIVE, Spellings())
+    assert found is not None
+    assert math.exp(found[" 4"]) == pytest.approx(0.97)
+
+
+def test_parts_of_characters_look_alike_and_are_no_contradiction() -> None:
+    """Without bytes, different tokens that are pieces of characters are all spelt as one replacement character."""
+    odd = [("\ufffd", math.log(0.01)), ("\ufffd", math.log(0.001)), ("", math.log(0.01)), ("", math.log(0.002))]
+    label = entry(" 4", math.log(0.97), *odd)
+    places = places_of({"content": [entry("Verdict:", 0.0), label]})
+    assert read_after_marker("Verdict: 4", places, "Verdict:", FIVE, Spellings()) is not None
+
+
+def test_many_tokens_without_a_text_are_no_labyrinth() -> None:
+    """Each was followed by a call of its own: a thousand of them ended in a RecursionError."""
+    empty = [options("", {"": 1.0})] * 5000
+    places = [place("Verdict:"), options(" 1", {" 1": 0.6, " 9": 0.4}), *empty]
+    assert read_after_marker("Verdict: 1", places, "Verdict:", TEN, Spellings()) is None
 
 
 def test_a_reply_that_goes_on_is_read_where_it_begins() -> None:

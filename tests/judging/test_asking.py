@@ -4,13 +4,17 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+import orjson
 import pytest
 
 from dikast.core.errors import EngineError, UserError
-from dikast.core.verdict import Status, Usage, Verdict
+from dikast.core.rubric import Rubric, load_rubric
+from dikast.core.verdict import Status, Usage, Verdict, verdict_from
 from dikast.engines.base import Completion, Request, Sampling
 from dikast.engines.mock import Oracle
+from dikast.judging.ask import Settings, settle_again
 from dikast.judging.judge import Judge
+from dikast.prompts.format import load_format
 from scripted import Scripted
 
 RUBRIC = {"name": "good", "criterion": "Is it good?", "scale": "1-5"}
@@ -29,6 +33,13 @@ def graded(*replies: Completion | str, **settings: object) -> tuple[Verdict, lis
     verdict = Judge(engine, RUBRIC, **settings).grade(ITEM)  # type: ignore[arg-type]
     assert engine.say == [], "not every reply was asked for"
     return verdict, engine.requests
+
+
+def again_of(verdict: Verdict) -> Verdict:
+    """The verdict derived again from what was written down."""
+    rubric = load_rubric(RUBRIC)
+    assert isinstance(rubric, Rubric)
+    return settle_again(verdict_from(orjson.loads(orjson.dumps(verdict))), rubric, load_format("absolute"), Settings())
 
 
 def hows(verdict: Verdict) -> list[str]:
@@ -54,6 +65,38 @@ def test_what_is_read_counts_not_what_is_written() -> None:
     assert verdict.distribution is not None
     assert verdict.distribution["3"] == pytest.approx(0.5 / 0.95)
     assert verdict.feedback == "Fine."
+
+
+@pytest.mark.parametrize(
+    ("logprobs", "why"),
+    [
+        (dict.fromkeys(LABELS, 0.0), "sum to 5"),
+        ({" 1": 3.0, " 2": 2.0}, "above 0"),
+        ({" 1": math.nan}, "nan"),
+    ],
+)
+def test_what_is_no_distribution_is_parsed_and_the_record_says_why(logprobs: dict[str, float], why: str) -> None:
+    """It gave label 1 with a mass of 1, where the text says 4."""
+    verdict, _ = graded(Completion("", "Fine.\nVerdict: 4", "stop", logprobs, "own"))
+    assert (verdict.label, verdict.distribution, verdict.mass) == ("4", None, None)
+    assert why in verdict.reason
+    assert why in verdict.attempts[0].unread
+    assert verdict.attempts[0].label_logprobs is None
+    assert again_of(verdict) == verdict
+
+
+def test_what_is_no_distribution_and_no_text_is_no_verdict() -> None:
+    """A score-only reply has no text to parse: it is followed up, and stays without a verdict."""
+    bad = Completion("", "", "stop", dict.fromkeys(LABELS, 0.0), "forced")
+    verdict, _ = graded(bad, bad, bad, read="only")
+    assert (verdict.status, verdict.label, hows(verdict)) == (Status.UNPARSED, None, ["ask", "continue", "constrain"])
+    assert "sum to 5" in verdict.reason
+
+
+def test_a_label_of_probability_zero_is_read_back_from_a_record() -> None:
+    """JSON writes -infinity as null."""
+    verdict, _ = graded(read(0.0, 0.6, 0.4, 0.0, 0.0, text="Fine.\nVerdict:"))
+    assert again_of(verdict).distribution == verdict.distribution
 
 
 def test_a_marker_that_was_put_there_is_told() -> None:

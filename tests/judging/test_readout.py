@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from dikast.core.distribution import NoDistribution
 from dikast.core.scale import Scale
 from dikast.core.verdict import Question, Status, Usage, Verdict
 from dikast.engines.mock import Oracle
@@ -39,7 +40,16 @@ def test_the_entropy_of_certainty_and_of_ignorance() -> None:
 def test_no_mass_is_no_distribution() -> None:
     assert Distribution.of({}) is None
     assert Distribution.of({"1": -math.inf, "2": -math.inf}) is None
-    assert Distribution.of({"1": math.nan}) is None
+
+
+@pytest.mark.parametrize(
+    "logprobs",
+    [{"1": math.nan}, {"1": 0.5, "2": -9.0}, dict.fromkeys("12345", 0.0), {"1": True, "2": -1.0}, {"1": None}],
+    ids=["nan", "positive", "sum", "bool", "none"],
+)
+def test_what_cannot_be_probabilities_is_refused(logprobs: dict[str, float]) -> None:
+    with pytest.raises(NoDistribution):
+        Distribution.of(logprobs)
 
 
 def test_rounding_above_one_is_not_kept() -> None:

@@ -13,6 +13,7 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.intervals import Resampling, clusters_of, error_of, mean_estimate, share
 from dikast.audit.measures import difference, measure
 from dikast.audit.report import Cell, Table, counted, table
+from dikast.core.distribution import flaw_of_logprobs, flaw_of_shares
 from dikast.core.scale import Scale
 
 Floats = NDArray[np.float64]
@@ -22,11 +23,16 @@ Masks = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Distributions:
-    """Probabilities (n, K) over the labels of a scale, NaN in rows that have none; `mass` (n,) before renormalising."""
+    """Probabilities (n, K) over the labels of a scale, NaN in rows that have none; `mass` (n,) before renormalising.
+
+    `refused` counts rows that hold numbers which cannot be probabilities, under the first reason there was.
+    """
 
     probabilities: Floats
     mass: Floats
     scale: Scale
+    refused: int = 0
+    why: str = ""
 
     @property
     def known(self) -> Masks:
@@ -49,37 +55,46 @@ def from_logprobs(columns: Sequence[Floats], scale: Scale, floor: float) -> Dist
     """From log-probabilities (nats) of the labels in scale order.
 
     A value at or below `floor` (or missing) means "not among the top k": probability 0. A row with nothing above the
-    floor has no distribution; renormalising it would make an opinion (the middle of the scale) out of nothing.
+    floor has no distribution; renormalising it would make an opinion (the middle of the scale) out of nothing. Nor has
+    a row whose values cannot be log-probabilities of different labels.
     """
     logs = np.column_stack(columns)
     seen = ~np.isnan(logs) & (logs > floor + 1e-9)
-    p = np.where(seen, np.exp(np.where(seen, logs, 0)), 0)
-    return _renormalised(p, scale)
+    p = np.where(seen, np.exp(np.minimum(np.where(seen, logs, 0), 1.0)), 0)
+    doubtful = np.flatnonzero((p.sum(1) > 1) | (p > 1).any(1))
+    return _renormalised(p, scale, {int(i): flaw_of_logprobs(logs[i][seen[i]].tolist()) for i in doubtful})
 
 
 def from_objects(values: Sequence[Any], scale: Scale) -> Distributions:
     """From one object label -> probability a row, as verdicts keep it; None where there is none."""
     p = np.zeros((len(values), len(scale.labels)))
     place: dict[str, int] = {}  # labels are spelt the same way a million times over
+    flaws: dict[int, str] = {}
     for i, value in enumerate(values):
         if not isinstance(value, Mapping):
+            continue
+        if flaw := flaw_of_shares(value.values()):
+            flaws[i] = flaw
             continue
         for label, probability in value.items():
             at = place.get(label)
             if at is None:
                 matched = scale.match(str(label))
                 at = place[label] = -1 if matched is None else scale.labels.index(matched)
-            if at >= 0 and isinstance(probability, int | float):
+            if at >= 0:
                 p[i, at] += probability
-    return _renormalised(p, scale)
+    return _renormalised(p, scale, flaws)
 
 
-def _renormalised(p: Floats, scale: Scale) -> Distributions:
+def _renormalised(p: Floats, scale: Scale, flaws: Mapping[int, str]) -> Distributions:
+    """Of rows of probabilities, except those with a flaw (by row; "" is none)."""
+    flawed = [i for i, flaw in flaws.items() if flaw]
+    p[flawed] = 0
     mass = p.sum(1)
     empty = mass <= 0
     shares = p / np.where(empty, 1, mass)[:, None]
     shares[empty] = np.nan
-    return Distributions(shares, mass, scale)
+    return Distributions(shares, mass, scale, len(flawed), flaws[flawed[0]] if flawed else "")
 
 
 def readout_table(
@@ -106,8 +121,11 @@ def readout_table(
         rows += [[name, *measure(view, true, names, how, codes).values()] for name, view in views.items()]
     rows.append(["expected less mode", *(less.get(name) for name in names)])
     lost = int((~given.known).sum())
+    why = f" ({given.refused:,} of them cannot be probabilities, the first: {given.why})" if given.refused else ""
     note = (
-        f"{counted(lost, 'row')} without a usable distribution: failures, not the middle of the scale" if lost else ""
+        f"{counted(lost, 'row')} without a usable distribution{why}: failures, not the middle of the scale"
+        if lost
+        else ""
     )
     return table("readout", f"Read-out of {len(true):,} distributions", ("score", *names), rows, note)
 

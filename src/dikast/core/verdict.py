@@ -57,7 +57,8 @@ class Attempt:
     """One exchange with the model: how it was asked, everything that came back, what was made of it.
 
     `label_logprobs` are natural logarithms of absolute probabilities, by the string read after the marker; None when
-    nothing was read. From attempts alone every verdict can be derived again.
+    nothing was read, and `unread` says why where what came back was no distribution. From attempts alone every verdict
+    can be derived again.
     """
 
     how: Literal["ask", "continue", "constrain"]
@@ -69,6 +70,7 @@ class Attempt:
     label_logprobs: Mapping[str, float] | None = field(default=None, hash=False)
     marker: Marker | None = None
     usage: Usage = field(default_factory=Usage)
+    unread: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,16 +168,25 @@ class Preference:
             raise ValueError("a Preference has either a choice or a status that says why not")
 
 
+def logprobs_from(value: Mapping[str, Any]) -> dict[str, float]:
+    """Log-probabilities as they were written down: JSON has no -infinity, and null stands for it."""
+    return {str(label): -math.inf if logprob is None else logprob for label, logprob in value.items()}
+
+
+def _attempt_from(value: Mapping[str, Any]) -> Attempt:
+    read = value.get("label_logprobs")
+    read = logprobs_from(read) if isinstance(read, Mapping) else None
+    told = {"status": Status(value["status"]), "usage": Usage(**value["usage"]), "label_logprobs": read}
+    return Attempt(**{**value, **told})
+
+
 def verdict_from(value: Mapping[str, Any]) -> Verdict:
     """Read back what `Verdict.to_dict` wrote. KeyError, TypeError or ValueError for anything else."""
     fields = dict(value)
     fields["question"] = Question(**{**fields["question"], "responses": tuple(fields["question"]["responses"])})
     fields["status"] = Status(fields["status"])
     fields["claims"] = tuple(Claim(**claim) for claim in fields.get("claims", ()))
-    fields["attempts"] = tuple(
-        Attempt(**{**attempt, "status": Status(attempt["status"]), "usage": Usage(**attempt["usage"])})
-        for attempt in fields.get("attempts", ())
-    )
+    fields["attempts"] = tuple(_attempt_from(attempt) for attempt in fields.get("attempts", ()))
     fields["clips"] = tuple(
         ShownClip(tuple(clip["indices"]), tuple(clip["seconds"])) for clip in fields.get("clips", ())
     )

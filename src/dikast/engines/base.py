@@ -73,8 +73,9 @@ class Completion:
     """What came back. `text` is what the model generated (without `prefill`), untouched.
 
     `label_logprobs` are natural logarithms of absolute probabilities (not renormalised) for the labels asked for, None
-    when the engine did not read them. `marker` says how the read-out's marker came about. With `error`, nothing else
-    holds. `refusal` is the server's own refusal field.
+    when the engine did not read them. `unread` says why not, where something came back that is no distribution.
+    `marker` says how the read-out's marker came about. With `error`, nothing else holds; `text` is then what could be
+    read of the reply. `refusal` is the server's own refusal field.
     """
 
     key: str
@@ -85,6 +86,7 @@ class Completion:
     refusal: str = ""
     usage: Usage = field(default_factory=Usage)
     error: EngineError | None = None
+    unread: str = ""
 
 
 class Engine(Protocol):

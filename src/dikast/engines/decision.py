@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol
 
 import orjson
 
+from dikast.core.distribution import flaw_of_shares
 from dikast.core.errors import EngineError, UserError
 from dikast.core.message import Message, Span
 from dikast.core.part import Image
@@ -221,13 +222,18 @@ class _Answers:
 
     def _checked(self, found: Mapping[str, Any], asked: Asked) -> list[float]:
         """The probability of each label in order; Failure unless there is one for each and they sum to 1."""
-        shares = [found.get(label) for label in asked.labels]
-        known = [float(share) for share in shares if isinstance(share, int | float) and 0 <= share <= 1]
-        if len(known) < len(shares) or len(found) > len(shares) or abs(math.fsum(known) - 1) > _SUM_WITHIN:
-            told = f"{self.name} answers with {dict(found)!r:.300}: these are no probabilities of {asked.labels}"
+        flaw = flaw_of_shares(found.values(), _SUM_WITHIN)
+        if not flaw and set(found) != set(asked.labels):
+            flaw = "probabilities of other answers"
+        total = 0.0 if flaw else math.fsum(found.values())
+        if not flaw and total < 1 - _SUM_WITHIN:
+            flaw = f"probabilities that sum to {total:.6g}"
+        if flaw:
+            told = (
+                f"{self.name} answers with {dict(found)!r:.300}: these are no probabilities of {asked.labels} ({flaw})"
+            )
             raise Failure("bad_response", told, retryable=True)
-        total = math.fsum(known)
-        return [share / total for share in known]
+        return [float(found[label]) / total for label in asked.labels]
 
     def _usage(self, value: object, seconds: float) -> Usage:
         if not isinstance(value, dict):
@@ -361,7 +367,9 @@ def _with_assets(message: Message, told: str, assets: dict[str, Any], images: En
 
 def _binary(asked: Asked, answer: Mapping[str, Any], kind: str, key: str) -> dict[str, float]:
     _expect(answer, kind)
-    share = float(answer[key])
+    share = answer[key]
+    if flaw := flaw_of_shares((share,), rounding=0.0):
+        raise ValueError(flaw)
     return {asked.labels[0]: 1 - share, asked.labels[1]: share}
 
 

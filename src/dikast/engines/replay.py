@@ -18,7 +18,7 @@ import orjson
 
 from dikast.core.canonical import canonical_json
 from dikast.core.errors import DataError, EngineError, UserError
-from dikast.core.verdict import Marker
+from dikast.core.verdict import Marker, logprobs_from
 from dikast.engines.base import Completion, Request
 
 VERDICTS = "verdicts.jsonl"
@@ -35,6 +35,7 @@ class Reply(NamedTuple):
     refusal: str = ""
     label_logprobs: Mapping[str, float] | None = None
     marker: Marker | None = None
+    unread: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ class ReplayEngine:
         reply = record.replies[how]
         read = reply.label_logprobs
         if read is None or request.readout is None or not read.keys() >= set(request.readout.labels):
-            return Completion(request.key, reply.text, reply.finish, refusal=reply.refusal)
+            return Completion(request.key, reply.text, reply.finish, refusal=reply.refusal, unread=reply.unread)
         read = {label: read[label] for label in request.readout.labels}
         return Completion(request.key, reply.text, reply.finish, read, reply.marker, reply.refusal)
 
@@ -253,8 +254,9 @@ def _said(value: Mapping[str, Any], text: str) -> Reply:
         text,
         "length" if value.get("finish") == "length" else "stop",
         str(value.get("refusal") or ""),
-        {str(label): float(logprob) for label, logprob in read.items()} if isinstance(read, dict) else None,
+        logprobs_from(read) if isinstance(read, dict) else None,
         cast(Marker, value["marker"]) if value.get("marker") in ("own", "forced") else None,
+        str(value.get("unread") or ""),
     )
 
 

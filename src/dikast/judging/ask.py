@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from dikast.core.distribution import NoDistribution
 from dikast.core.errors import DataError
 from dikast.core.item import Item
 from dikast.core.media import check_image, image_sha256, sample_video
@@ -199,6 +200,7 @@ def _attempt(how: How, completion: Completion, status: Status, reason: str) -> A
         completion.label_logprobs,
         completion.marker,
         completion.usage,
+        completion.unread,
     )
 
 
@@ -219,6 +221,7 @@ def settle_again(record: Verdict, rubric: Rubric, format: Format, settings: Sett
             attempt.label_logprobs,
             attempt.marker,
             attempt.refusal,
+            unread=attempt.unread,
         )
         verdict = _settle(opened, completion, format, replace(settings, recover=settings.recover and not last))
         if verdict is not None:
@@ -233,13 +236,18 @@ def _settle(opened: _Open, completion: Completion, format: Format, settings: Set
     if completion.error is not None:
         reason = f"{completion.error.kind}: {completion.error}"
         return _none(task, Status.ENGINE_ERROR, reason, opened, completion)
-    found = _read(opened, completion, format, settings)
+    try:
+        found = _read(opened, completion, format, settings)
+    except NoDistribution as flaw:
+        completion, found = replace(completion, label_logprobs=None, marker=None, unread=str(flaw)), None
     if found is None:
         parsed = format.parse(
             prefill + completion.text, task.rubric, finish=completion.finish, refusal=completion.refusal
         )
         marker: Marker | None = None if parsed.label is None else "own" if opened.how == "ask" else "forced"
-        found = _Found(parsed.status, parsed.label, parsed.feedback, parsed.reason, parsed.claims, marker)
+        unread = f"the labels' probabilities were not used: {completion.unread}" if completion.unread else ""
+        reason = "; ".join(part for part in (parsed.reason, unread) if part)
+        found = _Found(parsed.status, parsed.label, parsed.feedback, reason, parsed.claims, marker)
     status: Status = found.status
     attempt = _attempt(opened.how, completion, status, found.reason)
     if status is Status.UNPARSED and settings.recover and (request := _follow_up(opened, completion, format)):
@@ -264,6 +272,7 @@ def _read(opened: _Open, completion: Completion, format: Format, settings: Setti
     """The verdict in the label probabilities; None when there are none, so that the text must be parsed.
 
     There are none either when what was read are the labels of another format, as in a replay with a new one.
+    NoDistribution for what cannot be probabilities.
     """
     read = completion.label_logprobs
     if read is None or completion.finish == "length" or completion.refusal:

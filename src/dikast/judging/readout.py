@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dikast.core.canonical import fingerprint
+from dikast.core.distribution import NoDistribution, flaw_of_logprobs
 from dikast.core.scale import Scale
 from dikast.core.verdict import Status, Usage, Verdict
 
@@ -24,10 +25,15 @@ class Distribution:
 
     @classmethod
     def of(cls, logprobs: Mapping[str, float]) -> "Distribution | None":
-        """From natural logarithms of absolute probabilities; None when nothing fell on any label."""
-        raw = {label: math.exp(min(value, 0.0)) for label, value in logprobs.items()}
+        """From natural logarithms of absolute probabilities; None when nothing fell on any label.
+
+        NoDistribution for numbers that cannot be the probabilities of different labels.
+        """
+        if flaw := flaw_of_logprobs(logprobs.values()):
+            raise NoDistribution(flaw)
+        raw = {label: math.exp(value) for label, value in logprobs.items()}
         mass = math.fsum(raw.values())
-        if not mass > 0 or math.isnan(mass):
+        if not mass > 0:
             return None
         return cls({label: value / mass for label, value in raw.items()}, min(mass, 1.0))
 

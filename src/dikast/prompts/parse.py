@@ -5,13 +5,12 @@ import re
 from dikast.core.errors import UserError
 from dikast.core.scale import Scale
 from dikast.core.text import near_miss
+from dikast.core.thinking import after_thinking
 from dikast.core.verdict import Claim, Status
 from dikast.prompts.dialects import DIALECTS, Dialect
 from dikast.prompts.dialects.label import END_TOKEN
 from dikast.prompts.parsed import PAIR_WORDS, Parsed, Stated, Target
 
-_THINK_OPEN = re.compile(r"\s{0,40}+<(think|thinking|reasoning)>", re.I)
-_THINK_CLOSE = re.compile(r"</(?:think|thinking|reasoning)>", re.I)
 # At the head of the reply only: a judge may well quote a response that refuses.
 _REFUSAL = re.compile(
     r"[\s*_#>-]{0,20}+(?:(?:sorry|unfortunately|(?:my\s)?apologies|as an ai\b[^.,\n]{0,60})[,.!]?\s{1,3}+(?:but\s)?)?"
@@ -56,7 +55,7 @@ def parse_for(dialect: Dialect, reply: str, target: Target, *, finish: str = "st
     """As `parse_reply`, with the values at hand."""
     if refusal:
         return Parsed(Status.REFUSED, feedback=reply.strip(), reason=f"the server refused: {refusal}")
-    text, thought, thinking = _after_thinking(reply)
+    text, thought, thinking = after_thinking(reply)
     if thinking:
         reason = "the reply ends inside its thinking"
         status = Status.TRUNCATED if finish == "length" else Status.UNPARSED
@@ -88,20 +87,6 @@ def _nothing(text: str, thought: str, reason: str, claims: tuple[Claim, ...], fi
             Status.REFUSED, feedback=prose, reason=f"no verdict, and the reply opens with {refused[0].strip()!r}"
         )
     return Parsed(Status.UNPARSED, feedback=prose, reason=reason or "no verdict in the reply", claims=claims)
-
-
-def _after_thinking(reply: str) -> tuple[str, str, bool]:
-    """The reply proper, the thinking before it, and whether the reply never left its thinking."""
-    close = None
-    for match in _THINK_CLOSE.finditer(reply):
-        close = match
-    opened = _THINK_OPEN.match(reply)
-    begin = opened.end() if opened else 0
-    if close is not None:
-        return reply[close.end() :], reply[begin : close.start()].strip(), False
-    if opened:
-        return "", reply[begin:].strip(), True
-    return reply, "", False
 
 
 def _around(text: str, stated: Stated) -> str:

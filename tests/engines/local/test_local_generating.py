@@ -14,8 +14,9 @@ from dikast.core.message import Message, Span
 from dikast.core.part import Image
 from dikast.engines.base import Completion, Readout, Request, Sampling
 from dikast.engines.local.engine import LocalEngine
-from dikast.engines.local.generating import choose, draws
+from dikast.engines.local.generating import Ask, choose, draws, marker_end, reply_of
 from dikast.engines.local.prompt import encode
+from dikast.engines.local.tokens import Piece
 
 Engines = Callable[[str], LocalEngine]
 
@@ -125,6 +126,27 @@ def test_every_row_stops_at_its_own_limit(engine: Engines) -> None:
     for key, done in answers(engine("qwen"), asked).items():
         assert done.usage.tokens_out == int(key)
         assert done.finish == "length"
+
+
+THOUGHT = "<think>I say Verdict: 5, or not.</think>\nIt is Verdict:"
+
+
+@pytest.mark.parametrize("begun", ["", "<think>"], ids=["by the model", "by the prompt"])
+def test_a_marker_inside_the_thinking_ends_nothing(begun: str, engine: Engines) -> None:
+    """It was taken for the model's own verdict, and the labels were read in the middle of a draft."""
+    loaded = engine("qwen")._loaded
+    asked = ask("k", "good", readout=Readout((" 1", " 5"), "Verdict:"))
+    prompt = encode(asked.messages, loaded.processor)
+    prompt = replace(prompt, pieces=(*prompt.pieces, Piece(begun)))
+    said = THOUGHT.removeprefix(begun)
+    whole = loaded.tokens.encode([Piece(said + " 2")])
+    row = Ask(asked, prompt, 200)
+    reply = reply_of(row, whole, (), loaded.tokens)
+    assert (reply.text, reply.wrote_marker) == (said, True)
+    for n in range(1, len(reply.ids)):  # at no token before that does generation stop
+        assert marker_end(row, loaded.tokens.decode(whole[:n], after=prompt.ids)) is None
+    draft = loaded.tokens.encode([Piece(said.partition(",")[0])])
+    assert not reply_of(row, draft, (), loaded.tokens).wrote_marker
 
 
 @pytest.mark.parametrize("family", tiny_models.FAMILIES)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import orjson
 
+from dikast.core.distribution import NoDistribution
 from dikast.core.verdict import Marker, Usage
 from dikast.engines.base import Completion, Readout, Request
 from dikast.engines.http.body import Form, reads_labels, written
@@ -24,6 +25,7 @@ _PINNED = re.compile(r"|-latest|-v?\d[\d.-]*|[@:].+")  # what may stand behind a
 
 _TOLD = {
     "logprobs": "the server answers without the log-probabilities it was asked for: verdicts are parsed from its text",
+    "no_distribution": "the server's log-probabilities are no probabilities: verdicts are parsed from its text",
     "unreadable": "the server's log-probabilities do not fit its text: verdicts are parsed from the text",
     "response_format": "the server ignores the JSON schema it was asked to keep: replies may not parse",
     "choices": "the server ignores the choices it was given: replies may be anything",
@@ -95,7 +97,11 @@ class Answers:
         if form == "plain" or readout.generate:
             if finish == "length" or not places:
                 return Completion(request.key, text, finish, usage=usage)
-            read = read_after_marker(text, places, readout.marker, readout.labels, self.seen)
+            try:
+                read = read_after_marker(text, places, readout.marker, readout.labels, self.seen)
+            except NoDistribution as flaw:
+                self.notice("no_distribution")
+                return Completion(request.key, text, finish, usage=usage, unread=str(flaw))
             if read is None and readout.marker.rstrip() in text:
                 self.notice("unreadable")
             marker: Marker | None = None if read is None else "own"
@@ -106,7 +112,12 @@ class Answers:
         self, request: Request, readout: Readout, text: str, places: list[Place], usage: Usage
     ) -> Completion | None:
         """A reply that should go on after the marker with a label."""
-        read = read_at_start(places, readout.labels, self.seen) if places else None
+        read, unread = None, ""
+        try:
+            read = read_at_start(places, readout.labels, self.seen) if places else None
+        except NoDistribution as flaw:
+            unread = str(flaw)
+            self.notice("no_distribution")
         if read is not None and (self.continues or mass_of(read) >= _SURE):
             return Completion(request.key, "", "stop", read, "forced", usage=usage)
         if not self.continues and not _states(text, readout.labels):
@@ -115,7 +126,7 @@ class Answers:
                 self.continues = False
             if not request.prefill:  # a first question: asked again in a way that this server can answer
                 return None
-        return Completion(request.key, text, "stop", usage=usage)  # cut off, if at all, by a limit of ours
+        return Completion(request.key, text, "stop", usage=usage, unread=unread)  # cut off, if at all, by our limit
 
     def check_model(self, answered: object) -> None:
         """Failure `wrong_model` unless the reply comes from the model asked for (a dated or pinned name will do)."""

@@ -5,7 +5,8 @@ behind the verdict marker, after blanks and markdown if the model put any. There
 alternatives that spell it, whatever blank they begin with. A label of several tokens can be followed only along what
 the model wrote: "10" behind a written "1" is the probability of "1" times that of "0" after it, and "1" keeps the rest.
 What cannot be known (a beginning that was not written, labels beyond the alternatives) must stay small, or nothing is
-read: unknown is not zero.
+read: unknown is not zero. Numbers that cannot be probabilities raise `NoDistribution`, and the caller parses the text.
+Nothing inside a model's thinking is read.
 """
 
 import math
@@ -14,16 +15,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from dikast.core.distribution import ROUNDING, NoDistribution, flaw_of_logprobs
+from dikast.core.thinking import answer_begins
+
 UNKNOWN = 0.02  # probability that may be unaccounted for among the labels
 _GAP = re.compile(rb"[\s*_`~\"'(\[]*")
 _FLOOR = 1e-12
 
 
 class Place(NamedTuple):
-    """One token as written, and the log-probabilities of the alternatives there, its own included."""
+    """One token as written, and the log-probabilities of the alternatives there, its own included.
+
+    `flaw` says why these cannot be read, where the reply's own words about this token are not what they should be.
+    """
 
     text: bytes
     options: Mapping[bytes, float]
+    flaw: str = ""
 
 
 @dataclass(slots=True)
@@ -38,15 +46,10 @@ def places_of(value: Any) -> list[Place]:
     content = value.get("content") if isinstance(value, dict) else None
     found: list[Place] = []
     for entry in content if isinstance(content, list) else ():
-        if not isinstance(entry, dict) or not _number(entry.get("logprob")):
+        if not isinstance(entry, dict):
             return []
-        text = _spelt(entry)
-        options = {text: float(entry["logprob"])}
-        for other in entry.get("top_logprobs") or ():
-            if isinstance(other, dict) and _number(other.get("logprob")):
-                options.setdefault(_spelt(other), float(other["logprob"]))
-        found.append(Place(text, options))
-    return found
+        found.append(_place(entry))
+    return found if any(place.options for place in found) else []
 
 
 def read_after_marker(
@@ -58,14 +61,18 @@ def read_after_marker(
     spelt = marker.encode().rstrip()
     if base is None or not spelt:
         return None
-    ends = [match.end() for match in re.finditer(re.escape(spelt), whole)]
+    begin = len(text[: answer_begins(text)].encode("utf-8", "surrogatepass"))
+    ends = [match.end() for match in re.compile(re.escape(spelt)).finditer(whole, begin)]
     if not ends:
         return None
     stripped = [label.strip().encode() for label in labels]
 
     def stated(end: int) -> bool:
-        rest = whole[_gap(whole, end) :]
-        return any(rest.startswith(label) and not rest[len(label) : len(label) + 1].isalnum() for label in stripped)
+        at = _gap(whole, end)
+        return any(
+            whole.startswith(label, at) and not whole[at + len(label) : at + len(label) + 1].isalnum()
+            for label in stripped
+        )
 
     end = next((end for end in reversed(ends) if stated(end)), ends[-1])
     return _read(places, base + end, base + _gap(whole, end), labels, seen)
@@ -88,9 +95,9 @@ def _gap(whole: bytes, at: int) -> int:
 
 
 def _where(text: bytes, places: Sequence[Place]) -> int | None:
-    """At which byte of the joined tokens the reply's text begins."""
+    """At which byte of the joined tokens the reply's text begins; what stands before it is thinking, even if alike."""
     joined = b"".join(place.text for place in places)
-    at = joined.find(text) if text else -1
+    at = joined.rfind(text) if text else -1
     return at if at >= 0 else None
 
 
@@ -109,6 +116,7 @@ def _read(
     spelt = {label.strip().encode(): label for label in labels}
     if len(spelt) < len(labels):
         return None
+    _check(place)
     options: dict[bytes, float] = {}
     for option, logprob in place.options.items():
         rest = option.strip()
@@ -145,7 +153,8 @@ def _summed(
         if not pieces:
             if option in fits:
                 found[option] = found.get(option, 0.0) + share
-        elif option == written and after:
+        elif option and option == written and after:
+            _check(after[0])
             inner = {other: math.exp(min(value, 0.0)) for other, value in after[0].options.items()}
             rests = [label[len(option) :] for label in pieces]
             further, lost = _summed(inner, after[0].text, after[1:], rests, Spellings())
@@ -162,6 +171,41 @@ def _summed(
     return found, unknown
 
 
+def _check(place: Place) -> None:
+    flaw = place.flaw or flaw_of_logprobs(place.options.values())
+    if flaw:
+        raise NoDistribution(flaw)
+
+
+def _place(entry: Mapping[str, Any]) -> Place:
+    """One token; what cannot be probabilities becomes its flaw, and its text is kept, so that the others still fit."""
+    text, others, flaw = _spelt(entry), entry.get("top_logprobs"), ""
+    options: dict[bytes, float] = {}
+    if not isinstance(others, list | None):
+        flaw = f"alternatives that are no list ({others!r:.40})"
+    for each in (entry, *(others if isinstance(others, list) else ())):
+        logprob = each.get("logprob") if isinstance(each, dict) else each
+        if isinstance(logprob, bool) or not isinstance(logprob, int | float) or logprob != logprob:
+            flaw = flaw or f"a log-probability of {logprob!r:.40}"
+            continue
+        spelt = _spelt(each)
+        logprob = max(-1e9, min(float(logprob), 1e9))
+        known = options.setdefault(spelt, logprob)
+        if known != logprob and _names(spelt) and _apart(known, logprob):
+            flaw = flaw or f"the token {spelt.decode('utf-8', 'replace')!r} twice, at {known:.6g} and at {logprob:.6g}"
+    return Place(text, options, flaw)
+
+
+def _names(spelt: bytes) -> bool:
+    """Whether a spelling names one token: parts of characters all look alike, and so do tokens without a text."""
+    return bool(spelt) and b"\xef\xbf\xbd" not in spelt
+
+
+def _apart(one: float, other: float) -> bool:
+    """Whether two log-probabilities differ by more than rounding."""
+    return one > ROUNDING or other > ROUNDING or abs(math.exp(one) - math.exp(other)) > ROUNDING
+
+
 def _spelt(entry: Mapping[str, Any]) -> bytes:
     raw = entry.get("bytes")
     if isinstance(raw, list):
@@ -169,8 +213,5 @@ def _spelt(entry: Mapping[str, Any]) -> bytes:
             return bytes(raw)
         except (TypeError, ValueError):
             pass
-    return str(entry.get("token", "")).encode("utf-8", "surrogatepass")
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, int | float) and not math.isnan(value)
+    token = entry.get("token")
+    return token.encode("utf-8", "surrogatepass") if isinstance(token, str) else b""

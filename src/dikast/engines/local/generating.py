@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
+from dikast.core.thinking import answer_begins
 from dikast.engines.base import Request, Sampling
 from dikast.engines.local.batch import Row, collate
 from dikast.engines.local.cache import roomy_cache
@@ -145,11 +146,27 @@ class _Stop(StoppingCriteria):
         window = written[-len(readout.marker) - _SPARE_TOKENS :].tolist()
         before = ask.prompt.ids if len(window) == len(written) else written[: -len(window)].tolist()
         start = ask.request.prefill if len(window) == len(written) else ""
-        return _marker_end(start, self._loaded.tokens.decode(window, after=before), readout.marker) is not None
+        decode = self._loaded.tokens.decode
+        if _first_marker(start, decode(window, after=before), readout.marker) is None:
+            return False
+        return marker_end(ask, decode(written.tolist(), after=ask.prompt.ids)) is not None
 
 
-def _marker_end(prefill: str, text: str, marker: str) -> int | None:
-    """Where in `text` the first marker ends that the model wrote at least the end of; None without one."""
+def marker_end(ask: Ask, text: str) -> int | None:
+    """Where in the reply `text` the marker ends that the model wrote, at least its end; None without one.
+
+    One that was written while the model was thinking is a draft, and none.
+    """
+    readout, prefill = ask.request.readout, ask.request.prefill
+    if readout is None:
+        return None
+    so_far = ask.prompt.thinking or prefill
+    begin = max(0, answer_begins(so_far + text) - len(so_far))
+    end = _first_marker("" if begin else prefill, text[begin:], readout.marker)
+    return None if end is None else begin + end
+
+
+def _first_marker(prefill: str, text: str, marker: str) -> int | None:
     lead = prefill[max(0, len(prefill) - len(marker) + 1) :]
     at = (lead + text).find(marker) if marker else -1
     return at + len(marker) - len(lead) if at >= 0 else None
@@ -162,14 +179,13 @@ def reply_of(ask: Ask, row: list[int], ends: Sequence[int], tokens: Tokens) -> R
     ids = row if end is None else row[:end]
     decode = tokens.decode
     text = decode(ids, after=ask.prompt.ids)
-    if (readout := ask.request.readout) is not None:
+    if marker_end(ask, text) is not None:
 
         def cut(n: int) -> int | None:
-            return _marker_end(ask.request.prefill, decode(ids[:n], after=ask.prompt.ids), readout.marker)
+            return marker_end(ask, decode(ids[:n], after=ask.prompt.ids))
 
-        if _marker_end(ask.request.prefill, text, readout.marker) is not None:
-            n = bisect.bisect_left(range(len(ids)), True, key=lambda n: cut(n) is not None)
-            return Reply(ids[:n], decode(ids[:n], after=ask.prompt.ids)[: cut(n)], "stop", n, wrote_marker=True)
+        n = bisect.bisect_left(range(len(ids)), True, key=lambda n: cut(n) is not None)
+        return Reply(ids[:n], decode(ids[:n], after=ask.prompt.ids)[: cut(n)], "stop", n, wrote_marker=True)
     if end is None:
         return Reply(ids, text, "length", len(ids))
     return Reply(ids, text, "stop", end + 1)

@@ -8,6 +8,7 @@ from dikast.core.errors import DataError, EngineError
 from dikast.core.media import load_image
 from dikast.core.message import Message, Span
 from dikast.core.part import Image, Video
+from dikast.core.thinking import begun_thinking
 from dikast.engines.base import Request
 from dikast.engines.local.clips import Clip
 from dikast.engines.local.processor import Processor
@@ -32,6 +33,11 @@ class Prompt:
     tail: int
     tail_length: int
     seen: Seen = field(default_factory=Seen)
+
+    @property
+    def thinking(self) -> str:
+        """The tag that makes the model begin in its thinking, where the prompt ends with one; else ""."""
+        return begun_thinking("".join(piece.text for piece in self.pieces[-3:]))
 
     def continued(self, text: str, tokens: Tokens) -> list[int]:
         """Token ids of the prompt with `text` after it, merged where the tokenizer merges."""

@@ -12,7 +12,7 @@ from dikast.core.verdict import Usage
 from dikast.engines.base import Completion, Request
 from dikast.engines.http.body import seed_of
 from dikast.engines.local.engine import up_to_marker
-from dikast.engines.local.generating import Ask, Reply, reply_of
+from dikast.engines.local.generating import Ask, Reply, marker_end, reply_of
 from dikast.engines.local.processor import Processor
 from dikast.engines.local.prompt import Prompt, encode, room_for_reply
 from dikast.engines.local.reading import Read, less_longer, place
@@ -45,6 +45,7 @@ class Job:
     read: Read | None = None
     waiting: int = 0  # readings under way
     sums: dict[tuple[int, ...], float] = field(default_factory=dict)  # by beginnings of labels, the empty one too
+    drafted: list[int] = field(default_factory=list)  # written so far, where a marker in the thinking stopped it
     cached: int | None = None  # tokens of the prompt that the first order found in the cache
 
     @classmethod
@@ -61,8 +62,12 @@ class Job:
         """The orders that begin the work, each with the beginning of labels that it reads (None: it writes a reply)."""
         if not self.most:
             return self._readings()
+        return [self._writing()]
+
+    def _writing(self) -> tuple[None, Order]:
+        """The order that writes the reply, from where it was stopped."""
         sampling, readout = self.request.sampling, self.request.readout
-        wanted: dict[str, Any] = {"temperature": sampling.temperature, "max_tokens": self.most}
+        wanted: dict[str, Any] = {"temperature": sampling.temperature, "max_tokens": self.most - len(self.drafted)}
         if sampling.temperature > 0:
             wanted |= {"top_p": max(sampling.top_p, 1e-6), "seed": seed_of(self.request)}
         if readout is not None and readout.marker:
@@ -74,16 +79,24 @@ class Job:
             wanted["structured"] = {"json": dict(self.request.schema), "disable_any_whitespace": True}
         elif self.request.choices:
             wanted["structured"] = {"choice": list(self.request.choices)}
-        return [(None, Order(self._prompt(self.ids), wanted, _LATER))]
+        return None, Order(self._prompt([*self.ids, *self.drafted]), wanted, _LATER)
 
     def written(self, output: Any) -> list[tuple[tuple[int, ...] | None, Order]]:
-        """Take the reply; the orders that read the labels after it, if any are to be read."""
+        """Take the reply; the orders that read the labels after it, if any are to be read.
+
+        A reply that stopped at a marker inside its thinking goes on, as that is a draft.
+        """
         self._note_cached(output)
         (one,) = output.outputs
-        ids = list(one.token_ids)
+        ids = [*self.drafted, *one.token_ids]
         marked = isinstance(one.stop_reason, str)
         ends = ids[-1:] if one.finish_reason == "stop" and not marked else []
         ask = Ask(self.request, self.prompt, max(self.most, len(ids)))
+        if marked and len(ids) < self.most:
+            text = self.processor.tokens.decode(ids, after=self.prompt.ids)
+            if marker_end(ask, text) is None:
+                self.drafted = ids
+                return [self._writing()]
         self.reply = reply_of(ask, ids, ends, self.processor.tokens)
         if self.request.readout is None or self.reply.finish == "length":
             return []

@@ -1,0 +1,34 @@
+"""What is a probability distribution and what is not: the one place that decides, for every engine and every table."""
+
+import math
+from collections.abc import Iterable
+
+ROUNDING = 0.01
+"""How far above 1 a sum of probabilities may lie: log-probabilities worked out in bfloat16 are off by half of that."""
+
+
+class NoDistribution(ValueError):
+    """Numbers that cannot be the probabilities of different outcomes; the message says why."""
+
+
+def flaw_of_shares(shares: Iterable[object], rounding: float = ROUNDING) -> str:
+    """Why these are no probabilities of different outcomes; "" if they are. They may sum to less than 1."""
+    known = []
+    for share in shares:
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < math.inf:
+            return f"a probability of {share!r:.40}"
+        known.append(min(share, 1e9))
+    total = math.fsum(known)
+    return f"probabilities that sum to {total:.6g}" if total > 1 + rounding else ""
+
+
+def flaw_of_logprobs(logprobs: Iterable[object]) -> str:
+    """As `flaw_of_shares`, for natural logarithms of probabilities; -infinity is a probability of 0."""
+    shares = []
+    for logprob in logprobs:
+        if isinstance(logprob, bool) or not isinstance(logprob, int | float) or logprob != logprob:
+            return f"a log-probability of {logprob!r:.40}"
+        if logprob > ROUNDING:
+            return f"a log-probability above 0 ({logprob!r:.40})"
+        shares.append(math.exp(max(logprob, -1e4)))
+    return flaw_of_shares(shares)
