@@ -85,7 +85,7 @@ def test_stale_and_retried_verdicts_do_not_count(tmp_path: Path, run_audit: Run)
     assert run_audit(run, "--scale", "1-5")["tables"] == found["tables"]
     with (run / "verdicts.jsonl").open("a") as file:
         file.write("sh\n")
-    with pytest.raises(DataError, match=r"verdicts.jsonl:5: not a verdict"):
+    with pytest.raises(DataError, match=r"verdicts.jsonl:5: a damaged record"):
         run_audit(run, "--scale", "1-5")
 
 

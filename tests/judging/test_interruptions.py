@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from dikast.core.errors import DataError, EngineError, RunError
+from dikast.core.runs.reading import answered, current_records
 from dikast.engines.base import Request
 from dikast.judging.judge import Judge
-from dikast.judging.ledger import Ledger, answered, current_records
+from dikast.judging.ledger import Ledger
 from dikast.judging.plan import Source
 from dikast.judging.run import grade_file
 from runs import dikast, environment, lines, rows, summary, write_jsonl
@@ -36,17 +37,21 @@ def test_a_last_line_torn_anywhere_is_repaired(tmp_path: Path) -> None:
     path = run / "verdicts.jsonl"
     finished = path.read_bytes()
     start = finished[:-1].rfind(b"\n") + 1
-    for cut in range(start, len(finished)):
+    for cut in range(start, len(finished) - 1):
         path.write_bytes(finished[:cut])
         with Ledger(run) as ledger:
             assert ledger.repaired == cut - start
         assert path.read_bytes() == finished[:start]
         assert len(answered(run)) == 2
-    for cut in (start, start + 1, (start + len(finished)) // 2, len(finished) - 1):
+    for cut in (start, start + 1, (start + len(finished)) // 2, len(finished) - 2):
         path.write_bytes(finished[:cut])
         assert len(list(current_records(run))) == 2  # a reader sees what is whole, and mends nothing
         assert path.stat().st_size == cut
         assert grade_here(items, run) == 1
+        assert path.read_bytes() == finished
+    for last in (finished[:-1], finished[:-1] + b"J"):  # the answer is whole, only its line break is not
+        path.write_bytes(last)
+        assert grade_here(items, run) == 0
         assert path.read_bytes() == finished
 
 
@@ -71,7 +76,7 @@ def test_a_damaged_line_in_the_middle_is_told_before_anything_is_asked(tmp_path:
     path = run / "verdicts.jsonl"
     found = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*found[:2], damage, *found[2:3]]))
-    with pytest.raises(DataError, match=r"verdicts\.jsonl:3: a damaged record .* remove this line"):
+    with pytest.raises(DataError, match=r"verdicts\.jsonl:3: a damaged record .*dikast doctor RUN --repair"):
         grade_here(items, run, f"mock:oracle,log={log}")
     assert not log.exists()
     path.write_bytes(b"".join(found[:3]))  # the folder is free again, also in this process

@@ -69,6 +69,9 @@ def test_sheets_that_items_bring_are_summed_up_again(tmp_path: Path, no_model: l
     assert original["totals"]["responses"] == 2
     assert (out / "totals.jsonl").read_bytes() == (run / "totals.jsonl").read_bytes()
     (run / "sheets.jsonl").write_text("{}\n")
+    with pytest.raises(DataError, match="the file has changed since the run wrote it"):
+        replay(run)
+    (run / "checksums.json").unlink()
     with pytest.raises(DataError, match="cannot read the sheets of the run"):
         replay(run)
 
@@ -142,6 +145,7 @@ def test_what_cannot_be_replayed(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is absolute, and the format 'pairwise' is pairwise"):
         replay(run, format="pairwise")
     lock = (run / "judge.lock.json").read_text()
+    (run / "checksums.json").unlink()
     (run / "judge.lock.json").write_text(lock.replace('"dialect": "verdict"', '"dialect": "bracketed"'))
     with pytest.raises(UserError, match="was read by another version of the parser; say --format absolute"):
         replay(run)

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from dikast.core.errors import DataError
+from dikast.core.runs.reading import current_verdicts
 from dikast.core.verdict import Usage
 from dikast.engines.base import Completion, Request, Sampling
 from dikast.judging.judge import Judge
-from dikast.judging.ledger import current_verdicts
 from dikast.judging.plan import Source
 from dikast.judging.run import grade_file
 from dikast.judging.summary import Rate, Tally
@@ -126,7 +126,7 @@ def test_totals_of_a_sheet_by_hand(tmp_path: Path) -> None:
     def say(request: Request) -> str:
         return f"Verdict: {said[request.about['item'], request.about['criterion']]}"
 
-    items, run = write_jsonl(tmp_path / "items.jsonl", rows(2, gold=None)), tmp_path / "run"
+    items, run = write_jsonl(tmp_path / "items.jsonl", rows(2)), tmp_path / "run"
     judge = Judge(Scripted(say), sheet)
     found = grade_file(judge, Source(str(items)), run)
     assert lines(run / "totals.jsonl") == [

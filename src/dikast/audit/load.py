@@ -11,8 +11,9 @@ from dikast.audit.columns import Frame, Wanted, Words, duplicates, keys_of, matc
 from dikast.audit.plan import NO_CLUSTER, AuditPlan
 from dikast.audit.report import counted
 from dikast.audit.rows import Rows
-from dikast.audit.runs import GOLD, JOINT, RunRows, gold_by_item, has_gold, open_rows
+from dikast.audit.runs import JOINT, RunRows, gold_by_item, has_gold, open_rows
 from dikast.core.errors import UserError
+from dikast.core.runs.files import GOLD
 from dikast.core.scale import Scale
 
 Floats = NDArray[np.float64]

@@ -5,18 +5,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from dikast.audit.rows import Rows
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
 from dikast.core.records import read_records
-from dikast.core.rubric import Rubric, load_rubric
+from dikast.core.runs.files import COMBINED, GOLD, RUBRICS, VERDICTS, check
+from dikast.core.runs.reading import RunReader
+from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.scale import Scale
 
-VERDICTS = "verdicts.jsonl"
-COMBINED = "combined.jsonl"
-GOLD = "gold.jsonl"
 JOINT = -1  # the `sample` of a row that joins all samples of its question
 _KEPT = ("label", "score", "expected", "mass", "marker", "distribution", "feedback", "claims")
 
@@ -40,11 +37,12 @@ class RunRows(Rows):
     outdated: int = 0
 
     def __iter__(self) -> Iterator[tuple[dict[str, Any], int]]:
-        folder, stale = Path(self.path), list[int]()
+        folder = Path(self.path)
         pairs: dict[tuple[Any, ...], tuple[dict[str, Any], int]] = {}
         joined, path = (folder / COMBINED).exists(), folder / VERDICTS
         parts: dict[tuple[Any, ...], dict[int, str]] = {}
-        for verdict, line in current(folder, stale):
+        reader = RunReader(folder)
+        for verdict, line in reader:
             row = self._checked(verdict, path, line)
             if "first" not in row:
                 if joined:
@@ -57,7 +55,7 @@ class RunRows(Rows):
                 known.update({name: value for name, value in row.items() if value is not None or name not in known})
             else:
                 pairs[key] = (row, line)
-        self.stale = len(stale)
+        self.stale = reader.stale
         yield from pairs.values()
         if any(row["sample"] != 0 for row, _ in pairs.values()):
             yield from _joined(pairs.values())
@@ -68,6 +66,7 @@ class RunRows(Rows):
         self, path: Path, parts: Mapping[tuple[Any, ...], Mapping[int, str]]
     ) -> Iterator[tuple[dict[str, Any], int]]:
         self.outdated = 0
+        check(path.parent, COMBINED)
         for record in read_records(path):
             row = self._checked(record.value, path, record.line)
             keys = parts.get(_asked(row), {})
@@ -135,50 +134,14 @@ def _asked(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return row["item"], row["criterion"], row["response"]
 
 
-def current(folder: Path, stale: list[int]) -> Iterator[tuple[dict[str, Any], int]]:
-    """Verdicts that count, with their lines: of the current configuration, and an answer rather than the failed call
-    before it. A torn last line (a run that is still going) is not there. Appends to `stale` what was left out.
-    """
-    keys = None
-    if (listed := folder / "keys.txt").exists():
-        keys = set(listed.read_bytes().split())
-    failed: dict[str, tuple[dict[str, Any], int]] = {}
-    path = folder / VERDICTS
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if not line.endswith(b"\n"):
-                break
-            try:
-                verdict = orjson.loads(line)
-                key, status = verdict["key"], verdict["status"]
-            except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-                raise DataError(
-                    f"not a verdict ({error}): restore the file or remove the line", path=str(path), line=number
-                ) from None
-            if keys is not None and key.encode() not in keys:
-                stale.append(number)
-            elif status == "engine_error":
-                failed[key] = (verdict, number)
-            else:
-                failed.pop(key, None)
-                yield verdict, number
-    yield from failed.values()
-
-
 def scale_of(folder: Path) -> Scale | None:
     """The one scale of all rubrics of a run, or None when they differ or are not told.
 
     Whether low or high is better is no difference here: agreement with gold does not depend on it.
     """
-    path = folder / "rubrics.jsonl"
-    if not path.exists():
+    if not (folder / RUBRICS).exists():
         return None
-    scales = set()
-    for record in read_records(path):
-        rubric = load_rubric(record.value["rubric"])
-        if not isinstance(rubric, Rubric):
-            return None
-        scales.add(Scale(rubric.scale.labels, rubric.scale.values))
+    scales = {Scale(rubric.scale.labels, rubric.scale.values) for rubric in load_rubrics(folder).values()}
     return scales.pop() if len(scales) == 1 else None
 
 
@@ -196,6 +159,7 @@ def open_rows(path: str | Path, gold: Mapping[str, Mapping[str, Any]] | None = N
 def has_gold(folder: Path) -> bool:
     """Whether any item of a run had gold; where none had, the run leaves an empty file."""
     path = folder / GOLD
+    check(folder, GOLD)
     return path.is_file() and path.stat().st_size > 0
 
 

@@ -18,10 +18,11 @@ import orjson
 
 from dikast.core.canonical import canonical_json
 from dikast.core.errors import DataError, EngineError, UserError
+from dikast.core.runs.files import VERDICTS
+from dikast.core.runs.lines import open_line
 from dikast.core.verdict import Marker, logprobs_from
 from dikast.engines.base import Completion, Request
 
-VERDICTS = "verdicts.jsonl"
 _LONGEST = 64 * 2**20  # bytes; a longer line is no record
 _FOLLOW_UPS = ("continue", "constrain")  # a judge's follow-ups have the key of the question and `/` and this
 _NOT_ASKED = ("engine_error", "bad_item")  # statuses of verdicts that no reply stands behind
@@ -76,7 +77,7 @@ class ReplayEngine:
 
     def __init__(self, target: str) -> None:
         path = Path(target)
-        self._torn_ok = path.is_dir()
+        self._is_run = path.is_dir()
         self._path = path / VERDICTS if path.is_dir() else path
         self.name = f"replay:{target}"
         self._file = _opened(self._path)
@@ -112,6 +113,8 @@ class ReplayEngine:
                 names.append(("question", question_of(str(about["item"]), responses, criterion, sample)))
         for name in names:
             found = [(place, record) for place, record in self._find(name) if name in record.names()]
+            if self._is_run:
+                found = _once(found)
             if len(found) > 1:
                 lines = " and ".join(str(self._line(place.offset)) for place, _ in found[:2])
                 told = f"{self._path}: lines {lines} both answer {_told(request)}: keep one, or ask by key"
@@ -152,11 +155,14 @@ class ReplayEngine:
         self._refuse_twins()
 
     def _record(self, raw: bytes, number: int) -> Record | None:
+        if self._is_run:
+            if not raw.endswith(b"\n"):
+                return None  # the last line of a run that was killed
+            if b',"crc":"' in raw:
+                open_line(raw, path=str(self._path), line=number)  # a changed line is no recorded reply
         try:
             return record_from(orjson.loads(raw), path=str(self._path), line=number)
         except orjson.JSONDecodeError as error:
-            if self._torn_ok and not raw.endswith(b"\n"):
-                return None  # the last line of a run that was killed
             raise DataError(f"not a JSON object: {error}", path=str(self._path), line=number) from None
 
     def _refuse_twins(self) -> None:
@@ -165,6 +171,8 @@ class ReplayEngine:
             first, second = (self._read(self._place(j)) for j in (i, i + 1))
             shared = [name for name in first.names() if name in second.names()]
             keyed = first.key is not None and second.key is not None
+            if self._is_run and first.key == second.key:
+                continue  # a failed call and the answer after it, or a repeated line: one question
             if any(kind == "key" or not keyed for kind, _ in shared):
                 lines = sorted(self._line(self._place(j).offset) for j in (i, i + 1))
                 raise DataError(
@@ -199,6 +207,15 @@ class ReplayEngine:
                 line += chunk.count(b"\n")
                 left -= len(chunk)
         return line
+
+
+def _once(found: list[tuple[_Place, Record]]) -> list[tuple[_Place, Record]]:
+    """Of records with one key the first answer, or the first failure where there is none, as a run counts them."""
+    kept: dict[str | None, tuple[_Place, Record]] = {}
+    for place, record in sorted(found, key=lambda each: each[0].offset):
+        if record.key not in kept or (kept[record.key][1].failed and not record.failed):
+            kept[record.key] = (place, record)
+    return list(kept.values())
 
 
 _SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")

@@ -14,15 +14,13 @@ import orjson
 
 from dikast.core.errors import RunError
 from dikast.core.rubric import Rubric, Sheet
+from dikast.core.runs.files import COMBINED, PREFERENCES, TOTALS, put_in_place
 from dikast.core.verdict import Preference, Verdict
 from dikast.judging.joining import join_orders, join_samples
 from dikast.judging.preference import EqualRule, from_scores
 from dikast.judging.summary import Rate, Tally, preference_summary
 from dikast.judging.task import Shape
 
-COMBINED = "combined.jsonl"
-PREFERENCES = "preferences.jsonl"
-TOTALS = "totals.jsonl"
 DERIVED = {"combined": COMBINED, "preferences": PREFERENCES, "totals": TOTALS}  # by their key in the summary
 
 
@@ -148,7 +146,7 @@ def _lines(path: Path | Literal[False] | None) -> Iterator[Callable[[bytes], Non
     try:
         with part.open("wb") as file:
             yield lambda line: file.writelines((line, b"\n"))
-        part.replace(path)
+        put_in_place({part: path})
     except BaseException as error:
         part.unlink(missing_ok=True)
         if isinstance(error, OSError):

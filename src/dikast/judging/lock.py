@@ -10,13 +10,14 @@ from typing import Any
 import orjson
 
 from dikast.core.canonical import fingerprint
+from dikast.core.errors import UserError
 from dikast.core.rubric import Rubric, Sheet
+from dikast.core.runs.files import LOCK, write_checked
 from dikast.judging.judge import Judge
-from dikast.judging.ledger import write_whole
 from dikast.judging.plan import Source
 from dikast.prompts.format import Format
 
-LOCK = "judge.lock.json"
+SCHEMA = 1  # of the run folder; raised when an older version could misread it
 
 
 def write_lock(out: Path, judge: Judge, format: Format, source: Source, way: Mapping[str, Any]) -> None:
@@ -28,6 +29,7 @@ def write_lock(out: Path, judge: Judge, format: Format, source: Source, way: Map
     elif isinstance(rubric, Sheet):
         spelt = {"name": rubric.name, "criteria": [each.to_dict() for each in rubric]}
     value: dict[str, Any] = {
+        "schema": SCHEMA,
         "judge": judge.hash,
         "identity": judge.identity,
         "format": format.to_dict(),
@@ -36,7 +38,6 @@ def write_lock(out: Path, judge: Judge, format: Format, source: Source, way: Map
         "way": way,
         "items": source.path,
         "columns": dict(source.columns),
-        **({"equate": str(judge.equate)} if judge.equate is not None else {}),
         "versions": {
             "dikast": version("dikast"),
             "python": platform.python_version(),
@@ -49,7 +50,7 @@ def write_lock(out: Path, judge: Judge, format: Format, source: Source, way: Map
     old = read_lock(out)
     if old is not None and old.get("hash") != value["hash"]:
         path.replace(out / f"judge.lock.{str(old.get('hash'))[:8]}.json")
-    write_whole(path, orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")
+    write_checked(path, orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")
 
 
 def read_lock(out: Path) -> dict[str, Any] | None:
@@ -59,3 +60,14 @@ def read_lock(out: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def check_version(out: Path) -> None:
+    """Raise UserError when the folder was written by a version of Dikast that this one may misread."""
+    lock = read_lock(out)
+    schema = lock.get("schema", 1) if lock is not None else 1
+    if type(schema) is not int or schema > SCHEMA:
+        raise UserError(
+            f"{out / LOCK}: field 'schema': the run folder has version {schema!r}, and this Dikast reads up to"
+            f" {SCHEMA}: update Dikast, or choose another --out"
+        )

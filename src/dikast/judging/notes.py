@@ -4,10 +4,8 @@ from pathlib import Path
 
 import orjson
 
+from dikast.core.runs.files import NOTES, write_checked
 from dikast.engines.base import Engine
-from dikast.judging.ledger import write_whole
-
-NOTES = "notes.json"
 
 
 class Notes:
@@ -30,7 +28,7 @@ class Notes:
         if new:
             self.told = [*self.told, *new]
             value = {**notes_of(self._path.parent), self._engine.name: self.told}
-            write_whole(self._path, orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n")
+            write_checked(self._path, orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n")
 
 
 def notes_of(folder: Path) -> dict[str, list[str]]:

@@ -12,10 +12,10 @@ import orjson
 
 from dikast.core.errors import UserError
 from dikast.core.item import Item
+from dikast.core.runs.files import PREFERENCES, SUMMARY, check, write_checked
+from dikast.core.runs.reading import current_records
 from dikast.core.verdict import Question, Verdict
-from dikast.judging.derived import PREFERENCES
 from dikast.judging.judge import Judge
-from dikast.judging.ledger import current_records, write_whole
 from dikast.judging.summary import Rate
 
 
@@ -97,6 +97,7 @@ def panel_preferences(runs: Sequence[Path]) -> Iterator[PanelVerdict]:
     """
     joined: dict[Question, list[str | None]] = {}
     for i, run in enumerate(runs):
+        check(run, PREFERENCES)
         with (run / PREFERENCES).open("rb") as file:
             for line in file:
                 record = orjson.loads(line)
@@ -129,8 +130,8 @@ def write_panel(out: Path, names: Sequence[str], runs: Sequence[Path]) -> dict[s
             yield verdict
 
     summary = {"kind": "panel", "judges": list(names), **disagreement(noted())}
-    write_whole(out / "panel.jsonl", b"".join(line + b"\n" for line in lines))
-    write_whole(out / "summary.json", orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")
+    write_checked(out / "panel.jsonl", b"".join(line + b"\n" for line in lines))
+    write_checked(out / SUMMARY, orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")
     return summary
 
 

@@ -2,28 +2,25 @@
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import orjson
 
 from dikast.core.errors import DataError, RunError
-from dikast.core.gold import goodness_of
 from dikast.core.item import Item
 from dikast.core.records import scan_items
-from dikast.core.rubric import Rubric, Sheet, load_rubric
-from dikast.core.scale import Scale
+from dikast.core.rubric import Sheet
+from dikast.core.runs.files import GOLD, KEYS, RUBRICS, SHEETS, put_in_place
+from dikast.core.runs.reading import is_in
 from dikast.engines.priced import price_of_engine
 from dikast.judging.ask import first_request
 from dikast.judging.judge import Judge
-from dikast.judging.ledger import KEYS, is_in
 from dikast.judging.task import Task
 from dikast.prompts.format import Format
 
-RUBRICS = "rubrics.jsonl"
-GOLD = "gold.jsonl"
-SHEETS = "sheets.jsonl"
 _CHUNK = 1024
 _TOKEN = 4  # characters, the usual rule of thumb for English
 
@@ -66,7 +63,6 @@ class Plan:
     tokens_in: int = 0
     tokens_out: int = 0
     cost: float | None = None
-    notes: tuple[str, ...] = ()
 
     @property
     def missing(self) -> int:
@@ -125,42 +121,11 @@ class Count:
         return Plan(items, self.questions, self.answered, self.unaskable, tokens_in, self.tokens_out, cost)
 
 
-def load_rubrics(folder: Path) -> dict[str, Rubric]:
-    """The rubrics that the verdicts of a run folder were judged by, by their hashes."""
-    path, found = folder / RUBRICS, {}
-    try:
-        with path.open("rb") as file:
-            for line in file:
-                record = orjson.loads(line)
-                rubric = load_rubric(record["rubric"])
-                assert isinstance(rubric, Rubric)
-                found[record["hash"]] = rubric
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"cannot read the rubrics of the run: {error}; run it again", path=str(path)) from error
-    return found
-
-
-def load_sheets(folder: Path, rubrics: Mapping[str, Rubric]) -> dict[str, Sheet]:
-    """The sheets that items of a run brought themselves, by the items' ids; `rubrics` as `load_rubrics` gives them."""
-    path, found = folder / SHEETS, {}
-    if not path.exists():
-        return {}
-    try:
-        with path.open("rb") as file:
-            for line in file:
-                record = orjson.loads(line)
-                criteria = (replace(rubrics[each["hash"]], weight=each["weight"]) for each in record["criteria"])
-                found[record["item"]] = Sheet(record["name"], tuple(criteria))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"cannot read the sheets of the run: {error!r}; run it again", path=str(path)) from error
-    return found
-
-
 class PlanFiles:
     """The files of a plan, written beside the old ones and put in their place together at the end."""
 
-    def __init__(self, out: Path, equate: Scale | None = None, *, add: bool) -> None:
-        self.out, self.equate, self.add = out, equate, add
+    def __init__(self, out: Path, *, add: bool) -> None:
+        self.out, self.add = out, add
         self.rubrics: set[str] = set()
         self._files: dict[str, BinaryIO] = {}
 
@@ -175,21 +140,12 @@ class PlanFiles:
             raise RunError(f"{self.out}: cannot write the plan ({error.strerror})") from error
         return self
 
-    def item(self, item: Item, rubric: Rubric | Sheet | None) -> None:
-        """Note an item's gold, for audits, and the sheet that it brings, for replays.
-
-        Gold is kept as it was given. Where it lies on a scale of its own, that scale stands beside it, with the
-        goodness of gold on it, by criterion.
-        """
+    def item(self, item: Item) -> None:
+        """Note an item's gold, for audits, and the sheet that it brings, for replays."""
         if self.add:
             return
         if item.gold is not None:
-            record = {"item": item.id, "gold": item.gold}
-            if self.equate is not None and rubric is not None:
-                rubrics = rubric if isinstance(rubric, Sheet) else (rubric,)
-                goodness = {each.name: goodness_of(item, each, self.equate) for each in rubrics}
-                record |= {"scale": str(self.equate), "goodness": goodness}
-            self._files[GOLD].write(orjson.dumps(record) + b"\n")
+            self._files[GOLD].write(orjson.dumps({"item": item.id, "gold": item.gold}) + b"\n")
         if isinstance(item.rubric, Sheet):
             criteria = [{"hash": rubric.hash, "weight": rubric.weight} for rubric in item.rubric]
             record = {"item": item.id, "name": item.rubric.name, "criteria": criteria}
@@ -211,15 +167,15 @@ class PlanFiles:
                 file.close()
             except OSError as full:  # what was still in the buffer
                 problem = problem or full
-        for name in self._files:
-            part = self.out / f"{name}.part"
-            try:
-                if kind is None and problem is None:
-                    part.replace(self.out / name)
-                else:
-                    part.unlink(missing_ok=True)
-            except OSError as refused:
-                problem = problem or refused
+        parts = {self.out / f"{name}.part": self.out / name for name in self._files}
+        try:
+            if kind is None and problem is None:
+                put_in_place(parts)
+        except OSError as refused:
+            problem = refused
+        for part in parts:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
         if problem is not None:
             raise RunError(
                 f"{self.out}: cannot write the plan ({problem.strerror}); what was written before is kept:"

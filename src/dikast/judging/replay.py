@@ -10,13 +10,15 @@ import orjson
 
 from dikast.core.errors import DataError, UserError
 from dikast.core.rubric import Sheet, load_rubric
+from dikast.core.runs.files import GOLD, KEYS, LOCK, RUBRICS, SHEETS, SUMMARY, VERDICTS, check, write_checked
+from dikast.core.runs.reading import current_verdicts
+from dikast.core.runs.rubrics import load_rubrics, load_sheets
 from dikast.core.verdict import Verdict
 from dikast.engines.base import Sampling
 from dikast.judging.ask import Settings, settle_again
 from dikast.judging.derived import derive, way_of
-from dikast.judging.ledger import KEYS, VERDICTS, Ledger, current_verdicts, write_whole
-from dikast.judging.lock import LOCK, read_lock
-from dikast.judging.plan import GOLD, RUBRICS, SHEETS, load_rubrics, load_sheets
+from dikast.judging.ledger import Ledger
+from dikast.judging.lock import check_version, read_lock
 from dikast.judging.summary import Tally
 from dikast.prompts.format import Format, format_from, load_format
 
@@ -49,6 +51,8 @@ def replay(run: Path, *, format: str | Path | Format | None = None, out: Path | 
     lock = read_lock(run)
     if lock is None:
         raise UserError(f"{run}: not a run that can be replayed: it has no readable {LOCK}")
+    check_version(run)
+    check(run, LOCK, GOLD)
     parser = load_format(format) if format is not None else _own_format(lock, run)
     if parser.kind != lock["format"]["kind"]:
         raise UserError(f"{run} is {lock['format']['kind']}, and the format {parser.name!r} is {parser.kind}")
@@ -83,7 +87,7 @@ def replay(run: Path, *, format: str | Path | Format | None = None, out: Path | 
         **tally.summary(),
     }
     if out is not None:
-        write_whole(out / "summary.json", orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")
+        write_checked(out / SUMMARY, orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")
     return summary
 
 
@@ -94,9 +98,9 @@ def _new_folder(run: Path, out: Path, lock: dict[str, Any], parser: Format) -> L
     ledger = Ledger(out)
     for name in (KEYS, RUBRICS, GOLD, SHEETS):
         if (run / name).exists():
-            write_whole(out / name, (run / name).read_bytes())
+            write_checked(out / name, (run / name).read_bytes())
     replayed = {**lock, "format": parser.to_dict(), "replay_of": str(run)}
-    write_whole(out / LOCK, orjson.dumps(replayed, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")
+    write_checked(out / LOCK, orjson.dumps(replayed, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")
     return ledger
 
 

@@ -13,23 +13,25 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from dikast.core.errors import DataError, UserError
-from dikast.core.gold import GoldCheck
 from dikast.core.item import Item
 from dikast.core.rubric import Sheet
+from dikast.core.runs.files import SUMMARY, VERDICTS, remove, write_checked
+from dikast.core.runs.reading import answered, current_records, current_verdicts, is_in
+from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.verdict import Status
 from dikast.judging.derived import DERIVED, Way, by_scores, derive, told_way, way_of
 from dikast.judging.judge import Judge, resample_rounds
-from dikast.judging.ledger import VERDICTS, Ledger, answered, current_records, current_verdicts, is_in, write_whole
-from dikast.judging.lock import write_lock
+from dikast.judging.ledger import Ledger
+from dikast.judging.lock import check_version, write_lock
 from dikast.judging.notes import Notes
-from dikast.judging.plan import Count, Plan, PlanFiles, Source, load_rubrics
+from dikast.judging.plan import Count, Plan, PlanFiles, Source
 from dikast.judging.preference import EqualRule
 from dikast.judging.summary import Tally
 from dikast.judging.task import Shape, Task
@@ -153,6 +155,7 @@ class _Run:
             if not self.dry_run:
                 self.ledger = self._stack.enter_context(Ledger(self.out))
             if self.has_folder and (self.out / VERDICTS).exists():
+                check_version(self.out)
                 self.known = answered(self.out)
             if self.source.path == "-":
                 self._keep_stdin()
@@ -180,7 +183,7 @@ class _Run:
         """Read all items, check them, and write the plan; with `only`, add the questions of these items to it."""
         if self.dry_run:
             return _plan(self, samples, only, None)
-        with PlanFiles(self.out, self.judge.equate, add=only is not None) as plans:
+        with PlanFiles(self.out, add=only is not None) as plans:
             plan = _plan(self, samples, only, plans)
         if only is None:
             write_lock(self.out, self.judge, self.format, self.source, self.told)
@@ -228,13 +231,12 @@ class _Run:
             derived = derive(current_verdicts(self.out), self.way(), self.out)
         for key, name in DERIVED.items():
             if key not in derived:  # of an earlier run in this folder, of another kind
-                (self.out / name).unlink(missing_ok=True)
-        notes = [*Notes(self.out, self.judge.engine).told, *plan.notes]
+                remove(self.out / name)
         summary = {
             **self.told,
             **derived,
             "judge": self.judge.engine.name,
-            **({"notes": notes} if notes else {}),
+            **({"notes": notes} if (notes := Notes(self.out, self.judge.engine).told) else {}),
             "format": self.format.name,
             "items": plan.items,
             "questions": plan.questions,
@@ -243,7 +245,7 @@ class _Run:
             **tally.summary(),
             "seconds": time.monotonic() - self.began,
         }
-        write_whole(self.out / "summary.json", orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")
+        write_checked(self.out / SUMMARY, orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")
         return summary
 
 
@@ -257,26 +259,22 @@ def _plan(run: _Run, samples: range, only: set[str] | None, plans: PlanFiles | N
             raise _all_told(errors, more=True)
 
     count, items = Count(run.judge, run.format, run.known, estimate=run.dry_run), 0
-    gold = GoldCheck(run.judge.equate, run.pairs)
     for item in run.items(note):
         items += 1
         if plans is not None:
-            plans.item(item, item.rubric or run.judge.rubric)
+            plans.item(item)
         try:
             for task in run.tasks(iter((item,)), samples, only):
-                gold.look(item, task.rubric, task.question.responses)
                 count.add(task)
                 if plans is not None:
                     plans.task(task)
         except DataError as error:
             note(error)
-    if (off := gold.error()) is not None:
-        errors.append(off)
     if errors:
         raise _all_told(errors, more=False)
     if items == 0:
         raise DataError("no items: the file has no records", path=run.source.path)
-    return replace(count.plan(items), notes=gold.notes())
+    return count.plan(items)
 
 
 def _all_told(errors: list[DataError], *, more: bool) -> UserError:

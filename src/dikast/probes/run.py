@@ -10,9 +10,9 @@ from dikast.core.errors import UserError
 from dikast.core.item import Item
 from dikast.core.records import read_items, write_records
 from dikast.core.rubric import Rubric, Sheet
+from dikast.core.runs.reading import current_verdicts
 from dikast.judging.joining import join_orders
 from dikast.judging.judge import Judge
-from dikast.judging.ledger import current_verdicts
 from dikast.judging.plan import Source
 from dikast.judging.run import Watcher, compare_file, grade_file
 from dikast.probes.card import Card

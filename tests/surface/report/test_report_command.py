@@ -157,7 +157,7 @@ def test_damaged_verdicts_are_told(graded: Path, tmp_path: Path) -> None:
     (run / "verdicts.jsonl").write_bytes(b'{"key": 1}\n' + (run / "verdicts.jsonl").read_bytes())
     page = html(run, tmp_path)
     assert "no audit:" in page
-    assert "not a verdict" in page
+    assert "a damaged record" in page
 
 
 def test_moved_items_and_moved_pictures(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from dikast.core.media import image_sha256
 from dikast.core.part import text_of
 from dikast.core.records import read_items, write_items
 from dikast.core.rubric import Rubric
+from dikast.core.runs.reading import current_verdicts
 from dikast.core.verdict import Status
 from dikast.corpus.agreement import Dropped, ballots, due_label, learnt, stop_reason, with_gold
 from dikast.corpus.duplicates import Index
@@ -35,7 +36,6 @@ from dikast.corpus.stage import Asking, Rejected, Task
 from dikast.engines.base import Engine, Sampling
 from dikast.engines.spec import open_engine, parse_spec
 from dikast.judging.judge import Judge
-from dikast.judging.ledger import current_verdicts
 from dikast.judging.plan import Source
 from dikast.judging.run import compare_file, grade_file
 from dikast.prompts.ask import as_given

@@ -18,15 +18,16 @@ from dikast.audit.intervals import clusters_of
 from dikast.audit.length import length_slope
 from dikast.audit.plan import AuditPlan
 from dikast.audit.report import Audit
-from dikast.audit.runs import GOLD, JOINT, VERDICTS, RunRows, gold_by_item, has_gold
+from dikast.audit.runs import JOINT, RunRows, gold_by_item, has_gold
 from dikast.core.errors import DataError, UserError
-from dikast.core.rubric import Rubric, load_rubric
+from dikast.core.rubric import Rubric
+from dikast.core.runs.files import GOLD, LOCK, RUBRICS, SUMMARY, VERDICTS
+from dikast.core.runs.rubrics import load_rubrics
 from dikast.judging.lock import read_lock
 from dikast.judging.notes import notes_of
 from dikast.surface.report.contents import Contents, read_contents
 from dikast.surface.report.queue import Entry, Queue
 
-SUMMARY = "summary.json"
 MOST_LABELS = 30  # bars in a histogram of labels
 MOST_LENGTHS = 20_000  # rows whose response is measured, for the slope on length
 
@@ -79,7 +80,7 @@ def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
     """
     if not folder.is_dir():
         raise UserError(f"{folder}: there is no such run folder; `dikast grade --out {folder}` makes one")
-    if not (folder / VERDICTS).exists() and not (folder / "judge.lock.json").exists():
+    if not (folder / VERDICTS).exists() and not (folder / LOCK).exists():
         inner = sorted(each.parent.name for each in folder.glob(f"*/{VERDICTS}"))
         hint = f"; runs lie in {', '.join(inner[:10])}" if inner else ""
         raise UserError(f"{folder}: not a run folder: it holds no {VERDICTS}{hint}")
@@ -201,14 +202,7 @@ def _slope(measured: list[tuple[str, int, float, float]], found: Contents, level
 
 def _rubrics(folder: Path) -> dict[str, Rubric]:
     """Hash -> rubric, of those the run wrote down."""
-    path, found = folder / "rubrics.jsonl", dict[str, Rubric]()
-    if path.exists():
-        for line in path.read_bytes().splitlines():
-            record = orjson.loads(line)
-            rubric = load_rubric(record["rubric"])
-            if isinstance(rubric, Rubric):
-                found[str(record["hash"])] = rubric
-    return found
+    return load_rubrics(folder) if (folder / RUBRICS).exists() else {}
 
 
 def _label(value: Any) -> str | None:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dikast.audit.runs import current
 from dikast.core.canonical import fingerprint
 from dikast.core.item import Item
 from dikast.core.part import text_of
 from dikast.core.rubric import Rubric
+from dikast.core.runs.reading import RunReader
 from dikast.surface.report.contents import Contents, Thumb, Thumbs, clipped
 
 FAILED_SHARE = 4  # one in so many places of a full queue is kept for verdicts that failed
@@ -128,7 +128,7 @@ class Queue:
         """The rows with what was asked and what was said, in order. `redact` leaves out all texts and pictures."""
         chosen, thumbs = self._chosen(), Thumbs()
         wanted: dict[tuple[Any, ...], list[dict[str, Any]]] = {_place(row): [] for row in chosen}
-        for verdict, _ in current(folder, []):
+        for verdict, _ in RunReader(folder):
             question = verdict["question"]
             responses = tuple(sorted(question.get("responses") or [0]))
             place = (question["item"], question["criterion"], question.get("sample", 0), responses)

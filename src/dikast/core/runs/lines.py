@@ -1,0 +1,121 @@
+"""One verdict as one line of `verdicts.jsonl`, with a checksum.
+
+A line is the verdict's JSON with one more member at the end, `"crc"`: the CRC-32, in 8 hexadecimal digits, of the
+bytes of the line without that member. Lines that another program wrote again (other spacing, another order of keys)
+are verified by writing them as Dikast would; where that is not possible, and for lines of versions before checksums,
+the record itself is checked: its fields, its types, and its label against the scale it was judged on.
+"""
+
+import math
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import cache
+from typing import Any, Literal
+
+import orjson
+
+from dikast.core.errors import DataError
+from dikast.core.scale import Scale
+from dikast.core.verdict import Status, Verdict, verdict_from
+
+_TAIL = re.compile(rb',"crc":"([0-9a-f]{8})"\}\n')
+_TAIL_LENGTH = 19
+_CHOICES = ("a", "b", "tie")
+_CURE = "`dikast doctor RUN --repair` moves the line to a file beside it, and its question is asked again"
+
+Seal = Literal["verified", "rewritten", "unsealed"]
+
+
+def seal(verdict: Verdict) -> bytes:
+    """The line of `verdicts.jsonl` for a verdict."""
+    body = orjson.dumps(verdict)
+    return b'%b,"crc":"%08x"}\n' % (body[:-1], zlib.crc32(body))
+
+
+def open_line(
+    raw: bytes, *, path: str, line: int, scales: Mapping[str, Scale] | None = None
+) -> tuple[dict[str, Any], Seal]:
+    """The record on a line, and how far it is verified; DataError with the cure for a line that is damaged.
+
+    `scales` by rubric hash allow labels and scores of lines that are not verified to be checked. `rewritten` is a
+    line with a checksum that another program wrote again, `unsealed` one without a checksum.
+    """
+    tail = _TAIL.fullmatch(raw, len(raw) - _TAIL_LENGTH) if len(raw) > _TAIL_LENGTH else None
+    if tail is not None and _crc(raw[:-_TAIL_LENGTH]) == tail[1]:
+        record: dict[str, Any] = orjson.loads(raw)
+        del record["crc"]
+        return record, "verified"
+    try:
+        record = orjson.loads(raw)
+        if not isinstance(record, dict):
+            raise ValueError("not an object")
+        sealed = record.pop("crc", None)
+        _check(record, scales or {})
+        if sealed is None:
+            return record, "unsealed"
+        if isinstance(sealed, str) and sealed.encode() in _spellings(record):
+            return record, "verified"
+        if raw.startswith(b'{"key":"') or not isinstance(sealed, str):  # the spelling is ours, the content is not
+            raise ValueError("its checksum does not fit: the line has changed since it was written")
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"a damaged record ({_told(error)}): {_CURE}", path=path, line=line) from None
+    return record, "rewritten"
+
+
+def with_line_break(torn: bytes) -> bytes | None:
+    """The whole line when a last line only lost its line break (or another byte stands for it), else None."""
+    for line in (torn + b"\n", torn[:-1] + b"\n"):
+        tail = _TAIL.fullmatch(line, len(line) - _TAIL_LENGTH) if len(line) > _TAIL_LENGTH else None
+        if tail is not None and _crc(line[:-_TAIL_LENGTH]) == tail[1]:
+            return line
+    return None
+
+
+def _crc(body: bytes) -> bytes:
+    """The checksum of a line up to its `crc` member."""
+    return b"%08x" % zlib.crc32(b"}", zlib.crc32(body))
+
+
+def _spellings(record: dict[str, Any]) -> set[bytes]:
+    """Checksums that the record would have had as Dikast writes it."""
+    verdict = verdict_from(record)
+    bodies = (orjson.dumps(record), orjson.dumps(verdict), orjson.dumps(verdict, option=orjson.OPT_SORT_KEYS))
+    return {b"%08x" % zlib.crc32(body) for body in bodies}
+
+
+@cache
+def _known_fields() -> frozenset[str]:
+    return frozenset(field.name for field in fields(Verdict))
+
+
+def _check(record: dict[str, Any], scales: Mapping[str, Scale]) -> None:
+    """ValueError, KeyError or TypeError for a record that no verdict of this version can be."""
+    key, status, label, score = record["key"], Status(record["status"]), record.get("label"), record.get("score")
+    if not isinstance(key, str) or len(key) != 32:
+        raise ValueError("'key' is not 32 characters of text")
+    if unknown := sorted(record.keys() - _known_fields()):
+        raise ValueError(f"fields that this version does not know: {', '.join(unknown)}; is Dikast out of date?")
+    question = record["question"]
+    responses = question.get("responses", [0])
+    if not isinstance(question["item"], str) or not all(type(each) is int for each in responses):
+        raise ValueError("'question' does not say which item and responses were asked about")
+    if (label is None) is (status is Status.OK):
+        raise ValueError("a verdict has either a label or a status that says why not")
+    if label is not None and not isinstance(label, str):
+        raise ValueError(f"'label' is not text: {label!r}")
+    if score is not None and (type(score) not in (int, float) or not math.isfinite(score) or label is None):
+        raise ValueError(f"'score' is not the number of a label: {score!r}")
+    scale = scales.get((record.get("hashes") or {}).get("rubric", ""))
+    if label is not None and len(responses) > 1 and label not in _CHOICES:
+        raise ValueError(f"the label {label!r} is none of a, b, tie")
+    if label is not None and len(responses) == 1 and scale is not None:
+        if label not in scale.labels:
+            raise ValueError(f"the label {label!r} is not on the scale {scale}")
+        if score != scale.value(label):
+            raise ValueError(f"the score {score!r} is not that of the label {label!r} on the scale {scale}")
+
+
+def _told(error: Exception) -> str:
+    return f"no {error}" if isinstance(error, KeyError) else str(error)

@@ -1,0 +1,243 @@
+"""A run folder that was changed behind its back: found at opening, told with file and line, mended without a loss."""
+
+import json
+import random
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from dikast.core.errors import RunError
+from dikast.core.verdict import Verdict
+from dikast.engines.base import Completion, Request
+from dikast.engines.spec import open_engine
+from dikast.judging.judge import Judge
+from dikast.judging.plan import Source
+from dikast.judging.run import grade_file
+from runs import dikast_here, lines, pairs, rows, write_jsonl
+
+OLD = Path(__file__).parent / "before_checksums"
+
+
+@pytest.mark.parametrize(
+    ("verb", "items", "more"),
+    [("grade", "items.jsonl", ("--samples", "2", "--temperature", "0.7")), ("compare", "pairs.jsonl", ())],
+)
+def test_folders_of_before_checksums_go_on_without_a_call(
+    tmp_path: Path, verb: str, items: str, more: tuple[str, ...]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(OLD / f"{verb}d".replace("eed", "ed"), run)
+    before = (run / "verdicts.jsonl").read_bytes()
+    asking = (OLD / items, "--judge", "mock:oracle,r=.8", "--rubric", "helpfulness", *more)
+    assert dikast_here("audit", run).returncode == 0
+    done = dikast_here(verb, *asking, "--out", run, "--json")
+    assert done.returncode == 0, done.stderr
+    assert orjson.loads(done.stdout)["asked"] == 0
+    assert (run / "verdicts.jsonl").read_bytes() == before
+    assert dikast_here("doctor", run).returncode == 0
+    fresh = tmp_path / "fresh"
+    assert dikast_here(verb, *asking, "--out", fresh).returncode == 0
+    for old, new in zip(lines(run / "verdicts.jsonl"), lines(fresh / "verdicts.jsonl"), strict=True):
+        del new["crc"], new["usage"], old["usage"], new["attempts"], old["attempts"]  # of these the seconds differ
+        assert new == old
+
+
+@pytest.fixture
+def graded(tmp_path: Path) -> tuple[Path, Path]:
+    items, run = write_jsonl(tmp_path / "items.jsonl", rows(6)), tmp_path / "run"
+    grade(items, run)
+    return items, run
+
+
+def grade(items: Path, run: Path) -> int:
+    done = dikast_here("grade", items, "--judge", "mock:oracle", "--rubric", "helpfulness", "--out", run, "--json")
+    assert done.returncode == 0, done.stderr
+    return int(orjson.loads(done.stdout)["asked"])
+
+
+def test_lines_written_again_by_another_program_are_not_asked_again(graded: tuple[Path, Path]) -> None:
+    items, run = graded
+    values = lines(run / "verdicts.jsonl")
+    (run / "verdicts.jsonl").write_text("".join(json.dumps(value, sort_keys=True) + "\n" for value in values))
+    assert grade(items, run) == 0
+    assert dikast_here("doctor", run).returncode == 0
+
+
+def test_every_line_twice_counts_once(graded: tuple[Path, Path]) -> None:
+    items, run = graded
+    before = dikast_here("audit", run, "--json").stdout
+    path = run / "verdicts.jsonl"
+    path.write_bytes(path.read_bytes() * 2)
+    assert dikast_here("audit", run, "--json").stdout == before
+    assert grade(items, run) == 0
+    assert orjson.loads((run / "summary.json").read_bytes())["status"]["ok"] == 6
+
+
+def test_a_changed_line_stops_every_verb_until_it_is_repaired(graded: tuple[Path, Path]) -> None:
+    items, run = graded
+    path = run / "verdicts.jsonl"
+    whole = path.read_bytes()
+    second = whole.split(b"\n")[1]
+    path.write_bytes(whole.replace(second, second.replace(b"Verdict: ", b"Verdict; ")))
+    for verb in (
+        ("audit", run),
+        ("replay", run),
+        ("grade", items, "--judge", "mock:oracle", "--rubric", "helpfulness", "--out", run),
+    ):
+        done = dikast_here(*verb)
+        assert done.returncode == 2
+        assert "verdicts.jsonl:2: a damaged record" in done.stderr
+        assert "dikast doctor RUN --repair" in done.stderr
+    told = dikast_here("doctor", run)
+    assert told.returncode == 1
+    assert "verdicts.jsonl:2" in told.stdout
+    assert dikast_here("doctor", run, "--repair").returncode == 0
+    assert grade(items, run) == 1
+    kept = [value | {"attempts": 0, "usage": 0, "crc": 0} for value in lines(path)]
+    due = [orjson.loads(line) | {"attempts": 0, "usage": 0, "crc": 0} for line in whole.splitlines()]
+    assert sorted(map(json.dumps, kept)) == sorted(map(json.dumps, due))
+
+
+def test_changed_gold_is_found_by_an_audit_and_written_anew_by_the_run(graded: tuple[Path, Path]) -> None:
+    items, run = graded
+    before = dikast_here("audit", run, "--json").stdout
+    path = run / "gold.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"gold":1', b'"gold":3', 1))
+    done = dikast_here("audit", run)
+    assert done.returncode == 2
+    assert "gold.jsonl: the file has changed since the run wrote it" in done.stderr
+    assert grade(items, run) == 0
+    assert dikast_here("audit", run, "--json").stdout == before
+
+
+def test_a_lock_of_a_newer_version_is_told(graded: tuple[Path, Path]) -> None:
+    items, run = graded
+    lock = orjson.loads((run / "judge.lock.json").read_bytes())
+    (run / "judge.lock.json").write_bytes(orjson.dumps(lock | {"schema": 99}))
+    (run / "checksums.json").unlink()
+    for verb in ("replay", run), ("grade", items, "--judge", "mock:oracle", "--rubric", "helpfulness", "--out", run):
+        done = dikast_here(*verb)
+        assert done.returncode == 2
+        assert "judge.lock.json: field 'schema': the run folder has version 99" in done.stderr
+
+
+class _Leaving:
+    """An engine during whose third answer somebody does something to the folder."""
+
+    name = "leaving"
+
+    def __init__(self, do: Any) -> None:
+        self._engine, self._do, self.asked = open_engine("mock:oracle"), do, 0
+        self.reads_gold = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        for completion in self._engine.stream(requests):
+            self.asked += 1
+            if self.asked == 3:
+                self._do()
+            yield completion
+
+
+@pytest.mark.parametrize("how", ["removed", "moved", "replaced"])
+def test_a_folder_that_disappears_ends_the_run_at_once(tmp_path: Path, how: str) -> None:
+    items, run = write_jsonl(tmp_path / "items.jsonl", rows(400)), tmp_path / "run"
+
+    def do() -> None:
+        if how == "removed":
+            shutil.rmtree(run)
+        else:
+            run.rename(tmp_path / "elsewhere")
+        if how == "replaced":
+            run.mkdir()
+            (run / "verdicts.jsonl").touch()
+
+    engine = _Leaving(do)
+    with pytest.raises(RunError, match="removed or replaced while it was being written"):
+        grade_file(Judge(engine, "helpfulness"), Source(str(items)), run)
+    assert engine.asked < 100  # what was on its way already, not all 400
+    if how == "moved":
+        assert len(lines(tmp_path / "elsewhere" / "verdicts.jsonl")) == 2
+
+
+def test_verdicts_do_not_depend_on_the_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    items = write_jsonl(tmp_path / "items.jsonl", rows(4))
+    import time
+
+    found = []
+    for name, clock in (("now", time.time), ("past", lambda: -1e9), ("future", lambda: 1e11)):
+        monkeypatch.setattr(time, "time", clock)
+        grade(items, tmp_path / name)
+        values = lines(tmp_path / name / "verdicts.jsonl")
+        found.append([{k: v for k, v in value.items() if k not in ("usage", "attempts", "crc")} for value in values])
+    assert found[0] == found[1] == found[2]
+
+
+def flips(run: Path, clean: dict[Path, bytes], n: int, seed: int) -> Iterator[Path]:
+    """`n` single flipped bits, each in a clean folder: in a file drawn evenly, at a bit drawn evenly."""
+    rng = random.Random(seed)
+    files = sorted(path for path, data in clean.items() if data)
+    for _ in range(n):
+        for each in set(run.iterdir()) - set(clean):
+            each.unlink()
+        for each, data in clean.items():
+            each.write_bytes(data)
+        path = rng.choice(files)
+        raw = bytearray(clean[path])
+        raw[rng.randrange(len(raw))] ^= 1 << rng.randrange(8)
+        path.write_bytes(raw)
+        yield path
+
+
+def audited(run: Path) -> Any:
+    done = dikast_here("audit", run, "--json")
+    return done.returncode, orjson.loads(done.stdout)["tables"] if done.returncode == 0 else done.stderr
+
+
+@pytest.mark.soak(1000)
+@pytest.mark.parametrize("verb", ["grade", "compare"])
+def test_flipped_bits_never_change_a_verdict_silently(tmp_path: Path, verb: str, tries: int) -> None:
+    """Each is found by the audit, or harmless: the audit's tables are those of the clean run; and running the same
+    command again (after `doctor --repair` where a line is damaged) gives the clean run's tables.
+    """
+    items = write_jsonl(tmp_path / "items.jsonl", rows(4) if verb == "grade" else pairs(3))
+    run = tmp_path / "run"
+    drawn = ("--samples", "2", "--temperature", "0.7")
+    asking = (verb, items, "--judge", "mock:oracle", "--rubric", "helpfulness", "--out", run, *drawn)
+    assert dikast_here(*asking).returncode == 0
+    clean, kept = audited(run), {each: each.read_bytes() for each in run.iterdir()}
+    assert clean[0] == 0
+    found = 0
+    for number, path in enumerate(flips(run, kept, tries // 2, seed=11)):
+        told = audited(run)
+        assert told == clean or told[0] == 2, (number, path, told)
+        found += told != clean
+        if dikast_here("doctor", run).returncode:
+            dikast_here("doctor", run, "--repair")
+        done = dikast_here(*asking)
+        if done.returncode == 2 and "checksums.json: the file is damaged; remove it" in done.stderr:
+            (run / "checksums.json").unlink()
+            done = dikast_here(*asking)
+        assert done.returncode == 0, (number, path, done.stderr)
+        assert audited(run) == clean, (number, path)
+    assert found > tries // 6
+
+
+def test_a_verdict_written_before_is_written_as_before(graded: tuple[Path, Path]) -> None:
+    """The checksum is the last member; a reader that ignores unknown members reads what it always read."""
+    _, run = graded
+    for value in lines(run / "verdicts.jsonl"):
+        assert list(value)[-1] == "crc"
+        assert set(value) - {"crc"} <= set(Verdict.__dataclass_fields__)
+
+
+def test_doctor_needs_a_run(tmp_path: Path) -> None:
+    for arguments in ((tmp_path,), (tmp_path / "none",), ("--repair",)):
+        done = dikast_here("doctor", *arguments)
+        assert done.returncode == 2, done.stderr
