@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,13 +23,13 @@ WITH, WITHOUT = (  # of the skeletons; the catalog of released judges has them t
     "e41d304e10be66b464511658a8f3c10d2f348518b524b3dba46221286616e369",
     "baa87fbf17638e6b383092641d060a4c5bded2f98102ac965d829a9fe7148404",
 )
+EDGES = {"mt_bench_eval": {"1": "field"}}  # every instruction there is a dialogue with the same lines around it
 PICTURE = "ba9e1f72e4afad209e1cf2d618fcb78b7d6eb7a7fc084b1831205d44dd400568"
 
 
-def learnt(recorded: Path, name: str, seed: int) -> Learnt:
-    return learn_format(
-        recorded / "prometheus" / f"{name}.json.gz", Reading(prompt=("instruction",), names=NAMES, seed=seed)
-    )
+def learnt(recorded: Path, name: str, seed: int, **more: Any) -> Learnt:
+    reading = Reading(prompt=("instruction",), names=NAMES, seed=seed, **more)
+    return learn_format(recorded / "prometheus" / f"{name}.json.gz", reading)
 
 
 def between(text: str, heading: str) -> str:
@@ -41,7 +42,7 @@ def between(text: str, heading: str) -> str:
 @pytest.mark.parametrize("name", ["vicuna_eval", "mt_bench_eval"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_five_slots_from_twenty_rows_hold_on_the_other_300(recorded: Path, name: str, seed: int) -> None:
-    found = learnt(recorded, name, seed)
+    found = learnt(recorded, name, seed, edges=EDGES.get(name))
     report = found.report
     assert report.slots == ("instruction", "response", "reference", "criterion", "levels")
     assert (len(report.rows_drawn), report.held_out, report.misfits) == (20, 300, ())
@@ -52,6 +53,17 @@ def test_five_slots_from_twenty_rows_hold_on_the_other_300(recorded: Path, name:
         assert {slot: slots[slot] for slot in HEADINGS} == {s: between(row.text, h) for s, h in HEADINGS.items()}
         levels = "".join(f"\nScore {n}: " + slots[f"level {n}"] for n in "12345")
         assert f"[{slots['criterion']}]{levels}" == between(row.text, "###Score Rubrics:")
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_lines_that_every_instruction_shares_are_not_decided_by_chance(recorded: Path, seed: int) -> None:
+    with pytest.raises(UserError, match=r"1 begins with 'Here is a previous dialogue .* in every row") as caught:
+        learnt(recorded, "mt_bench_eval", seed)
+    assert r"1 ends with '\n\nAssistant:' in every row" in str(caught.value)
+    assert "--edge SLOT[.begin|.end|.inside]=prompt" in str(caught.value)
+    whole = learnt(recorded, "mt_bench_eval", seed, edges={"1.begin": "prompt", "1.end": "prompt", "1.inside": "field"})
+    assert whole.report.misfits == ()
+    assert whole.report.skeleton_sha256 != WITH  # the same rows, another reading of them
 
 
 def test_the_stored_format_makes_the_published_rows(recorded: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`dikast format learn` as typed: what it prints, writes and refuses."""
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ ABC = ("ash", "bay", "fir", "oak", "yew", "elm", "box", "rue", "sage", "thyme", 
 
 
 def rendered(count: int, *, head: str = "Mark it with [RESULT].") -> list[dict[str, Any]]:
-    """Rows that hold a prompt and nothing else."""
+    """Rows that hold a prompt and nothing else; no word stands in all questions, or in all answers."""
     found = []
-    for i in range(count):
-        question, answer = f"What of {ABC[i % 12]} and {i}?", f"{i} is {ABC[(i * 7 + 3) % 12]}."
+    rng = random.Random(2)
+    for _ in range(count):
+        question, answer = (" ".join(rng.sample(ABC, rng.randint(2, 5))) + rng.choice(("", ".", "?")) for _ in "qa")
         found.append({"prompt": f"# Work\n{head}\n\n# Question\n{question}\n\n# Answer\n{answer}\n\n# Mark\n"})
     return found
 

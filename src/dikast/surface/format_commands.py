@@ -76,6 +76,13 @@ def learn(
     accept_names: Annotated[
         bool, typer.Option("--accept-names", help="Take the names that the words before each slot suggest.")
     ] = False,
+    edge: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--edge",
+            help="SLOT[.begin|.end|.inside]=prompt|field: whose a text is that all rows share at the edge of a slot.",
+        ),
+    ] = None,
     by: Annotated[
         str, typer.Option("--by", help="auto, fields (columns give the slots) or rows (prompts alone).")
     ] = "auto",
@@ -113,8 +120,9 @@ def learn(
     if by not in ("auto", "fields", "rows"):
         raise UserError(f"--by {by!r}: say auto, fields or rows")
     reading = Reading(
-        tuple(prompt or ()), _pairs("--field", field), _pairs("--name", name), by, headings, count, seed, accept_names
-    )
+        tuple(prompt or ()), _pairs("--field", field), _pairs("--name", name), by, headings, count, seed, accept_names,
+        _pairs("--edge", edge),
+    )  # fmt: skip
     learnt = learn_format(
         rows, reading, name=out.stem if out else "", dialect=dialect, marker=marker, scale=scale,
         words=_pairs("--word", word), images_first=images_first, where=_pairs("--where", where),
@@ -142,6 +150,10 @@ def _tell(learnt: "Learnt") -> None:
     typer.echo(f"slots, found by {report.way}: {', '.join(report.slots)}")
     for slot, column in report.columns.items():
         typer.echo(f"  {slot}: column {column}" + " (without outer space)" * (slot in report.stripped))
+    if report.edges:
+        typer.echo("what all rows share beside a slot, and whose it was taken to be (--edge or --field overrule it):")
+    for edge in report.edges:
+        typer.echo(f"  {edge}")
     typer.echo(f"learnt from {report.prompts_drawn} prompts of {len(report.rows_drawn)} rows, seed {report.seed}")
     typer.echo(f"held out: {report.held_out} prompts, {len(report.misfits)} of them differ")
     for misfit in report.misfits[:10]:

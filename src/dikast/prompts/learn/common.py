@@ -55,7 +55,7 @@ def _refined(skeleton: Skeleton, texts: Sequence[str]) -> Skeleton:
         if len(set(values)) == 1:  # the same in every row: chance cut it off from the fixed text beside it
             literals[-1] += values[0] + literal
             continue
-        fine = refine(values)
+        fine = refine(values, literals[-1])
         literals[-1] += fine.literals[0]
         for name, inner in zip(fine.slots, fine.literals[1:], strict=True):
             slots.append(name)

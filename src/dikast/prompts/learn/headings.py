@@ -22,10 +22,11 @@ def find_headings(texts: Sequence[str], pattern: re.Pattern[str] | None = None) 
     if pattern is not None:
         return _in_order([[line for line in _lines(text) if pattern.search(line)] for text in texts])
     families: Counter[str] = Counter()
-    shared = set.intersection(*(set(_lines(text)) for text in texts))
-    for line in shared:
+    counts = [Counter(_lines(text)) for text in texts]
+    shared = {line: min(count[line] for count in counts) for line in set(counts[0]).intersection(*counts[1:])}
+    for line, often in shared.items():  # a line of dashes that stands twice divides as two lines do
         if match := _SIGIL.match(line):
-            families[match[1]] += 1
+            families[match[1]] += often
     best = max(families, key=lambda sigil: (families[sigil], len(sigil)), default="")
     if families[best] < 2:
         return []
@@ -33,16 +34,13 @@ def find_headings(texts: Sequence[str], pattern: re.Pattern[str] | None = None) 
 
 
 def from_headings(texts: Sequence[str], headings: Sequence[str]) -> Skeleton:
-    """The skeleton whose slots are what differs between the headings, without the line breaks that divide."""
+    """The skeleton whose slots are all that stands between headings and differs; their edges are not settled yet."""
     rows = [_sections(text, headings) for text in texts]
     sections = [[row[i] for row in rows] for i in range(len(headings) + 1)]
     differs = [len(set(each)) > 1 for each in sections]
     _refuse_swallowed(sections, headings)
     if not any(differs):
         raise UserError("all rows are the same prompt: there is nothing to learn from them")
-    lead = min((_leading(v) for s, d in list(zip(sections, differs, strict=True))[1:] if d for v in s), default=0)
-    inner = [v for s, d in list(zip(sections, differs, strict=True))[:-1] if d for v in s]
-    trail = min((_trailing(v) for v in inner), default=0)
     literals: list[str] = [""]
     slots: list[str | None] = []
     for i, (values, differ) in enumerate(zip(sections, differs, strict=True)):
@@ -50,16 +48,11 @@ def from_headings(texts: Sequence[str], headings: Sequence[str]) -> Skeleton:
         if not differ:
             literals[-1] += values[0]
             continue
-        before = "\n" * (lead if i else 0)
-        after = "\n" * (trail if i < len(headings) else min(map(_trailing, values)))
-        if any(len(value) < len(before) + len(after) for value in values):
-            before = after = ""
-        fine = refine([value[len(before) : len(value) - len(after)] for value in values])
-        literals[-1] += before + fine.literals[0]
+        fine = refine(values, literals[-1])
+        literals[-1] += fine.literals[0]
         for name, literal in zip(fine.slots, fine.literals[1:], strict=True):
             slots.append(name)
             literals.append(literal)
-        literals[-1] += after
     return numbered(joined(literals, slots))
 
 
@@ -127,14 +120,6 @@ def _sections(text: str, headings: Sequence[str]) -> list[str]:
             waiting.pop(0)
         at += len(line) + 1
     return [*found, text[start:]]
-
-
-def _leading(text: str) -> int:
-    return len(text) - len(text.lstrip("\n"))
-
-
-def _trailing(text: str) -> int:
-    return len(text) - len(text.rstrip("\n"))
 
 
 def _refuse_swallowed(sections: Sequence[Sequence[str]], headings: Sequence[str]) -> None:

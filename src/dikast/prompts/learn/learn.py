@@ -11,10 +11,11 @@ import orjson
 from dikast.core.errors import DataError, UserError
 from dikast.prompts.format import Format, format_from
 from dikast.prompts.learn.common import from_common
-from dikast.prompts.learn.document import SLOT_NAMES, document_of, folded, kind_of, labels_of, to_yaml
+from dikast.prompts.learn.document import document_of, folded, kind_of, labels_of, to_yaml
+from dikast.prompts.learn.edges import Edge, check_edges, settle_edges
 from dikast.prompts.learn.fields import Fielded, find_columns, from_fields, named_columns
 from dikast.prompts.learn.headings import find_headings, from_headings
-from dikast.prompts.learn.levels import LEVEL
+from dikast.prompts.learn.names import named
 from dikast.prompts.learn.proof import Shared, prove, shared
 from dikast.prompts.learn.rows import Rendered, draw, find_prompt, prompts_of, read_rows
 from dikast.prompts.learn.skeleton import Misfit, Skeleton
@@ -22,18 +23,7 @@ from dikast.prompts.parse import get_dialect
 
 _MARKERS = {"bracketed": "[RESULT]", "bridge": "[RESULT]", "verdict": "Verdict:", "claims": "Verdict:"}
 _RESULT = "[RESULT]"
-_SHOWN = 60
 _FEWEST = 5  # different prompts, where they come without their fields
-_HINTS = (  # what the last words before a slot may say about it, most telling first
-    ("levels", r"^$"),
-    ("reference", r"reference|ground truth|gold"),
-    ("criterion", r"rubric|criteri"),
-    ("first", r"(?:response|answer|assistant|output)\W*(?:a|1)\b|\bfirst\b"),
-    ("second", r"(?:response|answer|assistant|output)\W*(?:b|2)\b|\bsecond\b"),
-    ("context", r"context|document|passage"),
-    ("response", r"response|answer|output|completion"),
-    ("instruction", r"instruction|question|prompt|query|task|input"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +32,8 @@ class Reading:
 
     Empty `prompt` and `fields` are found by the names and the lengths of the columns; `headings` is a pattern for the
     lines that divide a prompt, for prompts whose headings are not found by themselves. `by` is `fields`, `rows`, or
-    `auto`: fields where there are any.
+    `auto`: fields where there are any. `edges` says whose a text is that all rows share at an edge of a slot: slot, or
+    slot and side (`2.end`), to `prompt` or `field`.
     """
 
     prompt: tuple[str, ...] = ()
@@ -53,6 +44,7 @@ class Reading:
     count: int = 20
     seed: int = 0
     accept_names: bool = False
+    edges: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +52,8 @@ class Report:
     """What was done and what it showed: `held_out` prompts were not seen in learning, `misfits` are those that differ.
 
     `skeleton_sha256` identifies the fixed texts with the names of the slots; `stripped` are fields that the prompts
-    have without the space around them; `columns` says which column was taken for which slot.
+    have without the space around them; `columns` says which column was taken for which slot. `edges` lists the texts
+    beside slots that all rows share, and whose they were taken to be: that is a rule's choice where prompts came alone.
     """
 
     way: str
@@ -76,6 +69,7 @@ class Report:
     skeleton_sha256: str
     format_hash: str
     shared: Shared
+    edges: tuple[Edge, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""
@@ -124,12 +118,14 @@ def learn_format(
     drawn, rest = draw(prompts, reading.count, reading.seed)
     fields = _fields(reading, drawn, columns)
     stripped: dict[str, bool] = {}
+    edges: tuple[Edge, ...] = ()
     if fields:
         skeleton, stripped = from_fields([_fielded(each, fields, path) for each in drawn])
         way = "fields"
     else:
-        skeleton, way = _from_rows(reading, [each.text for each in drawn])
-        skeleton = _named(skeleton, reading, drawn[0].text)
+        skeleton, way, edges = _from_rows(reading, [each.text for each in drawn], [each.text for each in rest])
+        skeleton, called = named(skeleton, reading.names or {}, drawn[0].text, accept=reading.accept_names)
+        edges = tuple(replace(each, slot=called.get(each.slot, each.slot)) for each in edges)
     dialect, marker = _how_read(skeleton, dialect, marker)
     labels = labels_of(skeleton)
     document = document_of(
@@ -150,6 +146,7 @@ def learn_format(
         rows_drawn=tuple(sorted({each.row for each in drawn})), prompts_drawn=len(drawn), held_out=len(rest),
         misfits=tuple(misfits), stripped=tuple(k for k, v in stripped.items() if v),
         skeleton_sha256=skeleton.sha256, format_hash=form.hash, shared=shared(skeleton, rest),
+        edges=edges,
     )  # fmt: skip
     comment = f"Learnt by dikast from {Path(path).name}.\nFormat {form.hash}, skeleton sha256 {skeleton.sha256}."
     return Learnt(form, to_yaml(document, comment), skeleton, report)
@@ -163,18 +160,6 @@ def prove_on(learnt: Learnt, path: str | Path, columns: Sequence[str] = ()) -> L
     report = learnt.report
     more = replace(report, held_out=report.held_out + len(prompts), misfits=(*report.misfits, *found))
     return replace(learnt, report=more)
-
-
-def propose(skeleton: Skeleton) -> dict[str, str]:
-    """What each unnamed slot seems to be, by the words before it; "" where they say nothing."""
-    found: dict[str, str] = {}
-    for slot, literal in zip(skeleton.slots, skeleton.literals, strict=False):
-        if slot.startswith(LEVEL):
-            continue
-        lines = [line for line in literal.split("\n") if re.search(r"\w", line)]
-        last = lines[-1][-80:].casefold() if lines else ""
-        found[slot] = next((n for n, p in _HINTS if re.search(p, last) and n not in found.values()), "")
-    return found
 
 
 def _fields(reading: Reading, drawn: Sequence[Rendered], columns: Sequence[str]) -> dict[str, str]:
@@ -204,51 +189,23 @@ def _fielded(row: Rendered, fields: Mapping[str, str], path: str) -> Fielded:
     return Fielded(row.text, values)
 
 
-def _from_rows(reading: Reading, texts: Sequence[str]) -> tuple[Skeleton, str]:
+def _from_rows(reading: Reading, texts: Sequence[str], rest: Sequence[str]) -> tuple[Skeleton, str, tuple[Edge, ...]]:
+    """The skeleton of the drawn texts, its edges settled over all of them: what chance put beside a slot in twenty rows
+    is seldom there in all.
+    """
     headings = find_headings(texts, re.compile(reading.headings) if reading.headings else None)
     if len(set(texts)) < _FEWEST:
         raise UserError(
             f"{len(set(texts))} prompt(s) alone are too few to tell fixed text from text they happen to share: give"
             f" {_FEWEST} or more to learn from, or their fields (--field)"
         )
-    if headings:
-        return from_headings(texts, headings), "headings"
-    if reading.headings:
+    if reading.headings and not headings:
         raise UserError(f"no line that all rows share matches the headings {reading.headings!r}")
-    return from_common(texts), "common text"
-
-
-def _named(skeleton: Skeleton, reading: Reading, example: str) -> Skeleton:
-    """The skeleton with the user's names; what has none is told with what it seems to be, and refused."""
-    proposed = propose(skeleton)
-    names = {**(proposed if reading.accept_names else {}), **(reading.names or {})}
-    slots = folded(skeleton)
-    unknown = sorted(set(names) - set(slots))
-    wrong = sorted(set(names.values()) - set(SLOT_NAMES) - {""})
-    if unknown or wrong:
-        what = f"there is no slot {unknown[0]!r}" if unknown else f"{wrong[0]!r} is no name"
-        raise UserError(f"--name: {what}; slots are {', '.join(slots)}, names are {', '.join(SLOT_NAMES)}")
-    if missing := [slot for slot in slots if slot != "levels" and not names.get(slot)]:
-        raise UserError(_unnamed(skeleton, proposed, missing, example))
-    taken = [name for slot, name in names.items() if name]
-    if len(set(taken)) < len(taken):
-        raise UserError("two slots have the same name: give each its own (--name)")
-    return skeleton.named({slot: name for slot, name in names.items() if name})
-
-
-def _unnamed(skeleton: Skeleton, proposed: Mapping[str, str], missing: Sequence[str], example: str) -> str:
-    values = skeleton.split(example)
-    lines = [f"the prompts have {len(folded(skeleton))} slots, and {len(missing)} of them need a name:"]
-    for slot, literal in zip(skeleton.slots, skeleton.literals, strict=False):
-        if slot in missing:
-            shown = values[slot][:_SHOWN] if isinstance(values, dict) else ""
-            before = literal.strip().split("\n")[-1][-_SHOWN:]
-            lines.append(
-                f"  {slot}: after {before!r}, such as {shown!r}" + f"; {proposed[slot]}?" * bool(proposed[slot])
-            )
-    guess = " ".join(f"--name {slot}={proposed[slot] or 'NAME'}" for slot in missing)
-    lines.append(f"  name them: {guess}" + (" (or --accept-names)" if all(proposed[each] for each in missing) else ""))
-    return "\n".join(lines)
+    skeleton = from_headings(texts, headings) if headings else from_common(texts)
+    given = reading.edges or {}
+    check_edges(given, folded(skeleton))
+    skeleton, edges = settle_edges(skeleton, [*texts, *rest], given, headings=bool(headings))
+    return skeleton, "headings" if headings else "common text", edges
 
 
 def _how_read(skeleton: Skeleton, dialect: str, marker: str | None) -> tuple[str, str]:

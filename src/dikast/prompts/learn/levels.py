@@ -1,11 +1,11 @@
-"""The finer structure of a slot: brackets around it in every row, and a rubric's levels counted up line by line."""
+"""The finer structure of a slot: a rubric's levels, counted up line by line."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 _COUNTED = re.compile(r"^(?P<lead>[^\d\n]{0,24})(?P<n>\d{1,3})(?P<tail>[ \t]?[:.)\]=-]{1,2}[ \t]?)", re.M)
-_WRAPS = (("[", "]"), ("(", ")"), ("<", ">"), ("{", "}"), ('"', '"'), ("**", "**"), ("`", "`"))
+_RUBRIC = re.compile(r"rubric|criteri|scor|scale|level|grad|rat(?:e|ing)|mark|point", re.I)
 LEVEL = "level "
 
 
@@ -17,31 +17,27 @@ class Fine:
     slots: tuple[str, ...]
 
 
-def refine(values: Sequence[str]) -> Fine:
-    """How all values of a slot are built alike; a slot without structure is itself."""
-    levels = _levels(values)
+def refine(values: Sequence[str], before: str) -> Fine:
+    """How all values of a slot are built alike; a slot without structure is itself.
+
+    `before` is the fixed text in front of the slot. Lines that are counted up are a rubric's levels where it, or the
+    words that are counted, speak of a rubric, a scale or scores; any other list is text of the field.
+    """
+    levels = counted(values)
     if levels is None:
-        before, after = _wrap(values)
-        return Fine((before, after), ("",))
+        return Fine(("", ""), ("",))
     literals, labels = levels
+    if not _RUBRIC.search(" ".join([*before.strip().split("\n")[-2:], literals[0]])):
+        return Fine(("", ""), ("",))
     heads = [value[: value.index(literals[0])] for value in values]
     names = tuple(LEVEL + label for label in labels)
     if not any(heads):
         return Fine((*literals, ""), names)
-    before, after = _wrap([head.removesuffix("\n") for head in heads])
     gap = "\n" if all(head.endswith("\n") for head in heads) else ""
-    return Fine((before, after + gap + literals[0], *literals[1:], ""), ("", *names))
+    return Fine(("", gap + literals[0], *literals[1:], ""), ("", *names))
 
 
-def _wrap(values: Sequence[str]) -> tuple[str, str]:
-    for before, after in _WRAPS:
-        size = len(before) + len(after)
-        if all(len(v) > size and v.startswith(before) and v.endswith(after) for v in values):
-            return before, after
-    return "", ""
-
-
-def _levels(values: Sequence[str]) -> tuple[list[str], list[str]] | None:
+def counted(values: Sequence[str]) -> tuple[list[str], list[str]] | None:
     """The literals before each level's text, and the labels, where every value counts the same way."""
     first = [(m["lead"], m["n"], m["tail"]) for m in _COUNTED.finditer(values[0])]
     for lead, tail in dict.fromkeys((lead, tail) for lead, _, tail in first):

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
 from typing import Any, Literal
@@ -19,7 +19,8 @@ class Variant:
 
     `file` holds its rows (of an origin with a module, `file` is the name of the template). `sha256` is the fingerprint
     of the skeleton, or of several that its publishers are known to have used; empty means that the first one learnt
-    is trusted, and kept.
+    is trusted, and kept. `edges` says whose the texts are that all rows share beside a slot, where they are learnt from
+    rows alone (see `Reading`).
     """
 
     reference: Literal["with", "without", ""]
@@ -27,6 +28,7 @@ class Variant:
     prompt: tuple[str, ...]
     names: Mapping[str, str]
     sha256: tuple[str, ...]
+    edges: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,4 +139,5 @@ def _variant(key: str, value: Mapping[str, Any]) -> Variant:
         prompt=(prompt,) if isinstance(prompt, str) else tuple(prompt),
         names={str(number): name for number, name in value.get("names", {}).items()},
         sha256=(digest,) if isinstance(digest, str) else tuple(digest),
+        edges={str(slot): owner for slot, owner in value.get("edges", {}).items()},
     )

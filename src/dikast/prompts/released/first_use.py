@@ -92,7 +92,7 @@ def _learnt(
 ) -> Skeleton:
     reading = Reading(
         prompt=variant.prompt, fields=origin.fields or None, names=variant.names, seed=_SEED,
-        by="fields" if origin.fields else "rows",
+        by="fields" if origin.fields else "rows", edges=variant.edges,
     )  # fmt: skip
     learnt = learn_format(
         rows, reading, name=variant.file, dialect=prompted.dialect, marker=prompted.marker, scale=prompted.scale,
