@@ -13,10 +13,10 @@ def test_the_examples_of_the_page_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, audit_app: typer.Typer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name, text in re.findall(r"^`([\w.]+)`:\n\n```csv\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL):
+    for name, text in re.findall(r"^`([\w.]+)`:\n\n```(?:csv|yaml)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL):
         Path(name).write_text(text, encoding="utf-8")
     consoles = re.findall(r"^```console\n\$ dikast (.*?)\n(.*?)\.\.\.\n```", PAGE, re.MULTILINE | re.DOTALL)
-    assert len(consoles) == 2
+    assert len(consoles) == 3
     for command, output in consoles:
         shown = CliRunner().invoke(audit_app, shlex.split(command), catch_exceptions=False).stdout
         assert shown.startswith(output)

@@ -21,10 +21,10 @@ from dikast.audit.extras import alt_test_table, drift_table, feedback_table, few
 from dikast.audit.failures import failure_table
 from dikast.audit.human import rater_pairs_table, raters_table
 from dikast.audit.intervals import mean_estimate
-from dikast.audit.load import Data, Ref, load
+from dikast.audit.load import Data, load
 from dikast.audit.paired import paired
 from dikast.audit.pairs_beside import beside_table as beside_pairs
-from dikast.audit.plan import AuditPlan
+from dikast.audit.plan import BETWEEN, AuditPlan
 from dikast.audit.questions import clustered, one_row_each
 from dikast.audit.ranked import ranking_tables
 from dikast.audit.readout import (
@@ -36,6 +36,7 @@ from dikast.audit.readout import (
     readout_table,
     reliability_table,
 )
+from dikast.audit.refs import Ref
 from dikast.audit.report import Audit, Cell, Table, counted, table
 from dikast.audit.runs import has_gold, open_rows, scale_of
 from dikast.audit.scored import Scored, equated, scored
@@ -94,7 +95,10 @@ def _refuse(plan: AuditPlan, names: list[str], due: str) -> None:
 
 
 def _completed(plan: AuditPlan) -> AuditPlan:
-    """Fill in what a run folder says by itself."""
+    """Fill in what a run folder says by itself, and that a mean of scores may lie between labels."""
+    verdict = {column.name: column.operator for column in plan.columns}.get(plan.score)
+    if verdict in BETWEEN and not plan.pairwise:
+        plan = dataclasses.replace(plan, between=True)
     if not plan.file.is_dir():
         return plan
     first, _ = next(iter(open_rows(plan.file)), ({}, 0))

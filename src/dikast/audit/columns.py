@@ -3,6 +3,7 @@
 Memory is 8 bytes a number and 4 bytes plus one copy of each distinct word a text, so a million verdicts fit easily.
 """
 
+import functools
 import itertools
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from dikast.audit.rows import Rows
@@ -61,10 +63,10 @@ class Wanted:
 
 def read_frame(rows: Rows, wanted: Wanted) -> Frame:
     """Read the wanted columns; DataError names file, line and value for text where a number is due."""
-    numbers = {name: _NumberColumn(name, rows.path, wanted) for name in dict.fromkeys(wanted.numbers)}
-    words = {name: _WordColumn(name, rows.path) for name in dict.fromkeys(wanted.words)}
+    numbers = {name: NumberColumn(name, rows.path, wanted) for name in dict.fromkeys(wanted.numbers)}
+    words = {name: WordColumn(name, rows.path) for name in dict.fromkeys(wanted.words)}
     objects = {name: _ObjectColumn(name, rows.path) for name in dict.fromkeys(wanted.objects)}
-    columns: list[_NumberColumn | _WordColumn | _ObjectColumn] = [*numbers.values(), *words.values(), *objects.values()]
+    columns: list[NumberColumn | WordColumn | _ObjectColumn] = [*numbers.values(), *words.values(), *objects.values()]
     lines = array("q")
     known: dict[str, None] = {}
     for record, line in rows:
@@ -156,49 +158,80 @@ def _no_column(name: str, path: str, known: Iterable[str]) -> UserError:
     return UserError(f"{path}: there is no column {name!r}; the columns are: {listed}")
 
 
-_ABSENT = object()
+ABSENT = object()
 
 
-def _getter(name: str) -> Callable[[dict[str, Any]], Any]:
+def getter(name: str) -> Callable[[dict[str, Any]], Any]:
     """Look up a column by its whole name first, then as a path (`question.item`, `scores.0`)."""
     path = name.split(".")
     if len(path) == 1:
-        return lambda record: record.get(name, _ABSENT)
+        return lambda record: record.get(name, ABSENT)
 
     def get(record: dict[str, Any]) -> Any:
         if name in record:
             return record[name]
         value: Any = record
         for i, step in enumerate(path):
+            if type(value) is str and value[:1] in ("[", "{"):  # a list in the cell of a table
+                value = from_json_text(value)
+            if step == "*" and i == len(path) - 1:
+                return value if isinstance(value, dict | list | tuple) else ABSENT
             if isinstance(value, dict):
                 rest = ".".join(path[i:])
                 if rest in value:
                     return value[rest]
-                value = value.get(step, _ABSENT)
+                value = value.get(step, ABSENT)
             elif (
                 isinstance(value, list | tuple) and step.lstrip("-").isdigit() and -len(value) <= int(step) < len(value)
             ):
                 value = value[int(step)]
             else:
-                return _ABSENT
+                return ABSENT
         return value
 
     return get
 
 
-class _NumberColumn:
+@functools.lru_cache(maxsize=1024)
+def _decoded(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+
+
+def from_json_text(value: Any) -> Any:
+    """The list or object that a text spells as JSON; any other value as it is. Shared: not to be changed."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        found = _decoded(value)
+        return found if isinstance(found, dict | list) else value
+    return value
+
+
+def entries_of(value: Any) -> dict[str, Any]:
+    """The entries of an object by name, of a list (also as JSON text) by position from 1; any other value as `1`."""
+    value = from_json_text(value)
+    if isinstance(value, dict):
+        return {str(name): each for name, each in value.items()}
+    return {str(i): each for i, each in enumerate(value if isinstance(value, list | tuple) else [value], 1)}
+
+
+class NumberColumn:
+    """Gathers a column of numbers, record by record; DataError for text that is none."""
+
     def __init__(self, name: str, path: str, wanted: Wanted) -> None:
         self.name, self.path, self.scale, self.failed = name, path, wanted.scale, wanted.failed
-        self.get, self.values, self.seen = _getter(name), array("d"), False
+        self.get, self.values, self.seen = getter(name), array("d"), False
         self.spelt: dict[str, float] = {}
 
     def add(self, record: dict[str, Any], line: int) -> None:
+        """Take the value of one record."""
         value = self.get(record)
         if type(value) is float:
             self.values.append(value)
             self.seen = True
             return
-        if value is _ABSENT:
+        if value is ABSENT:
             self.values.append(np.nan)
             return
         self.seen = True
@@ -238,43 +271,48 @@ class _NumberColumn:
         )
 
     def array(self) -> Floats:
+        """The numbers (n,), NaN where there is none."""
         found = np.frombuffer(self.values, np.float64).copy()
         found[~np.isfinite(found)] = np.nan
         return found
 
 
-class _WordColumn:
+class WordColumn:
+    """Gathers a column of words, record by record."""
+
     def __init__(self, name: str, path: str) -> None:
         del path
-        self.name, self.get, self.seen = name, _getter(name), False
+        self.name, self.get, self.seen = name, getter(name), False
         self.codes, self.index = array("i"), dict[str, int]()
 
     def add(self, record: dict[str, Any], line: int) -> None:
+        """Take the value of one record."""
         value = line if self.name == "line" and "line" not in record else self.get(record)
         if type(value) is str and (code := self.index.get(value)) is not None:
             self.codes.append(code)
             return
-        if value is not _ABSENT:
+        if value is not ABSENT:
             self.seen = True
-        if value is None or value is _ABSENT or (text := text_of(value)) in MISSING:
+        if value is None or value is ABSENT or (text := text_of(value)) in MISSING:
             self.codes.append(-1)
         else:
             self.codes.append(self.index.setdefault(text, len(self.index)))
 
     def finish(self) -> Words:
+        """The words (n,)."""
         return Words(np.frombuffer(self.codes, np.int32).astype(np.int64), list(self.index))
 
 
 class _ObjectColumn:
     def __init__(self, name: str, path: str) -> None:
         del path
-        self.name, self.get, self.seen = name, _getter(name), False
+        self.name, self.get, self.seen = name, getter(name), False
         self.values: list[Any] = []
 
     def add(self, record: dict[str, Any], line: int) -> None:
         del line
         value = self.get(record)
-        if value is _ABSENT:
+        if value is ABSENT:
             value = None
         else:
             self.seen = True

@@ -13,9 +13,10 @@ from dikast.audit.failures import failed_before, failure_table, statuses
 from dikast.audit.feedback import claims_of, feedback_scores, score_follows, span_f1, spans_of
 from dikast.audit.few_labels import mean_of_labels, multiplier_estimate, ppi_difference, ppi_mean, rogan_gladen
 from dikast.audit.intervals import Resampling, clusters_of
-from dikast.audit.load import Data, Ref
+from dikast.audit.load import Data
 from dikast.audit.plan import AuditPlan
 from dikast.audit.rankings import rank_agreement, read_ranking
+from dikast.audit.refs import Ref
 from dikast.audit.replacement import LEAST, alt_test
 from dikast.audit.report import Cell, Table, counted, table
 from dikast.audit.scored import Scored

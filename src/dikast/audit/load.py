@@ -1,14 +1,18 @@
 """From a plan to arrays: every column found, joined, checked against the scale, and what was lost counted."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dikast.audit.columns import Frame, Wanted, Words, duplicates, keys_of, match, read_frame
+from dikast.audit.columns import Frame, Wanted, Words, duplicates, from_json_text, keys_of, match, read_frame
+from dikast.audit.derived_roles import Inputs, derive
+from dikast.audit.long_form import LongRows
 from dikast.audit.plan import NO_CLUSTER, AuditPlan
+from dikast.audit.refs import Long, Ref, Refs, rated, refuse_all_of_nothing, take_derived
 from dikast.audit.report import counted
 from dikast.audit.rows import Rows
 from dikast.audit.runs import JOINT, RunRows, gold_by_item, has_gold, open_rows
@@ -16,23 +20,9 @@ from dikast.core.errors import UserError
 from dikast.core.runs.files import GOLD
 from dikast.core.scale import Scale
 
+_ANNOTATIONS = ("claims", "gold_claims", "spans", "gold_spans")
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
-
-
-class Ref(NamedTuple):
-    """A column and the file it stands in ("" for the audited one)."""
-
-    name: str
-    file: str
-
-    @classmethod
-    def of(cls, text: str) -> "Ref":
-        """Read `COLUMN` or `COLUMN@FILE`."""
-        name, _, file = text.partition("@")
-        if not name:
-            raise UserError(f"{text!r} names no column: write COLUMN, or COLUMN@FILE")
-        return cls(name, file)
 
 
 @dataclass(slots=True)
@@ -70,9 +60,15 @@ def load(plan: AuditPlan) -> Data:
     run = plan.file.is_dir()
     gold = _run_gold(plan, gold_names) if run else {}
     rows = open_rows(plan.file, gold)
+    refuse_all_of_nothing(plan)
+    long = _folded(plan, rows, run) if plan.long else None
+    if long is not None:
+        plan = rated(plan, long)
+        rows = long.rows if not long.file else rows
     refs = _refs(plan, run)
     keys = _key_columns(plan, rows, refs)
-    data = _read_all(plan, rows, refs, keys)
+    _refuse_shadows(plan, rows, refs)
+    data = _read_all(plan, rows, refs, keys, long)
     _say_duplicates(data, keys)
     if isinstance(rows, RunRows):
         if rows.stale:
@@ -85,19 +81,9 @@ def load(plan: AuditPlan) -> Data:
     return _filtered(data, plan)
 
 
-@dataclass(slots=True)
-class _Refs:
-    numbers: dict[str, Ref] = field(default_factory=dict)
-    words: dict[str, Ref] = field(default_factory=dict)
-    objects: dict[str, Ref] = field(default_factory=dict)
-
-    def all(self) -> list[Ref]:
-        return [*self.numbers.values(), *self.words.values(), *self.objects.values()]
-
-
-def _refs(plan: AuditPlan, run: bool) -> _Refs:
+def _refs(plan: AuditPlan, run: bool) -> Refs:
     """Each role of the plan and the column that plays it."""
-    refs = _Refs()
+    refs = Refs()
     values = refs.words if plan.pairwise else refs.objects if plan.ranked else refs.numbers
     for role in ("score", "rival", "retest", "earlier"):
         if name := getattr(plan, role):
@@ -119,7 +105,7 @@ def _refs(plan: AuditPlan, run: bool) -> _Refs:
     refs.numbers |= {f"covariate {i}": Ref.of(name) for i, name in enumerate(plan.covariates)}
     if plan.length:
         refs.numbers["length"] = Ref.of(plan.length)
-    for role in ("claims", "gold_claims", "spans", "gold_spans"):
+    for role in _ANNOTATIONS:
         if name := getattr(plan, role):
             refs.objects[role] = Ref.of(name)
     if run and plan.pairwise:
@@ -132,10 +118,32 @@ def _refs(plan: AuditPlan, run: bool) -> _Refs:
         refs.objects["distribution"] = Ref("distribution", "")
         refs.numbers["expected"], refs.numbers["sample"] = Ref("expected", ""), Ref("sample", "")
         refs.words |= {name: Ref(name, "") for name in ("marker", "item", "criterion", "response", "status")}
+    take_derived(refs, plan)
     return refs
 
 
-def _key_columns(plan: AuditPlan, rows: Rows, refs: _Refs) -> tuple[str, ...]:
+def _refuse_shadows(plan: AuditPlan, rows: Rows, refs: Refs) -> None:
+    """A derived column must not hide one of the file."""
+    record, _ = next(iter(rows), ({}, 0))
+    for name in dict.fromkeys(refs.made.values()):
+        if name in record:
+            raise UserError(f"{plan.file}: the file has a column {name!r} already: give the derived one another name")
+
+
+def _folded(plan: AuditPlan, rows: Rows, run: bool) -> Long:
+    rater = Ref.of(plan.long)
+    if run and not rater.file:
+        raise UserError("--long: a run folder has one row for each verdict; it is for tables with one row a rater")
+    base = open_rows(_beside(rater.file, plan.file)) if rater.file else rows
+    refs = _refs(plan, run)
+    key = _key_columns(plan, rows, refs)
+    if not key:
+        raise UserError("--long: name the columns that identify an item with --id")
+    wanted = [ref.name for ref in refs.all() if ref.file == rater.file]
+    return Long(LongRows.fold(base, key, rater.name, wanted), rater.file)
+
+
+def _key_columns(plan: AuditPlan, rows: Rows, refs: Refs) -> tuple[str, ...]:
     """Which columns name a row; needed where files are joined, useful to find duplicates."""
     record, _ = next(iter(rows))
     joined = any(ref.file for ref in refs.all())
@@ -150,13 +158,14 @@ def _key_columns(plan: AuditPlan, rows: Rows, refs: _Refs) -> tuple[str, ...]:
     return ()
 
 
-def _read_all(plan: AuditPlan, rows: Rows, refs: _Refs, keys: tuple[str, ...]) -> Data:
+def _read_all(plan: AuditPlan, rows: Rows, refs: Refs, keys: tuple[str, ...], long: Long | None) -> Data:
     frame = read_frame(rows, _wanted(refs, "", plan, keys))
+    places = {"": (frame.path, frame.lines)}
     data = Data(frame, plan, keys_of(frame, keys) if keys else [])
     _take(data, refs, frame, "", None)
     for file in dict.fromkeys(ref.file for ref in refs.all() if ref.file):
         path = _beside(file, plan.file)
-        other_rows = open_rows(path)
+        other_rows = long.rows if long is not None and file == long.file else open_rows(path)
         other_keys = _keys_there(other_rows, keys)
         wanted = _wanted(refs, file, plan, tuple(other_keys.values()), sample=isinstance(other_rows, RunRows))
         other = _one_each(read_frame(other_rows, wanted), other_rows)
@@ -176,10 +185,33 @@ def _read_all(plan: AuditPlan, rows: Rows, refs: _Refs, keys: tuple[str, ...]) -
                 f"{counted(found.unused, 'row')} of {Path(path).name} that belong to no row of {plan.file.name}"
             )
         _take(data, refs, other, file, found.partner)
+        places[file] = other.path, np.where(found.partner < 0, 0, other.lines[found.partner])
+    _derive(data, refs, places)
+    for role in ("score", *(f"gold {i}" for i in range(len(plan.gold))), *_ANNOTATIONS):
+        if role in data.objects:  # a list in the cell of a table
+            data.objects[role] = [from_json_text(each) for each in data.objects[role]]
     return data
 
 
-def _wanted(refs: _Refs, file: str, plan: AuditPlan, keys: tuple[str, ...], *, sample: bool = False) -> Wanted:
+def _derive(data: Data, refs: Refs, places: Mapping[str, tuple[str, Codes]]) -> None:
+    """Put derived columns under their roles. Why a verdict is undefined is its status, where no column says it."""
+    if not refs.made:
+        return
+    sources = {name: ref for role, ref in refs.objects.items() if (name := role.removeprefix("input ")) != role}
+    values = {name: data.objects.pop(f"input {name}") for name in sources}
+    inputs = Inputs(values, {name: places[ref.file] for name, ref in sources.items()})
+    found = derive(data.plan, refs.made, inputs, len(data))
+    data.numbers |= found.numbers
+    data.words |= found.words
+    data.objects |= found.objects
+    data.notes += found.notes
+    if "status" not in refs.words and "score" in found.why:
+        data.words["status"] = found.why["score"]
+        if data.plan.swapped:
+            data.words["status_swapped"] = found.why.get("swapped", Words(np.full(len(data), -1), []))
+
+
+def _wanted(refs: Refs, file: str, plan: AuditPlan, keys: tuple[str, ...], *, sample: bool = False) -> Wanted:
     def names(chosen: dict[str, Ref]) -> list[str]:
         return [ref.name for ref in chosen.values() if ref.file == file]
 
@@ -188,7 +220,7 @@ def _wanted(refs: _Refs, file: str, plan: AuditPlan, keys: tuple[str, ...], *, s
     return Wanted(numbers, [*names(refs.words), *keys], names(refs.objects), plan.scale, failed)
 
 
-def _take(data: Data, refs: _Refs, frame: Frame, file: str, index: Codes | None) -> None:
+def _take(data: Data, refs: Refs, frame: Frame, file: str, index: Codes | None) -> None:
     """Put the columns of one file under their roles, in the order of the audited file."""
     absent = np.zeros(0, bool) if index is None else index < 0
     for role, ref in refs.numbers.items():

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from dikast.audit import pairs
 from dikast.audit.columns import Words
+from dikast.audit.derived_roles import MOST_UNREAD
 from dikast.audit.estimate import Estimate
 from dikast.audit.failures import failed_before, statuses
 from dikast.audit.intervals import Resampling, bootstrap, clusters_of, merged
@@ -22,7 +23,6 @@ from dikast.core.errors import UserError
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Masks = NDArray[np.bool_]
-MOST_UNREAD = 0.1  # of the values in a column of choices
 _SHOWN = 5
 WRONG = 3  # a verdict that is right for no gold: the unscored under the rule "wrong"
 

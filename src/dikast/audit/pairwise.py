@@ -10,10 +10,11 @@ from dikast.audit.absolute import spread_of
 from dikast.audit.classes import class_estimates
 from dikast.audit.estimate import Estimate
 from dikast.audit.intervals import share
-from dikast.audit.load import Data, Ref
+from dikast.audit.load import Data
 from dikast.audit.measures import FEW
 from dikast.audit.paired import WRONG, Paired, ratio, read_column, ruled
 from dikast.audit.pairs import FIRST, NONE, SECOND, TIE, TIE_RULES, Share, TieRule
+from dikast.audit.refs import Ref
 from dikast.audit.report import Cell, Table, table
 from dikast.audit.significance import Against, holm, labels_for_rate, labels_for_width, mcnemar, mcnemar_told, two_rates
 from dikast.audit.slices import worst_decile

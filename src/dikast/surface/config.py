@@ -1,14 +1,22 @@
 """`--config FILE`: any flag of a verb, as YAML; flags on the command line win."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import typer
 
-from dikast.core.text import near_miss, read_located
+from dikast.core.text import Located, near_miss, read_located
 
 
 def load_config(context: typer.Context, path: str | None) -> str | None:
     """Make the file's values the defaults of the verb; unknown keys are errors with the near match, told at once."""
+    return read_config(context, path, {})
+
+
+def read_config(
+    context: typer.Context, path: str | None, sections: Mapping[str, Callable[[Located], list[str]]]
+) -> str | None:
+    """As `load_config`, for a verb whose file may also hold `sections`: name -> what finds the mistakes in one."""
     if path is None:
         return None
     document = read_located(path)
@@ -18,10 +26,13 @@ def load_config(context: typer.Context, path: str | None) -> str | None:
     mistakes: list[str] = []
     defaults: dict[str, Any] = {}
     for key, value in document.value.items():
+        if key in sections:
+            mistakes += sections[key](document)
+            continue
         parameter = known.get(str(key).replace("_", "-"))
         if parameter is None:
-            near = near_miss(str(key), known)
-            hint = f"did you mean {near!r}?" if near else f"known: {', '.join(sorted(known))}"
+            near = near_miss(str(key), (*known, *sections))
+            hint = f"did you mean {near!r}?" if near else f"known: {', '.join(sorted((*known, *sections)))}"
             mistakes.append(str(document.error(f"unknown key: {hint}", key)))
         else:
             defaults[parameter.name] = [value] if parameter.multiple and not isinstance(value, list) else value

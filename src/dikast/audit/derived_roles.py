@@ -1,0 +1,99 @@
+"""Derived columns in the roles of an audit: as numbers, as words, or as they are; what is undefined is told."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dikast.audit.columns import NumberColumn, Wanted, WordColumn, Words
+from dikast.audit.derived import NO_INPUT, Made, Setting, in_order, make
+from dikast.audit.plan import AuditPlan, Column
+from dikast.audit.report import counted
+from dikast.core.errors import UserError
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+MOST_UNREAD = 0.1  # of recorded replies, or of the values in a column of choices
+_UNREAD = ("unparsed", "off_scale")
+_SHOWN = 5
+Gathered = TypeVar("Gathered", NumberColumn, WordColumn)
+
+
+@dataclass(slots=True)
+class Inputs:
+    """Columns as they stand in their files, and the file and line of each row (n,)."""
+
+    values: Mapping[str, Sequence[Any]]
+    places: Mapping[str, tuple[str, Codes]]
+
+
+@dataclass(slots=True)
+class Derived:
+    """The roles that derived columns play."""
+
+    numbers: dict[str, Floats] = field(default_factory=dict)
+    words: dict[str, Words] = field(default_factory=dict)
+    objects: dict[str, list[Any]] = field(default_factory=dict)
+    why: dict[str, Words] = field(default_factory=dict)  # role -> ok, or why there is no value
+    notes: list[str] = field(default_factory=list)
+
+
+def derive(plan: AuditPlan, roles: Mapping[str, str], inputs: Inputs, n: int) -> Derived:
+    """Make what `roles` (`KIND:ROLE` -> column) need. UserError or DataError for what cannot be computed."""
+    setting = Setting(plan.scale, frozenset(plan.failed), plan.pair_labels, plan.pairwise, plan.replies)
+    made, found = dict[str, Made](), Derived()
+    for column in in_order(plan.columns, list(roles.values())):
+        given = [made[name].values if name in made else inputs.values[name] for name in column.all_inputs]
+
+        def where(row: int, at: int, column: Column = column) -> tuple[str, int | None]:
+            path, lines = inputs.places.get(column.all_inputs[at], (str(plan.file), None))
+            return path, None if lines is None else int(lines[row])
+
+        made[column.name] = make(column, given, setting, where)
+        if column.operator == "parse":
+            _refuse_unread(plan, column, made[column.name], given[0])
+        undefined = made[column.name].undefined
+        if undefined:
+            told = ", ".join(f"{count:,} {reason}" for reason, count in undefined.most_common())
+            found.notes.append(
+                f"column {column.name!r}: {counted(undefined.total(), 'row')} of {n:,} undefined ({told})"
+            )
+    for place, name in roles.items():
+        kind, _, role = place.partition(":")
+        values = made[name].values
+        if kind == "numbers":
+            numbers = NumberColumn(name, str(plan.file), Wanted(scale=plan.scale))
+            found.numbers[role] = _fed(numbers, name, values).array()
+        elif kind == "words":
+            found.words[role] = _fed(WordColumn(name, str(plan.file)), name, values).finish()
+        else:
+            found.objects[role] = values
+        found.why[role] = _words(made[name].why)
+    return found
+
+
+def _fed(into: Gathered, name: str, values: Sequence[Any]) -> Gathered:
+    for i, value in enumerate(values, 1):
+        into.add({name: value}, i)
+    return into
+
+
+def _words(texts: Sequence[str]) -> Words:
+    names = list(dict.fromkeys(texts))
+    place = {name: code for code, name in enumerate(names)}
+    return Words(np.array([place[text] if text != NO_INPUT else -1 for text in texts], np.int64), names)
+
+
+def _refuse_unread(plan: AuditPlan, column: Column, made: Made, replies: Sequence[Any]) -> None:
+    lost = [i for i, why in enumerate(made.why) if why in _UNREAD]
+    held = sum(why != NO_INPUT for why in made.why)
+    if plan.allow_unread or len(lost) <= MOST_UNREAD * held:
+        return
+    endings = dict.fromkeys("..." + str(replies[i]).strip()[-60:] for i in lost)
+    shown = ", ".join(map(repr, list(endings)[:_SHOWN]))
+    raise UserError(
+        f"{plan.file}: the dialect {column.dialect} reads no verdict in {len(lost):,} of the {held:,} replies in "
+        f"column {column.inputs[0]!r}; they end in {shown}. Name another dialect, or go on with --allow-unread"
+    )
