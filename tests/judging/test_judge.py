@@ -54,7 +54,7 @@ def test_an_item_given_as_a_dict_as_keywords_or_as_an_item() -> None:
 def test_an_item_may_bring_the_rubric() -> None:
     judge = dikast.Judge("mock:constant")
     own = {"criterion": "Is it prime?", "scale": "pass/fail", "name": "prime"}
-    verdict = judge.grade({**ITEM, "rubric": own})
+    verdict = judge.grade({**ITEM, "rubric": own, "gold": "fail"})
     assert (verdict.question.criterion, verdict.label) == ("prime", "fail")
     with pytest.raises(UserError, match="no rubric: give the judge one"):
         judge.grade(ITEM)
@@ -151,3 +151,19 @@ def test_items_are_pulled_as_the_engine_asks() -> None:
     endless = ({"id": str(i), "instruction": "?", "response": "!"} for i in count())
     verdicts = dikast.Judge(Scripted(say), "helpfulness").grade_many(endless)
     assert [next(verdicts).question.item for _ in range(3)] == ["0", "1", "2"]
+
+
+def test_gold_off_the_scale_is_refused_before_a_call(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    judge = dikast.Judge(f"mock:constant,log={log}", "correctness")
+    with pytest.raises(UserError, match=r"off pass/fail \(0 to 1\) of the rubric 'correctness', and gold goes from 4"):
+        judge.grade(**ITEM)
+    with pytest.raises(UserError, match="gold"):
+        judge.compare({"instruction": "?", "responses": ["9", "7"], "gold": [1, 5]})
+    with pytest.raises(UserError, match="gold"):
+        judge.compare_by_scores({"instruction": "?", "responses": ["9", "7"], "gold": [1, 5]})
+    assert not log.exists() or log.read_bytes() == b""
+    named = dikast.Judge("mock:constant", "correctness", equate="1-5")
+    assert named.grade(**ITEM).label == "fail"
+    assert named.hash == dikast.Judge("mock:constant", "correctness").hash
+    assert judge.compare_by_scores({"instruction": "?", "responses": ["9", "7"], "gold": "b"}).choice == "tie"

@@ -126,7 +126,7 @@ def test_totals_of_a_sheet_by_hand(tmp_path: Path) -> None:
     def say(request: Request) -> str:
         return f"Verdict: {said[request.about['item'], request.about['criterion']]}"
 
-    items, run = write_jsonl(tmp_path / "items.jsonl", rows(2)), tmp_path / "run"
+    items, run = write_jsonl(tmp_path / "items.jsonl", rows(2, gold=None)), tmp_path / "run"
     judge = Judge(Scripted(say), sheet)
     found = grade_file(judge, Source(str(items)), run)
     assert lines(run / "totals.jsonl") == [

@@ -263,7 +263,18 @@ def test_columns_of_other_names(tmp_path: Path) -> None:
 def test_another_scale(items: Path, tmp_path: Path) -> None:
     plain = tmp_path / "plain.yaml"
     plain.write_text("criterion: Is it good?\nname: good\n")
-    command = ("grade", items, "--judge", "mock:random,seed=2", "--out", tmp_path / "run", "--rubric", plain)
+    command = (
+        "grade",
+        items,
+        "--judge",
+        "mock:random,seed=2",
+        "--out",
+        tmp_path / "run",
+        "--rubric",
+        plain,
+        "--equate",
+        "1-5",
+    )
     assert dikast(*command, "--scale", "pass/fail").returncode == 0
     assert set(summary(tmp_path / "run")["criteria"]["good"]["labels"]) == {"fail", "pass"}
     assert "12 (12 asked now)" in dikast(*command, "--scale", "A-C").stdout
@@ -417,3 +428,63 @@ def test_a_reader_that_goes_away(items: Path, tmp_path: Path) -> None:
     assert process.wait(30) in (0, 1)
     assert b"Traceback" not in told
     assert b"Exception ignored" not in told
+
+
+def on_five(tmp_path: Path, column: str = "gold") -> Path:
+    """100 items with gold on 1-5, where the rubric says pass or fail."""
+    given = [{**{k: v for k, v in row.items() if k != "gold"}, column: row["gold"]} for row in rows(100)]
+    return write_jsonl(tmp_path / f"{column}.jsonl", given)
+
+
+@pytest.mark.parametrize("verb", ["grade", "compare"])
+def test_gold_off_the_rubrics_scale_stops_before_a_call(verb: str, tmp_path: Path) -> None:
+    log, run = tmp_path / "log", tmp_path / "run"
+    items = on_five(tmp_path) if verb == "grade" else write_jsonl(tmp_path / "pairs.jsonl", pairs(100))
+    command = (verb, items, "--judge", f"mock:constant,log={log}", "--rubric", "correctness", "--out", run)
+    done = dikast(*command)
+    assert done.returncode == 2
+    assert "off pass/fail (0 to 1) of the rubric 'correctness', and gold goes from 1 to 5" in done.stderr
+    assert "--scale 1-5 puts the rubric on it; --equate 1-5 says" in done.stderr
+    assert not log.exists() or log.read_bytes() == b""
+    assert dikast(*command, "--dry-run").returncode == 2
+    assert dikast(*command, "--scale", "1-5").returncode == 0
+    assert dikast(*command, "--equate", "1-4").returncode == 2
+    assert dikast(*command, "--equate", "1-5").returncode == 0
+
+
+def test_gold_of_a_mapped_column_is_named_gold_too(tmp_path: Path) -> None:
+    items = on_five(tmp_path, "people")
+    command = ("grade", items, "--judge", "mock:constant", "--rubric", "correctness", "--out", tmp_path / "run")
+    assert dikast(*command).returncode == 0  # a column of another name is metadata
+    guessed = ("grade", on_five(tmp_path, "human_score"), *command[2:])
+    told = "'human_score' looks like gold, kept as metadata: --map gold=human_score names it as gold"
+    for done in (dikast(*guessed), dikast(*guessed, "--dry-run")):
+        assert done.returncode == 0
+        assert told in done.stdout
+    done = dikast(*command, "--map", "gold=people")
+    assert done.returncode == 2
+    assert "gold goes from 1 to 5" in done.stderr
+
+
+def test_equate_keeps_gold_as_given_with_its_scale_and_goodness_and_asks_nothing_anew(tmp_path: Path) -> None:
+    items, run = on_five(tmp_path), tmp_path / "run"
+    plain = write_jsonl(tmp_path / "plain.jsonl", rows(100, gold=None))
+    judge = ("--judge", "mock:constant", "--rubric", "correctness", "--out", run)
+    assert dikast("grade", plain, *judge).returncode == 0
+    again = dikast("grade", items, *judge, "--equate", "1-5")
+    assert "100 (0 asked now)" in again.stdout
+    gold = lines(run / "gold.jsonl")
+    # the first five are 1..5 in turn; on 1-5 that is 0, 1/4, 1/2, 3/4 and 1 of the way to the best
+    assert [each["gold"] for each in gold[:5]] == [1, 2, 3, 4, 5]
+    assert [each["goodness"]["correctness"] for each in gold[:5]] == [0, 0.25, 0.5, 0.75, 1]
+    assert {each["scale"] for each in gold} == {"1-5"}
+    assert orjson.loads((run / "judge.lock.json").read_bytes())["equate"] == "1-5"
+
+
+def test_a_mock_that_reads_gold_reads_it_on_the_rubrics_scale(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    judge = ("--judge", "mock:oracle,r=1", "--rubric", "correctness", "--out", run)
+    done = dikast("grade", on_five(tmp_path), *judge, "--equate", "1-5")
+    assert done.returncode == 0, done.stdout
+    labels = {each["question"]["item"]: each["label"] for each in lines(run / "verdicts.jsonl")}
+    assert (labels["i0"], labels["i1"], labels["i3"], labels["i4"]) == ("fail", "fail", "pass", "pass")

@@ -1,16 +1,18 @@
 """The judge: a rubric, a format for each kind of question, and an engine."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError
+from dikast.core.gold import GoldCheck, gold_for
 from dikast.core.item import Item, item_from
 from dikast.core.part import MOST_FRAMES
 from dikast.core.rubric import Rubric, Sheet, load_rubric
+from dikast.core.scale import Scale
 from dikast.core.verdict import Preference, Verdict
 from dikast.core.video import DEFAULT_FRAMES
 from dikast.engines.base import Engine, Sampling
@@ -43,7 +45,9 @@ class Judge:
     judge is asked as it was taught (the engine's `formats`, or the prompt of a released judge of the catalog), any
     other in `absolute` and `pairwise`. `samples` above 1
     asks every question that often (with a temperature) and averages what comes back. `frames` is how many are sampled
-    from a video file whose item names no number.
+    from a video file whose item names no number. `equate` is the scale that the gold of items lies on (`1-10`), where
+    that is not the rubric's: gold that lies on neither is a UserError before anything is asked. Its direction is the
+    rubric's.
     """
 
     def __init__(
@@ -58,10 +62,12 @@ class Judge:
         read: Read = "auto",
         min_mass: float = 0.5,
         frames: int = DEFAULT_FRAMES,
+        equate: str | Scale | None = None,
     ) -> None:
         self.engine = open_engine(engine)
         self.rubric = load_rubric(rubric) if rubric is not None else None
         self.settings = Settings(sampling or Sampling(), read, min_mass, frames=frames)
+        self.equate = Scale.parse(equate) if isinstance(equate, str) else equate
         self._spec = engine if isinstance(engine, str) else ""
         if format is not None:
             self.format = _of_kind(load_format(format), "absolute", "format")
@@ -153,7 +159,7 @@ class Judge:
             raise UserError("comparing by scores takes one criterion and two responses")
         rounds: list[list[Verdict]] = []
         for sample in resample_rounds(equal, self.settings.sampling):
-            tasks = self.tasks(iter([one]), "each", samples=range(sample, sample + 1))
+            tasks = self.tasks(iter([one]), "each", samples=range(sample, sample + 1), pairs=True)
             rounds.append(sorted(self.answer(tasks, self.format), key=lambda v: v.question.responses))
             a, b = [[each[i] for each in rounds] for i in (0, 1)]
             preference = from_scores(a, b, rubric.scale, equal=equal)
@@ -161,10 +167,20 @@ class Judge:
                 break
         return preference
 
-    def tasks(self, items: Iterable[Item], shape: Shape, *, samples: range | None = None) -> Iterator[Task]:
-        """Every question about the items, with its key."""
+    def tasks(
+        self, items: Iterable[Item], shape: Shape, *, samples: range | None = None, pairs: bool = False
+    ) -> Iterator[Task]:
+        """Every question about the items, with its key; UserError for gold that does not lie on its scale.
+
+        `pairs` says that single responses are asked about to compare them, so that gold may be a preference.
+        """
         for item in items:
-            yield from self.tasks_of(item, shape, samples=samples)
+            tasks, check = list(self.tasks_of(item, shape, samples=samples)), GoldCheck(self.equate, pairs)
+            for task in tasks:
+                check.look(item, task.rubric, task.question.responses)
+            if (wrong := check.error()) is not None:
+                raise wrong
+            yield from tasks
 
     def tasks_of(self, item: Item, shape: Shape, *, samples: range | None = None) -> Iterator[Task]:
         """Every question about one item, with its key."""
@@ -174,15 +190,18 @@ class Judge:
         rubric = self._rubric(item)
         for one in rubric if isinstance(rubric, Sheet) else (rubric,):
             format.check_rubric(one, item.origin)
-        return tasks_of(
+        reads_gold = bool(self.identity["engine"].get("reads_gold"))
+        equate = self.equate if reads_gold else None  # who never sees gold is asked the same under any scale of it
+        tasks = tasks_of(
             item,
             rubric,
-            judge=self.hash,
+            judge=self.hash if equate is None else fingerprint([self.hash, str(equate)]),
             format=format.hash,
             shape=shape,
             samples=samples or range(self.samples),
-            reads_gold=bool(self.identity["engine"].get("reads_gold")),
+            reads_gold=reads_gold,
         )
+        return tasks if equate is None else (_with_gold(task, equate) for task in tasks)
 
     def answer(self, tasks: Iterator[Task], format: Format) -> Iterator[Verdict]:
         """Ask the engine every question; a verdict for each, in order of arrival."""
@@ -195,6 +214,12 @@ class Judge:
                 f"{item.origin or item.id}: no rubric: give the judge one (--rubric), or the item a 'rubric'"
             )
         return rubric
+
+
+def _with_gold(task: Task, equate: Scale) -> Task:
+    """The task with its gold moved from `equate` to the scale of its rubric, for engines that read gold."""
+    gold = gold_for(task.item, task.rubric, task.question.responses, equate)
+    return replace(task, item=replace(task.item, gold=gold))
 
 
 def resample_rounds(equal: EqualRule, sampling: Sampling) -> range:

@@ -38,6 +38,7 @@ def write_lock(out: Path, judge: Judge, format: Format, source: Source, way: Map
         "way": way,
         "items": source.path,
         "columns": dict(source.columns),
+        **({"equate": str(judge.equate)} if judge.equate is not None else {}),
         "versions": {
             "dikast": version("dikast"),
             "python": platform.python_version(),

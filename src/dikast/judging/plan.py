@@ -10,11 +10,13 @@ from typing import Any, BinaryIO
 import orjson
 
 from dikast.core.errors import DataError, RunError
+from dikast.core.gold import goodness_of
 from dikast.core.item import Item
 from dikast.core.records import scan_items
-from dikast.core.rubric import Sheet
+from dikast.core.rubric import Rubric, Sheet
 from dikast.core.runs.files import GOLD, KEYS, RUBRICS, SHEETS, put_in_place
 from dikast.core.runs.reading import is_in
+from dikast.core.scale import Scale
 from dikast.engines.priced import price_of_engine
 from dikast.judging.ask import first_request
 from dikast.judging.judge import Judge
@@ -63,6 +65,7 @@ class Plan:
     tokens_in: int = 0
     tokens_out: int = 0
     cost: float | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def missing(self) -> int:
@@ -124,8 +127,8 @@ class Count:
 class PlanFiles:
     """The files of a plan, written beside the old ones and put in their place together at the end."""
 
-    def __init__(self, out: Path, *, add: bool) -> None:
-        self.out, self.add = out, add
+    def __init__(self, out: Path, equate: Scale | None = None, *, add: bool) -> None:
+        self.out, self.equate, self.add = out, equate, add
         self.rubrics: set[str] = set()
         self._files: dict[str, BinaryIO] = {}
 
@@ -140,12 +143,21 @@ class PlanFiles:
             raise RunError(f"{self.out}: cannot write the plan ({error.strerror})") from error
         return self
 
-    def item(self, item: Item) -> None:
-        """Note an item's gold, for audits, and the sheet that it brings, for replays."""
+    def item(self, item: Item, rubric: Rubric | Sheet | None) -> None:
+        """Note an item's gold, for audits, and the sheet that it brings, for replays.
+
+        Gold is kept as it was given. Where it lies on a scale of its own, that scale stands beside it, with the
+        goodness of gold on it, by criterion.
+        """
         if self.add:
             return
         if item.gold is not None:
-            self._files[GOLD].write(orjson.dumps({"item": item.id, "gold": item.gold}) + b"\n")
+            record = {"item": item.id, "gold": item.gold}
+            if self.equate is not None and rubric is not None:
+                rubrics = rubric if isinstance(rubric, Sheet) else (rubric,)
+                goodness = {each.name: goodness_of(item, each, self.equate) for each in rubrics}
+                record |= {"scale": str(self.equate), "goodness": goodness}
+            self._files[GOLD].write(orjson.dumps(record) + b"\n")
         if isinstance(item.rubric, Sheet):
             criteria = [{"hash": rubric.hash, "weight": rubric.weight} for rubric in item.rubric]
             record = {"item": item.id, "name": item.rubric.name, "criteria": criteria}

@@ -13,13 +13,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from dikast.core.errors import DataError, UserError
+from dikast.core.gold import GoldCheck
 from dikast.core.item import Item
 from dikast.core.rubric import Sheet
 from dikast.core.runs.files import SUMMARY, VERDICTS, remove, write_checked
@@ -183,7 +184,7 @@ class _Run:
         """Read all items, check them, and write the plan; with `only`, add the questions of these items to it."""
         if self.dry_run:
             return _plan(self, samples, only, None)
-        with PlanFiles(self.out, add=only is not None) as plans:
+        with PlanFiles(self.out, self.judge.equate, add=only is not None) as plans:
             plan = _plan(self, samples, only, plans)
         if only is None:
             write_lock(self.out, self.judge, self.format, self.source, self.told)
@@ -232,11 +233,12 @@ class _Run:
         for key, name in DERIVED.items():
             if key not in derived:  # of an earlier run in this folder, of another kind
                 remove(self.out / name)
+        notes = [*Notes(self.out, self.judge.engine).told, *plan.notes]
         summary = {
             **self.told,
             **derived,
             "judge": self.judge.engine.name,
-            **({"notes": notes} if (notes := Notes(self.out, self.judge.engine).told) else {}),
+            **({"notes": notes} if notes else {}),
             "format": self.format.name,
             "items": plan.items,
             "questions": plan.questions,
@@ -259,22 +261,26 @@ def _plan(run: _Run, samples: range, only: set[str] | None, plans: PlanFiles | N
             raise _all_told(errors, more=True)
 
     count, items = Count(run.judge, run.format, run.known, estimate=run.dry_run), 0
+    gold = GoldCheck(run.judge.equate, run.pairs)
     for item in run.items(note):
         items += 1
         if plans is not None:
-            plans.item(item)
+            plans.item(item, item.rubric or run.judge.rubric)
         try:
             for task in run.tasks(iter((item,)), samples, only):
+                gold.look(item, task.rubric, task.question.responses)
                 count.add(task)
                 if plans is not None:
                     plans.task(task)
         except DataError as error:
             note(error)
+    if (off := gold.error()) is not None:
+        errors.append(off)
     if errors:
         raise _all_told(errors, more=False)
     if items == 0:
         raise DataError("no items: the file has no records", path=run.source.path)
-    return count.plan(items)
+    return replace(count.plan(items), notes=gold.notes())
 
 
 def _all_told(errors: list[DataError], *, more: bool) -> UserError:

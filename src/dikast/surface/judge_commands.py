@@ -31,6 +31,10 @@ RubricFile = Annotated[
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="The run folder; running again goes on where it stopped.")]
 ScaleText = Annotated[str | None, typer.Option("--scale", help="Replaces the rubric's scale: 1-10, A-E, pass/fail.")]
+EquateText = Annotated[
+    str | None,
+    typer.Option("--equate", metavar="SCALE", help="The scale gold lies on, if not the rubric's: kept for the audit."),
+]
 FormatName = Annotated[
     str | None,
     typer.Option(
@@ -83,6 +87,7 @@ class _Ask:
     out: Path | None
     rubric: str | None
     scale: str | None
+    equate: str | None
     map: list[str] | None
     limit: int | None
     samples: int
@@ -106,6 +111,7 @@ def grade(
     out: Out = None,
     rubric: RubricFile = None,
     scale: ScaleText = None,
+    equate: EquateText = None,
     format: FormatName = None,
     map: Map = None,
     limit: Limit = None,
@@ -131,8 +137,8 @@ def grade(
     from dikast.judging.run import grade_file
 
     ask = _Ask(
-        items, judge, out, rubric, scale, map, limit, samples, temperature, top_p, max_tokens, seed, read, min_mass,
-        frames, dry_run, budget, max_failures, json, quiet,
+        items, judge, out, rubric, scale, equate, map, limit, samples, temperature, top_p, max_tokens, seed, read,
+        min_mass, frames, dry_run, budget, max_failures, json, quiet,
     )  # fmt: skip
     _run(ask, {"format": format}, grade_file, _Mistakes())
 
@@ -143,6 +149,7 @@ def compare(
     out: Out = None,
     rubric: RubricFile = None,
     scale: ScaleText = None,
+    equate: EquateText = None,
     format: FormatName = None,
     map: Map = None,
     limit: Limit = None,
@@ -186,8 +193,8 @@ def compare(
     if from_absolute and (one_order or samples > 1):
         wrong.append("--from-absolute grades each response alone: --one-order and --samples mean nothing with it")
     ask = _Ask(
-        items, judge, out, rubric, scale, map, limit, samples, temperature, top_p, max_tokens, seed, read, min_mass,
-        frames, dry_run, budget, max_failures, json, quiet,
+        items, judge, out, rubric, scale, equate, map, limit, samples, temperature, top_p, max_tokens, seed, read,
+        min_mass, frames, dry_run, budget, max_failures, json, quiet,
     )  # fmt: skip
 
     def one(judge: "Judge", source: "Source", out: Path, *, dry_run: bool, watch: "Watcher | None") -> dict[str, Any]:
@@ -242,6 +249,7 @@ class _Ready:
 
 
 def _prepared(ask: _Ask, formats: dict[str, str | None], wrong: _Mistakes) -> _Ready:
+    from dikast.core.scale import Scale
     from dikast.engines.base import Sampling
     from dikast.engines.budget import Budget
     from dikast.engines.spec import open_engine
@@ -264,6 +272,7 @@ def _prepared(ask: _Ask, formats: dict[str, str | None], wrong: _Mistakes) -> _R
     own = [wrong.of(partial(_default_formats, spec, set(formats) - set(loaded), ask.quiet)) for spec in ask.specs]
     engines = [wrong.of(partial(open_engine, spec)) for spec in ask.specs]
     budget = wrong.of(lambda: budget_of(ask.budget))
+    equate = wrong.of(lambda: Scale.parse(ask.equate) if ask.equate else None)
     wrong.raise_all()
     if budget:
         engines = [Budget(engine, **budget) for engine in engines if engine is not None]
@@ -274,6 +283,7 @@ def _prepared(ask: _Ask, formats: dict[str, str | None], wrong: _Mistakes) -> _R
         "read": ask.read,
         "min_mass": ask.min_mass,
         "frames": ask.frames,
+        "equate": equate,
     }
     settings.update(loaded)
     sampling = Sampling(ask.temperature, ask.top_p, ask.max_tokens, ask.seed)

@@ -20,6 +20,8 @@ def show_plans(plans: dict[str, dict[str, Any]], *, as_json: bool) -> None:
 
 def _show_plan(plan: dict[str, Any]) -> None:
     typer.echo(f"{plan['items']:,} items, {plan['questions']:,} questions")
+    for note in plan["notes"]:
+        typer.echo(f"note: {note}")
     typer.echo(f"{plan['answered']:,} answered, {plan['missing']:,} to ask")
     if plan["unaskable"]:
         typer.echo(f"{plan['unaskable']:,} of them cannot be asked and would get the status bad_item")

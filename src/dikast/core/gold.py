@@ -1,0 +1,235 @@
+"""What the gold of an item says of one question, and whether it lies on the scale of the question's rubric."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dikast.core.errors import DataError
+from dikast.core.item import Item
+from dikast.core.rubric import Rubric
+from dikast.core.scale import Scale
+
+_PREFERENCE = re.compile(r"a|b|tie|first|second|\[*\s*[ab]\s*(?:>>?|<<?|=)\s*[ab]\s*\]*", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_USUAL = ("0-1", "1-3", "1-4", "1-5", "1-7", "0-5", "1-10", "0-10", "0-100")
+_SHOWN = 5  # spellings of gold in a message
+GOLD_LIKE = ("human_score", "human_rating", "human", "rating", "label")  # columns that may well hold gold
+
+
+def stated(gold: Any, criterion: str, *, pair: bool = False) -> Any:
+    """The part of an item's gold that speaks of a criterion: an object is by criterion, or states it among details."""
+    if not isinstance(gold, dict):
+        return gold
+    keys = ("scores", "preference") if pair else ("scores", "score")
+    return next((gold[key] for key in (criterion, *keys, "gold") if key in gold), None)
+
+
+def gold_of_response(gold: Any, criterion: str, response: int) -> Any:
+    """What gold says of one response, as written; a list is by response. None where it says nothing."""
+    value = stated(gold, criterion)
+    if isinstance(value, list | tuple):
+        return value[response] if 0 <= response < len(value) else None
+    return value
+
+
+def gold_of_pair(gold: Any, criterion: str, responses: Sequence[int], scale: Scale | None = None) -> Any:
+    """Which of two responses gold prefers, "a" for the smaller index, "b" or "tie"; other text as written.
+
+    Gold is that text, the index of the better response, or a list of scores by response. Scores are compared by their
+    goodness on `scale`; without one the larger number is the better.
+    """
+    value, low, high = stated(gold, criterion, pair=True), min(responses), max(responses)
+    if isinstance(value, list | tuple):
+        chosen = [value[i] if i < len(value) else None for i in (low, high)]
+        if scale is not None:
+            numbers = [gold_number(each, scale) for each in chosen]
+            chosen = [None if each is None else scale.goodness(each) for each in numbers]
+        first, second = chosen
+        if first is None or second is None:
+            return None
+        return "tie" if first == second else "a" if first > second else "b"
+    if isinstance(value, int):
+        return {low: "a", high: "b"}.get(value)
+    return value
+
+
+def gold_number(value: Any, scale: Scale) -> float | None:
+    """Gold as a number in the values of `scale`: a number, a number as text, or a label. None for anything else.
+
+    True and false count where a scale has two labels, the larger value being true. The number may lie off the scale.
+    """
+    if isinstance(value, bool):
+        return scale.values[value] if len(scale.values) == 2 else None
+    if isinstance(value, int | float):
+        return float(value)
+    if not isinstance(value, str):
+        return None
+    if (label := scale.match(value)) is not None:
+        return scale.value(label)
+    return float(value) if _NUMBER.fullmatch(value.strip()) else None
+
+
+def lies_on(value: Any, scale: Scale) -> bool:
+    """Whether gold is a label, or a number from the lowest value to the highest: means of raters lie between labels."""
+    number = gold_number(value, scale)
+    return number is not None and scale.low <= number <= scale.high
+
+
+def own_scale(rubric: Rubric, equate: Scale | None) -> Scale:
+    """The scale that gold lies on: the rubric's, unless `equate` names another; its direction is the rubric's."""
+    scale = rubric.scale
+    return scale if equate is None else replace(equate, lower_is_better=scale.lower_is_better)
+
+
+def moved(value: Any, source: Scale, target: Scale) -> float | None:
+    """Gold on `source` as the number of equal goodness on `target`; None where it is no number on `source`."""
+    number = gold_number(value, source)
+    if number is None:
+        return None
+    share = source.goodness(number)
+    return target.low + (1 - share if target.lower_is_better else share) * (target.high - target.low)
+
+
+def gold_for(item: Item, rubric: Rubric, responses: Sequence[int], equate: Scale) -> Any:
+    """The gold of a question moved from the scale `equate` to that of the rubric; preferences stay as they are."""
+    source, pair = own_scale(rubric, equate), len(responses) == 2
+    value = stated(item.gold, rubric.name, pair=pair)
+    if isinstance(value, list | tuple):
+        return [moved(each, source, rubric.scale) for each in value]
+    if pair and _is_preference(value, len(item.responses)):
+        return value
+    return moved(value, source, rubric.scale)
+
+
+def goodness_of(item: Item, rubric: Rubric, equate: Scale | None) -> Any:
+    """The goodness (0 worst, 1 best) of an item's gold under a rubric, on gold's own scale; by response for a list."""
+    scale, value = own_scale(rubric, equate), stated(item.gold, rubric.name)
+    several = isinstance(value, list | tuple)
+    numbers = [gold_number(each, scale) for each in (value if several else [value])]
+    found = [None if each is None else scale.goodness(each) for each in numbers]
+    return found if several else found[0]
+
+
+@dataclass
+class GoldCheck:
+    """Gathers gold that does not lie on its scale, over all questions of a run or of one item.
+
+    `equate` is the scale that gold is said to lie on; without it, it is that of each rubric. `scores` allows
+    preferences beside scores where single responses are asked about (pairs that are compared by their scores).
+    """
+
+    equate: Scale | None = None
+    pairs: bool = False
+    looked: int = 0
+    wrong: int = 0
+    given: bool = False  # any item has gold
+    like: dict[str, None] = field(default_factory=dict)  # columns that look like gold, though nobody named them
+    _first: DataError | None = None
+    _scales: dict[str, str] = field(default_factory=dict)  # by the rubric's name
+    _numbers: list[float] = field(default_factory=list)  # lowest and highest seen
+    _words: Counter[str] = field(default_factory=Counter)
+
+    def look(self, item: Item, rubric: Rubric, responses: Sequence[int]) -> None:
+        """Look at the gold of one question; what does not lie on its scale is counted and kept for `error`."""
+        if item.gold is None:
+            self.like.update((name, None) for name in GOLD_LIKE if item.meta.get(name) not in (None, ""))
+            return
+        self.given = True
+        scale, pair = own_scale(rubric, self.equate), len(responses) == 2
+        value = stated(item.gold, rubric.name, pair=pair or self.pairs)
+        if (pair or self.pairs) and _is_preference(value, len(item.responses)):
+            return
+        values = value if isinstance(value, list | tuple) else [value]
+        shown = [values[i] for i in responses if i < len(values)] if isinstance(value, list | tuple) else [value]
+        for each in shown:
+            if each is not None:
+                self._take(each, scale, item, rubric)
+
+    def _take(self, value: Any, scale: Scale, item: Item, rubric: Rubric) -> None:
+        self.looked += 1
+        number = gold_number(value, scale)
+        if number is None:
+            if str(value) in self._words or len(self._words) <= _SHOWN:
+                self._words[str(value)] += 1
+        else:
+            self._numbers = [min([number, *self._numbers]), max([number, *self._numbers])]
+        if lies_on(value, scale):
+            return
+        self.wrong += 1
+        self._scales[rubric.name] = told_scale(scale)
+        if self._first is None:
+            path, _, line = item.origin.rpartition(":")
+            told = f"item {item.id!r} has the gold {value!r}"
+            known = line.isdigit()
+            place = path if known else item.origin
+            self._first = DataError(told, path=place, line=int(line) if known else None, field="gold")
+
+    def error(self) -> DataError | None:
+        """What is wrong in one message that names both scales and the cures; None when all gold lies on its scale."""
+        if self._first is None:
+            return None
+        seen = self._seen()
+        if self.equate is None:
+            due = "; ".join(f"{scale} of the rubric {name!r}" for name, scale in list(self._scales.items())[:_SHOWN])
+        else:
+            due = f"{told_scale(self.equate)} named by --equate"
+        likely = (None if self._words else likely_scale(self._numbers)) or "SCALE"
+        cures = [f"--equate {likely} says that gold has a scale of its own"]
+        if self.equate is None:
+            cures.insert(0, f"--scale {likely} puts the rubric on it")
+        if len(self._scales) > 1:
+            cures.append("an object as gold has a value for each criterion")
+        cures.append("--map gold=COLUMN takes another column (in Python: Judge(..., equate=...))")
+        message = (
+            f"gold does not lie on its scale: {self.wrong:,} of {self.looked:,} values are off {due}, and gold {seen};"
+            f" the first: {self._first}. Nothing was asked. {'; '.join(cures)}"
+        )
+        found = DataError(message)
+        found.path, found.line, found.field = self._first.path, self._first.line, self._first.field
+        return found
+
+    def notes(self) -> tuple[str, ...]:
+        """That a column looks like gold and is kept as metadata, where no item has gold."""
+        if self.given or not self.like:
+            return ()
+        name = next(iter(self.like))
+        listed = ", ".join(map(repr, self.like))
+        verb = "look" if len(self.like) > 1 else "looks"
+        return (
+            f"{listed} {verb} like gold, kept as metadata: --map gold={name} names it as gold, or audit the run with "
+            f"--gold-file ITEMS --gold {name}",
+        )
+
+    def _seen(self) -> str:
+        told = []
+        if self._numbers:
+            low, high = self._numbers
+            told.append(f"goes from {low:g} to {high:g}")
+        if words := [repr(word[:40]) for word, _ in self._words.most_common(_SHOWN)]:
+            told.append(f"says {', '.join(words)}")
+        return " and ".join(told)
+
+
+def _is_preference(value: Any, responses: int) -> bool:
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, int):
+        return 0 <= value < responses
+    return isinstance(value, str) and _PREFERENCE.fullmatch(value.strip()) is not None
+
+
+def told_scale(scale: Scale) -> str:
+    """A scale for messages: as it is written, and its values where words or letters hide them."""
+    spelt = str(scale)
+    return spelt if spelt[-1].isdigit() else f"{spelt} ({scale.low:g} to {scale.high:g})"
+
+
+def likely_scale(numbers: Sequence[float]) -> str | None:
+    """The scale that numbers probably lie on: of the usual ones the shortest that holds them. None where none does."""
+    if not len(numbers):
+        return None
+    low, high = min(numbers), max(numbers)
+    scales = ((name, Scale.parse(name)) for name in _USUAL)
+    return next((name for name, scale in scales if scale.low <= low and high <= scale.high), None)
