@@ -8,7 +8,7 @@ import pytest
 from audit_tables import Run, refused, rows_of, write
 from dikast.audit import pairs
 from dikast.audit.columns import Words
-from dikast.audit.pairs import FIRST, NONE, SECOND, TIE
+from dikast.audit.pairs import DISAGREE, FIRST, NONE, SECOND, TIE, WRONG
 from dikast.audit.plan import PairLabels
 from dikast.core.errors import UserError
 
@@ -62,10 +62,12 @@ def test_gold_that_cannot_be_read_stops_the_audit(tmp_path: Path, run_audit: Run
 
 
 def test_two_games_net() -> None:
-    one = [FIRST, FIRST, FIRST, TIE, SECOND, TIE, NONE, 3]
+    one = [FIRST, FIRST, FIRST, TIE, SECOND, TIE, NONE, WRONG]
     two = [FIRST, TIE, SECOND, SECOND, TIE, TIE, FIRST, TIE]
-    assert pairs.both_orders(one, two, "net").tolist() == [FIRST, FIRST, TIE, SECOND, SECOND, TIE, NONE, TIE]
-    assert pairs.both_orders(one, two).tolist() == [FIRST, TIE, TIE, TIE, TIE, TIE, NONE, TIE]
+    net = [FIRST, FIRST, DISAGREE, SECOND, SECOND, TIE, NONE, WRONG]
+    assert pairs.joint(one, two, "net").tolist() == net
+    assert pairs.joint(one, two).tolist() == [FIRST, DISAGREE, DISAGREE, DISAGREE, DISAGREE, TIE, NONE, WRONG]
+    assert pairs.joint(one, two, "tie").tolist() == [FIRST, TIE, TIE, TIE, TIE, TIE, NONE, WRONG]
 
 
 def test_two_games_from_the_command_line(tmp_path: Path, run_audit: Run) -> None:

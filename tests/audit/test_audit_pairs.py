@@ -8,7 +8,7 @@ from dikast.audit.columns import Words
 from dikast.audit.plan import PairLabels
 from dikast.core.errors import UserError
 
-A, B, T, N = pairs.FIRST, pairs.SECOND, pairs.TIE, pairs.NONE
+A, B, T, N, D = pairs.FIRST, pairs.SECOND, pairs.TIE, pairs.NONE, pairs.DISAGREE
 
 
 def words(*texts: str) -> Words:
@@ -36,7 +36,7 @@ def test_nothing_to_judge_is_undefined() -> None:
 
 def test_orders_by_hand() -> None:
     shown, swapped = np.array([A, A, B, T, N]), np.array([A, B, A, T, A])
-    assert pairs.both_orders(shown, swapped).tolist() == [A, T, T, T, N]
+    assert pairs.joint(shown, swapped).tolist() == [A, D, D, T, N]
     assert math.isclose(pairs.order_consistency(shown, swapped).value, 2 / 4)
     # two pairs change hands: once the first slot won both times, once the second
     assert math.isclose(pairs.slot_preference(shown, swapped).value, 1 / 2)

@@ -89,7 +89,7 @@ def test_metrics_of_the_log_are_those_of_the_saved_model(
     assert pairs["failed"]["value"] == pytest.approx(1 - len(compared) / 12)
     assert pairs["swap_consistency"]["value"] == pytest.approx(np.mean([bool(each.consistent) for each in compared]))
     gold = {item.id: item.gold["preference"] for item in read_items(items["pairs"][0])}
-    assert pairs["accuracy"]["value"] == pytest.approx(np.mean([each.choice == gold[each.item] for each in compared]))
+    assert pairs["accuracy"]["value"] == pytest.approx(np.mean([each.outcome == gold[each.item] for each in compared]))
     clear = [each for each in compared if gold[each.item] != "tie"]
     right = [((each.logit_a or 0.0) > 0) == (gold[each.item] == "a") for each in clear]
     assert (pairs["clear_accuracy"]["n"], pairs["clear_accuracy"]["value"]) == (

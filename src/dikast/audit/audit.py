@@ -18,11 +18,11 @@ from dikast.audit.absolute import (
     systems_table,
 )
 from dikast.audit.extras import alt_test_table, drift_table, feedback_table, few_labels_table, rankings_tables
-from dikast.audit.failures import failure_table
+from dikast.audit.failures import failure_table, joined_marker
 from dikast.audit.human import rater_pairs_table, raters_table
 from dikast.audit.intervals import mean_estimate
 from dikast.audit.load import Data, load
-from dikast.audit.paired import paired
+from dikast.audit.paired import Paired, paired
 from dikast.audit.pairs_beside import beside_table as beside_pairs
 from dikast.audit.plan import BETWEEN, AuditPlan
 from dikast.audit.questions import clustered, one_row_each
@@ -108,7 +108,8 @@ def _completed(plan: AuditPlan) -> AuditPlan:
     if "first" in first:
         both = any("swapped" in row for row, _ in open_rows(plan.file))
         swapped = plan.swapped or ("swapped" if both else "")
-        changes = {"pairwise": True, "score": plan.score or "choice", "swapped": swapped}
+        score = "shown" if plan.score in ("", "choice") else plan.score  # both orders are read, and joined here
+        changes = {"pairwise": True, "score": score, "swapped": swapped}
     elif not plan.score:
         changes = {"score": "score"}
     elif plan.score == "expected":
@@ -243,14 +244,8 @@ def _raters(data: Data, given: Scored) -> list[Table]:
 
 def _pairs(data: Data) -> list[Table]:
     plan, given = data.plan, paired(data)
-    level, tables = plan.resampling.level, []
-    if given.status is not None:
-        tables.append(failure_table(given.status, level, data.words.get("marker"), given.cluster))
-    if given.status_swapped is not None:
-        second = failure_table(given.status_swapped, level, data.words.get("marker_swapped"), given.cluster)
-        tables.append(
-            dataclasses.replace(second, name="failures swapped", title=second.title + " in the swapped order")
-        )
+    tables: list[Table] = []
+    tables.extend(_pair_failures(data, given))
     if plan.gold and given.choice is not None:
         tables += [pairwise.accuracy_table(given, plan.unscored, plan.width), pairwise.class_table(given)]
         tables += [beside_pairs(data, given), pairwise.confusion_table(given)]
@@ -275,6 +270,24 @@ def _pairs(data: Data) -> list[Table]:
         said[given.final < 0] = np.nan
         tables.append(alt_test_table(said, given.raters, plan, given.cluster, nominal=True))
     return tables
+
+
+def _pair_failures(data: Data, given: Paired) -> Iterator[Table]:
+    """Failures of pairs, where either order failing is one; then of each order by itself."""
+    level, cluster = data.plan.resampling.level, given.cluster
+    if given.status is None:
+        return
+    shown, swapped = (data.words.get(name) for name in ("marker", "marker_swapped"))
+    if given.status_shown is None or given.status_swapped is None:
+        yield failure_table(given.status, level, shown, cluster)
+        return
+    marker = shown if shown is None or swapped is None else joined_marker(shown, swapped)
+    pairs = failure_table(given.status, level, marker, cluster, what="pairs")
+    yield dataclasses.replace(pairs, notes=(*pairs.notes, "a pair fails where either order has no verdict"))
+    for status, told, order in ((given.status_shown, shown, "shown"), (given.status_swapped, swapped, "swapped")):
+        found = failure_table(status, level, told, cluster)
+        title = f"{found.title} in the order {order}" if order == "shown" else f"{found.title} in the swapped order"
+        yield dataclasses.replace(found, name=f"failures {order}", title=title)
 
 
 def _means_table(data: Data) -> Table:

@@ -4,8 +4,8 @@ Games are aggregated first (who met whom, how often each won), so the cost of a 
 """
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ Codes = NDArray[np.int64]
 Model = Literal["bradley-terry", "davidson"]
 _STEPS = 100
 _TOLERANCE = 1e-10
+_OPEN = 1e-6  # share of its variance that a game must keep beside a covariate; below, the covariate decides it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,8 +48,8 @@ class Games:
         return meetings.games(np.ones(len(meetings.side)) if weights is None else np.asarray(weights, np.float64))
 
     @property
-    def connected(self) -> bool:
-        """Whether a finite, unique order exists: from every player a chain of wins or ties leads to every other."""
+    def groups(self) -> Codes:
+        """The group of each player (players,): within one a chain of wins or ties leads from everyone to everyone."""
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
 
@@ -56,8 +57,25 @@ class Games:
         rows, columns, weight = (np.concatenate(each) for each in zip(*beats, strict=True))
         graph = coo_array((weight, (rows, columns)), shape=(self.players, self.players)).tocsr()
         graph.eliminate_zeros()
-        parts, _ = connected_components(graph, directed=True, connection="strong")
-        return bool(parts == 1)
+        return np.asarray(connected_components(graph, directed=True, connection="strong")[1], np.int64)
+
+    @property
+    def connected(self) -> bool:
+        """Whether a finite, unique order exists: all players are in one group (Ford 1957)."""
+        return not self.groups.any()
+
+    @property
+    def played(self) -> Floats:
+        """The weight of the games of each player (players,)."""
+        n = self.wins + self.losses + self.ties
+        return np.asarray(np.bincount(self.i, n, self.players) + np.bincount(self.j, n, self.players))
+
+    def among(self, chosen: NDArray[np.bool_]) -> "Games":
+        """The chosen meetings (m,) only."""
+        return Games(
+            self.players, self.i[chosen], self.j[chosen], self.wins[chosen], self.losses[chosen], self.ties[chosen],
+            self.covariates[chosen],
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,13 +129,15 @@ class Meetings:
 class Strengths:
     """`strength` (players,) in log-odds (nats) with mean 0; `effects` (k,) of the covariates; `tie` is log nu or NaN.
 
-    NaN throughout if the games do not determine a finite order.
+    NaN throughout if the games do not determine a finite order. `touched` (players,) says whose strength a prior made
+    finite, None for nobody's.
     """
 
     strength: Floats
     effects: Floats
     tie: float
     converged: bool
+    touched: NDArray[np.bool_] | None = None
 
     def win_probability(self, anchor: int) -> Floats:
         """The chance (players,) to beat `anchor`, ties aside and covariates equal."""
@@ -134,22 +154,84 @@ def bradley_terry(
     games against an average player to everyone, half won: with it an order exists even if somebody never lost.
     """
     if prior == 0 and not games.connected:
-        nan = np.full(games.players, math.nan)
-        return Strengths(nan, np.full(games.covariates.shape[1], math.nan), math.nan, converged=False)
+        return _unknown(games)
+    everyone = np.ones(games.players, bool)
+    fit = _maximum(games, _begin(games, model, start), everyone, model, np.full(games.players, prior))
+    return _read(fit, games, model, everyone, everyone if prior else ~everyone)
+
+
+def fit_players(
+    games: Games, *, model: Model = "bradley-terry", prior: float = 0.1, start: "Strengths | None" = None
+) -> Strengths:
+    """Maximum likelihood for everyone whose strength is determined, and `prior` for those whose is not.
+
+    The largest group in which a chain of wins or ties leads from everyone to everyone has finite strengths, with mean
+    0, from the games among its members: in the limit of maximum likelihood no other game says anything about them. The
+    others (`touched`: they never won, never lost, or never met the group) are then fitted with these strengths fixed
+    and `prior` games, half won, against a player of strength 0. Where no two players are in a group, everyone is
+    touched. Players without a game have no strength (NaN) and move nobody.
+    """
+    met = games.played > 0
+    if not met.any():
+        return _unknown(games)
+    if model == "davidson" and not (games.ties.any() and (games.wins + games.losses).any()):
+        tie = math.nan if games.ties.any() else -math.inf  # without a tie nu is 0; with nothing else it has no bound
+        return replace(fit_players(games, prior=prior, start=start), tie=tie)
+    groups = games.groups
+    sizes = np.bincount(groups, met)
+    heaviest = np.bincount(groups, games.played)
+    core = met & (groups == int(np.lexsort((-heaviest, -sizes))[0]))
+    if core.sum() < 2:
+        core = np.zeros_like(met)
+    touched, theta = met & ~core, _begin(games, model, start)
+    theta[: games.players][touched] = 0.0
+    found, nobody = _Maximum(theta, True), np.zeros(games.players)
+    if core.any():
+        found = _maximum(games.among(core[games.i] & core[games.j]), theta, core, model, nobody)
+        found.theta[: games.players] -= found.theta[: games.players][core].mean()
+    if touched.any():
+        outside = games.among(touched[games.i] | touched[games.j])
+        rest = _maximum(outside, found.theta, touched, model, np.where(touched, prior, 0.0), alone=core.any())
+        found = _Maximum(rest.theta, found.converged and rest.converged)
+    return _read(found, games, model, met, touched, centre=core if core.any() else met)
+
+
+class _Maximum(NamedTuple):
+    theta: Floats
+    converged: bool
+
+
+def _unknown(games: Games) -> Strengths:
+    nan = np.full(games.players, math.nan)
+    return Strengths(nan, np.full(games.covariates.shape[1], math.nan), math.nan, converged=False)
+
+
+def _begin(games: Games, model: Model, start: "Strengths | None") -> Floats:
+    """Where Newton's method begins: strengths (players,), effects, and log nu of Davidson's model."""
     players, effects = games.players, games.covariates.shape[1]
-    davidson = model == "davidson"
-    theta = np.zeros(players + effects + davidson)
-    if start is not None and np.isfinite(start.strength).all():
+    theta = np.zeros(players + effects + (model == "davidson"))
+    if start is not None:
         theta[:players], theta[players : players + effects] = start.strength, start.effects
-        if davidson:
+        if model == "davidson":
             theta[-1] = start.tie
+    return np.nan_to_num(theta, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def _maximum(
+    games: Games, theta: Floats, members: NDArray[np.bool_], model: Model, prior: Floats, *, alone: bool = False
+) -> _Maximum:
+    """Newton's method on the strengths of `members` (players,) and all else there is; `alone` moves nothing else."""
+    davidson = model == "davidson"
+    free = np.flatnonzero(np.concatenate([members, np.full(len(theta) - len(members), not alone)]))
+    count, loose = int(members.sum()), not alone and not prior.any()
+    shift = np.zeros((len(free), len(free)))  # without a prior, strengths are known up to a shift only
+    shift[:count, :count] = loose / max(count, 1)
     value, gradient, hessian = _likelihood(games, theta, davidson, prior)
-    converged = False
     for _ in range(_STEPS):
-        step = _solved(hessian, gradient)
+        step = np.zeros(len(theta))
+        step[free] = _solved(hessian[np.ix_(free, free)] + shift, gradient[free])
         if float(np.abs(step).max(initial=0)) < _TOLERANCE:
-            converged = True
-            break
+            return _Maximum(theta, True)
         size = 1.0
         while True:
             tried = theta + size * step
@@ -158,10 +240,38 @@ def bradley_terry(
                 break
             size /= 2
         theta, value, gradient, hessian = tried, new, new_gradient, new_hessian
-    strength = theta[:players] - theta[:players].mean()
-    return Strengths(
-        strength, theta[players : players + effects], float(theta[-1]) if davidson else math.nan, converged
-    )
+    return _Maximum(theta, False)
+
+
+def _read(
+    found: _Maximum,
+    games: Games,
+    model: Model,
+    known: NDArray[np.bool_],
+    touched: NDArray[np.bool_],
+    centre: NDArray[np.bool_] | None = None,
+) -> Strengths:
+    players, k = games.players, games.covariates.shape[1]
+    strength = np.where(known, found.theta[:players], math.nan)
+    strength -= strength[known if centre is None else centre].mean()
+    effects = found.theta[players : players + k]
+    if not _bounded(games, found.theta):
+        strength, effects = np.full(players, math.nan), np.full(k, math.nan)
+    tie = float(found.theta[-1]) if model == "davidson" else math.nan
+    return Strengths(strength, effects, tie, found.converged, touched if touched.any() else None)
+
+
+def _bounded(games: Games, theta: Floats) -> bool:
+    """Whether covariates leave any game open; one that decides all of them has no finite effect."""
+    players, k = games.players, games.covariates.shape[1]
+    if k == 0:
+        return True
+    n = games.wins + games.losses + games.ties
+    z = games.covariates
+    p = 1 / (1 + np.exp(-np.clip(theta[games.i] - theta[games.j] + z @ theta[players : players + k], -700, 700)))
+    weight = n[:, None] * z**2
+    left, all_of_it = (weight * (p * (1 - p))[:, None]).sum(0), weight.sum(0)
+    return bool((left[all_of_it > 0] > _OPEN * all_of_it[all_of_it > 0]).all())
 
 
 def _solved(hessian: Floats, gradient: Floats) -> Floats:
@@ -171,8 +281,8 @@ def _solved(hessian: Floats, gradient: Floats) -> Floats:
         return np.asarray(np.linalg.lstsq(hessian, gradient, rcond=1e-12)[0], np.float64)
 
 
-def _likelihood(games: Games, theta: Floats, davidson: bool, prior: float) -> tuple[float, Floats, Floats]:
-    """Log-likelihood, its gradient, and minus its Hessian (made regular along the shift of all strengths)."""
+def _likelihood(games: Games, theta: Floats, davidson: bool, prior: Floats) -> tuple[float, Floats, Floats]:
+    """Log-likelihood, its gradient, and minus its Hessian."""
     players, k = games.players, games.covariates.shape[1]
     eta = theta[games.i] - theta[games.j] + games.covariates @ theta[players : players + k]
     n = games.wins + games.losses + games.ties
@@ -211,12 +321,10 @@ def _likelihood(games: Games, theta: Floats, davidson: bool, prior: float) -> tu
         hessian[-1, :players] = hessian[:players, -1] = row
         if k:
             hessian[-1, players : players + k] = hessian[players : players + k, -1] = games.covariates.T @ mixed
-    if prior:
+    if prior.any():
         s = theta[:players]
         p = 1 / (1 + np.exp(-s))
-        value += float(prior * (s / 2 - np.logaddexp(0, s)).sum())
+        value += float((prior * (s / 2 - np.logaddexp(0, s))).sum())
         gradient[:players] += prior * (0.5 - p)
         hessian[np.arange(players), np.arange(players)] += prior * p * (1 - p)
-    else:
-        hessian[:players, :players] += 1.0 / players  # strengths are known up to a shift only
     return value, gradient, hessian

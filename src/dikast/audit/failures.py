@@ -13,6 +13,7 @@ from dikast.audit.report import Cell, Table, table
 Codes = NDArray[np.int64]
 Masks = NDArray[np.bool_]
 OK = "ok"
+FORCED = "forced"  # the verdict marker was added for the model
 _FINE = frozenset({OK, "stop", "success"})
 
 
@@ -44,7 +45,25 @@ def statuses(ok: Masks, told: Words | None, more: Mapping[str, Masks]) -> Words:
     return Words(codes, list(names))
 
 
-def failure_table(status: Words, level: float, marker: Words | None = None, cluster: Codes | None = None) -> Table:
+def joined_status(one: Words, two: Words) -> Words:
+    """One status (n,) for two verdicts: `ok` if both are, else that of the first that is not."""
+    names = {name: code for code, name in enumerate(one.names)}
+    place = np.array([names.setdefault(name, len(names)) for name in two.names] or [0])
+    return Words(np.where(one.codes == names[OK], place[two.codes], one.codes), list(names))
+
+
+def joined_marker(one: Words, two: Words) -> Words:
+    """One marker (n,) for two verdicts: `forced` if either was, else that of the first that has one."""
+    names = {name: code for code, name in enumerate(one.names)}
+    place = np.array([names.setdefault(name, len(names)) for name in two.names] or [0])
+    second = np.where(two.codes < 0, -1, place[two.codes])
+    forced = names.get(FORCED, -2)
+    return Words(np.where((one.codes < 0) | (second == forced), second, one.codes), list(names))
+
+
+def failure_table(
+    status: Words, level: float, marker: Words | None = None, cluster: Codes | None = None, *, what: str = "verdicts"
+) -> Table:
     """Rate by status (n,); `marker` says which verdicts were forced out of the model."""
     total = len(status.codes)
     ok = status.codes == status.names.index(OK)
@@ -54,9 +73,9 @@ def failure_table(status: Words, level: float, marker: Words | None = None, clus
         if name == OK or mine.any():
             rows.append([name, int(mine.sum()), share(mine, level, cluster)])
     if marker is not None and len(marker.names):
-        forced = np.isin(marker.codes, [i for i, name in enumerate(marker.names) if name == "forced"])
+        forced = np.isin(marker.codes, [i for i, name in enumerate(marker.names) if name == FORCED])
         known = marker.codes >= 0
         inside = None if cluster is None else cluster[known]
         found = share(forced[known], level, inside, note="of the verdicts that were read")
         rows.append(["forced marker", int(forced.sum()), found])
-    return table("failures", f"Failures of {total:,} verdicts", ("status", "count", "share"), rows)
+    return table("failures", f"Failures of {total:,} {what}", ("status", "count", "share"), rows)

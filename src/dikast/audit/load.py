@@ -109,8 +109,9 @@ def _refs(plan: AuditPlan, run: bool) -> Refs:
         if name := getattr(plan, role):
             refs.objects[role] = Ref.of(name)
     if run and plan.pairwise:
-        refs.numbers["sample"] = Ref("sample", "")
-        refs.words |= {name: Ref(name, "") for name in ("marker", "item", "criterion", "status")}
+        refs.numbers["sample"], refs.objects["distribution"] = Ref("sample", ""), Ref("distribution", "")
+        refs.words |= {name: Ref(name, "") for name in ("item", "criterion")}
+        refs.words |= {name: Ref(f"{name}_shown", "") for name in ("marker", "status")}
         refs.words |= {"pair first": Ref("first", ""), "pair second": Ref("second", "")}
         if plan.swapped == "swapped":
             refs.words |= {name: Ref(name, "") for name in ("status_swapped", "marker_swapped")}

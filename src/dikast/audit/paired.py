@@ -1,6 +1,6 @@
 """Pairwise verdicts as arrays, after failures have been told from choices."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,11 +10,11 @@ from dikast.audit import pairs
 from dikast.audit.columns import Words
 from dikast.audit.derived_roles import MOST_UNREAD
 from dikast.audit.estimate import Estimate
-from dikast.audit.failures import failed_before, statuses
+from dikast.audit.failures import failed_before, joined_status, statuses
 from dikast.audit.intervals import Resampling, bootstrap, clusters_of, merged
 from dikast.audit.intervals import share as mean_share
 from dikast.audit.load import Data
-from dikast.audit.pairs import NONE, TIE, Choices, Share
+from dikast.audit.pairs import DISAGREE, FIRST, NONE, SECOND, TIE, WRONG, Choices, Share
 from dikast.audit.plan import TwoGames
 from dikast.audit.report import counted
 from dikast.audit.scored import consensus
@@ -24,20 +24,27 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Masks = NDArray[np.bool_]
 _SHOWN = 5
-WRONG = 3  # a verdict that is right for no gold: the unscored under the rule "wrong"
+_UNSCORED = {"drop": NONE, "tie": TIE, "wrong": WRONG}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Paired:
-    """Choices as codes (n,): in the order shown, in the swapped order (as responses) or None, gold, raters (R, n)."""
+    """Choices as codes (n,): in the order shown, in the swapped order (as responses) or None, gold, raters (R, n).
+
+    `known` and `known_swapped` say where an order has a verdict, whatever the rule (`unscored`, a code) made of the
+    others; `strong` where every order has a strong one; `status` is that of the pair, its orders' stand beside it.
+    """
 
     choice: Codes | None
     swapped: Codes | None
-    scored: Masks  # there is a verdict in the order shown, whatever the rule for the others
+    known: Masks
+    known_swapped: Masks
+    unscored: int
     strong: Masks
     gold: Codes
     raters: Floats
     status: Words | None
+    status_shown: Words | None
     status_swapped: Words | None
     cluster: Codes | None
     level: float
@@ -45,11 +52,28 @@ class Paired:
     two_games: TwoGames = "both"
 
     @property
+    def scored(self) -> Masks:
+        """Pairs with a verdict: in both orders, or in the only one."""
+        return self.known if self.swapped is None else self.known & self.known_swapped
+
+    @property
     def final(self) -> Codes | None:
-        """What is held for the judge's verdict: both orders together, or the only one."""
+        """What is held for the judge's verdict: both orders together (`pairs.joint`), or the only one."""
         if self.choice is None or self.swapped is None:
             return self.choice
-        return pairs.both_orders(self.choice, self.swapped, self.two_games)
+        return np.where(self.scored, pairs.joint(self.choice, self.swapped, self.two_games), self.unscored).astype(
+            np.int64
+        )
+
+    def fillings(self) -> Iterator[Codes]:
+        """The verdicts (n,) if those that are missing had been any one choice, in each order by itself."""
+        for one in (FIRST, SECOND, TIE):
+            shown = np.where(self.known, one if self.choice is None else self.choice, one).astype(np.int64)
+            if self.swapped is None:
+                yield shown
+                continue
+            for two in (FIRST, SECOND, TIE):
+                yield pairs.joint(shown, np.where(self.known_swapped, self.swapped, two), self.two_games)
 
     def estimate(self, share: Share, rows: Masks | None = None) -> Estimate:
         """A share with Wilson's interval, or a Student's interval over clusters."""
@@ -70,7 +94,8 @@ def paired(data: Data) -> Paired:
     if swapped is not None and plan.swapped_as == "slots":
         swapped = swapped._replace(codes=pairs.swap(swapped.codes))
     golds = [read_column(data, f"gold {i}", name) for i, name in enumerate(plan.gold)]
-    raters = np.array([np.where(each.codes == NONE, np.nan, each.codes) for each in golds], np.float64)
+    decided = [np.isin(each.codes, (FIRST, SECOND, TIE)) for each in golds]
+    raters = np.array([np.where(known, each.codes, np.nan) for known, each in zip(decided, golds, strict=True)])
     raters = raters.reshape(len(golds), len(data))
     gold = np.full(len(data), NONE, np.int64)
     if len(golds):
@@ -80,13 +105,18 @@ def paired(data: Data) -> Paired:
             data.notes.append(f"{counted(undecided, 'pair')} without a majority among raters: no gold")
         if absent := int(np.isnan(raters).all(0).sum()):
             data.notes.append(f"{counted(absent, 'pair')} without gold")
+    nothing = np.zeros(len(data), bool)
+    strong = nothing if choice is None else choice.strong
     return Paired(
         ruled(choice, plan.unscored),
         ruled(swapped, plan.unscored),
-        choice.codes != NONE if choice is not None else np.zeros(len(data), bool),
-        choice.strong if choice is not None else np.zeros(len(data), bool),
+        nothing if choice is None else choice.codes != NONE,
+        nothing if swapped is None else swapped.codes != NONE,
+        _UNSCORED[plan.unscored],
+        strong if swapped is None else strong & swapped.strong,
         gold,
         raters,
+        status if status is None or status_swapped is None else joined_status(status, status_swapped),
         status,
         status_swapped,
         data.words["cluster"].codes if "cluster" in data.words else None,
@@ -146,8 +176,7 @@ def ruled(found: Choices | None, rule: str) -> Codes | None:
     """The unscored as the plan's rule says; a rule other than drop is told beside every figure."""
     if found is None:
         return None
-    value = {"drop": NONE, "tie": TIE, "wrong": WRONG}[rule]
-    return np.where(found.codes == NONE, value, found.codes).astype(np.int64)
+    return np.where(found.codes == NONE, _UNSCORED[rule], found.codes).astype(np.int64)
 
 
 def ratio(worth: Floats, counts: Floats, given: Paired) -> Estimate:
@@ -171,9 +200,10 @@ def ratio(worth: Floats, counts: Floats, given: Paired) -> Estimate:
 def taken_again(data: Data, again: NDArray[np.int64]) -> Words:
     """What the rows `again` (n,) say (both orders together where there are two), as words; -1 gives no word."""
     labels = data.plan.pair_labels
-    names = list(pairs.NAMES if labels is None else labels.one_each())
+    names = [*(pairs.NAMES if labels is None else labels.one_each()), "disagree"]
     views = [
         pairs.read_choices(data.words[role], labels, role).codes for role in ("score", "swapped") if role in data.words
     ]
-    final = views[0] if len(views) == 1 else pairs.both_orders(views[0], views[1], data.plan.two_games)
-    return Words(np.where(again < 0, NONE, final[again]), names)
+    final = views[0] if len(views) == 1 else pairs.joint(views[0], views[1], data.plan.two_games)
+    codes = np.where(final == DISAGREE, names.index("disagree"), final)
+    return Words(np.where(again < 0, NONE, codes[again]), names)

@@ -1,6 +1,7 @@
 """Pairwise verdicts: accuracy under named tie rules, both orders, and how consistent they are.
 
-A choice is a code: 0 the first response, 1 the second, 2 a tie, -1 no verdict; always of responses, never of slots.
+A choice is a code: 0 the first response, 1 the second, 2 a tie, -1 no verdict, and of two orders 4 a disagreement;
+always of responses, never of slots.
 """
 
 import re
@@ -13,22 +14,34 @@ from numpy.typing import ArrayLike, NDArray
 from dikast.audit.columns import Words
 from dikast.audit.plan import PairLabels, TwoGames, spelling
 from dikast.core.errors import UserError
+from dikast.core.verdict import DISAGREE as JOINT_DISAGREE
+from dikast.core.verdict import joint_outcome
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Masks = NDArray[np.bool_]
 FIRST, SECOND, TIE, NONE = 0, 1, 2, -1
+WRONG = 3  # a verdict that is right for no gold: the unscored under the rule "wrong"
+DISAGREE = 4  # two orders with different verdicts: no verdict on the responses, and no tie
 NAMES = ("first", "second", "tie")
+ONE_ORDER = "one order of each pair: a preference for a slot would look like one for a response"
 
 TieRule = Literal["all", "no_gold_ties", "half", "decided"]
 TIE_RULES: Mapping[TieRule, str] = {
-    "all": "every pair counts; a tie is right only where gold is a tie",
-    "no_gold_ties": "pairs whose gold is a tie are left out; a judge's tie is wrong",
-    "half": "pairs whose gold is a tie are left out; a judge's tie earns a half",
-    "decided": "pairs where gold or the judge says tie are left out",
+    "all": "every pair counts; a tie is right only where gold is a tie, a disagreement of the orders never",
+    "no_gold_ties": "pairs whose gold is a tie are left out; a judge's tie or disagreement is wrong",
+    "half": "pairs whose gold is a tie are left out; a judge's tie or disagreement earns a half",
+    "decided": "pairs where gold or the judge says tie, or the orders disagree, are left out",
 }
 
-_KNOWN = {"a": FIRST, "b": SECOND, "first": FIRST, "second": SECOND, "tie": TIE}
+TWO_GAMES: Mapping[TwoGames, str] = {
+    "both": "both orders must agree; where they differ they disagree",
+    "net": "a win and a tie are a win; where each order names another response they disagree",
+    "tie": "where the orders differ it is a tie",
+}
+
+_SPELT: Mapping[int, str | None] = {NONE: None, FIRST: "a", SECOND: "b", TIE: "tie", DISAGREE: JOINT_DISAGREE}
+_KNOWN = {"a": FIRST, "b": SECOND, "first": FIRST, "second": SECOND, "tie": TIE, JOINT_DISAGREE: DISAGREE}
 _ARENA = re.compile(r"\[*\s*(?:A\s*(>>|>|=|<<|<)\s*B|B\s*(>>|>|=|<<|<)\s*A)\s*\]*")
 
 
@@ -43,6 +56,7 @@ class Choices(NamedTuple):
 def read_choices(words: Words, labels: PairLabels | None, column: str) -> Choices:
     """Choices from text: by `labels`, else a, b, first, second, tie, or arena marks from A>>B to B>>A.
 
+    `disagree`, as joint verdicts of two orders spell it, is always read.
     Any other word is no verdict. UserError if no word at all is a choice, for then the labels are wrong.
     """
     spelt = None if labels is None else labels.codes()
@@ -61,7 +75,7 @@ def read_choices(words: Words, labels: PairLabels | None, column: str) -> Choice
 
 def _choice(text: str, spelt: Mapping[str, int] | None) -> tuple[int, bool]:
     if spelt is not None:
-        return {"tie": TIE, **spelt}.get(spelling(text), NONE), False
+        return {"tie": TIE, JOINT_DISAGREE: DISAGREE, **spelt}.get(spelling(text), NONE), False
     folded = text.strip().casefold()
     if folded in _KNOWN:
         return _KNOWN[folded], False
@@ -103,29 +117,39 @@ def accuracy(choice: ArrayLike, gold: ArrayLike, rule: TieRule) -> Share:
     if rule not in TIE_RULES:
         raise UserError(f"{rule!r} is no tie rule: choose {', '.join(TIE_RULES)}")
     if rule != "all":
-        counts &= right != TIE
+        counts &= (right != TIE) & (right != DISAGREE)
     if rule == "half":
-        worth[said == TIE] = 0.5
+        worth[(said == TIE) | (said == DISAGREE)] = 0.5
     if rule == "decided":
-        counts &= said != TIE
+        counts &= (said != TIE) & (said != DISAGREE)
     return Share(worth, counts)
 
 
-def both_orders(first_order: ArrayLike, second_order: ArrayLike, rule: TwoGames = "both") -> Codes:
-    """What two orders say together; nothing where either is missing.
+def joint(first_order: ArrayLike, second_order: ArrayLike, rule: TwoGames = "both") -> Codes:
+    """What two orders say together under a named rule (TWO_GAMES), by `joint_outcome` unless the rule says otherwise.
 
-    Rule "both": their common choice, a tie where they differ. Rule "net": wins are counted, so that a win and a tie
-    are a win, and a win of each is a tie.
+    NONE where either is missing; WRONG where either was counted as wrong.
     """
     one, two = np.asarray(first_order, np.int64), np.asarray(second_order, np.int64)
-    joint = np.where(one == two, one, TIE)
-    if rule == "net":
-        joint = np.where((one == TIE) & _decided(two), two, np.where((two == TIE) & _decided(one), one, joint))
-    return np.where((one == NONE) | (two == NONE), NONE, joint)
+    return _JOINT[rule][one + 1, two + 1]
 
 
-def _decided(codes: Codes) -> Masks:
-    return np.asarray((codes == FIRST) | (codes == SECOND))
+def _joint_code(one: int, two: int, rule: TwoGames) -> int:
+    if WRONG in (one, two):
+        return NONE if NONE in (one, two) else WRONG
+    outcome = joint_outcome(_SPELT[one], _SPELT[two])
+    if outcome is None:
+        return NONE
+    code = _KNOWN[outcome]
+    if code == DISAGREE and rule == "net" and TIE in (one, two):
+        return one if two == TIE else two
+    return TIE if code == DISAGREE and rule == "tie" else code
+
+
+_CODES = range(NONE, DISAGREE + 1)
+_JOINT = {
+    rule: np.array([[_joint_code(one, two, rule) for two in _CODES] for one in _CODES], np.int64) for rule in TWO_GAMES
+}
 
 
 def order_consistency(first_order: ArrayLike, second_order: ArrayLike) -> Share:
@@ -134,13 +158,29 @@ def order_consistency(first_order: ArrayLike, second_order: ArrayLike) -> Share:
     return Share((one == two).astype(np.float64), (one != NONE) & (two != NONE))
 
 
+def flips(first_order: ArrayLike, second_order: ArrayLike) -> dict[str, Share]:
+    """How orders disagree, each as a share of the pairs with a verdict in both; they sum to the share that disagree.
+
+    `first slot both times`: the response shown first won in either order; `a tie in one order`: only one said tie.
+    """
+    one, two = np.asarray(first_order, np.int64), np.asarray(second_order, np.int64)
+    said = (FIRST, SECOND, TIE)
+    counts = np.isin(one, said) & np.isin(two, said)
+    kinds = {
+        "first slot both times": (one == FIRST) & (two == SECOND),
+        "second slot both times": (one == SECOND) & (two == FIRST),
+        "a tie in one order": (one == TIE) != (two == TIE),
+    }
+    return {name: Share(each.astype(np.float64), counts) for name, each in kinds.items()}
+
+
 def slot_preference(first_order: ArrayLike, second_order: ArrayLike) -> Share:
     """Of the pairs decided both times but for different responses, those where the slot shown first won both times.
 
     One half without position bias; 1 if the first slot always wins, 0 if the second does.
     """
     one, two = np.asarray(first_order, np.int64), np.asarray(second_order, np.int64)
-    decided = _decided(one) & _decided(two) & (one != two)
+    decided = ((one == FIRST) & (two == SECOND)) | ((one == SECOND) & (two == FIRST))
     return Share((one == FIRST).astype(np.float64), decided)
 
 

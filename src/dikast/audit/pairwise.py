@@ -12,8 +12,20 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.intervals import share
 from dikast.audit.load import Data
 from dikast.audit.measures import FEW
-from dikast.audit.paired import WRONG, Paired, ratio, read_column, ruled
-from dikast.audit.pairs import FIRST, NONE, SECOND, TIE, TIE_RULES, Share, TieRule
+from dikast.audit.paired import Paired, ratio, read_column, ruled
+from dikast.audit.pairs import (
+    DISAGREE,
+    FIRST,
+    NONE,
+    ONE_ORDER,
+    SECOND,
+    TIE,
+    TIE_RULES,
+    TWO_GAMES,
+    WRONG,
+    Share,
+    TieRule,
+)
 from dikast.audit.refs import Ref
 from dikast.audit.report import Cell, Table, table
 from dikast.audit.significance import Against, holm, labels_for_rate, labels_for_width, mcnemar, mcnemar_told, two_rates
@@ -26,7 +38,7 @@ _THREE = Scale(pairs.NAMES, (0.0, 1.0, 2.0))  # for the discrimination index of 
 
 
 def accuracy_table(given: Paired, unscored: str, wanted: float = 0.03) -> Table:
-    """Accuracy under each tie rule, in each order, in both, and of what both say together; bounds over the unscored."""
+    """Accuracy under each tie rule: of the joint verdict, in each order, right in both; bounds over the unscored."""
     views = _views(given)
     rows: list[list[Cell]] = []
     for rule in TIE_RULES:
@@ -34,10 +46,7 @@ def accuracy_table(given: Paired, unscored: str, wanted: float = 0.03) -> Table:
         row += [given.estimate(_share(each, given.gold, rule)) for each in views.values()]
         if given.swapped is not None and given.choice is not None:
             row.append(given.estimate(_right_twice(given, rule)))
-        main = _share(views["as shown"], given.gold, rule)
-        rows.append(
-            [*row, *_bounds(main, given, rule), labels_for_width(_first(row).half_width, _first(row).n, wanted)]
-        )
+        rows.append([*row, *_bounds(given, rule), labels_for_width(_first(row).half_width, _first(row).n, wanted)])
     columns = ["statistic", *views, *(["right in both"] if given.swapped is not None else [])]
     n = int((given.gold != NONE).sum())
     return table(
@@ -47,8 +56,8 @@ def accuracy_table(given: Paired, unscored: str, wanted: float = 0.03) -> Table:
         rows,
         *(f"{rule}: {text}" for rule, text in TIE_RULES.items()),
         _told(unscored),
-        _two_games_told(given),
-        "" if given.scored.all() else "worst and best: if the unscored of the order shown were all wrong, or all right",
+        "" if given.scored.all() else "worst and best: if the missing verdicts had been any choice",
+        _orders_told(given),
         f"only {n} pairs: too few to conclude anything" if n < FEW else "",
     )
 
@@ -62,20 +71,22 @@ def _told(unscored: str) -> str:
     return f"pairs without a verdict were {told[unscored]} (--unscored {unscored})" if unscored in told else ""
 
 
-def _two_games_told(given: Paired) -> str:
-    if given.swapped is None or given.two_games == "both":
+def _orders_told(given: Paired) -> str:
+    if given.swapped is None:
         return ""
-    return "both together: a win in one order and a tie in the other are a win (--two-games net)"
+    return (
+        f"both together: the joint verdict ({TWO_GAMES[given.two_games]}; --two-games {given.two_games}); "
+        "as shown and swapped: one order by itself; right in both: right in each order"
+    )
 
 
 def _views(given: Paired) -> dict[str, Codes]:
-    views: dict[str, Codes] = {}
-    if given.choice is not None:
-        views["as shown"] = given.choice
-    if given.swapped is not None and given.choice is not None:
-        views["swapped"] = given.swapped
-        views["both together"] = pairs.both_orders(given.choice, given.swapped, given.two_games)
-    return views
+    """The joint verdict first; what is about one order has that order's name."""
+    if given.choice is None or given.final is None:
+        return {}
+    if given.swapped is None:
+        return {"as shown": given.choice}
+    return {"both together": given.final, "as shown": given.choice, "swapped": given.swapped}
 
 
 def _share(choice: Codes, gold: Codes, rule: TieRule) -> Share:
@@ -89,33 +100,47 @@ def _right_twice(given: Paired, rule: TieRule) -> Share:
     return Share(np.minimum(one.worth, two.worth), one.counts & two.counts)
 
 
-def _bounds(share: Share, given: Paired, rule: TieRule) -> list[Cell]:
-    """If every unscored pair of the order shown were wrong, or right, whatever --unscored made of it."""
-    due = (given.gold != NONE) & ((given.gold != TIE) | (rule == "all"))
-    lost = int((due & ~given.scored).sum())
-    counted = share.counts & given.scored
-    total = int(counted.sum()) + lost
-    if lost == 0 or total == 0:
+def _bounds(given: Paired, rule: TieRule) -> list[Cell]:
+    """If every missing verdict, in either order, had been the worst or the best choice, whatever --unscored says."""
+    lost = np.flatnonzero(~given.scored)
+    filled = [_share(each, given.gold, rule) for each in given.fillings()]
+    known = filled[0].counts & given.scored
+    due = np.array([each.counts[lost] for each in filled])
+    worth = np.array([each.worth[lost] for each in filled])
+    ends = np.where(due, worth, np.inf).min(0), np.where(due, worth, -np.inf).max(0)
+    total = int(known.sum()) + int(due.any(0).sum())
+    if not due.any():
         return [None, None]
-    hits = float(share.worth[counted].sum())
-    return [hits / total, (hits + lost) / total]
+    hits = float(filled[0].worth[known].sum())
+    return [(hits + float(end[due.any(0)].sum())) / total for end in ends]
 
 
 def orders_table(given: Paired) -> Table:
     """How far the verdict depends on the order of the responses."""
     if given.choice is None or given.swapped is None:
         raise ValueError("two orders are due")
-    rows: list[list[Cell]] = [
-        ["same verdict in both orders", given.estimate(pairs.order_consistency(given.choice, given.swapped))],
-        ["first slot, where they differ", given.estimate(pairs.slot_preference(given.choice, given.swapped))],
-    ]
+    same = pairs.order_consistency(given.choice, given.swapped)
+    twice = f"{int(same.counts.sum()):,} pairs with a verdict in both orders"
+    rows: list[list[Cell]] = [["same verdict in both orders", given.estimate(same), twice]]
+    kinds = pairs.flips(given.choice, given.swapped)
+    differ = Share(np.sum([each.worth for each in kinds.values()], 0), kinds["a tie in one order"].counts)
+    judged = f"{int(differ.counts.sum()):,} pairs with a choice in both orders"
+    rows.append(["disagree", given.estimate(differ), judged])
+    rows += [[f"disagree: {name}", given.estimate(each), judged] for name, each in kinds.items()]
+    slot = pairs.slot_preference(given.choice, given.swapped)
+    told = (
+        f"{int(slot.counts.sum()):,} pairs whose orders name different responses, of "
+        f"{int(differ.worth[differ.counts].sum()):,} that disagree (a tie in one order is left out)"
+    )
+    rows.append(["first slot, where they differ", given.estimate(slot), told])
     for name, view in (("as shown", given.choice), ("swapped", given.swapped)):
         known = (view != NONE) & (view != WRONG)
-        rows.append([f"ties {name}", given.estimate(Share((view == TIE).astype(np.float64), known))])
+        ties = given.estimate(Share((view == TIE).astype(np.float64), known))
+        rows.append([f"ties {name}", ties, f"{ties.n:,} verdicts in that order"])
     both = (given.choice != NONE) & (given.swapped != NONE)
     found = class_estimates(given.swapped[both], given.choice[both], given.how, given.clusters(both))
-    rows.append(["cohen_kappa of the orders", found["cohen_kappa"]])
-    return table("orders", "Order of the responses", ("statistic", "value"), rows)
+    rows.append(["cohen_kappa of the orders", found["cohen_kappa"], twice])
+    return table("orders", "Order of the responses", ("statistic", "value", "of"), rows)
 
 
 def class_table(given: Paired) -> Table:
@@ -125,9 +150,11 @@ def class_table(given: Paired) -> Table:
         counts = (view != NONE) & (given.gold != NONE)
         said, gold = view[counts], given.gold[counts]
         codes = given.clusters(counts)
-        scores = class_estimates(said, gold, given.how, codes)
+        scores = class_estimates(said, gold, given.how, codes, outside=(WRONG, DISAGREE))
         ties = [share(each == TIE, given.level, codes) for each in (said, gold)]
-        chosen = counts & (view != WRONG)
+        if given.swapped is not None:
+            ties.append(share(said == DISAGREE, given.level, codes))
+        chosen = counts & np.isin(view, (FIRST, SECOND, TIE))
         spread = spread_of(view[chosen].astype(np.float64), _THREE, given.how, given.clusters(chosen))
         rows.append([name, int(counts.sum()), *scores.values(), *ties, spread])
     columns = (
@@ -140,9 +167,11 @@ def class_table(given: Paired) -> Table:
         "cohen_kappa",
         "ties",
         "gold ties",
+        *(["disagree"] if given.swapped is not None else []),
         "discrimination",
     )
-    return table("classes", "As classes: first, second, tie", columns, rows)
+    note = "a disagreement of the orders is a miss and no class of its own; discrimination is of the other verdicts"
+    return table("classes", "As classes: first, second, tie", columns, rows, note if given.swapped is not None else "")
 
 
 def confusion_table(given: Paired) -> Table:
@@ -151,26 +180,33 @@ def confusion_table(given: Paired) -> Table:
     final = given.final
     if final is None:
         raise ValueError("verdicts are due")
+    said_codes = (FIRST, SECOND, TIE, DISAGREE) if given.swapped is not None else (FIRST, SECOND, TIE)
     for code, name in enumerate(pairs.NAMES):
         mine = given.gold == code
         rows.append(
             [
                 name,
-                *(int((mine & (final == said)).sum()) for said in (FIRST, SECOND, TIE)),
-                int((mine & (final == NONE)).sum()),
+                *(int((mine & (final == said)).sum()) for said in said_codes),
+                int((mine & np.isin(final, (NONE, WRONG))).sum()),
             ]
         )
-    return table("confusion", "Gold (down) and judge (across)", ("gold", *pairs.NAMES, "none"), rows)
+    columns = ("gold", *pairs.NAMES, *(["disagree"] if given.swapped is not None else []), "none")
+    return table("confusion", "Gold (down) and judge (across)", columns, rows)
+
+
+_SLOT_TOLD = "first slot, where they differ: of the pairs whose orders name different responses; ties are left out"
 
 
 def slice_table(codes: Codes, names: Sequence[str], given: Paired, by: str) -> Table:
     """One row a slice: failures, accuracy in each order and in both, consistency; Holm over slices against the rest."""
     views = _views(given)
-    shares = {name: _share(each, given.gold, "all") for name, each in views.items() if name != "both together"}
+    shares = {name: _share(each, given.gold, "all") for name, each in views.items()}
+    headline, main = next(iter(shares.items()))
+    shares |= {f"{headline} ({rule})": _share(views[headline], given.gold, rule) for rule in TIE_RULES if rule != "all"}
     if given.swapped is not None and given.choice is not None:
         shares["right in both"] = _right_twice(given, "all")
         shares["consistent"] = pairs.order_consistency(given.choice, given.swapped)
-    main = next(iter(shares.values()))
+        shares["first slot, where they differ"] = pairs.slot_preference(given.choice, given.swapped)
     rows, tests = [], []
     hits, sizes = (
         np.bincount(codes[main.counts & (codes >= 0)], weight, len(names))
@@ -200,7 +236,8 @@ def slice_table(codes: Codes, names: Sequence[str], given: Paired, by: str) -> T
         columns,
         cells,
         both,
-        "p: accuracy as shown against all the rest" + ("" if against is None else ", by cluster"),
+        f"p: accuracy {headline} against all the rest" + ("" if against is None else ", by cluster"),
+        _SLOT_TOLD if given.swapped is not None else "",
         worst_decile(names, values, "accuracy"),
     )
 
@@ -210,10 +247,7 @@ def unlabelled_table(codes: Codes, names: Sequence[str], given: Paired, by: str)
     if given.final is None:
         raise ValueError("verdicts are due")
     known = (given.final != NONE) & (given.final != WRONG)
-    shares = {
-        name: Share((given.final == code).astype(np.float64), known)
-        for code, name in ((FIRST, "first wins"), (TIE, "tie"), (SECOND, "second wins"))
-    }
+    shares = {name: Share((given.final == code).astype(np.float64), known) for code, name in _sides(given)}
     if given.swapped is not None and given.choice is not None:
         shares["consistent"] = pairs.order_consistency(given.choice, given.swapped)
     rows: list[list[Cell]] = []
@@ -257,8 +291,7 @@ def preference_table(given: Paired) -> Table:
         raise ValueError("verdicts are due")
     known = (given.final != NONE) & (given.final != WRONG)
     rows: list[list[Cell]] = [
-        [name, given.estimate(Share((given.final == code).astype(np.float64), known))]
-        for code, name in ((FIRST, "first wins"), (TIE, "tie"), (SECOND, "second wins"))
+        [name, given.estimate(Share((given.final == code).astype(np.float64), known))] for code, name in _sides(given)
     ]
     net = np.where(given.final == FIRST, 1.0, np.where(given.final == SECOND, -1.0, 0.0))
     rows.append(["first less second", ratio(np.where(known, net, 0), known.astype(np.float64), given)])
@@ -267,4 +300,10 @@ def preference_table(given: Paired) -> Table:
     note = ""
     if np.isfinite(needed):
         note = f"to tell {wins / decided:.3f} of the decided from one half with a chance of .8 takes {needed:,} of them"
-    return table("preferences", f"Preferences in {int(known.sum()):,} pairs", ("side", "share"), rows, note)
+    joint = "joint verdicts of both orders: a side wins where both name it" if given.swapped is not None else ONE_ORDER
+    return table("preferences", f"Preferences in {int(known.sum()):,} pairs", ("side", "share"), rows, note, joint)
+
+
+def _sides(given: Paired) -> list[tuple[int, str]]:
+    found = [(FIRST, "first wins"), (TIE, "tie"), (SECOND, "second wins")]
+    return found if given.swapped is None else [*found[:2], (DISAGREE, "disagree"), found[2]]

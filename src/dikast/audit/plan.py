@@ -14,7 +14,7 @@ from dikast.core.scale import Scale
 
 GoldRule = Literal["mean", "median", "majority", "first"]
 Unscored = Literal["drop", "tie", "wrong"]
-TwoGames = Literal["both", "net"]
+TwoGames = Literal["both", "net", "tie"]
 FLOOR = math.log(1e-5)
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?")
 NO_CLUSTER = "none"  # as `cluster`: every row by itself, also the rows of one item of a run

@@ -4,12 +4,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit.columns import Words
-from dikast.audit.estimate import Estimate
-from dikast.audit.intervals import Resampling, bootstrap_kinds, clusters_of
+from dikast.audit.estimate import Estimate, undefined
+from dikast.audit.intervals import ALIKE, Resampling, bootstrap_kinds, clusters_of
 from dikast.audit.load import Data
-from dikast.audit.paired import WRONG, Paired
-from dikast.audit.pairs import FIRST, NONE, SECOND, TIE
+from dikast.audit.paired import Paired
+from dikast.audit.pairs import DISAGREE, FIRST, NONE, ONE_ORDER, SECOND, TIE, WRONG, Share
 from dikast.audit.ranking import (
+    PRIOR,
     WIN_RULES,
     Bouts,
     Ranking,
@@ -19,12 +20,13 @@ from dikast.audit.ranking import (
     win_matrix,
     win_rate,
 )
-from dikast.audit.report import Cell, Table, table
+from dikast.audit.report import Cell, Table, counted, table
 from dikast.audit.weighted import weighted_mean
 from dikast.core.errors import UserError
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
+Masks = NDArray[np.bool_]
 
 
 def ranking_tables(data: Data, given: Paired) -> list[Table]:
@@ -37,35 +39,41 @@ def ranking_tables(data: Data, given: Paired) -> list[Table]:
     if anchor and anchor not in names:
         raise UserError(f"--anchor {anchor}: no such player; there are {', '.join(sorted(names)[:30])}")
     how = data.plan.resampling
-    plain = Bouts(
-        names, bouts.first, bouts.second, bouts.outcome, bouts.weight, bouts.covariates[:, :0], bouts.unit, bouts.copies
-    )
-    ranking = rank_players(plain, how, anchor=anchor)
-    controlled = rank_players(bouts, how, anchor=anchor) if bouts.covariates.shape[1] else None
-    tables = [_board(data, given, names, first, second, ranking, controlled)]
+    ranking = rank_players(bouts, how, anchor=anchor)
+    if anchor and not ranking.played[names.index(anchor)]:
+        raise UserError(f"--anchor {anchor}: it has no game with a verdict; leave --anchor out or name another player")
+    by_order = _bouts_by_order(data, given, names, first, second)
+    controlled = None if by_order is None else rank_players(by_order, how, anchor=anchor)
+    tables = [_board(data, given, names, ranking, controlled)]
     tables.append(_counts(given, names, first, second, how))
-    davidson, games = rank_players(plain, how, model="davidson", anchor=anchor), plain.games()
-    rows: list[list[Cell]] = [
-        ["cyclic triples", cyclic_triples(win_matrix(games))],
-        ["cyclic triples if the strengths were all", cycles_by_chance(games, ranking.fit, how)],
-        ["Davidson tie parameter", davidson.tie],
-        ["largest shift of strength, Davidson against half ties", _largest(davidson, ranking)],
-    ]
-    if controlled is not None:
-        rows += [[f"effect of {name}", controlled.effect(i)] for i, name in enumerate(_effects(data))]
-    tables.append(table("ranking checks", "Checks of the ranking", ("check", "value"), rows, _prior_note(ranking)))
+    tables.append(_checks(data, bouts, ranking, controlled, how, anchor))
     return tables
 
 
+def _checks(
+    data: Data, bouts: Bouts, ranking: Ranking, controlled: Ranking | None, how: Resampling, anchor: str
+) -> Table:
+    games = bouts.games()
+    rows: list[list[Cell]] = [
+        ["cyclic triples", cyclic_triples(win_matrix(games))],
+        ["cyclic triples if the strengths were all", cycles_by_chance(games, ranking.fit, how)],
+    ]
+    if (games.wins + games.losses).any():
+        davidson = rank_players(bouts, how, model="davidson", anchor=anchor)
+        rows.append(["Davidson tie parameter", davidson.tie])
+        rows.append(["largest shift of strength, Davidson against half ties", _largest(davidson, ranking)])
+    else:
+        nothing = undefined(ranking.n, "no game was decided", level=how.level)
+        rows.append(["Davidson tie parameter", nothing])
+    if controlled is not None:
+        rows += [[f"effect of {name}", controlled.effect(i)] for i, name in enumerate(_effects(data))]
+    note = "effects: from one game for each order of each pair" if data.plan.swapped and controlled is not None else ""
+    return table("ranking checks", "Checks of the ranking", ("check", "value"), rows, note)
+
+
 def _largest(davidson: Ranking, ranking: Ranking) -> Estimate:
-    value = float(np.abs(davidson.fit.strength - ranking.fit.strength).max())
+    value = float(np.nanmax(np.abs(davidson.fit.strength - ranking.fit.strength)))
     return Estimate(value, ranking.n, level=ranking.how.level, note="the largest of many; a check, not a finding")
-
-
-def _prior_note(ranking: Ranking) -> str:
-    if not ranking.prior:
-        return ""
-    return f"somebody never lost or never won: everyone was given {ranking.prior:g} games against an average player"
 
 
 def _effects(data: Data) -> list[str]:
@@ -83,90 +91,137 @@ def _players(data: Data) -> tuple[list[str], Codes, Codes]:
         words = Words(np.zeros(len(data), np.int64), [given[1:]]) if given.startswith("=") else data.words.get(role)
         if words is None:
             raise UserError("a ranking needs both players: --first and --second, each a column or =NAME")
-        codes = np.array([index.setdefault(name, len(index)) for name in words.names] or [0], np.int64)
-        columns.append(np.where(words.codes >= 0, codes[words.codes], -1))
+        codes = np.full(len(words.names) + 1, -1, np.int64)  # the last one is for rows without a name
+        for code in np.unique(words.codes[words.codes >= 0]):  # rows that --where left out bring no player
+            codes[code] = index.setdefault(words.names[code], len(index))
+        columns.append(codes[words.codes])
     return list(index), columns[0], columns[1]
 
 
 def _bouts(data: Data, given: Paired, names: list[str], first: Codes, second: Codes) -> Bouts:
-    """One game for each order that has a verdict; the unscored never count here."""
-    orders = [(given.choice, 1.0)] + ([(given.swapped, -1.0)] if given.swapped is not None else [])
+    """One game for each pair with a verdict, by its joint outcome: orders that disagree are half a win for each."""
+    outcome = np.full(len(data), NONE) if given.final is None else given.final
+    at = np.flatnonzero(_played(given, first, second))
+    return Bouts(
+        names, first[at], second[at], np.where(outcome == DISAGREE, TIE, outcome)[at], _weights(data, given, at),
+        np.zeros((len(at), 0)), None if given.cluster is None else given.cluster[at], data.plan.strong_as == "copies",
+    )  # fmt: skip
+
+
+def _bouts_by_order(data: Data, given: Paired, names: list[str], first: Codes, second: Codes) -> Bouts | None:
+    """One game for each order of the same pairs, with covariates (who was shown first among them); None without any."""
     extra = [data.numbers[f"covariate {i}"] for i in range(len(data.plan.covariates))]
     if "length" in data.numbers:  # squashed, as in length-controlled AlpacaEval, so that extremes do not rule
         length = data.numbers["length"]
         spread = float(np.nanstd(length)) or 1.0
         extra.append(np.tanh(length / spread))
-    parts = []
-    for choice, slot in orders:
-        if choice is None:
-            continue
-        usable = given.scored & (first >= 0) & (second >= 0) & (choice != NONE) & (choice != WRONG)
-        for each in extra:
-            usable &= ~np.isnan(each)
-        at = np.flatnonzero(usable)
-        # covariates favour the first player; columns are told as second less first
-        rows = [-each[at] for each in extra] + ([np.full(len(at), slot)] if len(orders) > 1 else [])
-        weight = np.where(given.strong[at], data.plan.strong, 1.0)
-        parts.append((at, choice[at], weight, np.column_stack(rows) if rows else np.zeros((len(at), 0))))
-    at, outcome, weight, covariates = (np.concatenate(each) for each in zip(*parts, strict=True))
-    unit = given.cluster[at] if given.cluster is not None else at if len(orders) > 1 else None
+    orders = [(given.choice, 1.0), (given.swapped, -1.0)] if given.swapped is not None else [(given.choice, 0.0)]
+    if not extra and len(orders) < 2:
+        return None
+    usable = _played(given, first, second) & ~np.isnan(np.array([np.zeros(len(data)), *extra])).any(0)
+    at = np.flatnonzero(usable)
+    if not len(at):
+        return None
+    # covariates favour the first player; columns are told as second less first
+    parts = [
+        np.column_stack([np.zeros((len(at), 0)), *(-each[at] for each in extra), *([slots] if len(orders) > 1 else [])])
+        for slots in (np.full(len(at), slot) for _, slot in orders)
+    ]
+    games, many = np.tile(at, len(orders)), len(orders) > 1
+    outcome = np.concatenate([choice[at] for choice, _ in orders if choice is not None])
+    unit = given.cluster[games] if given.cluster is not None else games if many else None
     copies = data.plan.strong_as == "copies"
-    return Bouts(names, first[at], second[at], outcome, weight, covariates, unit, copies)
+    weight = _weights(data, given, games)
+    return Bouts(names, first[games], second[games], outcome, weight, np.concatenate(parts), unit, copies)
 
 
-def _board(
-    data: Data,
-    given: Paired,
-    names: list[str],
-    first: Codes,
-    second: Codes,
-    ranking: Ranking,
-    controlled: Ranking | None,
-) -> Table:
+def _played(given: Paired, first: Codes, second: Codes) -> Masks:
+    """Pairs (n,) that are games: two different players, and a verdict whatever --unscored says."""
+    return np.asarray(given.scored & (first >= 0) & (second >= 0) & (first != second))
+
+
+def _weights(data: Data, given: Paired, at: Codes) -> Floats:
+    return np.where(given.strong[at], data.plan.strong, 1.0)
+
+
+def _board(data: Data, given: Paired, names: list[str], ranking: Ranking, controlled: Ranking | None) -> Table:
+    touched = [name for code, name in enumerate(names) if ranking.prior_told(code)]
     rows: list[list[Cell]] = []
     for code in np.argsort(-np.nan_to_num(ranking.fit.strength, nan=-np.inf), kind="stable"):
         row: list[Cell] = [names[code], ranking.chance(code), ranking.strength(code), ranking.rank(code)]
-        rows.append([*row, controlled.chance(code)] if controlled is not None else row)
+        if controlled is not None:
+            row.append(controlled.chance(code))
+        rows.append([*row, ranking.prior_told(code)] if touched else row)
     against = names[ranking.anchor] if ranking.anchor is not None else "the average player"
-    columns = ("player", "beats anchor", "strength", "rank", *(["covariates equal"] if controlled is not None else []))
+    columns = ["player", "beats anchor", "strength", "rank"]
+    columns += [*(["covariates equal"] if controlled is not None else []), *(["prior"] if touched else [])]
+    idle = [name for code, name in enumerate(names) if not ranking.played[code]]
+    joint = given.swapped is not None
+    games = counted(ranking.n, "pair" if joint else "game")
     return table(
         "ranking",
-        f"Bradley-Terry ranking of {len(names)} players from {ranking.n:,} games",
+        f"Bradley-Terry ranking of {len(names) - len(idle)} players from {games}",
         columns,
         rows,
         f"beats anchor: the chance to beat {against}, a tie being half a win; strength: its log-odds",
+        _disagreement_told(given) if joint else "",
+        f"no game with a verdict, so no strength and no rank: {', '.join(idle)}" if idle else "",
+        _prior_note(ranking) if touched else "",
         f"a strong verdict counts {data.plan.strong:g} times" if data.plan.strong != 1 else "",
-        f"intervals: {ranking.how.draws} draws of games"
+        f"intervals: {ranking.how.draws} draws of {'pairs' if joint else 'games'}"
         + (", copies of strong verdicts drawn one by one" if data.plan.strong_as == "copies" else ""),
     )
 
 
+def _disagreement_told(given: Paired) -> str:
+    final = given.final if given.final is not None else np.zeros(0, np.int64)
+    found = given.estimate(
+        Share((final == DISAGREE).astype(np.float64), np.isin(final, (FIRST, SECOND, TIE, DISAGREE)))
+    )
+    return f"a pair whose orders disagree is half a win for each: {found:.4f} of {found.n:,} pairs"
+
+
+def _prior_note(ranking: Ranking) -> str:
+    return (
+        f"prior: players that never won, never lost or never met the others (in the data or in a draw) were given "
+        f"{PRIOR:g} games, half won, against an average player; it moves nobody else"
+    )
+
+
 def _counts(given: Paired, names: list[str], first: Codes, second: Codes, how: Resampling) -> Table:
-    """Games of each player by outcome, win rates under each rule, and the mean grade."""
-    choice = given.choice if given.choice is not None else np.full(len(first), NONE)
-    lost_all = choice == WRONG
-    worth = np.select([choice == FIRST, choice == SECOND, choice == TIE], [1.0, 0.0, 0.5], np.nan)
+    """Games of each player by joint outcome, win rates under each rule, and the mean grade."""
+    final = given.final if given.final is not None else np.full(len(first), NONE)
+    lost_all, split = final == WRONG, final == DISAGREE
+    worth = np.select([final == FIRST, final == SECOND, (final == TIE) | split], [1.0, 0.0, 0.5], np.nan)
+    both = given.swapped is not None
     rows: list[list[Cell]] = []
     for code, name in enumerate(names):
-        as_first, as_second = first == code, (second == code) & (first != code)
+        as_first, as_second = (first == code) & (second != code), (second == code) & (first != code)
         mine = np.where(as_second, 1 - worth, worth)  # what the player got of each row
         mine = np.where(lost_all, 0.0, mine)
         played = (as_first | as_second) & ~np.isnan(mine)
         got, strong, codes = mine[played], given.strong[played], given.clusters(played)
         counts = [int(((got == each) & (strong == hard) & ~lost_all[played]).sum()) for each, hard in _OUTCOMES]
-        counts[2] = int((got == 0.5).sum())
-        row: list[Cell] = [name, len(got), *counts]
+        disagree = int(split[played].sum())
+        counts[2] = int((got == 0.5).sum()) - disagree
+        row: list[Cell] = [name, len(got), *counts, *([disagree] if both else [])]
         for rule in WIN_RULES:
             found = win_rate(got, rule, how.level, codes)
             row.append(found.rate)
             if rule == "half":
-                row.append(found.error)
+                row.append(found.error if found.error > ALIKE else None)
         graded = ~lost_all[played]
         grade = (got[graded] * 2 - 1) * np.where(strong[graded], 1, 0.5)
         rows.append([*row, _grade(grade, how, None if codes is None else clusters_of(codes[graded]))])
-    outcomes = ("strong wins", "wins", "ties", "losses", "strong losses")
+    outcomes = ("strong wins", "wins", "ties", "losses", "strong losses", *(["disagree"] if both else []))
     rates = ("win rate (half)", "s.e.", "win rate (wins)", "win rate (decided)", "mean grade")
     notes = [f"win rate ({rule}): {text}" for rule, text in WIN_RULES.items()]
+    if both:
+        notes.append(
+            "games are pairs, by the joint verdict of both orders; orders that disagree count as a tie in rates"
+        )
+    else:
+        notes.append(ONE_ORDER)
     grade_told = "mean grade: +1 strong win, +.5 win, 0 tie, -.5 loss, -1 strong loss"
     return table("players", "Players", ("player", "games", *outcomes, *rates), rows, *notes, grade_told)
 

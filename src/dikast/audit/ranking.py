@@ -8,9 +8,20 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dikast.audit.bradley_terry import Games, Meetings, Model, Strengths, bradley_terry
+from dikast.audit.bradley_terry import Games, Meetings, Model, Strengths, fit_players
 from dikast.audit.estimate import Estimate
-from dikast.audit.intervals import ALIKE, Resampling, cluster_profile, error_of, row_kinds, share, t_of, z_of
+from dikast.audit.intervals import (
+    ALIKE,
+    Resampling,
+    cluster_profile,
+    clusters_of,
+    error_of,
+    row_kinds,
+    share,
+    t_of,
+    wilson,
+    z_of,
+)
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -19,8 +30,10 @@ WinRule = Literal["half", "wins", "decided"]
 WIN_RULES: Mapping[WinRule, str] = {
     "half": "wins and half the ties, of all games",
     "wins": "wins, of all games: a tie is no win",
-    "decided": "wins, of the games that are no ties",
+    "decided": "wins, of the games that were won or lost",
 }
+PRIOR = 0.1  # games against an average player, for those whom separation leaves without a finite strength
+_SAME = 1e-9  # nats: strengths nearer than this are equal
 _MOST_DRAWS = 500  # fits; ranks and strengths need fewer draws than a tail probability
 
 
@@ -87,6 +100,9 @@ class Ranking:
     """Strengths (nats, mean 0), ranks (1 is best) and chances to beat the anchor, each with draws (B, players).
 
     `drawn_effects` (B, k) are draws of the effects of the covariates, `drawn_ties` (B,) of Davidson's log nu.
+    `played` (players,) counts what is drawn together (games, or units of games) by player; a player without any has no
+    strength and no rank. `prior` games against an average player were given where separation needs it: `fit.touched`,
+    and in a share of the draws `needed` (players,).
     """
 
     fit: Strengths
@@ -98,13 +114,26 @@ class Ranking:
     prior: float
     how: Resampling
     n: int
+    played: Codes
+    needed: Floats
 
     def strength(self, player: int) -> Estimate:
-        """Log-odds against the anchor, or against the average player."""
+        """Log-odds against the anchor, or against the average player.
+
+        Where all draws are alike (every game a tie) the interval is Wilson's of the player's games.
+        """
+        if not self.played[player]:
+            return Estimate(math.nan, 0, level=self.how.level, note="no game with a verdict")
         shift = 0.0 if self.anchor is None else self.fit.strength[self.anchor]
         moved = 0.0 if self.anchor is None else self.draws[:, self.anchor]
         known = player == self.anchor  # 0 by definition
-        return self._told(self.fit.strength[player] - shift, self.draws[:, player] - moved, point=known)
+        value, drawn = self.fit.strength[player] - shift, self.draws[:, player] - moved
+        found = self._told(value, drawn, point=known)
+        if known or math.isnan(value) or self._touched(player) or np.ptp(drawn) > _SAME:
+            return found
+        n = int(self.played[player])
+        ends = [_logit(each) for each in wilson(n / (1 + math.exp(-value)), n, self.how.level)]
+        return replace(found, low=ends[0], high=ends[1], method="Wilson, games of the player")
 
     def chance(self, player: int) -> Estimate:
         """The chance to beat the anchor (or the average player), ties aside and covariates equal."""
@@ -113,11 +142,14 @@ class Ranking:
             1 / (1 + math.exp(-each)) if not math.isnan(each) else math.nan
             for each in (found.value, found.low, found.high)
         )
-        return Estimate(value, self.n, low, high, self.how.level, found.method)
+        return Estimate(value, found.n, low, high, self.how.level, found.method, note=found.note)
 
     def effect(self, covariate: int) -> Estimate:
         """What one unit of a covariate adds to the log-odds."""
-        return self._told(self.fit.effects[covariate], self.drawn_effects[:, covariate])
+        found = self._told(self.fit.effects[covariate], self.drawn_effects[:, covariate])
+        if not math.isnan(found.value):
+            return found
+        return Estimate(math.nan, self.n, level=self.how.level, note="it decides every game: no finite effect")
 
     @property
     def tie(self) -> Estimate:
@@ -125,37 +157,78 @@ class Ranking:
         return self._told(math.exp(self.fit.tie), np.exp(self.drawn_ties))
 
     def rank(self, player: int) -> Estimate:
-        """The rank, from 1, with its bootstrap interval."""
-        value = 1 + float((self.fit.strength > self.fit.strength[player]).sum())
-        drawn = 1.0 + (self.draws > self.draws[:, [player]]).sum(1)
-        drawn[np.isnan(self.draws[:, player])] = math.nan
-        value = value if not math.isnan(self.fit.strength[player]) else math.nan
-        found = self._told(value, drawn, point=bool(np.ptp(self.draws, axis=0).max(initial=0) > 1e-9))
-        if math.isnan(found.low):
-            return found
-        return replace(found, low=float(math.floor(found.low)), high=float(math.ceil(found.high)))
+        """The rank, from 1, with its bootstrap interval; equal strengths share the better one."""
+        mine = self.fit.strength[player]
+        if math.isnan(mine):
+            return Estimate(math.nan, 0, level=self.how.level, note="no game with a verdict")
+        value = 1 + float((self.fit.strength > mine + _SAME).sum())
+        drawn = self.draws[:, [player]]
+        best = 1.0 + (self.draws > drawn + _SAME).sum(1)
+        worst = (self.draws >= drawn - _SAME).sum(1).astype(np.float64)
+        absent = np.isnan(drawn[:, 0])
+        best[absent], worst[absent] = math.nan, math.nan
+        alike = bool(np.nanmax(np.ptp(self.draws, axis=0), initial=0) <= _SAME) and bool((best == worst).all())
+        ends = [self.how.interval(each, point=not alike) for each in (best, worst)]
+        found = self._told(value, best)
+        if math.isnan(ends[0].low) or math.isnan(ends[1].low):
+            return replace(found, low=math.nan, high=math.nan)
+        return replace(found, low=float(math.floor(ends[0].low)), high=float(math.ceil(ends[1].high)))
+
+    def prior_told(self, player: int) -> str:
+        """Whether the prior made the player's strength finite: in the fit, in a share of the draws, or nowhere ("")."""
+        if self._touched(player):
+            return "yes"
+        return f"in {self.needed[player]:.1%} of draws" if self.needed[player] > 0 else ""
+
+    def _touched(self, player: int) -> bool:
+        return self.fit.touched is not None and bool(self.fit.touched[player])
 
     def _told(self, value: float, drawn: Floats, *, point: bool = False) -> Estimate:
         interval = self.how.interval(drawn, point=point) if len(drawn) else (math.nan, math.nan)
         return Estimate(float(value), self.n, *interval, self.how.level, f"bootstrap, {len(drawn)} draws")
 
 
-def rank_players(bouts: Bouts, how: Resampling, *, model: Model = "bradley-terry", anchor: str = "") -> Ranking:
-    """Fit strengths and draw games (or units) anew for intervals.
+def _logit(chance: float) -> float:
+    return math.log(chance / (1 - chance)) if 0 < chance < 1 else math.nan
 
-    If somebody never lost or two groups never met, no finite order exists; then everyone gets a tenth of a game
-    against an average player (`prior`), which the table must say. KeyError for an unknown anchor.
+
+def rank_players(bouts: Bouts, how: Resampling, *, model: Model = "bradley-terry", anchor: str = "") -> Ranking:
+    """Fit strengths (`fit_players`) and draw games (or units) anew for intervals, each draw fitted in the same way.
+
+    Strengths have mean 0 over the players that no prior touched. ValueError for an unknown anchor.
     """
-    games = bouts.games()
-    prior = 0.0 if games.connected else 0.1
-    fit = bradley_terry(games, model=model, prior=prior)
+    fit = fit_players(bouts.games(), model=model, prior=PRIOR)
     place = list(bouts.names).index(anchor) if anchor else None
     few = Resampling(min(how.draws, _MOST_DRAWS), how.level, how.seed)
-    fits = [bradley_terry(each, model=model, prior=prior, start=fit) for each in _redrawn(bouts, few)]
+    open_ended = bool(np.isnan(fit.strength).all())  # a covariate decides every game: there is nothing to draw
+    fits = [fit_players(each, model=model, prior=PRIOR, start=fit) for each in _redrawn(bouts, few) if not open_ended]
+    fits = fits or [fit]
     draws = np.array([each.strength for each in fits]).reshape(-1, len(bouts.names))
+    centre = ~np.isnan(fit.strength) & (True if fit.touched is None else ~fit.touched)
+    if centre.any():
+        draws = draws - np.nan_to_num(_nan_mean(draws[:, centre]))[:, None]
     effects = np.array([each.effects for each in fits]).reshape(len(fits), -1)
     ties = np.array([each.tie for each in fits])
-    return Ranking(fit, bouts.names, draws, effects, ties, place, prior, few, len(bouts.first))
+    nobody = np.zeros(len(bouts.names), bool)
+    needed = np.mean([nobody if each.touched is None else each.touched for each in fits], axis=0)
+    n, played, prior = len(bouts.first), _units_of(bouts), 0.0 if fit.touched is None else PRIOR
+    return Ranking(fit, bouts.names, draws, effects, ties, place, prior, few, n, played, needed)
+
+
+def _nan_mean(values: Floats) -> Floats:
+    """The mean of each row over what is known; NaN of nothing."""
+    known = ~np.isnan(values)
+    count = known.sum(1)
+    total = np.where(known, values, 0).sum(1)
+    return np.asarray(np.divide(total, count, out=np.full(len(values), math.nan), where=count > 0))
+
+
+def _units_of(bouts: Bouts) -> Codes:
+    """How many games, or units of games, each player has (players,)."""
+    unit = np.arange(len(bouts.first)) if bouts.unit is None else clusters_of(bouts.unit)
+    real = bouts.first != bouts.second
+    pairs = np.concatenate([np.column_stack([each[real], unit[real]]) for each in (bouts.first, bouts.second)])
+    return np.bincount(np.unique(pairs, axis=0)[:, 0], minlength=len(bouts.names)).astype(np.int64)
 
 
 def _redrawn(bouts: Bouts, how: Resampling) -> Iterator[Games]:

@@ -13,8 +13,11 @@ from dikast.core.runs.files import COMBINED, GOLD, RUBRICS, VERDICTS, check
 from dikast.core.runs.reading import RunReader
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.scale import Scale
+from dikast.core.verdict import joint_outcome
 
 JOINT = -1  # the `sample` of a row that joins all samples of its question
+ORDERS = ("shown", "swapped")  # of a pair: a first, b first
+LABELS = ("a", "b", "tie")  # of one order of a pair, as responses
 _KEPT = ("label", "score", "expected", "mass", "marker", "distribution", "feedback", "claims")
 
 
@@ -23,9 +26,11 @@ class RunRows(Rows):
     """The verdicts of a run folder, one row for each response or, in a pairwise run, for each pair with both orders.
 
     Rows hold `item`, `criterion`, `rubric` (its hash), `sample`, `status`, `label`, `score`, `expected`, `mass`,
-    `marker`, `distribution`, `feedback` and `claims`; `response` for a response, and for a pair `first` < `second`
-    (indices), `choice` and `swapped` ("a", "b" or "tie" as responses, None without a verdict), and `status_swapped` and
-    `marker_swapped` beside it; a run that asked in one order has none of these three. Verdicts that are not of the
+    `marker`, `distribution`, `feedback` and `claims`; `response` for a response. For a pair `first` < `second`
+    (indices), and `choice`, the joint verdict: "a", "b", "tie" (as responses) or "disagree", None where either order
+    has none. What is about one order says so: `shown` (a first) and `swapped` (b first), each with its `status_...`,
+    `marker_...` and `distribution_...`; a run that asked in one order has no `swapped` ones. `status`, `marker` and
+    `distribution` of a pair join these (`_pair_joined`). Verdicts that are not of the
     current configuration (`keys.txt`) are left out and counted in `stale`. Where the run joined several samples of a
     response, the joint verdicts (`combined.jsonl`) follow with the sample -1; those that do not join the very verdicts
     that are current are left out and counted in `outdated`. Several samples of a pair are joined here, as sample -1.
@@ -51,14 +56,16 @@ class RunRows(Rows):
                 continue
             key = (row["item"], row["criterion"], row["sample"], row["first"], row["second"])
             if key in pairs:
-                known = pairs[key][0]
-                known.update({name: value for name, value in row.items() if value is not None or name not in known})
+                pairs[key][0].update(row)
             else:
                 pairs[key] = (row, line)
         self.stale = reader.stale
-        yield from pairs.values()
+        both = any("swapped" in row for row, _ in pairs.values())
+        for row, line in pairs.values():
+            yield _pair_joined(row, both=both), line
         if any(row["sample"] != 0 for row, _ in pairs.values()):
-            yield from _joined(pairs.values())
+            for row, line in _joined(pairs.values()):
+                yield _pair_joined(row, both=both), line
         if joined:
             yield from self._joint(folder / COMBINED, parts)
 
@@ -83,20 +90,16 @@ class RunRows(Rows):
 
     def _row(self, verdict: dict[str, Any]) -> dict[str, Any]:
         question, responses = verdict["question"], verdict["question"].get("responses") or [0]
-        row = {name: verdict.get(name) for name in _KEPT}
-        row |= {name: question.get(name) for name in ("item", "criterion", "sample")}
-        row["status"] = verdict["status"]
+        row = {name: question.get(name) for name in ("item", "criterion", "sample")}
         row["rubric"] = (verdict.get("hashes") or {}).get("rubric")
         if len(responses) == 1:
+            row |= {name: verdict.get(name) for name in _KEPT} | {"status": verdict["status"]}
             row["response"] = responses[0]
         else:
             row["first"], row["second"] = sorted(responses[:2])
-            swapped = responses[0] > responses[1]
-            row["swapped" if swapped else "choice"] = verdict.get("label")
-            row["vote_swapped" if swapped else "vote"] = row["distribution"] or {str(row["label"]): 1.0}
-            if swapped:
-                row |= {"status_swapped": verdict["status"], "marker_swapped": row["marker"]}
-                row |= {"status": None, "marker": None}
+            order = "swapped" if responses[0] > responses[1] else "shown"
+            row[order] = verdict.get("label")
+            row |= {f"{name}_{order}": verdict.get(name) for name in ("status", "marker", "distribution")}
         for column, values in self.gold.items():
             if (value := values.get(str(row["item"]))) is not None:
                 row[column] = _gold_of(value, str(row["criterion"]), responses)
@@ -114,20 +117,48 @@ def _joined(pairs: Iterable[tuple[dict[str, Any], int]]) -> Iterator[tuple[dict[
     for group in groups.values():
         rows = sorted((row for row, _ in group), key=lambda row: row["sample"])
         joint = rows[0] | {"sample": JOINT}
-        for choice, vote, status, marker in (
-            ("choice", "vote", "status", "marker"),
-            ("swapped", "vote_swapped", "status_swapped", "marker_swapped"),
-        ):
-            asked = [row for row in rows if choice in row]
+        for order in ORDERS:
+            asked = [row for row in rows if order in row]
             if not asked:
                 continue
+            status, marker, read = f"status_{order}", f"marker_{order}", f"distribution_{order}"
             voting = [row for row in asked if row.get(status) == "ok"]
-            total = {label: sum(row[vote].get(label, 0.0) for row in voting) for label in ("a", "b", "tie")}
+            votes = [row[read] or {str(row[order]): 1.0} for row in voting]
+            mean = _mean(votes) or {}
             forced = any(row.get(marker) == "forced" for row in voting)
-            joint[choice] = max(total, key=lambda label: total[label]) if voting else None
+            joint[order] = max(mean, key=lambda label: mean[label]) if voting else None
             joint[status] = "ok" if voting else asked[0].get(status)
             joint[marker] = "forced" if forced else (voting or asked)[0].get(marker)
+            joint[read] = _mean([row[read] for row in voting])
         yield joint, group[0][1]
+
+
+def _pair_joined(row: dict[str, Any], *, both: bool) -> dict[str, Any]:
+    """The row of a pair with what its orders say together; `both` orders are due, or the one that was asked.
+
+    `choice` by `joint_outcome`; `status` "ok", or that of the first order without a verdict ("unasked" where a run has
+    not come to it); `marker` "forced" if it was in either order; `distribution` the mean of both orders, None unless
+    each has one.
+    """
+    orders = [order for order in ORDERS if both or order in row]
+    said = [row.get(order) for order in orders]
+    read = [row.get(f"distribution_{order}") for order in orders]
+    markers = [row.get(f"marker_{order}") for order in orders]
+    statuses = [row.get(f"status_{order}", "unasked") for order in orders]
+    return row | {
+        "choice": joint_outcome(said[0], said[-1]),
+        "status": next((each for each in statuses if each != "ok"), "ok"),
+        "marker": "forced" if "forced" in markers else next((each for each in markers if each), None),
+        "distribution": _mean(read),
+    }
+
+
+def _mean(votes: Sequence[Mapping[str, float] | None]) -> dict[str, float] | None:
+    """The mean of distributions over the labels of a pair; None unless all are there."""
+    known = [vote for vote in votes if vote]
+    if not known or len(known) < len(votes):
+        return None
+    return {label: sum(vote.get(label, 0.0) for vote in known) / len(known) for label in LABELS}
 
 
 def _asked(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 Choice = Literal["a", "b", "tie"]
+DISAGREE = "disagree"  # the joint outcome of a pair whose two orders have different verdicts
 Marker = Literal["own", "forced"]
 
 
@@ -143,13 +144,25 @@ class Verdict:
         return asdict(self)
 
 
+def joint_outcome(one: str | None, other: str | None) -> str | None:
+    """The joint verdict of the two orders of a pair, from the choice (of responses, not slots) in each order.
+
+    The common choice where both orders agree, `DISAGREE` where they differ (a tie in one order only included), None
+    where either order has no verdict. Everything that speaks of pairs joins orders by this rule.
+    """
+    if one is None or other is None:
+        return None
+    return one if one == other else DISAGREE
+
+
 @dataclass(frozen=True, slots=True)
 class Preference:
     """What the orders say together about responses `pair[0]` (a) and `pair[1]` (b) of an item.
 
     `choice` is None with a `status`, or None with status OK never: disagreeing orders give `tie` and
-    `consistent=False`. `logit_a` is the preference for a in nats, symmetrised over the orders, ties left out;
-    `position_bias` the nats by which the first slot is favoured; both None without distributions in both orders.
+    `consistent=False`, so that a `choice` can always be acted upon; `outcome` tells a disagreement from a tie.
+    `logit_a` is the preference for a in nats, symmetrised over the orders, ties left out; `position_bias` the nats by
+    which the first slot is favoured; both None without distributions in both orders.
     """
 
     item: str
@@ -166,6 +179,11 @@ class Preference:
     def __post_init__(self) -> None:
         if (self.choice is None) == (self.status is Status.OK):
             raise ValueError("a Preference has either a choice or a status that says why not")
+
+    @property
+    def outcome(self) -> str | None:
+        """The joint verdict: `a`, `b`, `tie`, or `disagree` where the two orders differ; None without a verdict."""
+        return DISAGREE if self.consistent is False else self.choice
 
 
 def logprobs_from(value: Mapping[str, Any]) -> dict[str, float]:

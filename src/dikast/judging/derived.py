@@ -102,7 +102,8 @@ def _preferences(preferences: Iterable[Preference], out: Path | None) -> dict[st
 
         def noted() -> Iterator[Preference]:
             for preference in preferences:
-                write(orjson.dumps({**asdict(preference), "orders": [order.key for order in preference.orders]}))
+                orders = [order.key for order in preference.orders]
+                write(orjson.dumps({**asdict(preference), "outcome": preference.outcome, "orders": orders}))
                 yield preference
 
         return preference_summary(noted())

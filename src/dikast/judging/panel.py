@@ -14,7 +14,7 @@ from dikast.core.errors import UserError
 from dikast.core.item import Item
 from dikast.core.runs.files import PREFERENCES, SUMMARY, check, write_checked
 from dikast.core.runs.reading import current_records
-from dikast.core.verdict import Question, Verdict
+from dikast.core.verdict import DISAGREE, Question, Verdict
 from dikast.judging.judge import Judge
 from dikast.judging.summary import Rate
 
@@ -55,8 +55,8 @@ class PanelVerdict:
 
     @property
     def majority(self) -> str | None:
-        """The label that more than half of all judges gave, failures counting as no vote."""
-        votes = Counter(label for label in self.labels if label is not None)
+        """The label that more than half of all judges gave; a failure, or orders that disagree, is no vote."""
+        votes = Counter(label for label in self.labels if label not in (None, DISAGREE))
         label, count = max(votes.items(), key=lambda vote: vote[1], default=(None, 0))
         return label if count * 2 > len(self.labels) else None
 
@@ -93,7 +93,7 @@ def panel_verdicts(runs: Sequence[Path]) -> Iterator[PanelVerdict]:
 def panel_preferences(runs: Sequence[Path]) -> Iterator[PanelVerdict]:
     """As `panel_verdicts`, from the preferences of runs that compared: a question is a pair, its labels are choices.
 
-    A judge whose orders disagree counts as `tie`, as its preference does.
+    Labels are joint outcomes: a judge whose orders disagree has the label `disagree`, which is no vote.
     """
     joined: dict[Question, list[str | None]] = {}
     for i, run in enumerate(runs):
@@ -102,7 +102,8 @@ def panel_preferences(runs: Sequence[Path]) -> Iterator[PanelVerdict]:
             for line in file:
                 record = orjson.loads(line)
                 question = Question(record["item"], record["criterion"], tuple(record["pair"]))
-                joined.setdefault(question, [None] * len(runs))[i] = record["choice"]
+                outcome = DISAGREE if record["consistent"] is False else record["choice"]
+                joined.setdefault(question, [None] * len(runs))[i] = outcome
     for question, choices in joined.items():
         yield PanelVerdict(question, (None,) * len(runs), tuple(choices))
 
@@ -136,14 +137,17 @@ def write_panel(out: Path, names: Sequence[str], runs: Sequence[Path]) -> dict[s
 
 
 def disagreement(verdicts: Iterable[PanelVerdict]) -> dict[str, Any]:
-    """How often all judges gave the same label, how far apart their scores lie, and how many questions lack a vote."""
+    """How often all judges gave the same label, how far apart their scores lie, and how many questions lack a vote.
+
+    `unanimous` is of the questions with a label of every judge; judges whose own orders disagree agree with nobody.
+    """
     n = complete = same = 0
     spreads = [0, 0.0, 0.0]
     for verdict in verdicts:
         n += 1
         if None not in verdict.labels:
             complete += 1
-            same += len(set(verdict.labels)) == 1
+            same += len(set(verdict.labels)) == 1 and DISAGREE not in verdict.labels
         if verdict.spread is not None:
             spreads[0] += 1
             spreads[1] += verdict.spread

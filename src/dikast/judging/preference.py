@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from dikast.core.scale import Scale
-from dikast.core.verdict import Choice, Preference, Status, Verdict
+from dikast.core.verdict import DISAGREE, Choice, Preference, Status, Verdict, joint_outcome
 from dikast.judging.readout import symmetric_logit
 
 EqualRule = Literal["tie", "expected", "resample"]
@@ -30,7 +30,7 @@ def from_orders(verdicts: Sequence[Verdict]) -> Preference:
         shown = "a first" if failed.question.responses[0] == low else "b first"
         return Preference(choice=None, status=failed.status, reason=f"{shown}: {failed.reason}", **common)  # type: ignore[arg-type]
     labels: list[Choice] = [verdict.label for verdict in orders]  # type: ignore[misc]
-    consistent = len(set(labels)) == 1 if len(labels) == 2 else None
+    consistent = joint_outcome(*labels) != DISAGREE if len(labels) == 2 else None
     preference = bias = None
     if len(orders) == 2 and orders[0].distribution and orders[1].distribution:
         both = symmetric_logit(orders[0].distribution, orders[1].distribution)

@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, field
 from statistics import NormalDist
 from typing import Any
 
-from dikast.core.verdict import Preference, Status, Usage
+from dikast.core.verdict import DISAGREE, Preference, Status, Usage
 
 LEVEL = 0.95
+OUTCOMES = ("a", "b", "tie", DISAGREE)  # of a pair, both orders together
 _DIGITS = re.compile(r"\d+")  # reasons that differ only in numbers are one kind
 _KINDS = 1000  # of reasons; rarer ones that come after as many are not counted by kind
 _LONGEST_REASON = 240  # characters
@@ -64,6 +65,7 @@ class Tally:
     examples: dict[str, str] = field(default_factory=dict)  # of each kind of reason, the first
     marker: Counter[str] = field(default_factory=Counter)
     labels: dict[str, Counter[str]] = field(default_factory=dict)
+    orders: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)  # of pairs, by the response shown first
     sums: dict[str, list[float]] = field(default_factory=dict)
     tokens: list[int] = field(default_factory=lambda: [0, 0, 0])  # in, cached, out
     seconds: float = 0.0
@@ -84,6 +86,11 @@ class Tally:
         if record["marker"]:
             self.marker[record["marker"]] += 1
         criterion = record["question"]["criterion"]
+        responses = record["question"].get("responses") or [0]
+        if len(responses) > 1:  # one order of a pair: says nothing by itself about the pair
+            order = "a first" if responses[0] < responses[1] else "b first"
+            self.orders.setdefault(criterion, {}).setdefault(order, Counter())[record["label"]] += 1
+            return
         if criterion not in self.labels:
             self.labels[criterion] = Counter()
         self.labels[criterion][record["label"]] += 1
@@ -108,7 +115,8 @@ class Tally:
     def summary(self) -> dict[str, Any]:
         """Counts by status, the failure rate and forced share, labels and mean score by criterion, usage.
 
-        `failures` counts the commonest kinds of reason, each under the first reason of its kind.
+        Verdicts on pairs are counted by criterion and order (`orders`), never pooled: what both orders say together is
+        in the summary of preferences. `failures` counts the commonest kinds of reason, each under its first reason.
         """
         n = sum(self.status.values())
         ok = self.status[Status.OK]
@@ -125,7 +133,14 @@ class Tally:
                 }
                 for criterion, labels in sorted(self.labels.items())
             },
+            **({"orders": self._orders()} if self.orders else {}),
             "usage": asdict(Usage(self.tokens[0], self.tokens[1], self.tokens[2], self.seconds, self.cost)),
+        }
+
+    def _orders(self) -> dict[str, Any]:
+        return {
+            criterion: {order: dict(sorted(labels.items())) for order, labels in sorted(orders.items())}
+            for criterion, orders in sorted(self.orders.items())
         }
 
 
@@ -134,28 +149,36 @@ def _mean(sums: list[float]) -> Rate:
 
 
 def preference_summary(preferences: Iterable[Preference]) -> dict[str, Any]:
-    """Choices, how often the orders agree, and the position bias where distributions were read."""
+    """Joint outcomes (also by criterion), how often the orders agree, and position bias.
+
+    Shares of flips are of the pairs with a verdict in both orders: `flips_to_first_slot` and `flips_to_second_slot` are
+    won by the same slot both times, `flips_with_a_tie` hold a tie in one order only. They and `order_consistency` sum
+    to 1.
+    """
     choices: Counter[str] = Counter()
+    by_criterion: dict[str, Counter[str]] = {}
     failed: Counter[str] = Counter()
-    agreeing = judged_twice = first = second = 0
+    agreeing = judged_twice = first = second = with_tie = 0
     bias = [0, 0.0, 0.0]
     for preference in preferences:
         if preference.choice is None:
             failed[preference.status.value] += 1
             continue
-        choices[preference.choice] += 1
+        outcome = str(preference.outcome)
+        choices[outcome] += 1
+        by_criterion.setdefault(preference.criterion, Counter())[outcome] += 1
         if preference.consistent is not None:
             judged_twice += 1
             agreeing += preference.consistent
             if not preference.consistent:
-                choices["tie"] -= 1
-                choices["disagree"] += 1
                 in_first = [
                     o.label == ("a" if o.question.responses[0] < o.question.responses[1] else "b")
                     for o in preference.orders
                 ]
+                tied = any(o.label == "tie" for o in preference.orders)
+                with_tie += tied
                 first += all(in_first)
-                second += not any(in_first) and all(o.label != "tie" for o in preference.orders)
+                second += not any(in_first) and not tied
         if preference.position_bias is not None:
             bias[0] += 1
             bias[1] += preference.position_bias
@@ -163,11 +186,16 @@ def preference_summary(preferences: Iterable[Preference]) -> dict[str, Any]:
     decided = sum(choices.values())
     return {
         "pairs": decided + sum(failed.values()),
-        "choices": {name: choices[name] for name in ("a", "b", "tie", "disagree")},
+        "choices": {name: choices[name] for name in OUTCOMES},
+        "criteria": {
+            name: {each: counts[each] for each in OUTCOMES if counts[each]}
+            for name, counts in sorted(by_criterion.items())
+        },
         "failed": dict(failed),
         "failure_rate": asdict(Rate.share(sum(failed.values()), decided + sum(failed.values()))),
         "order_consistency": asdict(Rate.share(agreeing, judged_twice)),
         "flips_to_first_slot": asdict(Rate.share(first, judged_twice)),
         "flips_to_second_slot": asdict(Rate.share(second, judged_twice)),
+        "flips_with_a_tie": asdict(Rate.share(with_tie, judged_twice)),
         "position_bias_nats": asdict(Rate.mean(int(bias[0]), bias[1], bias[2])),
     }

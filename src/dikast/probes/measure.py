@@ -260,6 +260,6 @@ def _agreed(asks: list[Ask], answers: Answers) -> Contrast:
         return None
     near = abs(scores[0] - scores[1]) * STEPS < 0.5
     said = "tie" if near else "a" if scores[0] > scores[1] else "b"
-    if said == pair.choice:
+    if said == pair.outcome:
         return 1.0, 0.0
     return (0.5 if "tie" in (said, pair.choice) else 0.0), 0.0

@@ -110,7 +110,7 @@ def audit(
         swapped_as=_one_of("--swapped-as", swapped_as, ("responses", "slots")),
         first=first,
         second=second,
-        two_games=_one_of("--two-games", two_games, ("both", "net")),
+        two_games=_one_of("--two-games", two_games, ("both", "net", "tie")),
         allow_unread=allow_unread,
         unscored=_one_of("--unscored", unscored, ("drop", "tie", "wrong")),
         strong=strong,

@@ -154,7 +154,7 @@ TwoGames = Annotated[
     str,
     typer.Option(
         "--two-games",
-        help="Both orders as one verdict: both must agree, or net (a win and a tie are a win).",
+        help="Both orders as one verdict: both must agree, net (a win and a tie win), or tie (where they differ).",
         rich_help_panel=_PAIRS,
     ),
 ]

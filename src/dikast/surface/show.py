@@ -70,8 +70,11 @@ def _show_one(summary: dict[str, Any]) -> None:
     for criterion, found in list(summary["criteria"].items())[:_MOST_CRITERIA]:
         mean = f"mean {_value(found['mean_score'])}; " if found["mean_score"] else ""
         typer.echo(f"{criterion}: {mean}{_counts(found['labels'])}")
-    if len(summary["criteria"]) > _MOST_CRITERIA:
-        typer.echo(f"and {len(summary['criteria']) - _MOST_CRITERIA:,} more criteria; --json and summary.json have all")
+    by_pairs = (summary.get("preferences") or {}).get("criteria", {}) if summary.get("kind") == "pairwise" else {}
+    for criterion, counts in list(by_pairs.items())[:_MOST_CRITERIA]:
+        typer.echo(f"{criterion}: {_counts(counts)} (pairs)")
+    if (more := max(len(summary["criteria"]), len(by_pairs)) - _MOST_CRITERIA) > 0:
+        typer.echo(f"and {more:,} more criteria; --json and summary.json have all")
     if "combined" in summary:
         combined = summary["combined"]
         typer.echo(
@@ -88,7 +91,8 @@ def _show_one(summary: dict[str, Any]) -> None:
         preferences = summary["preferences"]
         typer.echo(f"pairs       {preferences['pairs']:,}: {_counts(preferences['choices'])}")
         if preferences["order_consistency"]["n"]:
-            typer.echo(f"orders agree {_rate(preferences['order_consistency'])}")
+            typer.echo(f"orders agree {_rate(preferences['order_consistency'])} of the pairs judged in both orders")
+            _show_flips(preferences)
         if preferences["position_bias_nats"]["n"]:
             typer.echo(f"first slot  favoured by {_value(preferences['position_bias_nats'])} nats")
     usage = summary["usage"]
@@ -96,6 +100,21 @@ def _show_one(summary: dict[str, Any]) -> None:
     hits = f", {usage['tokens_cached'] / usage['tokens_in']:.1%}" if usage["tokens_cached"] else ""
     cached = f"{usage['tokens_cached']:,} cached{hits}"
     typer.echo(f"tokens      {usage['tokens_in']:,} in ({cached}), {usage['tokens_out']:,} out{cost}")
+
+
+def _show_flips(preferences: dict[str, Any]) -> None:
+    """Where the orders disagree: which slot won both times, or a tie in one of them."""
+    flips = [
+        f"{told} {_rate(preferences[name])}"
+        for name, told in (
+            ("flips_to_first_slot", "first slot both times"),
+            ("flips_to_second_slot", "second slot both times"),
+            ("flips_with_a_tie", "a tie in one order"),
+        )
+        if preferences[name]["value"]
+    ]
+    if flips:
+        typer.echo(f"disagree    {'; '.join(flips)}")
 
 
 def _rate(rate: dict[str, Any]) -> str:

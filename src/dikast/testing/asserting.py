@@ -48,14 +48,15 @@ def assert_prefers(
 ) -> Preference:
     """Compare two responses in both orders and raise AssertionError, with the feedback, unless `winner` is preferred.
 
-    `winner` is "a" (the first of `responses`), "b" or "tie". Orders that disagree are a tie. Returns the preference.
+    `winner` is "a" (the first of `responses`), "b" or "tie". Orders that disagree are no tie and always fail.
+    Returns the preference.
     """
     __tracebackhide__ = True
     if winner not in ("a", "b", "tie"):
         raise TypeError(f"winner is 'a', 'b' or 'tie', not {winner!r}")
     found = judge.compare(item, **fields)
-    if found.choice != winner:
-        said = found.choice if found.choice is not None else f"nothing ({found.status})"
+    if found.outcome != winner:
+        said = "neither" if found.consistent is False else found.choice or f"nothing ({found.status})"
         orders = "\n".join(
             f"with {'a' if order.question.responses[0] == found.pair[0] else 'b'} shown first: "
             f"{order.label or order.status}\n{_told(order)}"

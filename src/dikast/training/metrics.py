@@ -159,7 +159,7 @@ def _of_pairs(
         if each.choice is None:
             continue
         known += 1
-        right += each.choice == gold
+        right += each.outcome == gold  # orders that disagree are no tie
         same += bool(each.consistent)
         if gold != "tie" and each.logit_a is not None:
             clear += 1

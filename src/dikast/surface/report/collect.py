@@ -18,7 +18,7 @@ from dikast.audit.intervals import clusters_of
 from dikast.audit.length import length_slope
 from dikast.audit.plan import AuditPlan
 from dikast.audit.report import Audit
-from dikast.audit.runs import JOINT, RunRows, gold_by_item, has_gold
+from dikast.audit.runs import JOINT, ORDERS, RunRows, gold_by_item, has_gold
 from dikast.core.errors import DataError, UserError
 from dikast.core.rubric import Rubric
 from dikast.core.runs.files import GOLD, LOCK, RUBRICS, SUMMARY, VERDICTS
@@ -55,7 +55,7 @@ class RunPage:
     summary: Mapping[str, Any] = field(default_factory=dict)
     audit: Audit | None = None
     missing: list[str] = field(default_factory=list)
-    labels: dict[str, tuple[int, int]] = field(default_factory=dict)  # label -> verdicts, gold
+    labels: dict[str, tuple[int, int]] = field(default_factory=dict)  # label (of pairs: joint) -> verdicts, gold
     length: Estimate | None = None  # slope of the error on length
     entries: list[Entry] = field(default_factory=list)
     rows: int = 0
@@ -152,21 +152,21 @@ def _read(page: RunPage, asked: Asked) -> None:
     column = next(iter(gold), "")
     rubrics = _rubrics(page.folder)
     queue = Queue(asked.queue, rubrics, has_gold=bool(gold))
-    said, true, answers = Counter[str](), Counter[str](), 0
+    said, true, answers, joined = Counter[str](), Counter[str](), 0, False
     measured: list[tuple[str, int, float, float]] = []
-    rows = RunRows(str(page.folder), gold=gold)
-    for row, _ in rows:
+    for row, _ in RunRows(str(page.folder), gold=gold):
         if row["sample"] == JOINT:
+            if page.pairwise and not joined:  # of several samples, what they say together is the verdict
+                said, true, joined = Counter(), Counter(), True
+            if page.pairwise:
+                _count(row, row.get(column), said, true)
             continue
         page.rows += 1
-        answers += 2 if "swapped" in row and "choice" in row else 1
+        answers += sum(order in row for order in ORDERS) if page.pairwise else 1
         row["gold"] = row.get(column)
         page.differing += queue.offer(row)
-        if (label := _label(row.get("choice", row.get("label")))) is not None and row["status"] == "ok":
-            said[label] += 1
-        if (label := _label(row["gold"])) is not None:
-            true[label] += 1
-        if len(measured) < MOST_LENGTHS and row["score"] is not None and isinstance(row["gold"], int | float):
+        _count(row, row["gold"], said, true)
+        if len(measured) < MOST_LENGTHS and row.get("score") is not None and isinstance(row["gold"], int | float):
             measured.append((row["item"], row.get("response", 0), row["score"], row["gold"]))
     names = sorted(set(said) | set(true), key=_in_order)
     page.labels = {name: (said[name], true[name]) for name in names} if len(names) <= MOST_LABELS else {}
@@ -180,6 +180,14 @@ def _read(page: RunPage, asked: Asked) -> None:
         page.missing.append(found.note)
     page.entries = queue.entries(page.folder, found, redact=asked.redact)
     page.length = _slope(measured, found, asked.plan.resampling.level)
+
+
+def _count(row: Mapping[str, Any], gold: Any, said: Counter[str], true: Counter[str]) -> None:
+    """Count the verdict of a row (of a pair, the joint one) and its gold."""
+    if (label := _label(row.get("choice", row.get("label")))) is not None and row["status"] == "ok":
+        said[label] += 1
+    if (label := _label(gold)) is not None:
+        true[label] += 1
 
 
 def _gold(folder: Path, plan: AuditPlan) -> dict[str, dict[str, Any]]:

@@ -13,10 +13,12 @@ from dikast.core.item import Item
 from dikast.core.part import text_of
 from dikast.core.rubric import Rubric
 from dikast.core.runs.reading import RunReader
+from dikast.core.verdict import DISAGREE
 from dikast.surface.report.contents import Contents, Thumb, Thumbs, clipped
 
 FAILED_SHARE = 4  # one in so many places of a full queue is kept for verdicts that failed
 _WORTH = {"a": 1.0, "tie": 0.5, "b": 0.0}
+_SPLIT = 0.5  # the gap of a pair whose orders disagree, whatever its gold
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,9 @@ class Entry:
     response: int | None
     gap: float
     status: str
-    verdict: str
+    verdict: str  # of a pair, one an order: "a / b"
     gold: str
+    joint: str = ""  # of a pair, what its orders say together
     said: list[Said] = field(default_factory=list)
     pictures: list[Thumb] = field(default_factory=list)
     instruction: list[tuple[str, str]] = field(default_factory=list)
@@ -79,10 +82,9 @@ class Queue:
         """Take a row into account; True if it has no verdict, or another than its gold."""
         kept = {
             name: row.get(name)
-            for name in ("item", "criterion", "sample", "response", "first", "second", "gold", "rubric")
+            for name in ("item", "criterion", "sample", "response", "first", "second", "gold", "rubric", "choice")
         }
-        statuses = {row.get("status"), row.get("status_swapped")} - {None}
-        if statuses != {"ok"}:
+        if row.get("status") != "ok":
             kept["gap"] = math.nan
             self._push(self._failed, 0.0, kept)
             return True
@@ -102,10 +104,10 @@ class Queue:
     def _gap(self, row: Mapping[str, Any]) -> float:
         gold = row.get("gold")
         if "first" in row:
-            said = [row[name] for name in ("choice", "swapped") if row.get(name) in _WORTH]
-            if gold not in _WORTH or not said:
+            said = row.get("choice")
+            if gold not in _WORTH or said is None:
                 return math.nan
-            return sum(abs(_WORTH[each] - _WORTH[gold]) for each in said) / len(said)
+            return _SPLIT if said == DISAGREE else abs(_WORTH[said] - _WORTH[gold])
         score = row.get("score")
         if isinstance(score, bool) or isinstance(gold, bool) or not isinstance(gold, int | float) or score is None:
             return math.nan
@@ -159,6 +161,7 @@ class Queue:
             status=status,
             verdict=" / ".join(each.label or "none" for each in said),
             gold="" if gold is None else f"{gold:g}" if isinstance(gold, int | float) else str(gold),
+            joint="" if row["first"] is None else str(row["choice"] or ""),
             said=said,
             rubric=rubric,
         )

@@ -1,0 +1,240 @@
+"""Figures about pairs speak of the joint verdict of both orders; players without a game have no rank."""
+
+import itertools
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from audit_tables import Run, refused, rows_of, values, write
+from dikast.audit import pairs
+from dikast.audit.bradley_terry import Games, bradley_terry, fit_players
+from dikast.audit.intervals import Resampling
+from dikast.audit.paired import Paired
+from dikast.audit.ranking import Bouts, rank_players
+from dikast.core.verdict import joint_outcome
+
+A, B, T, N, W, D = pairs.FIRST, pairs.SECOND, pairs.TIE, pairs.NONE, pairs.WRONG, pairs.DISAGREE
+
+
+def test_one_rule_joins_two_orders() -> None:
+    spelt = {A: "a", B: "b", T: "tie", N: None}
+    back = {"a": A, "b": B, "tie": T, "disagree": D, None: N}
+    for one, two in itertools.product(spelt, repeat=2):
+        assert pairs.joint([one], [two]).tolist() == [back[joint_outcome(spelt[one], spelt[two])]]
+    assert pairs.joint([W, W, W], [A, W, N]).tolist() == [W, W, N]
+
+
+def test_a_disagreement_is_no_tie_in_accuracy() -> None:
+    # gold tie met by a tie (right) and by a disagreement (wrong); gold a met by a disagreement
+    said, gold = [T, D, D, A], [T, T, A, A]
+    worth = {rule: pairs.accuracy(said, gold, rule) for rule in pairs.TIE_RULES}
+    assert worth["all"].value == 2 / 4
+    assert (worth["no_gold_ties"].value, worth["no_gold_ties"].counts.sum()) == (1 / 2, 2)
+    assert worth["half"].value == 1.5 / 2
+    assert (worth["decided"].value, worth["decided"].counts.sum()) == (1, 1)
+
+
+def test_flips_by_hand() -> None:
+    # two to the first slot, one to the second, one with a tie, two agreements, one without a verdict: of six
+    shown, swapped = [A, A, B, T, A, T, N], [B, B, A, B, A, T, A]
+    found = pairs.flips(shown, swapped)
+    assert {name: (each.value, int(each.counts.sum())) for name, each in found.items()} == {
+        "first slot both times": (2 / 6, 6),
+        "second slot both times": (1 / 6, 6),
+        "a tie in one order": (1 / 6, 6),
+    }
+
+
+def test_bounds_know_the_order_that_did_answer(tmp_path: Path, run_audit: Run) -> None:
+    # of 4 pairs with gold a: one right twice; one says b and then nothing: it cannot be right; one says a and then
+    # nothing: it may be; one says nothing at all: it may be
+    said = (("a", "a"), ("b", ""), ("", "a"), ("", ""))
+    rows = [{"shown": shown, "swapped": swapped, "gold": "a"} for shown, swapped in said]
+    found = run_audit(write(tmp_path / "x.csv", rows), "--score", "shown", "--swapped", "swapped", "--gold", "gold")
+    accuracy = rows_of(found, "accuracy", "statistic")["accuracy (all)"]
+    assert (accuracy["both together"]["value"], accuracy["both together"]["n"]) == (1, 1)
+    assert (accuracy["worst"], accuracy["best"]) == (1 / 4, 3 / 4)
+    failures = rows_of(found, "failures", "status")
+    assert failures["failed"]["count"] == 3
+    assert rows_of(found, "failures shown", "status")["failed"]["count"] == 2
+
+
+@pytest.mark.parametrize("rule", ["tie", "wrong"])
+def test_the_rule_for_the_unscored_is_of_the_pair(rule: str, tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"shown": "a", "swapped": "a", "gold": "tie"}] * 3 + [{"shown": "a", "swapped": "", "gold": "tie"}] * 2
+    found = run_audit(
+        write(tmp_path / "x.csv", rows),
+        "--score",
+        "shown",
+        "--swapped",
+        "swapped",
+        "--gold",
+        "gold",
+        "--unscored",
+        rule,
+    )
+    accuracy = rows_of(found, "accuracy", "statistic")["accuracy (all)"]["both together"]
+    assert accuracy["value"] == (2 / 5 if rule == "tie" else 0)
+
+
+def always_first(n: int = 500, players: int = 5) -> list[dict[str, Any]]:
+    """Pairs of which the response shown first always wins; one player stands first far more often."""
+    rng = np.random.default_rng(7)
+    rows = []
+    for k in range(n):
+        a, b = sorted(rng.permutation(players)[:2]) if rng.random() < 0.8 else rng.permutation(players)[:2]
+        rows.append({"id": k, "one": f"m{a}", "two": f"m{b}", "shown": "a", "swapped": "b", "gold": "ab"[k % 2]})
+    return rows
+
+
+def test_a_judge_that_always_takes_the_first_slot_names_no_winner(tmp_path: Path, run_audit: Run) -> None:
+    file = write(tmp_path / "x.csv", always_first())
+    found = run_audit(
+        file, "--score", "shown", "--swapped", "swapped", "--gold", "gold", "--first", "one", "--second", "two",
+        "--by", "one", "--draws", "200",
+    )  # fmt: skip
+    board, players = rows_of(found, "ranking", "player"), rows_of(found, "players", "player")
+    assert len(board) == len(players) == 5
+    for name in board:
+        for rate in (players[name]["win rate (half)"], board[name]["beats anchor"]):
+            assert rate["value"] == pytest.approx(0.5)
+            assert rate["low"] < 0.5 < rate["high"]
+        assert (board[name]["rank"]["value"], board[name]["rank"]["low"], board[name]["rank"]["high"]) == (1, 1, 5)
+        assert board[name]["covariates equal"]["value"] is None  # the slot decides every game
+        assert players[name]["disagree"] == players[name]["games"]
+        assert players[name]["wins"] == players[name]["losses"] == players[name]["ties"] == 0
+    sides = {row["side"]: row["share"]["value"] for row in found["tables"]["preferences"]["rows"]}
+    assert sides == {"first wins": 0, "tie": 0, "disagree": 1, "second wins": 0, "first less second": 0}
+    orders = values(found, "orders")
+    assert orders["disagree: first slot both times"]["value"] == orders["first slot, where they differ"]["value"] == 1
+    accuracy = rows_of(found, "accuracy", "statistic")
+    assert accuracy["accuracy (all)"]["both together"]["value"] == 0
+    assert accuracy["accuracy (half)"]["both together"]["value"] == 0.5
+    assert [row["disagree"] for row in found["tables"]["confusion"]["rows"]] == [250, 250, 0]
+    checks = {row["check"]: row["value"] for row in found["tables"]["ranking checks"]["rows"]}
+    assert checks["effect of being shown first"]["value"] is None
+    assert any("half a win for each: 1.0000" in note for note in found["tables"]["ranking"]["notes"])
+
+
+def test_players_and_strengths_are_of_joint_verdicts(tmp_path: Path, run_audit: Run) -> None:
+    # x beats y twice, ties once, and disagrees three times with x first: joint 2 wins, 1 tie, 3 disagreements of 6
+    orders = [("a", "a")] * 2 + [("tie", "tie")] + [("a", "b")] * 3
+    rows = [{"shown": one, "swapped": two} for one, two in orders] + [{"shown": "a", "swapped": ""}]
+    found = run_audit(
+        write(tmp_path / "x.csv", rows), "--score", "shown", "--swapped", "swapped", "--first", "=x", "--second", "=y",
+        "--draws", "50",
+    )  # fmt: skip
+    x = rows_of(found, "players", "player")["x"]
+    assert (x["games"], x["wins"], x["ties"], x["disagree"], x["losses"]) == (6, 2, 1, 3, 0)
+    assert x["win rate (half)"]["value"] == (2 + 4 / 2) / 6
+    assert x["win rate (decided)"]["value"] == 1
+    strength = {name: row["strength"]["value"] for name, row in rows_of(found, "ranking", "player").items()}
+    assert strength["x"] - strength["y"] == pytest.approx(math.log(4 / 2))  # 4 of 6 games: odds of 2
+
+
+def test_complete_pairs_give_the_strengths_of_single_orders() -> None:
+    """A pair whose orders disagree is half a win each: the same as one game won by each side."""
+    rng = np.random.default_rng(1)
+    first, second = rng.integers(0, 2, 300), rng.integers(2, 4, 300)
+    one, two = rng.integers(0, 2, 300), rng.integers(0, 2, 300)
+    joint = pairs.joint(one, two)
+    games = Games.of(first, second, np.where(joint == D, T, joint), players=4)
+    twice = Games.of(np.tile(first, 2), np.tile(second, 2), np.concatenate([one, two]), players=4)
+    assert np.allclose(bradley_terry(games).strength, bradley_terry(twice).strength)
+
+
+# players without a game, and priors
+
+
+def rows_with_idle(idle: bool) -> list[dict[str, Any]]:
+    rows = [{"a": "base", "b": f"m{1 + k % 3}", "v": "ABAAB"[k % 5], "set": "kept"} for k in range(60)]
+    return rows + [{"a": "base", "b": "m4", "v": "", "set": "kept"}] * 20 * idle
+
+
+RANKED = ("--score", "v", "--pairwise", "--pair-labels", "A,B,tie", "--first", "a", "--second", "b", "--draws", "100")
+
+
+def test_a_player_without_a_verdict_has_no_rank_and_moves_nobody(tmp_path: Path, run_audit: Run) -> None:
+    found, without = (
+        run_audit(write(tmp_path / f"{idle}.csv", rows_with_idle(idle)), *RANKED, "--anchor", "base")
+        for idle in (True, False)
+    )
+    board, alone = rows_of(found, "ranking", "player"), rows_of(without, "ranking", "player")
+    for figure in ("beats anchor", "strength", "rank"):
+        assert {board["m4"][figure][end] for end in ("value", "low", "high")} == {None}
+    assert {name: row for name, row in board.items() if name != "m4"} == alone
+    assert "prior" not in board["m4"]
+    notes = found["tables"]["ranking"]["notes"]
+    assert "no game with a verdict, so no strength and no rank: m4" in notes
+    assert found["tables"]["ranking"]["title"] == "Bradley-Terry ranking of 4 players from 60 games"
+    players = rows_of(found, "players", "player")
+    assert players["m4"]["games"] == 0
+    assert players["m4"]["win rate (half)"]["value"] is None
+    assert "no game with a verdict" in refused(run_audit, tmp_path / "True.csv", *RANKED, "--anchor", "m4")
+
+
+def test_where_decides_who_is_in_the_table(tmp_path: Path, run_audit: Run) -> None:
+    rows = [*rows_with_idle(False), *({"a": "base", "b": "gone", "v": "A", "set": "other"} for _ in range(9))]
+    found = run_audit(write(tmp_path / "x.csv", rows), *RANKED, "--where", "set=kept")
+    assert (
+        set(rows_of(found, "ranking", "player"))
+        == set(rows_of(found, "players", "player"))
+        == {"base", "m1", "m2", "m3"}
+    )
+
+
+def test_a_prior_touches_only_those_whom_separation_needs(tmp_path: Path, run_audit: Run) -> None:
+    plain = rows_with_idle(False)
+    rows = [*plain, *({"a": "base", "b": "never", "v": "A", "set": "kept"} for _ in range(5))]
+    found = run_audit(write(tmp_path / "x.csv", rows), *RANKED)
+    without = run_audit(write(tmp_path / "y.csv", plain), *RANKED)
+    board, alone = rows_of(found, "ranking", "player"), rows_of(without, "ranking", "player")
+    for name, row in alone.items():
+        assert board[name]["strength"]["value"] == pytest.approx(row["strength"]["value"], abs=1e-9), name
+        assert board[name]["prior"] == ""
+    assert board["never"]["prior"] == "yes"
+    assert board["never"]["strength"]["value"] < min(row["strength"]["value"] for row in alone.values())
+    assert any("0.1 games" in note for note in found["tables"]["ranking"]["notes"])
+
+
+def test_fitting_players_by_hand() -> None:
+    # 0 and 1 have a win each; 2 lost once to 0; 3 never played
+    found = fit_players(Games.of([0, 1, 0], [1, 0, 2], [0, 0, 0], players=4), prior=0.1)
+    assert found.strength[:2].tolist() == [0, 0]
+    assert math.isnan(found.strength[3])
+    assert found.touched is not None
+    assert found.touched.tolist() == [False, False, True, False]
+    # 2: one loss to strength 0 and .1 games at strength 0, half won: .05 of 1.1 games won, odds .05/1.05
+    assert found.strength[2] == pytest.approx(math.log(0.05 / 1.05))
+    nobody = fit_players(Games.of([], [], [], players=2))
+    assert np.isnan(nobody.strength).all()
+    # nobody in a group: everyone is touched, as 5 wins of 5 and .1 games against the average
+    both = fit_players(Games.of([0] * 5, [1] * 5, [0] * 5, players=2))
+    assert both.touched is not None
+    assert both.touched.all()
+    assert both.strength[0] == pytest.approx(-both.strength[1])
+
+
+def test_a_player_that_a_draw_leaves_without_a_loss_is_told() -> None:
+    first, second = np.zeros(21, int), np.array([1] * 20 + [2])
+    outcome = np.array([0, 1] * 10 + [2])
+    outcome[-1] = 1
+    first, second, outcome = np.append(first, 0), np.append(second, 2), np.append(outcome, 0)
+    bouts = Bouts([*"abc"], first, second, outcome, np.ones(22), np.zeros((22, 0)))
+    found = rank_players(bouts, Resampling(300, seed=2), anchor="a")
+    assert found.prior == 0
+    assert found.prior_told(1) == ""
+    assert found.prior_told(2).startswith("in ")
+    assert math.isfinite(found.strength(1).low)
+
+
+def test_fillings_try_every_choice_of_what_is_missing() -> None:
+    known = np.array([True, False])
+    given = Paired(
+        np.array([A, N]), np.array([A, B]), known, np.array([True, True]), N, known, np.array([A, B]),
+        np.zeros((0, 2)), None, None, None, None, 0.95, Resampling(),
+    )  # fmt: skip
+    assert {tuple(each.tolist()) for each in given.fillings()} == {(A, D), (A, B)}
