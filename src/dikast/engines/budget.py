@@ -126,10 +126,12 @@ class Budget(Wrapper):
         if reserved is not None:
             self._in_flight -= 1
             self._reserved -= reserved
-        if completion.error is not None:
-            return
         usage = completion.usage
         tokens = usage.tokens_in + usage.tokens_out
+        if completion.error is not None:  # a reply that cannot be used may have been paid for
+            self.spent.tokens += tokens
+            self.spent.money += usage.cost or 0.0
+            return
         self._uncounted = self._uncounted or not tokens or (self._money is not None and usage.cost is None)
         self.spent.tokens += tokens
         self.spent.money += usage.cost or 0.0

@@ -21,10 +21,12 @@ from dikast.core.distribution import flaw_of_shares
 from dikast.core.errors import EngineError, UserError
 from dikast.core.message import Message, Span
 from dikast.core.part import Image
+from dikast.core.secrets import Scrubber
 from dikast.core.verdict import Usage
 from dikast.engines.base import Completion, Engine, Request
-from dikast.engines.http.answer import Answers
+from dikast.engines.http.answer import Answers, usage_of
 from dikast.engines.http.body import Form
+from dikast.engines.http.decode import decoded, said
 from dikast.engines.http.engine import Contract, HttpEngine, within_budget
 from dikast.engines.http.failure import Failure
 from dikast.engines.http.images import Encoded
@@ -109,6 +111,8 @@ class Decisions:
     def probabilities(self, value: Mapping[str, Any], asked: Asked) -> dict[str, float] | None:
         """Of the only answer."""
         (answer,) = value["answers"]
+        if answer.get("name") not in (None, _NAME):
+            raise ValueError(f"an answer to {answer['name']!r} where {_NAME!r} was asked")
         if answer["type"] == "refusal":
             return None
         if asked.kind == "binary":
@@ -191,6 +195,7 @@ class _Answers:
     name: str
     noticed: Counter[str] = field(default_factory=Counter)
     continues: bool | None = False
+    scrub: Scrubber = field(default_factory=lambda: Scrubber(()))
 
     def notice(self, what: str) -> None:
         self.noticed[what] += 1
@@ -200,12 +205,16 @@ class _Answers:
     def read(self, request: Request, form: Form, raw: bytes, seconds: float) -> Completion:
         asked = asked_of(request)
         try:
-            value = orjson.loads(raw)
+            value = decoded(raw)
+            if error := value.get("error"):
+                raise ValueError(f"an error beside it: {said(error)}")
             found = self.spelling.probabilities(value, asked)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            told = f"{self.name} answers 200 with no answer to the question ({type(error).__name__}: {error})"
+            why = self.scrub.quote(f"{type(error).__name__}: {error}")
+            told = f"{self.name} answers 200 with no answer to the question ({why})"
             raise Failure("bad_response", told, retryable=True) from None
-        Answers(self.model, self.served_as, None, self.name, self.noticed).check_model(value.get("model"))
+        checks = Answers(self.model, self.served_as, None, self.name, self.noticed, scrub=self.scrub)
+        checks.check_model(value.get("model"))
         usage = self._usage(value.get("usage"), seconds)
         if found is None:
             return Completion(request.key, refusal="the endpoint declined to answer this question", usage=usage)
@@ -229,9 +238,8 @@ class _Answers:
         if not flaw and total < 1 - _SUM_WITHIN:
             flaw = f"probabilities that sum to {total:.6g}"
         if flaw:
-            told = (
-                f"{self.name} answers with {dict(found)!r:.300}: these are no probabilities of {asked.labels} ({flaw})"
-            )
+            told = f"{self.name} answers with {self.scrub.quote(said(dict(found)))}: these are no probabilities of"
+            told += f" {asked.labels} ({self.scrub.quote(flaw)})"
             raise Failure("bad_response", told, retryable=True)
         return [float(found[label]) / total for label in asked.labels]
 
@@ -240,10 +248,8 @@ class _Answers:
             self.notice("usage")
             return Usage(seconds=seconds)
         details = value.get("input_tokens_details")
-        cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else 0
-        tokens_in, tokens_out = _count(value.get("input_tokens")), _count(value.get("output_tokens"))
-        cost = self.price.cost(tokens_in, cached, tokens_out) if self.price else None
-        return Usage(tokens_in, cached, tokens_out, seconds, cost)
+        cached = details.get("cached_tokens") if isinstance(details, dict) else 0
+        return usage_of(self, value.get("input_tokens"), cached, value.get("output_tokens"), self.price, seconds)
 
 
 class DecisionEngine:
@@ -376,7 +382,3 @@ def _binary(asked: Asked, answer: Mapping[str, Any], kind: str, key: str) -> dic
 def _expect(answer: Mapping[str, Any], kind: str) -> None:
     if answer["type"] != kind:
         raise ValueError(f"a {answer['type']!r} where {kind!r} was asked for")
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and value >= 0 else 0

@@ -7,7 +7,8 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from dikast.core.errors import UserError
+from dikast.core.errors import DikastError, UserError
+from dikast.core.secrets import looks_secret, names_a_secret, without_secrets
 from dikast.core.text import near_miss
 from dikast.engines.base import Engine
 from dikast.engines.options import options_of, read_options
@@ -36,6 +37,7 @@ _HOW = {
     "scout": "scout",
     "vllm": "vllm:ORG/NAME[@REVISION]",
 }
+_VARIABLES = {"openai": "OPENAI_API_KEY", "decision": "OPENAI_API_KEY", "hf": "HF_TOKEN", "vllm": "HF_TOKEN"}
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_+.-]*):(.*)", re.DOTALL)
 _OPTION = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_-]*)\s*=(.*)", re.DOTALL)
 
@@ -52,19 +54,21 @@ def parse_spec(text: str) -> Spec:
     """Read `SCHEME:TARGET[,NAME=VALUE]...`; a bare TARGET has the scheme "".
 
     Options stand last. A comma that is not followed by `NAME=` belongs to the target, and so does any comma of a path
-    that exists as it is written.
+    that exists as it is written. UserError for an option that holds a secret.
     """
     options: dict[str, str] = {}
     rest = text
     while not _exists(rest) and (match := _OPTION.fullmatch(rest.rpartition(",")[2])) and "," in rest:
         name = match[1].replace("-", "_")
         if name in options:
-            raise UserError(f"engine {text!r}: the option {name!r} is given twice")
+            raise UserError(f"engine {without_secrets(text)!r}: the option {name!r} is given twice")
         options[name] = match[2].strip()
         rest = rest.rpartition(",")[0]
     options = dict(reversed(options.items()))
     parts = None if Path(rest).is_dir() else _SCHEME.fullmatch(rest)
-    return Spec(parts[1], parts[2], options) if parts else Spec("", rest, options)
+    spec = Spec(parts[1], parts[2], options) if parts else Spec("", rest, options)
+    _refuse_secrets(*spec)
+    return spec
 
 
 def open_engine(spec: str | Engine, **options: Any) -> Engine:
@@ -76,6 +80,16 @@ def open_engine(spec: str | Engine, **options: Any) -> Engine:
     (entry point group `dikast.engines`, a callable `(target, **options) -> Engine`), each with `,NAME=VALUE` options.
     Raises UserError for anything else, with the near miss and the list of what there is.
     """
+    try:
+        return _opened(spec, options)
+    except DikastError as error:
+        told = without_secrets(str(error))
+        if told != str(error):
+            error.args = (told,)
+        raise
+
+
+def _opened(spec: str | Engine, options: Mapping[str, Any]) -> Engine:
     if not isinstance(spec, str):
         if options:
             raise UserError(f"options ({', '.join(options)}) go with a spec; this engine is already open")
@@ -95,6 +109,20 @@ def open_engine(spec: str | Engine, **options: Any) -> Engine:
         raise UserError(f"engine {spec!r} does not say which: write {_HOW.get(scheme, scheme + ':TARGET')}")
     known = options_of(factory)
     return cast(Engine, factory(target, **(given if known is None else read_options(given, known, where=spec))))
+
+
+def _refuse_secrets(scheme: str, target: str, written: Mapping[str, str]) -> None:
+    """UserError for a secret that is typed: others on the machine see arguments, and shells keep them."""
+    for name, value in written.items():
+        if value and (names_a_secret(name) or (looks_secret(value) and name not in ("extra", "key_env"))):
+            variable = _VARIABLES.get(scheme) if not target.startswith(("http://", "https://")) else None
+            how = f"export {variable}=..., which is read from there"
+            if variable is None:
+                how = "export JUDGE_KEY=... and write key_env=JUDGE_KEY"
+            raise UserError(
+                f"engine {scheme}: the option {without_secrets(name)!r} holds a secret, and what is typed is seen by"
+                f" others and kept by shells; put it into an environment variable: {how}"
+            )
 
 
 def engine_schemes() -> list[str]:

@@ -19,6 +19,7 @@ from dikast.core.media import check_image, image_sha256, sample_video
 from dikast.core.message import Message, Span
 from dikast.core.part import Content, Image, Turn, Video, text_of
 from dikast.core.rubric import Rubric
+from dikast.core.secrets import without_secrets
 from dikast.core.verdict import Attempt, Marker, ShownClip, Status, Usage, Verdict
 from dikast.core.video import DEFAULT_FRAMES
 from dikast.engines.base import Completion, Engine, Readout, Request, Sampling
@@ -80,7 +81,7 @@ def answer(tasks: Iterator[Task], engine: Engine, format: Format, settings: Sett
             try:
                 request = first_request(task, format, settings)
             except DataError as error:
-                ready.append(_none(task, Status.BAD_ITEM, str(error)))
+                ready.append(_none(task, Status.BAD_ITEM, without_secrets(str(error))))  # addresses of images
                 continue
             waiting.setdefault(request.key, []).append(_Open(task, request))
             yield request

@@ -9,24 +9,23 @@ import asyncio
 import contextlib
 import email.utils
 import hashlib
+import json
 import math
-import re
 import ssl
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import orjson
 from aiohttp import web
 
 from dikast.core.errors import UserError
+from dikast.testing.completions import after, as_json, begun, entry, tokens
 
-_TOKEN = re.compile(r" ?[^\W\d_]+| ?\d+|\s+| ?[^\s\w]|_")
-_LABEL = re.compile(r"(Verdict:|\[RESULT\])(\s*)(\d+|[A-E]\b|\w+)")
 _SURE = 0.9
 
 
@@ -69,6 +68,14 @@ class Faults:
         return ""
 
 
+class Spoilt(NamedTuple):
+    """A reply that is sent as it stands."""
+
+    body: Any
+    status: int = 200
+    headers: Mapping[str, str] = {}
+
+
 def graded(body: Mapping[str, Any]) -> str:
     """A judge's reply that hangs on the prompt alone: two sentences and `Verdict: N`, N from 1 to 5."""
     level = int(prompt_of(body)[:4], 16) % 5 + 1
@@ -90,7 +97,8 @@ class FaultServer:
     there. split: labels are told in one-character tokens with blanks apart. sure: the probability of what it writes.
     rate: replies a second before 429, with `burst` at once. retry_after: seconds, or "date" for an HTTP date a
     second ahead. key: the bearer token it demands. tls: a PEM file with a certificate and its key. most_in_flight
-    turns more away with 429.
+    turns more away with 429. spoil: changes a reply before it goes out. It is given the reply's value and the bearer
+    token, and returns a value to send as JSON, bytes to send as they are, or a `Spoilt`.
 
     Counted by prompt, each as the way it was asked (`ask`, `continue`, `constrain`) and its fingerprint (`prompt_of`):
     `tries` that came in, `billed` replies that were generated, `answered` ones that went out whole and right to a
@@ -118,6 +126,7 @@ class FaultServer:
         tls: Path | None = None,
         oversize: int = 50_000_000,
         port: int = 0,
+        spoil: Callable[[dict[str, Any], str], Any] | None = None,
     ) -> None:
         self.reply = reply if callable(reply) else (lambda body: str(reply))
         self.latency, self.faults, self.seed, self.model = latency, faults or Faults(), seed, model
@@ -125,7 +134,7 @@ class FaultServer:
         self.split, self.sure = split, sure
         self.rate, self.burst, self.most_in_flight = rate, burst, most_in_flight
         self.retry_after, self.key, self.tls, self.oversize = retry_after, key, tls, oversize
-        self.port = port
+        self.port, self.spoil = port, spoil
         self.tries: Counter[str] = Counter()
         self.billed: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
@@ -194,7 +203,7 @@ class FaultServer:
             return _error(401, f"Incorrect API key provided: {bearer}")
         body = orjson.loads(await request.read())
         self.bodies = [*self.bodies[-7:], body]
-        how = "constrain" if "structured_outputs" in body else "continue" if _begun(body) else "ask"
+        how = "constrain" if "structured_outputs" in body else "continue" if begun(body) else "ask"
         key = f"{how} {prompt_of(body)}"
         self.tries[key] += 1
         if body.get("model") != self.model:
@@ -228,7 +237,11 @@ class FaultServer:
         if fault == "hang":
             await self._released.wait()
         text = "" if fault == "empty" else self.reply(body)
-        raw = orjson.dumps(self._completion(body, text, obeys=fault != "ignored", wrong=fault == "wrong_model"))
+        value = self._completion(body, text, obeys=fault != "ignored", wrong=fault == "wrong_model")
+        if self.spoil is not None:
+            self.answered[key] += 1
+            return _spoilt(self.spoil(value, request.headers.get("Authorization", "").removeprefix("Bearer ")))
+        raw = orjson.dumps(value)
         if fault == "invalid_json":
             raw = b"<html><body>502 Bad Gateway</body></html>"
         if fault == "truncated_json":
@@ -280,10 +293,10 @@ class FaultServer:
         return _error(429, "Rate limit reached", "rate_limit_exceeded", {"Retry-After": text})
 
     def _completion(self, body: Mapping[str, Any], text: str, *, obeys: bool, wrong: bool) -> dict[str, Any]:
-        begun = _begun(body)
-        goes_on = bool(begun) and self.continues and obeys and bool(body.get("continue_final_message"))
+        so_far = begun(body)
+        goes_on = bool(so_far) and self.continues and obeys and bool(body.get("continue_final_message"))
         if goes_on and text:
-            text = _after(text, begun)
+            text = after(text, so_far)
         choices = (body.get("structured_outputs") or {}).get("choice")
         if (
             text
@@ -294,18 +307,18 @@ class FaultServer:
         ):
             text = choices[0]
         if text and body.get("response_format") and self.structured and obeys:
-            text = _as_json(text, body["response_format"])
-        tokens = _tokens(text, split=self.split)
-        most = body.get("max_tokens") or body.get("max_completion_tokens") or len(tokens)
-        finish = "length" if len(tokens) > most else "stop"
-        tokens = tokens[:most]
-        text = b"".join(tokens).decode("utf-8", "ignore")
+            text = as_json(text, body["response_format"])
+        written = tokens(text, split=self.split)
+        most = body.get("max_tokens") or body.get("max_completion_tokens") or len(written)
+        finish = "length" if len(written) > most else "stop"
+        written = written[:most]
+        text = b"".join(written).decode("utf-8", "ignore")
         logprobs = None
         if self.logprobs and obeys and body.get("logprobs"):
-            content = [_entry(token, int(body.get("top_logprobs") or 0), self.sure) for token in tokens]
+            content = [entry(token, int(body.get("top_logprobs") or 0), self.sure) for token in written]
             logprobs = {"content": content}
         if goes_on and body.get("echo"):
-            text = begun + text
+            text = so_far + text
         asked = sum(len(str(message.get("content"))) for message in body["messages"]) // 4
         return {
             "id": "chatcmpl-fault",
@@ -321,63 +334,16 @@ class FaultServer:
             ],
             "usage": {
                 "prompt_tokens": asked,
-                "completion_tokens": len(tokens),
+                "completion_tokens": len(written),
                 "prompt_tokens_details": {"cached_tokens": asked // 2},
             },
         }
 
 
-def _begun(body: Mapping[str, Any]) -> str:
-    messages: Sequence[Mapping[str, Any]] = body.get("messages") or []
-    last = messages[-1] if messages else {}
-    return str(last.get("content")) if last.get("role") == "assistant" else ""
-
-
-def _after(text: str, begun: str) -> str:
-    """What comes after the begun reply: the label after a marker, else the whole reply."""
-    found = _LABEL.search(text)
-    if found is not None and begun.rstrip().endswith(found[1]):
-        return found[2] + found[3]
-    return text
-
-
-def _as_json(text: str, wanted: Mapping[str, Any]) -> str:
-    schema = (wanted.get("json_schema") or {}).get("schema") or {}
-    found = _LABEL.search(text)
-    values = {"verdict": found[3] if found else "", "feedback": "It answers what was asked."}
-    return orjson.dumps({name: values.get(name, "") for name in schema.get("required", ())}).decode()
-
-
-def _tokens(text: str, *, split: bool) -> list[bytes]:
-    """Words with the blank before them; with `split`, single digits, blanks apart, and bytes of what is not ASCII."""
-    words = [word.encode() for word in _TOKEN.findall(text)]
-    if not split:
-        return words
-    found: list[bytes] = []
-    for word in words:
-        if word.isalpha() and word.isascii():
-            found.append(word)
-        else:
-            found += [word[at : at + 1] for at in range(len(word))]
-    return found
-
-
-def _entry(token: bytes, top: int, sure: float) -> dict[str, Any]:
-    """One token's log-probability; a label's alternatives are the other digits or letters."""
-    bare = token.strip()
-    others: list[bytes] = []
-    if len(bare) == 1 and bare.isdigit():
-        others = [b"%d" % digit for digit in range(10) if b"%d" % digit != bare]
-    elif bare in (b"A", b"B", b"C", b"D", b"E"):
-        others = [letter for letter in (b"A", b"B", b"C", b"D", b"E") if letter != bare]
-    lead = token[: len(token) - len(token.lstrip())]
-    share = {token: sure if others else 1.0, **{lead + other: (1 - sure) / len(others) for other in others}}
-    ranked = sorted(share.items(), key=lambda pair: -pair[1])[:top]
-    spelt = [
-        {"token": each.decode("utf-8", "replace"), "logprob": math.log(p), "bytes": list(each)} for each, p in ranked
-    ]
-    own = {"token": token.decode("utf-8", "replace"), "logprob": math.log(share[token]), "bytes": list(token)}
-    return {**own, "top_logprobs": spelt}
+def _spoilt(made: Any) -> web.Response:
+    made = made if isinstance(made, Spoilt) else Spoilt(made)
+    raw = made.body if isinstance(made.body, bytes) else json.dumps(made.body).encode()
+    return web.Response(status=made.status, body=raw, content_type="application/json", headers=made.headers)
 
 
 def _uniform(*about: object) -> float:

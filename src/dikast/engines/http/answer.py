@@ -5,14 +5,14 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
-
-import orjson
+from typing import Any, Literal, Protocol
 
 from dikast.core.distribution import NoDistribution
+from dikast.core.secrets import Scrubber
 from dikast.core.verdict import Marker, Usage
 from dikast.engines.base import Completion, Readout, Request
 from dikast.engines.http.body import Form, reads_labels, written
+from dikast.engines.http.decode import count_of, decoded, said
 from dikast.engines.http.failure import Failure
 from dikast.engines.http.prices import Price
 from dikast.engines.http.reading import Place, Spellings, mass_of, places_of, read_after_marker, read_at_start
@@ -45,6 +45,7 @@ class Answers:
     name: str
     noticed: Counter[str] = field(default_factory=Counter)
     continues: bool | None = None  # None until something came back that tells
+    scrub: Scrubber = field(default_factory=lambda: Scrubber(()))
     seen: Spellings = field(default_factory=Spellings)
 
     def notice(self, what: str) -> None:
@@ -56,21 +57,28 @@ class Answers:
     def read(self, request: Request, form: Form, raw: bytes, seconds: float) -> Completion | None:
         """The completion in a 200 reply; None to ask once more in the plain form. Failure if it holds no answer."""
         try:
-            value = orjson.loads(raw)
-        except orjson.JSONDecodeError:
+            value = decoded(raw)
+        except ValueError:
             raise Failure("bad_response", f"{self.name} answers 200 with {_shape(raw)}", retryable=True) from None
-        choice, message = _first(value, self.name)
-        self.check_model(value.get("model"))
+        choice, message = self._first(value)
         text = _text(message.get("content"))
+        usage = self._usage(value.get("usage"), seconds)
         refusal = message.get("refusal")
         finish = choice.get("finish_reason")
-        if finish in ("abort", "error"):
-            raise Failure("bad_response", f"{self.name} broke the reply off ({finish})", retryable=True)
+        try:
+            self.check_model(value.get("model"))
+            if error := value.get("error") or choice.get("error"):
+                told = f"{self.name} answers 200 with an error beside the reply: {self.scrub.quote(said(error))}"
+                raise Failure("bad_response", told, retryable=True)
+            if finish in ("abort", "error"):
+                raise Failure("bad_response", f"{self.name} broke the reply off ({finish})", retryable=True)
+        except Failure as failure:
+            failure.text, failure.usage = "" if failure.kind == "wrong_model" else text, usage
+            raise
         if finish == "content_filter" and not refusal:
             refusal = "the server's content filter stopped the reply"
-        usage = self._usage(value.get("usage"), seconds)
         if refusal:
-            return Completion(request.key, text, refusal=str(refusal), usage=usage)
+            return Completion(request.key, text, refusal=said(refusal), usage=usage)
         begun = written(request, form)
         if begun and form == "continue" and text.startswith(begun):
             text = text[len(begun) :]
@@ -141,7 +149,8 @@ class Answers:
             return
         raise Failure(
             "wrong_model",
-            f"{self.name} was answered by {answered[:100]!r}; if that is the model you mean, say served_as=NAME",
+            f"{self.name} was answered by {self.scrub.quote(answered, 100)!r}; if that is the model you mean, say"
+            " served_as=NAME",
             retryable=True,
         )
 
@@ -156,37 +165,56 @@ class Answers:
             self.notice("usage")
             return Usage(seconds=seconds)
         details = value.get("prompt_tokens_details")
-        cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else 0
-        tokens_in, tokens_out = _count(value.get("prompt_tokens")), _count(value.get("completion_tokens"))
-        cost = self.price.cost(tokens_in, cached, tokens_out) if self.price else None
-        return Usage(tokens_in, cached, tokens_out, seconds, cost)
+        cached = details.get("cached_tokens") if isinstance(details, dict) else 0
+        return usage_of(self, value.get("prompt_tokens"), cached, value.get("completion_tokens"), self.price, seconds)
+
+    def _first(self, value: object) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """The first choice and its message."""
+        if isinstance(value, dict):
+            choices = value.get("choices")
+            if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+                message = choices[0].get("message")
+                if isinstance(message, dict):
+                    return choices[0], message
+            if error := value.get("error"):
+                told = f"{self.name} answers 200 with an error: {self.scrub.quote(said(error))}"
+                raise Failure("bad_response", told, retryable=True)
+        raise Failure("bad_response", f"{self.name} answers 200 without choices[0].message", retryable=True)
 
 
-def _first(value: object, name: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    if isinstance(value, dict):
-        if "error" in value and not value.get("choices"):
-            told = str(value["error"])[:300]
-            raise Failure("bad_response", f"{name} answers 200 with an error: {told}", retryable=True)
-        choices = value.get("choices")
-        if isinstance(choices, list) and choices and isinstance(choices[0], dict):
-            message = choices[0].get("message")
-            if isinstance(message, dict):
-                return choices[0], message
-    raise Failure("bad_response", f"{name} answers 200 without choices[0].message", retryable=True)
+class Notices(Protocol):
+    """Counts what a server did not do."""
+
+    def notice(self, what: str) -> None:
+        """Count something missing, and tell it the first time."""
+        ...
+
+
+def usage_of(
+    answers: Notices, tokens_in: object, cached: object, tokens_out: object, price: Price | None, seconds: float
+) -> Usage:
+    """What a server says that a reply cost; a count that cannot be one is unknown, and noticed."""
+    counts = [count_of(each) for each in (tokens_in, cached or 0, tokens_out)]
+    if None in counts:
+        answers.notice("usage")
+    read, again, wrote = (each or 0 for each in counts)
+    known = price is not None and counts[0] is not None and counts[2] is not None
+    return Usage(read, again, wrote, seconds, price.cost(read, again, wrote) if price and known else None)
 
 
 def _text(content: object) -> str:
-    """The reply's text; half a surrogate pair in it is replaced, as it could not be written down."""
+    """The reply's text, from a string or from the parts of a list."""
     if isinstance(content, list):
-        content = "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+        texts = [part.get("text") for part in content if isinstance(part, dict)]
+        content = "".join(text for text in texts if isinstance(text, str))
     return content if isinstance(content, str) else ""
 
 
 def _fits(text: str, schema: Mapping[str, Any]) -> bool:
     """Whether the reply is JSON with what the schema requires at its top; a whole validation is the parser's work."""
     try:
-        value = orjson.loads(text)
-    except orjson.JSONDecodeError:
+        value = decoded(text.encode())
+    except ValueError:
         return False
     if schema.get("type") == "object":
         return isinstance(value, dict) and set(schema.get("required", ())) <= set(value)
@@ -200,10 +228,6 @@ def _states(text: str, labels: tuple[str, ...]) -> bool:
         begin.startswith(spelt) and not begin[len(spelt) : len(spelt) + 1].isalnum()
         for spelt in (label.strip() for label in labels)
     )
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and value >= 0 else 0
 
 
 def _shape(raw: bytes) -> str:

@@ -7,9 +7,12 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from dikast.core.errors import EngineError, UserError
+from dikast.core.secrets import Scrubber, whole
+from dikast.core.verdict import Usage
 from dikast.engines.base import Completion, Engine, Request
 from dikast.engines.budget import Budget
 from dikast.engines.http.answer import Answers
@@ -20,7 +23,7 @@ from dikast.engines.http.inert import VERSION
 from dikast.engines.http.limit import Limit
 from dikast.engines.http.portal import Flow, Job, Later, Portal
 from dikast.engines.http.prices import Price, default_table, price_of
-from dikast.engines.http.settings import Address, Settings, address_of, extra_fields, key_from
+from dikast.engines.http.settings import Address, Settings, address_of, check_key, extra_fields, key_from
 from dikast.engines.options import read_options
 
 _LONGEST_BACKOFF = 30.0
@@ -50,6 +53,7 @@ class Reads(Protocol):
 
     noticed: Counter[str]
     continues: bool | None
+    scrub: Scrubber
 
     def notice(self, what: str) -> None:
         """Count something missing, and tell it the first time."""
@@ -92,6 +96,7 @@ class HttpEngine:
     ) -> None:
         self.name = name or str(address)
         self.address, self.settings = address, settings
+        check_key(key)
         self._extra = extra_fields(settings.extra)
         self.price = price_of(address.model, settings.prices)
         url, asks, reads = contract or self._chat()
@@ -103,6 +108,7 @@ class HttpEngine:
             most_mb=settings.max_reply_mb,
             ca=settings.ca,
         )
+        reads.scrub = wire.scrub
         self._desk = _Desk(wire, asks, reads, settings)
         self._portal = Portal(self._desk.work, Limit(settings.concurrency), opening=wire.open, closing=wire.close)
         self._finalizer = weakref.finalize(self, self._portal.close)
@@ -232,7 +238,11 @@ class _Desk:
             return Completion(request.key, finish="error", error=told)
 
     async def work(self, job: Job) -> Completion | Later:
-        """One try; never raises but for cancellation."""
+        """One try; never raises but for cancellation. Every completion leaves through here, without the key."""
+        outcome = await self._tried(job)
+        return outcome if isinstance(outcome, Later) else clean(outcome, self.wire.scrub)
+
+    async def _tried(self, job: Job) -> Completion | Later:
         if job.flow.verdict_on_all is not None:
             told = f"not sent, as what was sent before failed: {job.flow.verdict_on_all}"
             return self._failed(job, Failure(job.flow.verdict_on_all.kind, told, retryable=True), count=False)
@@ -247,13 +257,13 @@ class _Desk:
                 self.answered += 1
                 job.flow.consecutive = 0
                 return found
-            failure = failure_of(reply.status, reply.headers, reply.raw, self.wire.where)
+            failure = failure_of(reply.status, reply.headers, reply.raw, self.wire.where, self.wire.scrub)
             if self._concedes(job, failure, reply.status):
                 return Later(0.0)
         except Failure as caught:
             failure = caught
         except Exception as error:  # a fault of ours must not take other requests down
-            failure = Failure("internal", self.wire.scrub(f"{type(error).__name__}: {error}"))
+            failure = Failure("internal", self.wire.scrub.quote(f"{type(error).__name__}: {error}"))
         if failure.refusal:
             job.flow.consecutive = 0
             return Completion(job.request.key, refusal=failure.refusal)
@@ -298,7 +308,8 @@ class _Desk:
             if flow.consecutive >= most and flow.verdict_on_all is None:
                 kind = failure.kind if failure.hopeless else "unreachable"
                 flow.verdict_on_all = EngineError(failure.message, kind=kind)
-        return Completion(job.request.key, finish="error", error=failure.error(job.tries))
+        usage = failure.usage or Usage()
+        return Completion(job.request.key, failure.text, finish="error", usage=usage, error=failure.error(job.tries))
 
     def _form(self, request: Request) -> Form:
         asks = bool(request.prefill) or (request.readout is not None and not request.readout.generate)
@@ -332,6 +343,20 @@ class _Desk:
             return False
         job.body = self.bodies.make(job.request, job.form)
         return True
+
+
+def clean(done: Completion, scrub: Scrubber) -> Completion:
+    """The completion without the secrets that `scrub` knows, and with nothing in it that could not be written down."""
+    if done.error is not None:
+        told = scrub(whole(str(done.error)))
+        error = EngineError(told, kind=done.error.kind, retryable=done.error.retryable)
+        return replace(done, error=error, text=scrub(whole(done.text)))
+    if not scrub:
+        return done
+    text, refusal, unread = scrub(done.text), scrub(done.refusal), scrub(done.unread)
+    if (text, refusal, unread) == (done.text, done.refusal, done.unread):
+        return done
+    return replace(done, text=text, refusal=refusal, unread=unread)
 
 
 def open_http(target: str, **options: Any) -> Engine:

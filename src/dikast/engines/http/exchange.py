@@ -14,6 +14,7 @@ from aiohttp.payload import Payload
 from yarl import URL
 
 from dikast.core.errors import UserError
+from dikast.core.secrets import Scrubber, without_secrets
 from dikast.engines.http.failure import Failure
 
 _MB = 2**20
@@ -95,7 +96,7 @@ class Wire:
     """The connection to one server. Belongs to the event loop it is opened in."""
 
     def __init__(self, url: str, *, key: str, timeout: float, connect_timeout: float, most_mb: float, ca: str) -> None:
-        self._url, self._key = URL(url), key.encode()
+        self._url = URL(url)
         parts = urlsplit(url)
         self.where = f"{parts.scheme}://{parts.netloc}"
         self._most = int(most_mb * _MB)
@@ -103,6 +104,7 @@ class Wire:
         self._deadlines = Deadlines(timeout)
         self._seconds = timeout
         self._proxy = _proxy_for(parts.scheme, parts.hostname or "")
+        self.scrub = Scrubber([key, urlsplit(self._proxy or "").password or ""])
         self._tls: ssl.SSLContext | bool = _trusting(ca) if ca else True
         headers = {"Content-Type": _JSON, "Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": "dikast"}
         if key:
@@ -136,7 +138,7 @@ class Wire:
             response = await self._session.post(self._url, data=data, allow_redirects=False, proxy=self._proxy)
             try:
                 self._answered = True
-                return Reply(response.status, response.headers, self._scrubbed(await self._body(response)))
+                return Reply(response.status, response.headers, await self._body(response))
             finally:
                 response.release()
         except asyncio.CancelledError:
@@ -145,17 +147,19 @@ class Wire:
             told = f"{self.where} did not answer within {self._seconds:g} s"
             raise Failure("timeout", told, retryable=True) from None
         except TimeoutError as error:  # while connecting
-            told = f"{self.where} cannot be reached: {self.scrub(str(error)[:200]) or 'it takes too long'}"
+            told = f"{self.where} cannot be reached: {self.scrub.quote(str(error), 200) or 'it takes too long'}"
             raise Failure("timeout", told, retryable=True) from None
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
             raise _certificate(self.where, error) from None
         except aiohttp.ClientConnectorError as error:
-            reason = error.os_error.strerror or error.os_error
+            reason = self.scrub.quote(str(error.os_error.strerror or error.os_error), 200)
             raise Failure("connection", f"{self.where} cannot be reached: {reason}", retryable=True) from None
         except aiohttp.InvalidURL as error:
-            raise Failure("connection", f"not an address: {error}", hopeless=True) from None
+            raise Failure(
+                "connection", f"not an address: {self.scrub.quote(without_secrets(str(error)))}", hopeless=True
+            ) from None
         except (aiohttp.ClientError, ConnectionError, OSError) as error:
-            told = self.scrub(str(error)[:200]) or type(error).__name__
+            told = self.scrub.quote(str(error), 200) or type(error).__name__
             message = f"{self.where} broke the connection: {told}"
             raise Failure("connection", message, retryable=True, brief=self._answered) from None
         finally:
@@ -185,13 +189,6 @@ class Wire:
             "too_large",
             f"{self.where} sent a reply of {size} bytes; the most is {self._most:,} (max_reply_mb raises it)",
         )
-
-    def scrub(self, text: str) -> str:
-        """`text` without the key."""
-        return text.replace(self._key.decode(), "[key]") if self._key else text
-
-    def _scrubbed(self, raw: bytes) -> bytes:
-        return raw.replace(self._key, b"[key]") if self._key and self._key in raw else raw
 
 
 def _certificate(where: str, error: Exception) -> Failure:

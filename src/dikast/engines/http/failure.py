@@ -5,13 +5,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC
-from typing import Any
-
-import orjson
 
 from dikast.core.errors import EngineError
+from dikast.core.secrets import Scrubber, without_secrets
+from dikast.core.verdict import Usage
+from dikast.engines.http.decode import decoded, said
 
-_TOLD = 300  # characters of the server's own words
 _OVERLOADED = (429, 503, 529)
 _RETRIED = (408, 409, 425, 500, 502, 504, 520, 521, 522, 523, 524)
 _CONTEXT = (
@@ -32,7 +31,8 @@ class Failure(Exception):
 
     `wait` is what the server asked for, in seconds; `rejected` says that it had too much to do; `brief` faults are
     asked again soon, as waiting does not mend them; `hopeless` ones would meet every request in the same way.
-    `refusal` is set where the server would not answer this question, which is an answer.
+    `refusal` is set where the server would not answer this question, which is an answer. `text` and `usage` are what
+    could be read of a reply that is none.
     """
 
     kind: str
@@ -43,6 +43,8 @@ class Failure(Exception):
     hopeless: bool = False
     brief: bool = False
     refusal: str = ""
+    text: str = ""
+    usage: Usage | None = None
 
     def error(self, tries: int) -> EngineError:
         """As the completion's error."""
@@ -50,13 +52,13 @@ class Failure(Exception):
         return EngineError(self.message + after, kind=self.kind, retryable=self.retryable)
 
 
-def failure_of(status: int, headers: Mapping[str, str], raw: bytes, where: str) -> Failure:
+def failure_of(status: int, headers: Mapping[str, str], raw: bytes, where: str, scrub: Scrubber) -> Failure:
     """What an answer with a status other than 200 means."""
-    said = _said(raw)
-    told = f"{where} answers {status}" + (f": {said}" if said else "")
-    words = said.casefold()
+    quoted = scrub.quote(_words(raw))
+    told = f"{where} answers {status}" + (f": {quoted}" if quoted else "")
+    words = quoted.casefold()
     if 300 <= status < 400:
-        target = headers.get("Location", "elsewhere")[:200]
+        target = scrub.quote(without_secrets(scrub(headers.get("Location", "elsewhere"))), 200)
         return Failure(
             "redirect",
             f"{where} redirects to {target}; redirects are not followed, so that no key goes to another host:"
@@ -73,7 +75,7 @@ def failure_of(status: int, headers: Mapping[str, str], raw: bytes, where: str) 
     if any(word in words for word in _CONTEXT):
         return Failure("context_length", told)
     if any(word in words for word in _FILTER):
-        return Failure("content_filter", told, refusal=said or "the server's content filter")
+        return Failure("content_filter", told, refusal=quoted or "the server's content filter")
     if status in (401, 403):
         return Failure("auth", f"{told}; name the variable that holds the key with key_env=NAME", hopeless=True)
     if status == 404:
@@ -94,10 +96,10 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
         except ValueError:
             try:
                 date = email.utils.parsedate_to_datetime(text)
-            except ValueError:
+                date = date.replace(tzinfo=UTC) if date.tzinfo is None else date
+                seconds = date.timestamp() - (time.time() if now is None else now)
+            except (ValueError, TypeError, OverflowError):  # no date, or one that no clock will show
                 continue
-            date = date.replace(tzinfo=UTC) if date.tzinfo is None else date
-            seconds = date.timestamp() - (time.time() if now is None else now)
         if seconds == seconds and seconds != float("inf"):
             return max(0.0, seconds)
     return None
@@ -115,17 +117,17 @@ def refused_parameter(failure: Failure, status: int, sent: Mapping[str, tuple[st
     return max(hits)[1] if hits else None
 
 
-def _said(raw: bytes) -> str:
+def _words(raw: bytes) -> str:
     """The server's own words, from the usual places in an error's body."""
     try:
-        value: Any = orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        text = raw[: 4 * _TOLD].decode("utf-8", "replace")
-        return " ".join(text.split())[:_TOLD] if not text.lstrip().startswith("<") else "a web page"
-    if isinstance(value, dict):
-        error = value.get("error", value)
-        if isinstance(error, dict):
-            parts = [error.get(key) for key in ("message", "detail", "code", "type", "param")]
-            return " ".join(" ".join(str(part).split()) for part in parts if part)[:_TOLD]
-        return " ".join(str(error).split())[:_TOLD]
-    return " ".join(str(value).split())[:_TOLD]
+        value = decoded(raw)
+    except ValueError:
+        text = raw.decode("utf-8", "replace")
+        return text if not text.lstrip().startswith("<") else "a web page"
+    if not isinstance(value, dict):
+        return said(value)
+    error = value.get("error", value)
+    if not isinstance(error, dict):
+        return said(error)
+    parts = [error.get(key) for key in ("message", "detail", "code", "type", "param")]
+    return " ".join(said(part) for part in parts if part)

@@ -11,8 +11,16 @@ from urllib.parse import parse_qsl, urlsplit
 import orjson
 
 from dikast.core.errors import UserError
+from dikast.core.secrets import harmless, looks_secret, names_a_secret, without_secrets
 
-_SECRET = re.compile(r"key|token|secret|sig|password|auth|credential", re.I)
+_SECRET = re.compile(
+    r"key|token|secret|sig|password|passwd|pwd|auth|credential|jwt|bearer|session|cookie|code|sas", re.I
+)
+_LONG = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9+/=_-]{20,}")  # as keys are, and no version or word
+KEY_ENV = "put the key into an environment variable and name that: export JUDGE_KEY=... and key_env=JUDGE_KEY"
+
+
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,99}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +69,10 @@ class Settings:
             value = getattr(self, name)
             if value is not None and not value >= 0:
                 wrong.append(f"{name} must not be negative, got {value}")
+        for name in ("served_as", "server"):
+            value = getattr(self, name)
+            if without_secrets(value) != value:
+                wrong.append(f"{name} holds what looks like a secret, and is written down with every run; {KEY_ENV}")
         if wrong:
             raise UserError("HTTP engine: " + "; ".join(wrong))
 
@@ -83,7 +95,7 @@ class Address(NamedTuple):
         return f"{self.url}/chat/completions" + (f"?{self.query}" if self.query else "")
 
     def __str__(self) -> str:
-        return f"{self.url}{'?' + self.query if self.query else ''}#{self.model}"
+        return without_secrets(f"{self.url}{'?' + self.query if self.query else ''}#{self.model}")
 
 
 def address_of(text: str) -> Address:
@@ -92,19 +104,24 @@ def address_of(text: str) -> Address:
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
-    except ValueError as error:
-        raise UserError(f"engine {url!r}: not a URL ({error})") from None
+    except ValueError:  # its message repeats what stands in the place of the port, such as half a password
+        raise UserError(f"engine {without_secrets(url)!r}: not a URL: write http://HOST:PORT/v1#MODEL") from None
     if parts.username is not None or parts.password is not None:
         raise UserError(
             f"engine http(s)://...@{host}: a name or password in the address would be written down with every run;"
-            " put the key in an environment variable and name it with key_env=NAME"
+            f" {KEY_ENV}"
         )
-    for name, _ in parse_qsl(parts.query, keep_blank_values=True):
-        if _SECRET.search(name):
+    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+        if _SECRET.search(name) or looks_secret(value) or (not harmless(name) and _LONG.fullmatch(value)):
             raise UserError(
-                f"engine {parts.scheme}://{host}: {name!r} in the address looks like a secret, and addresses are"
-                " written down; put the key in an environment variable and name it with key_env=NAME"
+                f"engine {parts.scheme}://{host}: {name[:40]!r} in the address looks like a secret, and addresses are"
+                f" written down; {KEY_ENV}"
             )
+    if looks_secret(text):
+        raise UserError(
+            f"engine {parts.scheme}://{host}: something in the address has the form of a key, and addresses are written"
+            f" down; {KEY_ENV}"
+        )
     if parts.scheme not in ("http", "https") or not host:
         raise UserError(f"engine {text!r}: write http://HOST:PORT/v1#MODEL or https://HOST/v1#MODEL")
     if not model:
@@ -126,19 +143,44 @@ def extra_fields(text: str, name: str = "extra") -> dict[str, Any]:
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise UserError(f"{name}={text[:80]}: not valid JSON: {error}") from None
+        raise UserError(f"{name}: not valid JSON: {error}") from None
     if not isinstance(value, dict):
-        raise UserError(f"{name}={text[:80]}: a JSON object is needed")
+        raise UserError(f"{name}: a JSON object is needed")
+    if found := _secret_in(value):
+        raise UserError(
+            f"{name}: the field {found[:80]!r} looks like a secret, and these fields are written down with every run;"
+            f" {KEY_ENV}"
+        )
     return value
+
+
+def _secret_in(value: object, name: str = "") -> str:
+    """The path of a field that holds a secret, by its name or by its form; "" if none does."""
+    if isinstance(value, str):
+        named = bool(value) and names_a_secret(name.rpartition(".")[2])
+        return name if named or without_secrets(value) != value else ""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    found = (_secret_in(each, f"{name}.{key}" if isinstance(value, dict) else name) for key, each in inner)
+    return next((each.removeprefix(".") for each in found if each), "")
 
 
 def key_from(variable: str) -> str:
     """The key in an environment variable, or "" where none is named; UserError for one that is not set."""
     if not variable:
         return ""
+    if not _VARIABLE.fullmatch(variable) or looks_secret(variable):
+        raise UserError(
+            "key_env takes the name of an environment variable (capitals, digits and _), not the key itself: export"
+            " JUDGE_KEY=... and write key_env=JUDGE_KEY"
+        )
     key = os.environ.get(variable, "").strip()
     if not key:
         raise UserError(f"the environment variable {variable} is not set: export {variable}=... with the server's key")
-    if not key.isascii() or not key.isprintable():
-        raise UserError(f"the environment variable {variable} holds characters that no key has: set it again")
+    check_key(key, f"the environment variable {variable}")
     return key
+
+
+def check_key(key: str, where: str = "the key") -> None:
+    """UserError, without the key in it, for one that no header can carry."""
+    if not key.isascii() or (key and not key.isprintable()):
+        raise UserError(f"{where} holds characters that no key has (a line break, or a letter that is not ASCII)")

@@ -1,0 +1,198 @@
+"""Secrets: recognised where they are typed, and taken out of whatever is written down or shown.
+
+`Scrubber` knows the secrets that were sent to a server and takes them out of what came back, however they are spelt:
+plain, escaped as in JSON, percent-encoded, as HTML entities, in base64 at any place, in hexadecimal.
+`without_secrets` knows none: it takes out what has the form or stands in the place of a secret.
+"""
+
+import base64
+import functools
+import html
+import html.entities
+import re
+from collections.abc import Callable, Iterable, Iterator
+from urllib.parse import unquote
+
+LEAST = 6
+"""Characters of the shortest key that is looked for: `EMPTY`, `none` and `x` stand for "no key", and are words."""
+
+HIDDEN = "[key]"
+_LEFT_OUT = "[left out: this text held the key]"
+_LONGEST = 65536  # characters of a quotation that are looked at
+_MOST_WAYS = 12  # in which a text is read at once
+_ROUNDS = 4  # of escaping within escaping
+_BACKSLASHED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.S)
+_NAMES = re.compile(
+    r"(?:api|app|access|account|private|secret|shared|subscription|master|signing|encryption)[-_ ]?keys?"
+    r"|(?:access|api|app|auth|bearer|id|identity|personal|private|refresh|security|session)[-_ ]?token"
+    r"|(?:.*[-_ .])?(?:key|token|secret|secrets|sig|signature|pass|passwd|password|passphrase|pwd|auth|authorization"
+    r"|authentication|credential|credentials|bearer|cookie|jwt)"
+    r"|.*(?:apikey|password|secret|credential).*|(?:x|proxy)[-_]authorization",
+    re.I,
+)
+_NO_NAMES = re.compile(
+    r"(?:prompt[-_]?)?cache[-_]?key|(?:eos|bos|pad|stop|mask|sep|cls|unk)[-_]?token|(?:sort|primary)[-_]?key", re.I
+)
+_FORMS = re.compile(
+    r"(?<![A-Za-z0-9])(?:"
+    r"(?:sk|pk|rk)[-_][A-Za-z0-9_-]{12,}|(?:hf|gsk|ghp|gho|ghs|ghu|r8|fw|tgp)_[A-Za-z0-9]{12,}|github_pat_\w{12,}"
+    r"|(?:xai|nvapi|pplx|glpat|xox[abprs])-[A-Za-z0-9_-]{12,}|AIza[A-Za-z0-9_-]{20,}|AKIA[A-Z0-9]{12,}|ya29\.[\w-]{12,}"
+    r"|eyJ[\w-]{8,}\.[\w-]{8,}\.?[\w-]*)"
+)
+_USER = re.compile(r"(://|(?<=http:)/|(?<=https:)/)[^\s\"'<>#]*@(?=[^\s@])")
+_QUERY = re.compile(r"([?&;])([^=&;#\s\"'<>]{1,100})=([^&;#\s\"'<>,]+)")
+_PLAIN_QUERY = re.compile(
+    r"api-?version|version|deployment|model|region|format|page|limit|width|height|w|h|size|q", re.I
+)
+_TYPED = re.compile(r"(?<![A-Za-z0-9_-])([A-Za-z][A-Za-z0-9_-]{2,40})(\s?=\s?)(?!\.\.\.)(?=\S)[^,&\s]+")
+
+
+def names_a_secret(name: str) -> bool:
+    """Whether a field, an option or a parameter of this name holds a secret: `api_key` does, `max_tokens` does not."""
+    spelt = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.strip())
+    return _NAMES.fullmatch(spelt) is not None and _NO_NAMES.fullmatch(spelt) is None
+
+
+def harmless(parameter: str) -> bool:
+    """Whether an address's parameter of this name is known to hold no secret: a version, a size, a page."""
+    return _PLAIN_QUERY.fullmatch(parameter) is not None
+
+
+def looks_secret(value: str) -> bool:
+    """Whether a text has the form of a key that some service hands out."""
+    return _FORMS.search(value) is not None
+
+
+def without_secrets(text: str) -> str:
+    """`text` as it may be repeated in a message.
+
+    Without names and passwords in addresses, values of their parameters (versions and the like excepted), values of
+    options that are named like secrets, and anything that has the form of a key.
+    """
+    text = _USER.sub(r"\1[hidden]@", text)
+    text = _QUERY.sub(lambda m: m[0] if harmless(m[2]) else f"{m[1]}{m[2]}=[hidden]", text)
+    text = _TYPED.sub(lambda m: f"{m[1]}{m[2]}[hidden]" if names_a_secret(m[1]) else m[0], text)
+    return _FORMS.sub("[hidden]", text)
+
+
+def whole(text: str) -> str:
+    """`text` with pairs of surrogates joined and lone ones replaced: it can be written down."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+class Scrubber:
+    """Takes certain secrets out of texts. Secrets shorter than `LEAST` are not looked for."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        known = sorted({each for each in secrets if len(each) >= LEAST}, key=len, reverse=True)
+        self._plain = tuple(known)
+        encoded = dict.fromkeys(spelt for each in known for spelt in (*_base64(each), *_hexadecimal(each)))
+        self._encoded = tuple(spelt for spelt in encoded if len(spelt) >= LEAST)
+
+    def __bool__(self) -> bool:
+        return bool(self._plain)
+
+    def __repr__(self) -> str:
+        return f"Scrubber({len(self._plain)} secrets)"
+
+    def __call__(self, text: str) -> str:
+        """`text` with every secret replaced; left out as a whole where one cannot be told from what is around it."""
+        if not self._plain:
+            return text
+        text = self._direct(text)
+        if not ("%" in text or "\\" in text or "&" in text) or not self._hidden_in(text):
+            return text
+        for secret in self._plain:
+            text = _any_spelling(secret).sub(HIDDEN, text)
+        return _LEFT_OUT if self._hidden_in(text) else text
+
+    def quote(self, text: str, most: int = 300) -> str:
+        """A server's words as a message may hold them: on one line, shortened, and without secrets, cut ones too."""
+        return " ".join(self(whole(text[:_LONGEST])).split())[:most]
+
+    def _direct(self, text: str) -> str:
+        for secret in self._plain:
+            if secret in text:
+                text = text.replace(secret, HIDDEN)
+        for spelt in self._encoded:
+            if spelt in text:
+                text = re.sub(rf"[A-Za-z0-9+/_-]?{re.escape(spelt)}[A-Za-z0-9+/_-]{{0,2}}=*", HIDDEN, text)
+        return text
+
+    def _hidden_in(self, text: str) -> bool:
+        """Whether a secret comes out when escapes are taken off, one layer after the other, in any order."""
+        seen, layer = {text}, [text]
+        for _ in range(_ROUNDS):
+            opened = {way(each) for each in layer for way in _ways(each)} - seen
+            if any(self._direct(each) != each for each in opened):
+                return True
+            seen |= opened
+            layer = sorted(opened, key=len)[: _MOST_WAYS if len(text) < _LONGEST else 1]
+        return False
+
+
+def _without_backslashes(text: str) -> str:
+    return whole(_BACKSLASHED.sub(_character, text)) if "\\" in text else text
+
+
+def _in_turn(text: str) -> str:
+    return html.unescape(unquote(_without_backslashes(text)))
+
+
+_WAYS: dict[str, Callable[[str], str]] = {"\\": _without_backslashes, "%": unquote, "&": html.unescape}
+
+
+def _ways(text: str) -> list[Callable[[str], str]]:
+    """The ways to take escapes off that may change the text."""
+    found = [way for mark, way in _WAYS.items() if mark in text]
+    return [*found, _in_turn] if len(found) > 1 else found
+
+
+def _character(match: re.Match[str]) -> str:
+    code = match[1] or match[2]
+    return chr(int(code, 16)) if code else match[3]
+
+
+def _base64(secret: str) -> Iterator[str]:
+    """What all encodings share that have the secret somewhere inside: six bits a character, at three offsets."""
+    raw = secret.encode()
+    for offset in range(3):
+        first, last = -(-offset * 8 // 6), (offset + len(raw)) * 8 // 6
+        spelt = base64.b64encode(bytes(offset) + raw + bytes(3)).decode()[first:last]
+        yield spelt
+        yield spelt.replace("+", "-").replace("/", "_")
+
+
+def _hexadecimal(secret: str) -> Iterator[str]:
+    yield secret.encode().hex()
+    yield secret.encode().hex().upper()
+
+
+@functools.lru_cache(maxsize=16)
+def _any_spelling(secret: str) -> re.Pattern[str]:
+    """Every character plain or under any escape."""
+    return re.compile("".join(map(_any_character, secret)))
+
+
+@functools.cache
+def _entities() -> dict[str, list[str]]:
+    """The names of each character that has any, as HTML knows them."""
+    found: dict[str, list[str]] = {}
+    for name, character in html.entities.html5.items():
+        found.setdefault(character, []).append(name)
+    return found
+
+
+def _any_character(character: str) -> str:
+    code = ord(character)
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    utf16 = "".join(rf"\\+(?i:u{units[i : i + 4]})" for i in range(0, len(units), 4))
+    percent = "".join(rf"(?i:%(?:25)*{byte:02x})" for byte in character.encode("utf-8", "surrogatepass"))
+    named = sorted(_entities().get(character, ()), key=len, reverse=True)
+    entity = "|".join([f"#0*{code};?", f"#(?i:x0*{code:x});?", *map(re.escape, named)])
+    short = rf"|\\+(?i:x{code:02x})" if code < 256 else ""
+    return rf"(?:\\*{re.escape(character)}|{utf16}{short}|{percent}|(?i:&(?:amp;)*)(?:{entity}))"

@@ -1,0 +1,51 @@
+"""A reply's bytes as values. What servers send is not always JSON to the letter, and may have been paid for."""
+
+import json
+import re
+from typing import Any
+
+import orjson
+
+_LONE = re.compile("[\ud800-\udfff]")
+
+
+def decoded(raw: bytes) -> Any:
+    """The JSON value in `raw`; ValueError if there is none, or not all of it.
+
+    Read are also bytes that are not UTF-8 (replaced), halves of surrogate pairs (replaced, as they could not be written
+    down again), NaN and Infinity, control characters inside strings, and numbers of any size (as far as a float goes).
+    """
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        value = json.loads(raw.decode(json.detect_encoding(raw), "replace"), strict=False, parse_int=_number)
+        spelt = json.dumps(value, ensure_ascii=False)
+        return json.loads(_LONE.sub("\ufffd", spelt), parse_int=_number) if _LONE.search(spelt) else value
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def said(value: object) -> str:
+    """What a value of any type says, as text."""
+    if isinstance(value, str):
+        return value
+    try:
+        return orjson.dumps(value, default=str).decode()
+    except (TypeError, ValueError, RecursionError):
+        return f"a {type(value).__name__}"
+
+
+def count_of(value: object) -> int | None:
+    """A number of tokens; None for what cannot be one."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
+
+
+_MOST_TOKENS = 10**9  # of one reply; sums over any run stay within 64 bits
+
+
+def _number(digits: str) -> int | float:
+    return int(digits) if len(digits) < 19 else float(digits)

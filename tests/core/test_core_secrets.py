@@ -1,0 +1,138 @@
+"""Secrets: what is taken for one, and that none is left in any spelling."""
+
+import base64
+import html
+import json
+from urllib.parse import quote, unquote
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dikast.core.secrets import HIDDEN, Scrubber, looks_secret, names_a_secret, whole, without_secrets
+
+KEYS = st.text(st.sampled_from("abcXYZ019/+=-_.\"'\\&%<> é€😀"), min_size=8, max_size=48).filter(
+    lambda key: key.strip() == key
+)
+AROUND = st.text(st.sampled_from("ab c%\\&;é/"), max_size=6)
+
+SPELLINGS = {
+    "plain": lambda key: key,
+    "json": lambda key: json.dumps(key)[1:-1],
+    "json, unicode": lambda key: json.dumps(key, ensure_ascii=False)[1:-1],
+    "json, slashes": lambda key: json.dumps(key)[1:-1].replace("/", "\\/"),
+    "json, every character": lambda key: "".join(
+        f"\\u{unit:04x}" for unit in memoryview(key.encode("utf-16-le")).cast("H")
+    ),
+    "json in json": lambda key: json.dumps(json.dumps(key)),
+    "percent": lambda key: quote(key, safe=""),
+    "percent, every byte": lambda key: "".join(f"%{byte:02x}" for byte in key.encode()),
+    "percent, twice": lambda key: quote(quote(key, safe=""), safe=""),
+    "html": html.escape,
+    "html, every character": lambda key: "".join(f"&#{ord(each)};" for each in key),
+    "base64": lambda key: base64.b64encode(key.encode()).decode(),
+    "base64 of a header": lambda key: base64.b64encode(f"Bearer {key}".encode()).decode(),
+    "base64 for addresses": lambda key: base64.urlsafe_b64encode(f"user:{key}".encode()).decode().rstrip("="),
+    "base64, percent": lambda key: quote(base64.b64encode(f"a{key}".encode()).decode(), safe=""),
+    "hexadecimal": lambda key: key.encode().hex(),
+    "hexadecimal, capitals": lambda key: key.encode().hex().upper(),
+    "repr": repr,
+}
+
+
+def opened(text: str) -> set[str]:
+    """Everything that a text says when escapes are taken off it, one kind after the other, by other means than ours."""
+    found = {text}
+    for _ in range(4):
+        for each in list(found):
+            found.add(html.unescape(each))
+            found.add(unquote(each))
+            try:
+                found.add(json.loads(f'"{each}"', strict=False))
+            except ValueError:
+                continue
+    return found
+
+
+@pytest.mark.soak(20_000)
+def test_no_spelling_of_a_key_is_left(tries: int) -> None:
+    @settings(max_examples=tries, deadline=None, derandomize=True, database=None)
+    @given(key=KEYS, spelling=st.sampled_from(sorted(SPELLINGS)), before=AROUND, after=AROUND)
+    def check(key: str, spelling: str, before: str, after: str) -> None:
+        spelt = SPELLINGS[spelling](key)
+        left = Scrubber([key])(f"{before}{spelt}{after}")
+        assert spelt not in left
+        assert not any(key in each for each in opened(left))
+
+    check()
+
+
+def test_the_rest_of_a_text_is_kept() -> None:
+    scrub = Scrubber(["sk-very/secret+key=="])
+    text = "It is 100 % right: \\frac{1}{2} & more. sk-very\\/secret\\u002bkey== was sent."
+    assert scrub(text) == f"It is 100 % right: \\frac{{1}}{{2}} & more. {HIDDEN} was sent."
+    plain = "Nothing of the kind, %41 &amp; \\u0041."
+    assert scrub(plain) == plain
+
+
+def test_words_that_stand_for_no_key_are_not_looked_for() -> None:
+    for key in ("", "x", "none", "EMPTY", "test"):
+        assert Scrubber([key])("x none EMPTY test: Verdict: 4") == "x none EMPTY test: Verdict: 4"
+
+
+def test_a_quotation_that_is_cut_holds_no_part_of_a_key() -> None:
+    key = "sk-0123456789abcdef0123456789"
+    for at in range(280, 301):
+        quoted = Scrubber([key]).quote("." * at + key)
+        assert "sk-" not in quoted
+        assert len(quoted) <= 300
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["api_key", "apiKey", "X-Api-Key", "key", "token", "access_token", "Authorization", "password", "client_secret",
+     "sig", "hf_token", "secretKey", "subscription-key", "jwt"],
+)  # fmt: skip
+def test_names_of_secrets(name: str) -> None:
+    assert names_a_secret(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["max_tokens", "stop_token_ids", "top_k", "prompt_cache_key", "skip_special_tokens", "key_env", "tokenizer",
+     "eos_token", "logprobs", "monkey", "return_tokens_as_token_ids", "seed", "user"],
+)  # fmt: skip
+def test_names_of_what_is_none(name: str) -> None:
+    assert not names_a_secret(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("http://user:pa/ss@host/v1#m: no", "http://[hidden]@host/v1#m: no"),
+        ("htp://user:pass@host/v1#m", "htp://[hidden]@host/v1#m"),
+        ("http:/user:pass@host", "http:/[hidden]@host"),
+        ("https://host/a.png?X-Amz-Signature=abc&w=3", "https://host/a.png?X-Amz-Signature=[hidden]&w=3"),
+        ("https://host/v1?code=abc#m", "https://host/v1?code=[hidden]#m"),
+        ("https://host/v1?api-version=2024-06-01#m", "https://host/v1?api-version=2024-06-01#m"),
+        ("http://host/v1#m,api_key=abc,retries=2", "http://host/v1#m,api_key=[hidden],retries=2"),
+        ("openai:gpt,x=sk-abcdefghijklmnop", "openai:gpt,x=[hidden]"),
+        ("export JUDGE_KEY=... and write key_env=JUDGE_KEY", "export JUDGE_KEY=... and write key_env=JUDGE_KEY"),
+        ("mail a@b.c, or see hf:org/name@main", "mail a@b.c, or see hf:org/name@main"),
+    ],
+)
+def test_what_may_be_repeated(text: str, told: str) -> None:
+    assert without_secrets(text) == told
+
+
+def test_forms_of_keys() -> None:
+    for key in ("sk-proj-0123456789abcdef", "hf_abcdefghijklmnop", "ghp_0123456789abcdef", "AKIA0123456789ABCDEF"):
+        assert looks_secret(f"here: {key}!"), key
+    for word in ("sk-short", "risk-assessment-of-everything", "meta-llama/Llama-3-8B", "gpt-4o-2024-08-06"):
+        assert not looks_secret(word), word
+
+
+def test_what_cannot_be_written_down_is_replaced() -> None:
+    assert whole("a\ud800b") == "a\ufffdb"
+    assert whole("\ud83d\ude00") == "😀"
+    assert whole("plain €") == "plain €"
