@@ -203,7 +203,7 @@ def test_slices_without_gold(tmp_path: Path, run_audit: Run) -> None:
     assert math.isclose(table["x"]["failed"]["value"], 1 / 3)
     assert (table["x"]["mean score"]["value"], table["y"]["mean score"]["value"]) == (3, 3)
     pairs = [{"won": "a", "part": "x"}] * 3 + [{"won": "b", "part": "y"}] * 2 + [{"won": "?", "part": "y"}]
-    found = run_audit(write(tmp_path / "y.csv", pairs), "--score", "won", "--pairwise", "--by", "part")
+    found = run_audit(write(tmp_path / "y.csv", pairs), "--score", "won", "--pairwise", "--by", "part", "--failed", "?")
     assert rows_of(found, "by part", "part")["y"]["second wins"]["value"] == 1
     told = refused(run_audit, write(tmp_path / "z.csv", scores(12)), "--gold", "gold", "--by", "id")
     assert told == "--by: says something only with --score or --mean"

@@ -45,7 +45,7 @@ def test_set_masses_by_hand() -> None:
 
 def test_sets_are_contiguous_and_cover() -> None:
     rng = np.random.default_rng(1)
-    p = rng.dirichlet([1, 1, 1, 1, 1], 3000)
+    p = rng.dirichlet([1, 2, 5, 2, 1], 3000)  # gold is seldom the last label to come in, where all sets would be whole
     gold = (p.cumsum(1) < rng.random((3000, 1))).sum(1).clip(max=4)
     masses = conformal.set_masses(p)
     threshold = conformal.conformal_quantile(masses[np.arange(1500), gold[:1500]], 0.9)

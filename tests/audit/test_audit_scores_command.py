@@ -138,7 +138,7 @@ def test_what_is_no_distribution_is_a_failure_and_told(tmp_path: Path, run_audit
     counts = {row["status"]: row["count"] for row in found["tables"]["failures"]["rows"]}
     assert sum(count for status, count in counts.items() if status not in ("ok", "failed")) == 3
     note = " ".join(found["tables"]["readout"]["notes"])
-    assert "3 of them cannot be probabilities, the first: probabilities that sum to 5" in note
+    assert "3 of them cannot be probabilities, such as: a log-probability above 0 (2.0)" in note
 
 
 def test_expected_scores_between_labels(tmp_path: Path, run_audit: Run) -> None:

@@ -12,6 +12,7 @@ from dikast.audit.classes import class_estimates
 from dikast.audit.columns import Words
 from dikast.audit.contingency import discrimination
 from dikast.audit.estimate import Estimate
+from dikast.audit.exact import group_means, means_of_others, settled
 from dikast.audit.intervals import Resampling, bootstrap_kinds, fisher
 from dikast.audit.load import Data, gold_on_scale, on_scale
 from dikast.audit.measures import FEW, MEASURES, difference, mean_over_pairs, measure, measures_for
@@ -125,8 +126,7 @@ def _rater_rows(given: Scored, names: Sequence[str], how: Resampling) -> Iterato
         found = mean_over_pairs(columns, [(0, i + 1) for i in range(count)], names, how, inside)
         yield _row("judge against one rater", found, names, given.score[both], given, how, inside)
     if count > 2:
-        rest = [(raters.sum(0) - raters[i]) / (count - 1) for i in range(count)]
-        columns = np.vstack([raters, *rest])
+        columns = np.vstack([raters, means_of_others(raters)])
         found = mean_over_pairs(columns, [(i, count + i) for i in range(count)], names, how, cluster)
         yield _row("one rater against the mean of the others", found, names, raters.ravel(), given, how, together)
 
@@ -135,7 +135,7 @@ def _floors(data: Data, given: Scored, names: Sequence[str], how: Resampling) ->
     chosen = given.paired
     score, gold, cluster = given.score[chosen], given.gold[chosen], given.clusters(chosen)
     labels = np.asarray(given.scale.values) if given.scale is not None else np.array([np.median(gold)])
-    constant = labels[np.argmin([np.abs(gold - label).sum() for label in labels])]
+    constant = labels[np.argmin(settled([np.abs(gold - label).sum() for label in labels]))]
     found = measure(np.full(len(gold), constant), gold, names, how, cluster)
     label = f"a judge that always says {constant:g}"
     yield _row(label, found, names, np.full(len(gold), constant), given, how, cluster)
@@ -198,9 +198,7 @@ def systems_table(system: Words, given: Scored, how: Resampling) -> Table:
     """Does the judge rank systems as gold does? Correlations of their mean scores, systems drawn anew for intervals."""
     chosen = given.paired & (system.codes >= 0)
     codes = np.unique(system.codes[chosen], return_inverse=True)[1].ravel()
-    sizes = np.bincount(codes)
-    scores = np.bincount(codes, given.score[chosen]) / sizes
-    gold = np.bincount(codes, given.gold[chosen]) / sizes
+    scores, gold = (group_means(each[chosen], codes) for each in (given.score, given.gold))
     found = measure(scores, gold, measures_for(False), how)
     rows: list[list[Cell]] = [[name, value] for name, value in found.items()]
     title = f"Ranking of {len(scores)} systems by mean score"

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.concordance import pair_counts
+from dikast.audit.exact import NEAR
 
 Floats = NDArray[np.float64]
 
@@ -57,9 +58,9 @@ def exact_agreement(score: ArrayLike, gold: ArrayLike) -> float:
 
 
 def within(score: ArrayLike, gold: ArrayLike, distance: float = 1.0) -> float:
-    """Share of observations whose score is at most `distance` from gold."""
+    """Share of observations whose score is at most `distance` from gold (within 1e-9, for 2.2 - 1.2 is above 1)."""
     x, y = _pair(score, gold)
-    return float(np.mean(np.abs(x - y) <= distance)) if len(x) else math.nan
+    return float(np.mean(np.abs(x - y) <= distance + NEAR)) if len(x) else math.nan
 
 
 def mean_absolute_error(score: ArrayLike, gold: ArrayLike) -> float:

@@ -22,6 +22,7 @@ from dikast.audit.failures import failure_table, joined_marker
 from dikast.audit.human import rater_pairs_table, raters_table
 from dikast.audit.intervals import mean_estimate
 from dikast.audit.load import Data, load
+from dikast.audit.order import in_canonical_order, sorted_names
 from dikast.audit.paired import Paired, paired
 from dikast.audit.pairs_beside import beside_table as beside_pairs
 from dikast.audit.plan import BETWEEN, AuditPlan
@@ -55,15 +56,16 @@ def audit_file(plan: AuditPlan) -> Audit:
     Scores, pairs (`plan.pairwise`) or rankings (`plan.ranked`); a run folder says by itself which it holds. Raises
     UserError or DataError for input that cannot be used.
     """
-    plan = _completed(plan)
-    _check(plan)
-    data = clustered(one_row_each(load(plan)))
+    asked = _completed(plan)
+    _check(asked)
+    plan = asked if asked.gold_rule == "first" else dataclasses.replace(asked, gold=tuple(sorted_names(asked.gold)))
+    data = in_canonical_order(clustered(one_row_each(load(plan))))
     tables = rankings_tables(data) if plan.ranked else _pairs(data) if plan.pairwise else _scores(data)
     if plan.means:
         tables.append(_means_table(data))
     if not tables:
         raise UserError(f"{plan.file}: name a column of verdicts with --score, of gold with --gold, or both")
-    return Audit(str(plan.file), len(data), tuple(tables), tuple(data.notes), plan.to_dict())
+    return Audit(str(plan.file), len(data), tuple(tables), tuple(data.notes), asked.to_dict())
 
 
 def _check(plan: AuditPlan) -> None:
@@ -215,7 +217,7 @@ def _readouts(data: Data, given: Scored, read: Distributions | None, slices: Sli
             yield found
         yield reliability_table(read, given.gold, how.level, cluster)
         known = read.known & ~np.isnan(given.gold)
-        confidence = read.probabilities[known].max(1)
+        confidence = read.confidence[known]
         yield abstain_table(confidence, read.mode[known] == given.gold[known], how.level, given.clusters(known))
     if given.scale is not None:
         centre = read.expected if read is not None else given.score

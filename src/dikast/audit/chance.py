@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.estimate import Estimate
+from dikast.audit.exact import NEAR
 from dikast.audit.intervals import mean_estimate
 
 Floats = NDArray[np.float64]
@@ -19,7 +20,10 @@ def _equal(values: Floats, others: Floats) -> Floats:
 
 
 def _near(values: Floats, others: Floats) -> Floats:
-    return (np.searchsorted(others, values + 1, "right") - np.searchsorted(others, values - 1, "left")) / len(others)
+    far = 1 + NEAR
+    return (np.searchsorted(others, values + far, "right") - np.searchsorted(others, values - far, "left")) / len(
+        others
+    )
 
 
 def _distance(values: Floats, others: Floats) -> Floats:

@@ -6,6 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dikast.audit.exact import settled
+
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
@@ -59,7 +61,7 @@ def set_masses(probabilities: ArrayLike) -> Floats:
         taken = np.where(down, low, high)
         mass = mass + p[rows, taken]
         out[rows, taken] = mass
-    return out
+    return settled(out)
 
 
 def ordinal_sets(probabilities: ArrayLike, threshold: float) -> NDArray[np.bool_]:
@@ -86,7 +88,7 @@ def accuracy_coverage(
 ) -> list[Selective]:
     """What the judge may abstain from: the rows where it is surest, at several coverages.
 
-    Ties in confidence are broken by order, so that coverages are exact.
+    Equal confidences are taken in the order of the rows, so that coverages are exact.
     """
     sure = np.asarray(confidence, np.float64)
     order = np.argsort(-sure, kind="stable")

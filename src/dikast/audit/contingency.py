@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dikast.audit.exact import NEAR
+
 Floats = NDArray[np.float64]
 TableStatistic = Callable[[Floats, Floats, Floats], Floats]
 
@@ -106,7 +108,7 @@ def exact(table: Floats, x: Floats, y: Floats) -> Floats:
 
 def within_one(table: Floats, x: Floats, y: Floats) -> Floats:
     """Share where score and gold differ by at most 1."""
-    return _mean_of(table, (np.abs(x[:, None] - y[None, :]) <= 1).astype(np.float64))
+    return _mean_of(table, (np.abs(x[:, None] - y[None, :]) <= 1 + NEAR).astype(np.float64))
 
 
 def mae(table: Floats, x: Floats, y: Floats) -> Floats:

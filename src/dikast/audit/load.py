@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dikast.audit.columns import Frame, Wanted, Words, duplicates, from_json_text, keys_of, match, read_frame
 from dikast.audit.derived_roles import Inputs, derive
+from dikast.audit.exact import settled
 from dikast.audit.long_form import LongRows
 from dikast.audit.plan import NO_CLUSTER, AuditPlan
 from dikast.audit.refs import Long, Ref, Refs, rated, refuse_all_of_nothing, take_derived
@@ -40,9 +41,9 @@ class Data:
     def __len__(self) -> int:
         return len(self.frame)
 
-    def rows(self, chosen: NDArray[np.bool_]) -> "Data":
-        """The chosen rows only."""
-        at = np.flatnonzero(chosen)
+    def rows(self, chosen: NDArray[np.bool_] | Codes) -> "Data":
+        """The chosen rows only: a mask, or indices in the order that is wanted."""
+        at = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
         return Data(
             Frame(self.frame.path, self.frame.lines[at]),
             self.plan,
@@ -227,6 +228,8 @@ def _take(data: Data, refs: Refs, frame: Frame, file: str, index: Codes | None) 
     for role, ref in refs.numbers.items():
         if ref.file == file:
             values = frame.numbers[ref.name]
+            if ref.name == "expected" and Path(file or data.plan.file).is_dir():  # computed: equal but for rounding
+                values = settled(values)
             data.numbers[role] = values if index is None else np.where(absent, np.nan, values[index])
     for role, ref in refs.words.items():
         if ref.file == file:

@@ -12,6 +12,7 @@ from dikast.audit import agreement, contingency
 from dikast.audit.concordance import pair_counts
 from dikast.audit.contingency import Cells, TableStatistic
 from dikast.audit.estimate import UNDEFINED, Estimate, Interval
+from dikast.audit.exact import NEAR
 from dikast.audit.intervals import (
     Resampling,
     Weighted,
@@ -55,7 +56,7 @@ def _equal(x: Floats, y: Floats) -> Weighted:
 
 
 def _near(x: Floats, y: Floats) -> Weighted:
-    return weighted_mean(np.abs(x - y) <= 1)
+    return weighted_mean(np.abs(x - y) <= 1 + NEAR)
 
 
 def _distance(x: Floats, y: Floats) -> Weighted:

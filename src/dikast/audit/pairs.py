@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.columns import Words
+from dikast.audit.exact import NEAR
 from dikast.audit.plan import PairLabels, TwoGames, spelling
 from dikast.core.errors import UserError
 from dikast.core.verdict import DISAGREE as JOINT_DISAGREE
@@ -189,5 +190,5 @@ def scores_to_choices(first: ArrayLike, second: ArrayLike, band: float = 0.0) ->
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
     unknown = np.isnan(a) | np.isnan(b)
     with np.errstate(invalid="ignore"):
-        codes = np.where(np.abs(a - b) <= band, TIE, np.where(a > b, FIRST, SECOND))
+        codes = np.where(np.abs(a - b) <= band + NEAR, TIE, np.where(a > b, FIRST, SECOND))
     return np.where(unknown, NONE, codes).astype(np.int64)

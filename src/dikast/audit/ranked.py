@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from dikast.audit.columns import Words
 from dikast.audit.estimate import Estimate, undefined
+from dikast.audit.exact import settled
 from dikast.audit.intervals import ALIKE, Resampling, bootstrap_kinds, clusters_of
 from dikast.audit.load import Data
 from dikast.audit.paired import Paired
@@ -147,7 +148,7 @@ def _weights(data: Data, given: Paired, at: Codes) -> Floats:
 def _board(data: Data, given: Paired, names: list[str], ranking: Ranking, controlled: Ranking | None) -> Table:
     touched = [name for code, name in enumerate(names) if ranking.prior_told(code)]
     rows: list[list[Cell]] = []
-    for code in np.argsort(-np.nan_to_num(ranking.fit.strength, nan=-np.inf), kind="stable"):
+    for code in np.argsort(-settled(np.nan_to_num(ranking.fit.strength, nan=-np.inf)), kind="stable"):
         row: list[Cell] = [names[code], ranking.chance(code), ranking.strength(code), ranking.rank(code)]
         if controlled is not None:
             row.append(controlled.chance(code))

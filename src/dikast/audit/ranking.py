@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.bradley_terry import Games, Meetings, Model, Strengths, fit_players
 from dikast.audit.estimate import Estimate
+from dikast.audit.exact import NEAR
 from dikast.audit.intervals import (
     ALIKE,
     Resampling,
@@ -257,7 +258,7 @@ def cyclic_triples(wins: ArrayLike) -> Estimate:
     of their own; `cycles_by_chance` is what to compare with. A random tournament has one quarter.
     """
     given = np.asarray(wins, np.float64)
-    ahead = (given > given.T).astype(np.float64)
+    ahead = (given > given.T + NEAR).astype(np.float64)
     decided = ahead + ahead.T
     triples = float(np.trace(decided @ decided @ decided)) / 6
     cycles = float(np.trace(ahead @ ahead @ ahead)) / 3

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dikast.audit import calibration as cal
 from dikast.audit import conformal
 from dikast.audit.estimate import Estimate
+from dikast.audit.exact import settled
 from dikast.audit.intervals import Resampling, clusters_of, error_of, mean_estimate, share
 from dikast.audit.measures import difference, measure
 from dikast.audit.report import Cell, Table, counted, table
@@ -25,7 +26,7 @@ Masks = NDArray[np.bool_]
 class Distributions:
     """Probabilities (n, K) over the labels of a scale, NaN in rows that have none; `mass` (n,) before renormalising.
 
-    `refused` counts rows that hold numbers which cannot be probabilities, under the first reason there was.
+    `refused` counts rows that hold numbers which cannot be probabilities; `why` is one of the reasons.
     """
 
     probabilities: Floats
@@ -42,13 +43,18 @@ class Distributions:
     @property
     def expected(self) -> Floats:
         """The mean of the distribution (n,), NaN without one."""
-        return np.asarray(self.probabilities @ np.asarray(self.scale.values))
+        return settled(self.probabilities @ np.asarray(self.scale.values))
 
     @property
     def mode(self) -> Floats:
         """The likeliest label's value (n,), the lowest of equals; NaN without a distribution."""
-        values = np.asarray(self.scale.values)[np.nan_to_num(self.probabilities).argmax(1)]
+        values = np.asarray(self.scale.values)[np.nan_to_num(settled(self.probabilities)).argmax(1)]
         return np.where(self.known, values, np.nan)
+
+    @property
+    def confidence(self) -> Floats:
+        """The probability of the likeliest label (n,), NaN without a distribution."""
+        return settled(self.probabilities.max(1))
 
 
 def from_logprobs(columns: Sequence[Floats], scale: Scale, floor: float) -> Distributions:
@@ -94,7 +100,7 @@ def _renormalised(p: Floats, scale: Scale, flaws: Mapping[int, str]) -> Distribu
     empty = mass <= 0
     shares = p / np.where(empty, 1, mass)[:, None]
     shares[empty] = np.nan
-    return Distributions(shares, mass, scale, len(flawed), flaws[flawed[0]] if flawed else "")
+    return Distributions(shares, mass, scale, len(flawed), min((flaws[i] for i in flawed), default=""))
 
 
 def readout_table(
@@ -121,7 +127,7 @@ def readout_table(
         rows += [[name, *measure(view, true, names, how, codes).values()] for name, view in views.items()]
     rows.append(["expected less mode", *(less.get(name) for name in names)])
     lost = int((~given.known).sum())
-    why = f" ({given.refused:,} of them cannot be probabilities, the first: {given.why})" if given.refused else ""
+    why = f" ({given.refused:,} of them cannot be probabilities, such as: {given.why})" if given.refused else ""
     note = (
         f"{counted(lost, 'row')} without a usable distribution{why}: failures, not the middle of the scale"
         if lost
@@ -175,6 +181,7 @@ def calibration_table(
 def _calibration_row(
     name: str, p: Floats, true: Codes, values: Floats, how: Resampling, cluster: Codes | None
 ) -> list[Cell]:
+    p = settled(p)
     sure, right = p.max(1), p.argmax(1) == true
     onehot = np.eye(p.shape[1])[true]
     losses = -np.log(np.maximum(p[np.arange(len(true)), true], 1e-12))
@@ -200,8 +207,8 @@ def _ece(sure: Floats, right: Masks, how: Resampling, cluster: Codes | None) -> 
 def reliability_table(given: Distributions, gold: Floats, level: float, cluster: Codes | None = None) -> Table:
     """The reliability diagram as a table."""
     rows_used = given.known & ~np.isnan(gold)
-    p, codes = given.probabilities[rows_used], _codes(cluster, rows_used)
-    sure, right = p.max(1), given.mode[rows_used] == gold[rows_used]
+    codes = _codes(cluster, rows_used)
+    sure, right = given.confidence[rows_used], given.mode[rows_used] == gold[rows_used]
     rows: list[list[Cell]] = []
     for part in cal.bin_rows(sure):
         inside = None if codes is None else codes[part]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.estimate import Estimate
+from dikast.audit.exact import settled, units_of
 from dikast.audit.intervals import ALIKE, Resampling, bootstrap, clusters_of, error_of, mean_estimate, share
 from dikast.audit.significance import benjamini_yekutieli
 
@@ -68,6 +69,8 @@ def alt_test(
     Reichart & Dror 2025, "The alternative annotator test" (2501.10970).
     """
     f, h = np.asarray(judge, np.float64), np.asarray(annotators, np.float64)
+    if h.ndim == 2 and (units := units_of(np.vstack([f, h]))) is not None:
+        f, h = units.whole[0], units.whole[1:]  # only who is closer counts: distances of whole numbers tie exactly
     if h.ndim != 2 or len(h) < 3:
         raise ValueError("the alternative annotator test needs at least three annotators")
     how = how or Resampling()
@@ -102,8 +105,8 @@ def _closeness(answer: Floats, others: Floats, alignment: Alignment) -> Floats:
     present = ~np.isnan(others)
     if alignment == "exact":
         return np.asarray(((others == answer) & present).sum(0) / present.sum(0))
-    squares = np.where(present, (others - answer) ** 2, 0).sum(0) / present.sum(0)
-    return np.asarray(-np.sqrt(squares))
+    squares = np.sort(np.where(present, (others - answer) ** 2, 0), axis=0).sum(0) / present.sum(0)
+    return settled(-np.sqrt(squares))
 
 
 def _one_sided(difference: Floats, epsilon: float, cluster: Codes | None) -> float:

@@ -1,5 +1,6 @@
 """The rows of a run folder: current verdicts only, both orders of a pair side by side, gold beside them."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -126,7 +127,7 @@ def _joined(pairs: Iterable[tuple[dict[str, Any], int]]) -> Iterator[tuple[dict[
             votes = [row[read] or {str(row[order]): 1.0} for row in voting]
             mean = _mean(votes) or {}
             forced = any(row.get(marker) == "forced" for row in voting)
-            joint[order] = max(mean, key=lambda label: mean[label]) if voting else None
+            joint[order] = max(mean, key=lambda label: round(mean[label], 12)) if voting else None
             joint[status] = "ok" if voting else asked[0].get(status)
             joint[marker] = "forced" if forced else (voting or asked)[0].get(marker)
             joint[read] = _mean([row[read] for row in voting])
@@ -158,7 +159,7 @@ def _mean(votes: Sequence[Mapping[str, float] | None]) -> dict[str, float] | Non
     known = [vote for vote in votes if vote]
     if not known or len(known) < len(votes):
         return None
-    return {label: sum(vote.get(label, 0.0) for vote in known) / len(known) for label in LABELS}
+    return {label: math.fsum(vote.get(label, 0.0) for vote in known) / len(known) for label in LABELS}
 
 
 def _asked(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from dikast.audit.calibration import FOLDS, folds_of
 from dikast.audit.columns import Words
 from dikast.audit.equating import equate
+from dikast.audit.exact import row_means, row_medians
 from dikast.audit.failures import failed_before, statuses
 from dikast.audit.intervals import clusters_of
 from dikast.audit.load import Data, gold_on_scale, on_scale
@@ -112,17 +113,12 @@ def consensus(raters: Floats, rule: str) -> Floats:
     """
     if rule == "first":
         return np.asarray(raters[0])
-    present = ~np.isnan(raters)
-    count = present.sum(0)
-    if rule == "mean":
-        total = np.where(present, raters, 0).sum(0)
-        return np.asarray(np.divide(total, count, out=np.full(raters.shape[1], np.nan), where=count > 0))
-    if rule == "median":
-        out = np.full(raters.shape[1], np.nan)
-        out[count > 0] = np.nanmedian(raters[:, count > 0], axis=0)
-        return out
+    if rule in ("mean", "median"):
+        return np.asarray(raters[0]) if len(raters) == 1 else (row_means if rule == "mean" else row_medians)(raters)
     if rule != "majority":
         raise UserError(f"--gold-rule {rule!r}: choose mean, median, majority or first")
+    present = ~np.isnan(raters)
+    count = present.sum(0)
     out = np.full(raters.shape[1], np.nan)
     for value in np.unique(raters[present]):
         out[2 * (raters == value).sum(0) > count] = value

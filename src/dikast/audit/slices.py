@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from dikast.audit.absolute import spread_of
 from dikast.audit.columns import Words
 from dikast.audit.estimate import Estimate
+from dikast.audit.exact import NEAR
 from dikast.audit.intervals import Resampling, clusters_of, error_of, fisher, mean_estimate, share
 from dikast.audit.linear import ORDER, linear_pearson, squashed_interval
 from dikast.audit.measures import measure, measures_for
@@ -23,7 +24,7 @@ _SHOWN = ("pearson", "kendall_tau_b", "exact", "within_1", "mae", "bias")
 _DRAWN = 100  # with more slices, intervals are Fisher's, Wilson's and linearised: drawing them would take minutes
 _ROWS: Mapping[str, Callable[[Floats, Floats], Floats]] = {
     "exact": lambda score, gold: (score == gold).astype(np.float64),
-    "within_1": lambda score, gold: (np.abs(score - gold) <= 1).astype(np.float64),
+    "within_1": lambda score, gold: (np.abs(score - gold) <= 1 + NEAR).astype(np.float64),
     "mae": lambda score, gold: np.abs(score - gold),
     "bias": lambda score, gold: score - gold,
 }

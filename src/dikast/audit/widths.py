@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dikast.audit import calibration as cal
 from dikast.audit import conformal
 from dikast.audit.estimate import Estimate
+from dikast.audit.exact import settled
 from dikast.audit.intervals import Resampling, clusters_of, error_of, mean_estimate, share, t_of
 from dikast.audit.readout import Distributions
 from dikast.audit.report import Cell, Table, table
@@ -106,7 +107,7 @@ def _ends(held: Masks, level: float, cluster: Codes | None) -> tuple[float, floa
 def _intervals(
     centre: Floats, true: Floats, fold: Codes, group: Codes, scale: Scale, level: float, cluster: Codes | None
 ) -> Sizes:
-    residual = np.abs(true - centre)
+    residual = settled(np.abs(true - centre))
     parts = _rows_by(group)
     radius = _radii(residual, fold, group, dict.fromkeys(parts, AIM))
     held = residual <= radius
@@ -118,8 +119,7 @@ def _intervals(
     views = [conformal.score_intervals(centre, each, scale.low, scale.high) for each in (
         radius, _radii(residual, fold, group, lows), _radii(residual, fold, group, highs)
     )]  # fmt: skip
-    inside = (true >= views[0].low) & (true <= views[0].high)
-    return Sizes(inside, *(view.high - view.low for view in views))
+    return Sizes(held, *(view.high - view.low for view in views))
 
 
 def _radii(residual: Floats, fold: Codes, group: Codes, level: dict[int, float]) -> Floats:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from functools import lru_cache
 
 from dikast.core.errors import UserError
@@ -88,9 +89,9 @@ class Scale:
         return self.labels[self.values.index(value)] if value in self.values else None
 
     def goodness(self, value: float) -> float:
-        """Where `value` lies between worst (0) and best (1)."""
-        share = (value - self.low) / (self.high - self.low)
-        return 1 - share if self.lower_is_better else share
+        """Where `value` lies between worst (0) and best (1); equal shares of different scales are equal floats."""
+        worst, best = (self.high, self.low) if self.lower_is_better else (self.low, self.high)
+        return _share(value, worst, best) if value in self.values else (value - worst) / (best - worst)
 
     def __str__(self) -> str:
         """The short spelling that `parse` reads back, where there is one."""
@@ -108,6 +109,13 @@ def _spellings(labels: tuple[str, ...]) -> tuple[dict[str, str], dict[Decimal, s
     """The label by its folded spelling, and by its number where it is one."""
     numbers = {Decimal(label): label for label in labels if _is_number(label)}
     return {label.casefold(): label for label in labels}, numbers
+
+
+@lru_cache(maxsize=4096)
+def _share(value: float, worst: float, best: float) -> float:
+    """Exact in the decimals that the numbers are written in, rounded once."""
+    at, start, end = (Fraction(repr(float(each))) for each in (value, worst, best))
+    return float((at - start) / (end - start))
 
 
 def _is_number(text: str) -> bool:

@@ -5,6 +5,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +42,13 @@ class PanelVerdict:
     @property
     def mean(self) -> float | None:
         """The mean of the scores that were given."""
-        return statistics.fmean(self.given) if self.given else None
+        return _mean(self.given) if self.given else None
 
     @property
     def median(self) -> float | None:
         """The median of the scores that were given."""
-        return statistics.median(self.given) if self.given else None
+        middle = (statistics.median_low(self.given), statistics.median_high(self.given)) if self.given else ()
+        return _mean(middle) if middle else None
 
     @property
     def spread(self) -> float | None:
@@ -75,6 +77,11 @@ class Panel:
         return PanelVerdict(
             verdicts[0].question, tuple(v.score for v in verdicts), tuple(v.label for v in verdicts), verdicts
         )
+
+
+def _mean(scores: Sequence[float]) -> float:
+    """Without rounding on the way: .1, .2 and .3 have the mean of .2, .2 and .2."""
+    return float(sum((Fraction(repr(float(score))) for score in scores), Fraction()) / len(scores))
 
 
 def panel_verdicts(runs: Sequence[Path]) -> Iterator[PanelVerdict]:

@@ -76,5 +76,6 @@ def _better(a: Verdict, b: Verdict, scale: Scale, equal: EqualRule) -> Choice:
     assert b.score is not None
     one, other = scale.goodness(a.score), scale.goodness(b.score)
     if one == other and equal == "expected" and a.expected is not None and b.expected is not None:
-        one, other = scale.goodness(a.expected), scale.goodness(b.expected)
+        # sums of the same probabilities may differ by rounding, which decides nothing
+        one, other = round(scale.goodness(a.expected), 12), round(scale.goodness(b.expected), 12)
     return "a" if one > other else "b" if other > one else "tie"

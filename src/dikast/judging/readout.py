@@ -39,8 +39,8 @@ class Distribution:
 
     @property
     def mode(self) -> str:
-        """The likeliest label; of equals the first in the scale's order."""
-        return max(self.probabilities, key=lambda label: self.probabilities[label])
+        """The likeliest label; of equals (to 12 digits, for sums are rounded) the first in the scale's order."""
+        return max(self.probabilities, key=lambda label: round(self.probabilities[label], 12))
 
     @property
     def entropy(self) -> float:
