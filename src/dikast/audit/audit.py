@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dikast.audit import pairwise
+from dikast.audit import over_slices, pairwise
 from dikast.audit.absolute import (
     agreement_table,
     beside_table,
@@ -20,7 +20,7 @@ from dikast.audit.absolute import (
 from dikast.audit.extras import alt_test_table, drift_table, feedback_table, few_labels_table, rankings_tables
 from dikast.audit.failures import failure_table, joined_marker
 from dikast.audit.human import rater_pairs_table, raters_table
-from dikast.audit.intervals import mean_estimate
+from dikast.audit.intervals import Resampling, mean_estimate
 from dikast.audit.load import Data, load
 from dikast.audit.order import in_canonical_order, sorted_names
 from dikast.audit.paired import Paired, paired
@@ -154,8 +154,7 @@ def _scores(data: Data) -> list[Table]:
     if plan.gold:
         tables += [agreement_table(given, how, plan.width), beside_table(data, given, how)]
         tables.extend(_labelled(data, given))
-        for (codes, names), name in slices:
-            tables.append(slice_table(codes, names, given, how, name))
+        tables.extend(_by_slice(given, slices, how))
         if "system" in data.words:
             tables.append(systems_table(data.words["system"], given, how))
         if (few := few_labels_table(data, given)) is not None:
@@ -169,6 +168,13 @@ def _scores(data: Data) -> list[Table]:
     if len(given.raters) > 2:
         tables.append(alt_test_table(given.score, given.raters, plan, given.cluster, nominal=False))
     return tables
+
+
+def _by_slice(given: Scored, slices: Slices, how: Resampling) -> Iterator[Table]:
+    for (codes, names), name in slices:
+        yield slice_table(codes, names, given, how, name)
+        if len(names) > 1:
+            yield over_slices.scores_table(codes, names, given, how.level, name)
 
 
 def _on_labels(given: Scored) -> bool:
@@ -261,6 +267,8 @@ def _pairs(data: Data) -> list[Table]:
         for (codes, names), name in _slices(data):
             make = pairwise.slice_table if plan.gold else pairwise.unlabelled_table
             tables.append(make(codes, names, given, name))
+            if plan.gold and len(names) > 1:
+                tables.append(over_slices.pairs_table(codes, names, given, pairwise.headlines(given), name))
     if plan.first and plan.second and given.choice is not None:
         tables.extend(ranking_tables(data, given))
     if len(given.raters) > 1:

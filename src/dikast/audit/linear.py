@@ -37,6 +37,39 @@ def linear_pearson(x: ArrayLike, y: ArrayLike) -> Linear:
     return Linear(max(-1.0, min(1.0, r)), (a * b - r * (a * a + b * b) / 2) / n)
 
 
+def linear_spearman(x: ArrayLike, y: ArrayLike) -> Linear:
+    """Spearman's correlation: Pearson's of mid-ranks, each row moving the ranks of the others too; NaN if constant."""
+    a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    n = len(a)
+    if n < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
+        return Linear(math.nan, np.zeros(n))
+    rank_a, over_a = _ranked(a)
+    rank_b, over_b = _ranked(b)
+    both, own_a, own_b = (float(each.mean()) for each in (rank_a * rank_b, rank_a**2, rank_b**2))
+    moved = rank_a * rank_b + over_a(rank_b) + over_b(rank_a) - 3 * both
+    moved_a, moved_b = (rank**2 + 2 * over(rank) - 3 * own for rank, over, own in (
+        (rank_a, over_a, own_a), (rank_b, over_b, own_b),
+    ))  # fmt: skip
+    scale = math.sqrt(own_a * own_b)
+    r = max(-1.0, min(1.0, both / scale))
+    return Linear(r, (moved / scale - r / 2 * (moved_a / own_a + moved_b / own_b)) / n)
+
+
+def _ranked(values: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
+    """Mid-ranks (n,) as shares less a half, and what each row adds to a mean of `weights` (n,) over those above it."""
+    distinct, codes, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    codes = codes.ravel()
+    n = len(values)
+    rank = (np.cumsum(sizes) - sizes / 2)[codes] / n - 0.5
+
+    def over(weights: Floats) -> Floats:
+        mine = np.bincount(codes, weights, len(distinct))
+        above = mine.sum() - np.cumsum(mine)
+        return np.asarray(((above + mine / 2)[codes] - mine.sum() / 2) / n)
+
+    return rank, over
+
+
 def linear_tau_b(x: ArrayLike, y: ArrayLike) -> Linear:
     """Kendall's tau-b: a ratio of U-statistics."""
     n = len(np.asarray(x))

@@ -18,6 +18,7 @@ from dikast.audit.pairs import DISAGREE, FIRST, NONE, SECOND, TIE, WRONG, Choice
 from dikast.audit.plan import TwoGames
 from dikast.audit.report import counted
 from dikast.audit.scored import consensus
+from dikast.audit.soft import worth_of
 from dikast.core.errors import UserError
 
 Floats = NDArray[np.float64]
@@ -32,7 +33,8 @@ class Paired:
     """Choices as codes (n,): in the order shown, in the swapped order (as responses) or None, gold, raters (R, n).
 
     `known` and `known_swapped` say where an order has a verdict, whatever the rule (`unscored`, a code) made of the
-    others; `strong` where every order has a strong one; `status` is that of the pair, its orders' stand beside it.
+    others; `soft` is what the first response earns in each order (n,), where preferences may lie between the choices;
+    `strong` where every order has a strong one; `status` is that of the pair, its orders' stand beside it.
     """
 
     choice: Codes | None
@@ -50,6 +52,12 @@ class Paired:
     level: float
     how: Resampling
     two_games: TwoGames = "both"
+    soft: tuple[Floats, ...] = ()
+
+    @property
+    def softly(self) -> Floats | None:
+        """What the first response earns (n,), the mean of the orders; NaN without a verdict, None without --soft."""
+        return np.asarray(np.mean(self.soft, axis=0)) if self.soft else None
 
     @property
     def scored(self) -> Masks:
@@ -92,7 +100,8 @@ def paired(data: Data) -> Paired:
     choice, status = _verdicts(data, "score", plan.score)
     swapped, status_swapped = _verdicts(data, "swapped", plan.swapped)
     if swapped is not None and plan.swapped_as == "slots":
-        swapped = swapped._replace(codes=pairs.swap(swapped.codes))
+        turned = None if swapped.soft is None else 1 - swapped.soft
+        swapped = swapped._replace(codes=pairs.swap(swapped.codes), soft=turned)
     golds = [read_column(data, f"gold {i}", name) for i, name in enumerate(plan.gold)]
     decided = [np.isin(each.codes, (FIRST, SECOND, TIE)) for each in golds]
     raters = np.array([np.where(known, each.codes, np.nan) for known, each in zip(decided, golds, strict=True)])
@@ -123,6 +132,7 @@ def paired(data: Data) -> Paired:
         plan.resampling.level,
         plan.resampling,
         plan.two_games,
+        tuple(each.soft for each in (choice, swapped) if each is not None and each.soft is not None),
     )
 
 
@@ -152,7 +162,8 @@ def read_column(data: Data, role: str, column: str, words: Words | None = None) 
     are not what could not be read. UserError over MOST_UNREAD of the rows that hold something, unless `allow_unread`.
     """
     words, plan = words or data.words[role], data.plan
-    found = pairs.read_choices(words, plan.pair_labels, column)
+    worth = worth_of(words, plan.pair_labels) if plan.soft else None
+    found = pairs.read_choices(words, plan.pair_labels, column, worth)
     lost = sum(count for word, count in found.other.items() if word not in plan.failed)
     held = int((words.codes >= 0).sum())
     named = _counted_words(found.other)

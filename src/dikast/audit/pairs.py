@@ -47,21 +47,28 @@ _ARENA = re.compile(r"\[*\s*(?:A\s*(>>|>|=|<<|<)\s*B|B\s*(>>|>|=|<<|<)\s*A)\s*\]
 
 
 class Choices(NamedTuple):
-    """Codes (n,), whether each was a strong verdict (A>>B), and how often each word that is no choice stood there."""
+    """Codes (n,), whether each was a strong verdict (A>>B), and how often each word that is no choice stood there.
+
+    `soft` (n,) is what the first response earns where preferences may lie between, NaN without a verdict.
+    """
 
     codes: Codes
     strong: Masks
     other: dict[str, int]
+    soft: Floats | None = None
 
 
-def read_choices(words: Words, labels: PairLabels | None, column: str) -> Choices:
+def read_choices(words: Words, labels: PairLabels | None, column: str, worth: Floats | None = None) -> Choices:
     """Choices from text: by `labels`, else a, b, first, second, tie, or arena marks from A>>B to B>>A.
 
+    With `worth` (one a word, what the first response earns), a preference is the choice that it is nearest to.
     `disagree`, as joint verdicts of two orders spell it, is always read.
     Any other word is no verdict. UserError if no word at all is a choice, for then the labels are wrong.
     """
     spelt = None if labels is None else labels.codes()
     read = [_choice(name, spelt) for name in words.names] or [(NONE, False)]
+    if worth is not None and len(worth):
+        read = [(NONE if np.isnan(w) else TIE if w == 0.5 else FIRST if w > 0.5 else SECOND, False) for w in worth]
     codes, strong = np.array([code for code, _ in read]), np.array([mark for _, mark in read])
     if len(words.names) and (codes == NONE).all():
         seen = ", ".join(map(repr, words.names[:10]))
@@ -71,7 +78,8 @@ def read_choices(words: Words, labels: PairLabels | None, column: str) -> Choice
     present = words.codes >= 0
     sizes = np.bincount(words.codes[present], minlength=len(words.names))
     other = {name: int(sizes[i]) for i, name in enumerate(words.names) if codes[i] == NONE and sizes[i]}
-    return Choices(np.where(present, codes[words.codes], NONE), present & strong[words.codes], other)
+    soft = np.where(present, worth[words.codes], np.nan) if worth is not None and len(worth) else None
+    return Choices(np.where(present, codes[words.codes], NONE), present & strong[words.codes], other, soft)
 
 
 def _choice(text: str, spelt: Mapping[str, int] | None) -> tuple[int, bool]:

@@ -9,7 +9,7 @@ from dikast.audit import pairs
 from dikast.audit.absolute import spread_of
 from dikast.audit.classes import class_estimates
 from dikast.audit.estimate import Estimate
-from dikast.audit.intervals import share
+from dikast.audit.intervals import error_of, mean_estimate, share
 from dikast.audit.load import Data
 from dikast.audit.measures import FEW
 from dikast.audit.paired import Paired, ratio, read_column, ruled
@@ -30,6 +30,7 @@ from dikast.audit.refs import Ref
 from dikast.audit.report import Cell, Table, table
 from dikast.audit.significance import Against, holm, labels_for_rate, labels_for_width, mcnemar, mcnemar_told, two_rates
 from dikast.audit.slices import worst_decile
+from dikast.audit.soft import NEAREST
 from dikast.core.scale import Scale
 
 Floats = NDArray[np.float64]
@@ -56,6 +57,7 @@ def accuracy_table(given: Paired, unscored: str, wanted: float = 0.03) -> Table:
         rows,
         *(f"{rule}: {text}" for rule, text in TIE_RULES.items()),
         _told(unscored),
+        NEAREST if given.soft else "",
         "" if given.scored.all() else "worst and best: if the missing verdicts had been any choice",
         _orders_told(given),
         f"only {n} pairs: too few to conclude anything" if n < FEW else "",
@@ -197,16 +199,23 @@ def confusion_table(given: Paired) -> Table:
 _SLOT_TOLD = "first slot, where they differ: of the pairs whose orders name different responses; ties are left out"
 
 
-def slice_table(codes: Codes, names: Sequence[str], given: Paired, by: str) -> Table:
-    """One row a slice: failures, accuracy in each order and in both, consistency; Holm over slices against the rest."""
+def headlines(given: Paired) -> dict[str, Share]:
+    """What is told of each slice of pairs with gold; the first is the accuracy of the verdict that is used."""
     views = _views(given)
     shares = {name: _share(each, given.gold, "all") for name, each in views.items()}
-    headline, main = next(iter(shares.items()))
-    shares |= {f"{headline} ({rule})": _share(views[headline], given.gold, rule) for rule in TIE_RULES if rule != "all"}
+    main = next(iter(shares))
+    shares |= {f"{main} ({rule})": _share(views[main], given.gold, rule) for rule in TIE_RULES if rule != "all"}
     if given.swapped is not None and given.choice is not None:
         shares["right in both"] = _right_twice(given, "all")
         shares["consistent"] = pairs.order_consistency(given.choice, given.swapped)
         shares["first slot, where they differ"] = pairs.slot_preference(given.choice, given.swapped)
+    return shares
+
+
+def slice_table(codes: Codes, names: Sequence[str], given: Paired, by: str) -> Table:
+    """One row a slice: failures, accuracy in each order and in both, consistency; Holm over slices against the rest."""
+    views, shares = _views(given), headlines(given)
+    headline, main = next(iter(shares.items()))
     rows, tests = [], []
     hits, sizes = (
         np.bincount(codes[main.counts & (codes >= 0)], weight, len(names))
@@ -295,13 +304,34 @@ def preference_table(given: Paired) -> Table:
     ]
     net = np.where(given.final == FIRST, 1.0, np.where(given.final == SECOND, -1.0, 0.0))
     rows.append(["first less second", ratio(np.where(known, net, 0), known.astype(np.float64), given)])
+    if given.softly is not None:
+        rows += _soft_rows(given, given.softly)
     wins, decided = int((given.final == FIRST).sum()), int(np.isin(given.final, (FIRST, SECOND)).sum())
     needed = labels_for_rate(wins / decided, level=1 - given.level) if decided else float("inf")
     note = ""
     if np.isfinite(needed):
         note = f"to tell {wins / decided:.3f} of the decided from one half with a chance of .8 takes {needed:,} of them"
     joint = "joint verdicts of both orders: a side wins where both name it" if given.swapped is not None else ONE_ORDER
-    return table("preferences", f"Preferences in {int(known.sum()):,} pairs", ("side", "share"), rows, note, joint)
+    return table(
+        "preferences",
+        f"Preferences in {int(known.sum()):,} pairs",
+        ("side", "share"),
+        rows,
+        note,
+        joint,
+        NEAREST if given.soft else "",
+    )
+
+
+def _soft_rows(given: Paired, soft: Floats) -> list[list[Cell]]:
+    """The mean preference for each side with its standard error."""
+    known = ~np.isnan(soft) & (given.final != WRONG)
+    rows: list[list[Cell]] = []
+    for name, worth in (("first, soft", soft[known]), ("second, soft", 1 - soft[known])):
+        mean = mean_estimate(worth, given.level, given.clusters(known), dropped=int((~known).sum()))
+        rows.append([name, mean])
+    error = error_of((soft[known] - soft[known].mean()) / max(known.sum(), 1), given.clusters(known)).error
+    return [*rows, ["standard error of the soft shares", error if error > 0 else None]] if known.any() else rows
 
 
 def _sides(given: Paired) -> list[tuple[int, str]]:

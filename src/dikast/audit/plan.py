@@ -214,6 +214,7 @@ class AuditPlan:
     # pairs
     pairwise: bool = False
     pair_labels: PairLabels | None = None
+    soft: bool = False  # choices are numbers between the two labels, such as 1.3
     swapped: str = ""
     swapped_as: Literal["responses", "slots"] = "responses"
     first: str = ""

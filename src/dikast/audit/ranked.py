@@ -22,6 +22,7 @@ from dikast.audit.ranking import (
     win_rate,
 )
 from dikast.audit.report import Cell, Table, counted, table
+from dikast.audit.soft import NEAREST, softened
 from dikast.audit.weighted import weighted_mean
 from dikast.core.errors import UserError
 
@@ -59,7 +60,9 @@ def _checks(
         ["cyclic triples", cyclic_triples(win_matrix(games))],
         ["cyclic triples if the strengths were all", cycles_by_chance(games, ranking.fit, how)],
     ]
-    if (games.wins + games.losses).any():
+    if data.plan.soft:
+        rows.append(["Davidson tie parameter", undefined(ranking.n, "soft preferences have no ties", level=how.level)])
+    elif (games.wins + games.losses).any():
         davidson = rank_players(bouts, how, model="davidson", anchor=anchor)
         rows.append(["Davidson tie parameter", davidson.tie])
         rows.append(["largest shift of strength, Davidson against half ties", _largest(davidson, ranking)])
@@ -103,10 +106,11 @@ def _bouts(data: Data, given: Paired, names: list[str], first: Codes, second: Co
     """One game for each pair with a verdict, by its joint outcome: orders that disagree are half a win for each."""
     outcome = np.full(len(data), NONE) if given.final is None else given.final
     at = np.flatnonzero(_played(given, first, second))
-    return Bouts(
+    found = Bouts(
         names, first[at], second[at], np.where(outcome == DISAGREE, TIE, outcome)[at], _weights(data, given, at),
         np.zeros((len(at), 0)), None if given.cluster is None else given.cluster[at], data.plan.strong_as == "copies",
     )  # fmt: skip
+    return found if given.softly is None else softened(found, given.softly[at])
 
 
 def _bouts_by_order(data: Data, given: Paired, names: list[str], first: Codes, second: Codes) -> Bouts | None:
@@ -133,7 +137,8 @@ def _bouts_by_order(data: Data, given: Paired, names: list[str], first: Codes, s
     unit = given.cluster[games] if given.cluster is not None else games if many else None
     copies = data.plan.strong_as == "copies"
     weight = _weights(data, given, games)
-    return Bouts(names, first[games], second[games], outcome, weight, np.concatenate(parts), unit, copies)
+    found = Bouts(names, first[games], second[games], outcome, weight, np.concatenate(parts), unit, copies)
+    return softened(found, np.concatenate([each[at] for each in given.soft])) if given.soft else found
 
 
 def _played(given: Paired, first: Codes, second: Codes) -> Masks:
@@ -165,6 +170,7 @@ def _board(data: Data, given: Paired, names: list[str], ranking: Ranking, contro
         columns,
         rows,
         f"beats anchor: the chance to beat {against}, a tie being half a win; strength: its log-odds",
+        "a soft preference is that part of a win, and the rest of a loss" if given.soft else "",
         _disagreement_told(given) if joint else "",
         f"no game with a verdict, so no strength and no rank: {', '.join(idle)}" if idle else "",
         _prior_note(ranking) if touched else "",
@@ -211,12 +217,17 @@ def _counts(given: Paired, names: list[str], first: Codes, second: Codes, how: R
             row.append(found.rate)
             if rule == "half":
                 row.append(found.error if found.error > ALIKE else None)
+        if given.softly is not None:
+            row += _soft_rate(np.where(as_second, 1 - given.softly, given.softly), as_first | as_second, given)
         graded = ~lost_all[played]
         grade = (got[graded] * 2 - 1) * np.where(strong[graded], 1, 0.5)
         rows.append([*row, _grade(grade, how, None if codes is None else clusters_of(codes[graded]))])
     outcomes = ("strong wins", "wins", "ties", "losses", "strong losses", *(["disagree"] if both else []))
-    rates = ("win rate (half)", "s.e.", "win rate (wins)", "win rate (decided)", "mean grade")
+    soft = ("win rate (soft)", "s.e. (soft)") if given.soft else ()
+    rates = ("win rate (half)", "s.e.", "win rate (wins)", "win rate (decided)", *soft, "mean grade")
     notes = [f"win rate ({rule}): {text}" for rule, text in WIN_RULES.items()]
+    if given.soft:
+        notes.append("win rate (soft): the mean preference, of pairs with a verdict; elsewhere " + NEAREST)
     if both:
         notes.append(
             "games are pairs, by the joint verdict of both orders; orders that disagree count as a tie in rates"
@@ -225,6 +236,13 @@ def _counts(given: Paired, names: list[str], first: Codes, second: Codes, how: R
         notes.append(ONE_ORDER)
     grade_told = "mean grade: +1 strong win, +.5 win, 0 tie, -.5 loss, -1 strong loss"
     return table("players", "Players", ("player", "games", *outcomes, *rates), rows, *notes, grade_told)
+
+
+def _soft_rate(worth: Floats, rows: Masks, given: Paired) -> list[Cell]:
+    """The mean preference (n,) for a player in the rows with a verdict, and its standard error."""
+    known = rows & ~np.isnan(worth)
+    found = win_rate(worth[known], "half", given.level, given.clusters(known))
+    return [found.rate, found.error if found.error > ALIKE else None]
 
 
 _OUTCOMES = ((1.0, True), (1.0, False), (0.5, False), (0.0, False), (0.0, True))

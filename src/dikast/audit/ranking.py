@@ -72,7 +72,8 @@ class Bouts:
     """Games one by one: player codes (n,), outcome (0 first, 1 second, 2 tie), weight, covariates (n, k).
 
     `unit` (n,) says which games are drawn together: both orders of a pair, or all games on one prompt. `copies` draws
-    each unit of weight by itself, as some boards do: their intervals come out too narrow.
+    each unit of weight by itself, as some boards do: their intervals come out too narrow. `n`: how many games these
+    are, where that is not their number (a soft preference is a part of a win and a part of a loss).
     """
 
     names: Sequence[str]
@@ -83,6 +84,7 @@ class Bouts:
     covariates: Floats
     unit: Codes | None = None
     copies: bool = False
+    n: int = 0
 
     def games(self) -> Games:
         """The aggregate."""
@@ -212,7 +214,7 @@ def rank_players(bouts: Bouts, how: Resampling, *, model: Model = "bradley-terry
     ties = np.array([each.tie for each in fits])
     nobody = np.zeros(len(bouts.names), bool)
     needed = np.mean([nobody if each.touched is None else each.touched for each in fits], axis=0)
-    n, played, prior = len(bouts.first), _units_of(bouts), 0.0 if fit.touched is None else PRIOR
+    n, played, prior = bouts.n or len(bouts.first), _units_of(bouts), 0.0 if fit.touched is None else PRIOR
     return Ranking(fit, bouts.names, draws, effects, ties, place, prior, few, n, played, needed)
 
 

@@ -123,6 +123,14 @@ Parse = Annotated[
         help="The verdict columns hold recorded replies: read them so (docs/prompts.md lists dialects).",
     ),
 ]
+Soft = Annotated[
+    bool,
+    typer.Option(
+        "--soft",
+        help="Choices lie between the two numbers of --pair-labels: 1.3 prefers the second of 1,2 by 30 %.",
+        rich_help_panel=_PAIRS,
+    ),
+]
 Swapped = Annotated[
     str,
     typer.Option(

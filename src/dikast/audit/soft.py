@@ -1,0 +1,62 @@
+"""Soft preferences: numbers between the two choices, such as 1.3 for a judge that prefers the second by 30 %."""
+
+import dataclasses
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dikast.audit.columns import Words
+from dikast.audit.plan import PairLabels, spelling
+from dikast.audit.ranking import Bouts
+from dikast.core.errors import UserError
+
+Floats = NDArray[np.float64]
+NEAREST = "soft preferences count here as the choice they are nearest to (the middle is a tie)"
+
+
+def worth_of(words: Words, labels: PairLabels | None) -> Floats:
+    """What the first response earns by each word of a column, in [0, 1]; NaN for a word that is no preference.
+
+    A number counts by where it lies from the first label (1) to the second (0); a spelling of a tie is a half.
+    UserError where the labels of the two are not one number each.
+    """
+    try:
+        if labels is None:
+            raise ValueError
+        first, second = float(labels.first), float(labels.second)
+    except ValueError:
+        raise UserError("--soft: give the two ends as --pair-labels, one number each, such as 1,2 or 0,1") from None
+    spelt = {word: 0.5 for word, code in labels.codes().items() if code == 2}
+
+    def one(text: str) -> float:
+        word = spelling(text)
+        if word in spelt or word == "tie":
+            return 0.5
+        try:
+            share = (second - float(word)) / (second - first)
+        except ValueError:
+            return math.nan
+        return share if 0 <= share <= 1 else math.nan
+
+    return np.array([one(name) for name in words.names], np.float64)
+
+
+def softened(bouts: Bouts, worth: Floats) -> Bouts:
+    """Each game (n,) as a win of weight `worth` and a loss of the rest, the two drawn together."""
+    n = len(bouts.first)
+    twice = np.tile(np.arange(n), 2)
+    weight = np.concatenate([bouts.weight * worth, bouts.weight * (1 - worth)])
+    unit = np.arange(n) if bouts.unit is None else bouts.unit
+    kept = np.flatnonzero(weight > 0)
+    at = twice[kept]
+    return dataclasses.replace(
+        bouts,
+        first=bouts.first[at],
+        second=bouts.second[at],
+        outcome=np.repeat([0, 1], n)[kept],
+        weight=weight[kept],
+        covariates=bouts.covariates[at],
+        unit=unit[at],
+        n=n,
+    )
