@@ -2,19 +2,20 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit.bounds import bounds
-from dikast.audit.chance import CHANCE, by_chance
+from dikast.audit.chance import CHANCE, by_chance, chance_within
 from dikast.audit.classes import class_estimates
 from dikast.audit.columns import Words
 from dikast.audit.contingency import discrimination
 from dikast.audit.estimate import Estimate
 from dikast.audit.exact import group_means, means_of_others, settled
 from dikast.audit.intervals import Resampling, bootstrap_kinds, fisher
-from dikast.audit.load import Data, gold_on_scale, on_scale
+from dikast.audit.load import Data
 from dikast.audit.measures import FEW, MEASURES, difference, mean_over_pairs, measure, measures_for
 from dikast.audit.report import Cell, Table, table
 from dikast.audit.scored import Scored
@@ -31,15 +32,16 @@ def agreement_table(given: Scored, how: Resampling, wanted: float = 0.03) -> Tab
     """The headlines: complete cases, bounds over the unscored, labels needed for +/- `wanted`."""
     chosen = given.paired
     score, gold = given.score[chosen], given.gold[chosen]
-    names = measures_for(given.scale is not None)
+    names = given.kinds
     dropped = len(chosen) - len(score)
     found = measure(score, gold, names, how, given.clusters(chosen), dropped=dropped)
     rows: list[list[Cell]] = []
+    allowed = _allowed(given)
     for name, value in found.items():
         row: list[Cell] = [name, value, None, None, labels_for_width(value.half_width, value.n, wanted), value.method]
-        if given.scale is not None and len(given.unscored_gold):
-            labels = np.asarray(given.scale.values)
-            row[2:4] = bounds(score, gold, given.unscored_gold, labels, MEASURES[name].table, MEASURES[name].better)
+        if allowed is not None and len(given.unscored_gold):
+            each = MEASURES[name]
+            row[2:4] = bounds(score, gold, given.unscored_gold, allowed.labels, each.table, each.better, allowed.rows)
         rows.append(row)
         if name == "pearson" and given.cluster is None and not math.isnan(value.value):
             r = Estimate(value.value, value.n, *fisher(value.value, value.n, how.level), how.level, "Fisher", dropped)
@@ -47,15 +49,33 @@ def agreement_table(given: Scored, how: Resampling, wanted: float = 0.03) -> Tab
     unscored = len(given.unscored_gold)
     return table(
         "agreement",
-        f"Agreement of {len(score):,} scores with gold",
+        f"Agreement of {len(score):,} scores with gold{given.unit}",
         ("statistic", "value", "worst", "best", f"labels for ±{wanted:g}", "interval"),
         rows,
         f"only {len(score)} pairs: too few to conclude anything" if len(score) < FEW else "",
         f"worst and best: if the {unscored:,} unscored had been anything on the scale"
-        if unscored and given.scale
+        if unscored and allowed is not None
         else "",
-        "without --scale only correlations and order are told" if given.scale is None else "",
+        "without --scale only correlations and order are told" if given.scale is None and given.own is None else "",
     )
+
+
+class _Allowed(NamedTuple):
+    """What unscored rows could have been given: labels, and (m, labels) which of them each row, None for all."""
+
+    labels: Floats
+    rows: NDArray[np.bool_] | None
+
+
+def _allowed(given: Scored) -> _Allowed | None:
+    if given.scale is not None:
+        return _Allowed(np.asarray(given.scale.values), None)
+    if given.own is None:
+        return None
+    lost = given.own.rows(np.isnan(given.score) & ~np.isnan(given.gold))
+    sets = [given.own.goodness_of(code) for code in range(len(given.own.scales))]
+    labels = np.unique(np.concatenate(sets))
+    return _Allowed(labels, np.array([np.isin(labels, each) for each in sets])[lost.codes])
 
 
 def confusion_table(given: Scored) -> Table:
@@ -81,16 +101,16 @@ def beside_table(data: Data, given: Scored, how: Resampling) -> Table:
     """The judge between its floors (constant, random, length) and its ceilings (raters, the judge again)."""
     chosen = given.paired
     score, gold, cluster = given.score[chosen], given.gold[chosen], given.clusters(chosen)
-    names = [name for name in _BESIDE if name in measures_for(given.scale is not None)]
+    names = [name for name in _BESIDE if name in given.kinds]
     rows = [_row("judge", measure(score, gold, names, how, cluster), names, score, given, how, cluster)]
     if len(given.raters) > 1:
         rows.extend(_rater_rows(given, names, how))
     for role, label in (("retest", "the judge asked again (test-retest)"),):
-        if role in data.numbers:
-            again = _kept(data.numbers[role], given, data.plan.between)
+        if role in data.numbers and data.plan.equate is None:
+            again = given.given(data.numbers[role], between=data.plan.between)
             once = given.score
             if "retested" in data.numbers:  # of a run with several samples, the first of them
-                once = _kept(data.numbers["retested"], given, data.plan.between)
+                once = given.given(data.numbers["retested"], between=data.plan.between)
             both = np.asarray(~np.isnan(once) & ~np.isnan(again))
             found = measure(once[both], again[both], names, how, given.clusters(both))
             rows.append(_row(label, found, names, again[both], given, how, given.clusters(both)))
@@ -98,12 +118,13 @@ def beside_table(data: Data, given: Scored, how: Resampling) -> Table:
         rows.extend(_floors(data, given, names, how))
     return table(
         "beside",
-        "The judge between floor and ceiling",
+        f"The judge between floor and ceiling{given.unit}",
         ("who", "n", *names, "discrimination"),
         rows,
         "discrimination: 0 if one label takes all, 1 if all labels are used alike (Ferguson's delta)"
         if given.scale is not None
         else "",
+        "floors are drawn within each scale: what can be known from the scale alone" if given.own is not None else "",
         "no human ceiling: give more than one --gold" if len(given.raters) < 2 else "",
     )
 
@@ -134,27 +155,58 @@ def _rater_rows(given: Scored, names: Sequence[str], how: Resampling) -> Iterato
 def _floors(data: Data, given: Scored, names: Sequence[str], how: Resampling) -> Iterator[list[Cell]]:
     chosen = given.paired
     score, gold, cluster = given.score[chosen], given.gold[chosen], given.clusters(chosen)
-    labels = np.asarray(given.scale.values) if given.scale is not None else np.array([np.median(gold)])
-    constant = labels[np.argmin(settled([np.abs(gold - label).sum() for label in labels]))]
-    found = measure(np.full(len(gold), constant), gold, names, how, cluster)
-    label = f"a judge that always says {constant:g}"
-    yield _row(label, found, names, np.full(len(gold), constant), given, how, cluster)
-    found = _at_random(score, gold, names, how, cluster)
+    constant, label = _constant(given)
+    found = measure(constant, gold, names, how, cluster)
+    yield _row(label, found, names, constant, given, how, cluster)
+    found = _at_random(given, names, how)
     yield _row("a judge that draws its labels at random", found, names, score, given, how, cluster)
     if "length" in data.numbers:
         length = data.numbers["length"]
         known = chosen & ~np.isnan(length)
         alone = [name for name in names if not MEASURES[name].shared_scale]
-        found = measure(length[known], given.gold[known], alone, how, given.clusters(known))
+        places = length[known] if given.own is None else _place_within(length[known], given.own.codes[known])
+        found = measure(places, given.gold[known], alone, how, given.clusters(known))
         yield ["length alone", int(known.sum()), *(found.get(name) for name in names), None]
 
 
-def _at_random(
-    score: Floats, gold: Floats, names: Sequence[str], how: Resampling, cluster: Codes | None
-) -> dict[str, Estimate]:
+def _constant(given: Scored) -> tuple[Floats, str]:
+    """The best judge that always says the same (n paired,): one label, or one of each scale; and how it is called."""
+    gold, values = given.gold[given.paired], np.array([np.median(given.gold[given.paired])])
+    if given.own is not None:
+        own, out = given.own.rows(given.paired), np.empty(len(gold))
+        for code in np.unique(own.codes):
+            mine = own.codes == code
+            out[mine] = _nearest(gold[mine], own.goodness_of(code))
+        return out, "a judge that always says the same on each scale"
+    if given.scale is not None:
+        values = np.asarray(given.scale.values)
+    constant = _nearest(gold, values)
+    return np.full(len(gold), constant), f"a judge that always says {constant:g}"
+
+
+def _nearest(gold: Floats, values: Floats) -> float:
+    """The value that lies nearest to all gold together."""
+    return float(values[np.argmin(settled([np.abs(gold - value).sum() for value in values]))])
+
+
+def _place_within(values: Floats, codes: Codes) -> Floats:
+    """The mid-percentile of each value (n,) among those with its code, in (0, 1)."""
+    out = np.empty(len(values))
+    for code in np.unique(codes):
+        mine = codes == code
+        _, place, counts = np.unique(values[mine], return_inverse=True, return_counts=True)
+        out[mine] = ((np.cumsum(counts) - counts / 2) / counts.sum())[place.ravel()]
+    return out
+
+
+def _at_random(given: Scored, names: Sequence[str], how: Resampling) -> dict[str, Estimate]:
     """What a judge with the same shares of labels and no eye for the items can expect: correlations of 0, and means
-    over all pairs of a score and a gold.
+    over all pairs of a score and a gold. On several scales it knows the scale of each item: pairs are of one scale.
     """
+    chosen = given.paired
+    score, gold, cluster = given.score[chosen], given.gold[chosen], given.clusters(chosen)
+    if given.own is not None:
+        return chance_within(names, score, gold, given.own.codes[chosen], how, cluster)
     found = {name: by_chance(name, score, gold, how.level, cluster) for name in names if name in CHANCE}
     nought = Estimate(0.0, len(gold), level=how.level, method="expected under independence", note="0 by construction")
     return {name: found.get(name, nought) for name in names}
@@ -189,11 +241,6 @@ def spread_of(scores: Floats, scale: Scale | None, how: Resampling, cluster: Cod
     return Estimate(value, len(scores), low, high, how.level, f"bootstrap, {how.draws:,} draws, centred")
 
 
-def _kept(values: Floats, given: Scored, between: bool = False) -> Floats:
-    valid = gold_on_scale(values, given.scale) if between else on_scale(values, given.scale)
-    return np.where(valid, values, np.nan)
-
-
 def systems_table(system: Words, given: Scored, how: Resampling) -> Table:
     """Does the judge rank systems as gold does? Correlations of their mean scores, systems drawn anew for intervals."""
     chosen = given.paired & (system.codes >= 0)
@@ -201,26 +248,26 @@ def systems_table(system: Words, given: Scored, how: Resampling) -> Table:
     scores, gold = (group_means(each[chosen], codes) for each in (given.score, given.gold))
     found = measure(scores, gold, measures_for(False), how)
     rows: list[list[Cell]] = [[name, value] for name, value in found.items()]
-    title = f"Ranking of {len(scores)} systems by mean score"
+    title = f"Ranking of {len(scores)} systems by mean score{given.unit}"
     return table("systems", title, ("statistic", "value"), rows, "intervals draw systems anew")
 
 
 def rival_table(name: str, rival: Floats, given: Scored, how: Resampling) -> Table:
     """A second judge on the same items: each statistic, the paired difference, and McNemar on exact agreement."""
-    rival = _kept(rival, given)
+    rival = given.given(rival)
     both = given.paired & ~np.isnan(rival)
     score, other, gold = given.score[both], rival[both], given.gold[both]
-    names, cluster = measures_for(given.scale is not None), given.clusters(both)
+    names, cluster = given.kinds, given.clusters(both)
     dropped = len(both) - len(gold)
     first, second = (measure(each, gold, names, how, cluster, dropped=dropped) for each in (score, other))
     less = difference(score, other, gold, names, how, cluster)
     rows: list[list[Cell]] = [[each, first[each], second[each], less[each]] for each in names]
     note = ""
-    if given.scale is not None:
+    if given.shared:
         note = mcnemar_told(mcnemar(score == gold, other == gold, cluster), name, "exact", how.level)
     return table(
         "rival",
-        f"Beside {name}, on the same {len(gold):,} items",
+        f"Beside {name}, on the same {len(gold):,} items{given.unit}",
         ("statistic", "judge", name, "difference"),
         rows,
         note,

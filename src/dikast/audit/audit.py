@@ -39,11 +39,13 @@ from dikast.audit.readout import (
 )
 from dikast.audit.refs import Ref
 from dikast.audit.report import Audit, Cell, Table, counted, table
-from dikast.audit.runs import has_gold, open_rows, scale_of
+from dikast.audit.runs import gold_scale_of, has_gold, open_rows, scale_of, scales_by_rubric
+from dikast.audit.scales import note_of, row_scales
 from dikast.audit.scored import Scored, equated, scored
 from dikast.audit.slices import group_codes, slice_table, unlabelled_table
 from dikast.audit.widths import Centres, conformal_table
 from dikast.core.errors import UserError
+from dikast.core.runs.files import RUBRICS
 
 Slices = list[tuple[tuple[NDArray[np.int64], list[str]], str]]
 _MOST_LABELS = 20  # a larger confusion matrix is no table to read
@@ -59,13 +61,14 @@ def audit_file(plan: AuditPlan) -> Audit:
     asked = _completed(plan)
     _check(asked)
     plan = asked if asked.gold_rule == "first" else dataclasses.replace(asked, gold=tuple(sorted_names(asked.gold)))
-    data = in_canonical_order(clustered(one_row_each(load(plan))))
+    data = _on_scales(in_canonical_order(clustered(one_row_each(load(plan)))))
     tables = rankings_tables(data) if plan.ranked else _pairs(data) if plan.pairwise else _scores(data)
     if plan.means:
         tables.append(_means_table(data))
     if not tables:
         raise UserError(f"{plan.file}: name a column of verdicts with --score, of gold with --gold, or both")
-    return Audit(str(plan.file), len(data), tuple(tables), tuple(data.notes), asked.to_dict())
+    told = dataclasses.replace(asked, scale=data.plan.scale)
+    return Audit(str(plan.file), len(data), tuple(tables), tuple(data.notes), told.to_dict())
 
 
 def _check(plan: AuditPlan) -> None:
@@ -118,14 +121,56 @@ def _completed(plan: AuditPlan) -> AuditPlan:
         changes = {"between": True}
     if not plan.gold and (plan.gold_file is not None or has_gold(plan.file)):
         changes["gold"] = ("gold",)
-    if plan.scale is None:
-        changes["scale"] = scale_of(plan.file)
+    if changes.get("pairwise"):
+        changes |= {"scale": plan.scale or scale_of(plan.file), "gold_scale": gold_scale_of(plan.file)}
+    elif not plan.unscaled:
+        changes |= _scales_of_run(plan)
     return dataclasses.replace(plan, **changes)
+
+
+def _scales_of_run(plan: AuditPlan) -> dict[str, Any]:
+    """The scale of a run's scores, and that of its gold: `--equate` without `--scale`, or what the run wrote down."""
+    own = scale_of(plan.file)
+    if plan.scale is not None:
+        return {}
+    stated = plan.equate or (gold_scale_of(plan.file) if plan.gold_file is None else None)
+    if stated is None or (own is not None and (stated.labels, stated.values) == (own.labels, own.values)):
+        return {"scale": own, "equate": None}
+    if plan.equate is not None and own is not None:
+        return {"scale": stated, "equate": own}
+    return {"scale": own, "gold_scale": stated, "equate": None}
+
+
+def _on_scales(data: Data) -> Data:
+    """Say which scale each row lies on, where the rows of a run lie on several or gold lies on one of its own.
+
+    Where one scale is left of several (with --where), it is that of the audit.
+    """
+    plan, path = data.plan, data.plan.file / RUBRICS
+    if plan.unscaled or plan.equate is not None or "rubric" not in data.words:
+        return data
+    rubrics = scales_by_rubric(plan.file)
+    if not rubrics:
+        return data
+    found = row_scales(rubrics, data.words["rubric"], data.words["criterion"], str(path))
+    if len(found.scales) == 1 and plan.gold_scale is None:
+        if found.scales[0].lower_is_better:
+            data.notes.append(f"lower is better on the scale {found.scales[0]}: scores are told as they are")
+        data.plan = dataclasses.replace(plan, scale=plan.scale or found.scales[0])
+        return data
+    if plan.scale is not None and plan.gold_scale is None:
+        raise UserError(
+            f"--scale {plan.scale}: the rows lie on {found.told()}; leave it out, or pick rows with --where"
+        )
+    data.scales = dataclasses.replace(found, gold=plan.gold_scale)
+    data.plan = dataclasses.replace(plan, scale=None)
+    data.notes.append(note_of(data.scales))
+    return data
 
 
 def _scores(data: Data) -> list[Table]:
     plan, how = data.plan, data.plan.resampling
-    read = _distributions(data)
+    read = _distributions(data) if plan.equate is None else None
     between, absent = plan.between, "missing"
     if "score" in data.numbers:
         values = data.numbers["score"]
@@ -146,15 +191,13 @@ def _scores(data: Data) -> list[Table]:
     slices = _slices(data)
     if not plan.gold:
         tables.append(unlabelled_table([("all", np.ones(len(data), bool))], given, how, ""))
-        for (codes, names), name in slices:
-            parts = [(each, codes == code) for code, each in enumerate(names)]
-            tables.append(unlabelled_table(parts, given, how, name))
+        tables.extend(_sliced(given, slices, how, labelled=False))
     if not plan.gold and "retest" in data.numbers:
         tables.append(beside_table(data, given, how))
     if plan.gold:
         tables += [agreement_table(given, how, plan.width), beside_table(data, given, how)]
         tables.extend(_labelled(data, given))
-        tables.extend(_by_slice(given, slices, how))
+        tables.extend(_sliced(given, slices, how, labelled=True))
         if "system" in data.words:
             tables.append(systems_table(data.words["system"], given, how))
         if (few := few_labels_table(data, given)) is not None:
@@ -165,16 +208,32 @@ def _scores(data: Data) -> list[Table]:
     if "claims" in data.objects or "spans" in data.objects:
         tables.append(feedback_table(data, given, how))
     tables.extend(_raters(data, given))
-    if len(given.raters) > 2:
-        tables.append(alt_test_table(given.score, given.raters, plan, given.cluster, nominal=False))
+    tables.extend(_alt_test(data, given))
     return tables
 
 
-def _by_slice(given: Scored, slices: Slices, how: Resampling) -> Iterator[Table]:
-    for (codes, names), name in slices:
-        yield slice_table(codes, names, given, how, name)
-        if len(names) > 1:
-            yield over_slices.scores_table(codes, names, given, how.level, name)
+def _sliced(given: Scored, slices: Slices, how: Resampling, *, labelled: bool) -> Iterator[Table]:
+    """A table for each way of slicing; where figures are of goodness, one by scale of the scores as they were given."""
+    ways = [(codes, names, given, by) for (codes, names), by in slices]
+    if given.own is not None and given.raw is not None and (given.shared or not labelled):
+        ways.append((given.own.codes, given.own.names, given.raw, "scale"))
+    for codes, names, view, by in ways:
+        if labelled:
+            yield slice_table(codes, names, view, how, by)
+            if len(names) > 1 and view is given:  # a mean over raw scores of several scales is of nothing
+                yield over_slices.scores_table(codes, names, view, how.level, by)
+        else:
+            yield unlabelled_table([(each, codes == code) for code, each in enumerate(names)], view, how, by)
+
+
+def _alt_test(data: Data, given: Scored) -> Iterator[Table]:
+    if len(given.raters) > 2 and given.shared:
+        yield alt_test_table(given.score, given.raters, data.plan, given.cluster, nominal=False)
+    elif len(given.raters) > 2:
+        data.notes.append(
+            "no alt-test: it measures how far judge and raters are apart, which takes one scale: state the --scale "
+            "that they share, or put scores on that of raters with --equate"
+        )
 
 
 def _on_labels(given: Scored) -> bool:

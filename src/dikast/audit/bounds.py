@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from dikast.audit.contingency import Cells, TableStatistic
 
 Floats = NDArray[np.float64]
+Masks = NDArray[np.bool_]
 _MOST_GROUPS = 40
 _MOST_CELLS = 2_000
 _LARGEST = 10_000_000  # cells; beyond, the correction for grouping is left out
@@ -29,10 +30,13 @@ def bounds(
     labels: Floats,
     statistic: TableStatistic,
     better: Literal["high", "low", "zero"] = "high",
+    allowed: Masks | None = None,
 ) -> Bounds:
     """Bounds of a statistic over every way to score the unscored.
 
-    score, gold (n,): the complete cases; unscored_gold (m,): gold of the rest; labels: the values of the scale, rising.
+    score, gold (n,): the complete cases; unscored_gold (m,): gold of the rest; labels: the values of the scale, rising;
+    allowed (m, labels): which of them each of the rest could have been given, all where it is left out; rows that
+    differ in it may get different scores.
     Unscored rows with equal gold get equal scores (above 40 distinct values, gold is grouped), and the best choice is
     searched group by group from several starts. For means over rows (exact, within 1, error, bias) that is exact; for
     correlations and kappa it is a search, checked against brute force in the tests. With many distinct scores and golds
@@ -49,7 +53,9 @@ def bounds(
         few = Cells.of(*coarse)
         if exact.size <= _LARGEST:
             shift = float(statistic(exact.table, exact.x, exact.y) - statistic(few.table, few.x, few.y))
-    start = _start(*coarse, unscored_gold, labels)
+    if allowed is None:
+        allowed = np.ones((len(unscored_gold), len(labels)), bool)
+    start = _start(*coarse, unscored_gold, labels, allowed)
     low, high = (_search(start, statistic, sign) + shift for sign in (-1, 1))
     if better == "low":
         return Bounds(high, low)
@@ -73,9 +79,10 @@ class _Start(NamedTuple):
     sizes: Floats  # of the unscored groups
     columns: NDArray[np.int64]  # of the unscored groups
     rows: NDArray[np.int64]  # of the labels that may be given
+    allowed: Masks  # which of these each group may be given
 
 
-def _start(score: Floats, gold: Floats, unscored_gold: Floats, labels: Floats) -> _Start:
+def _start(score: Floats, gold: Floats, unscored_gold: Floats, labels: Floats, allowed: Masks) -> _Start:
     distinct = np.unique(unscored_gold)
     if len(distinct) > _MOST_GROUPS:
         unscored_gold = _grouped(unscored_gold, _MOST_GROUPS)
@@ -83,9 +90,10 @@ def _start(score: Floats, gold: Floats, unscored_gold: Floats, labels: Floats) -
     golds, scores = np.union1d(gold, distinct), np.union1d(score, labels)
     flat = np.searchsorted(scores, score) * len(golds) + np.searchsorted(golds, gold)
     base = np.bincount(flat, minlength=len(scores) * len(golds)).reshape(len(scores), len(golds)).astype(np.float64)
-    values, counts = np.unique(unscored_gold, return_counts=True)
-    columns, rows = np.searchsorted(golds, values), np.searchsorted(scores, labels)
-    return _Start(base, scores, golds, counts.astype(np.float64), columns.astype(np.int64), rows.astype(np.int64))
+    groups, counts = np.unique(np.column_stack([unscored_gold, allowed]), axis=0, return_counts=True)
+    columns, rows = np.searchsorted(golds, groups[:, 0]), np.searchsorted(scores, labels)
+    sizes = counts.astype(np.float64)
+    return _Start(base, scores, golds, sizes, columns.astype(np.int64), rows.astype(np.int64), groups[:, 1:] > 0)
 
 
 def _search(start: _Start, statistic: TableStatistic, sign: int) -> float:
@@ -96,6 +104,8 @@ def _search(start: _Start, statistic: TableStatistic, sign: int) -> float:
         starts.extend(np.where(np.arange(groups) < cut, *ends) for cut in range(1, groups))
     labels = start.scores[start.rows]
     starts.append(np.abs(start.golds[start.columns][:, None] - labels[None, :]).argmin(1))
+    off = np.where(start.allowed, 0.0, math.inf)
+    starts = [(np.abs(labels[each][:, None] - labels[None, :]) + off).argmin(1) for each in starts]
 
     def worth(tables: Floats) -> Floats:
         found = sign * statistic(tables, start.scores, start.golds)
@@ -110,7 +120,7 @@ def _search(start: _Start, statistic: TableStatistic, sign: int) -> float:
             before = value
             for group in range(groups):
                 tried = np.stack([_moved(table, start, group, chosen[group], label) for label in range(count)])
-                found = worth(tried)
+                found = np.where(start.allowed[group], worth(tried), -math.inf)
                 pick = int(found.argmax())
                 if found[pick] > value + 1e-15:
                     table, value, chosen[group] = tried[pick], float(found[pick]), pick

@@ -55,7 +55,7 @@ def few_labels_table(data: Data, given: Scored) -> Table | None:
     rows.append(["what a label is worth beside the verdicts", worth])
     return table(
         "few labels",
-        f"The mean of gold from {n:,} labels and {many:,} verdicts without one",
+        f"The mean of gold from {n:,} labels and {many:,} verdicts without one{given.unit}",
         ("from", "mean"),
         rows,
         "valid if the labelled rows are a random sample of all",
@@ -90,9 +90,10 @@ def _systems(system: Words, given: Scored, how: Resampling) -> Iterator[list[Cel
 def drift_table(data: Data, given: Scored, how: Resampling) -> Table:
     """The same anchors in an earlier run."""
     earlier = data.numbers["earlier"]
-    if given.scale is not None:
-        earlier = np.where(np.isin(earlier, np.asarray(given.scale.values)), earlier, np.nan)
-    span = given.scale.high - given.scale.low if given.scale is not None else None
+    span = None
+    if given.own is not None or given.scale is not None:
+        earlier = given.given(earlier)
+        span = 1.0 if given.scale is None else given.scale.high - given.scale.low
     found = drift(earlier, given.score, how=how, cluster=given.cluster, span=span)
     rows: list[list[Cell]] = [
         ["shift (this run less the earlier)", found.shift],
@@ -103,9 +104,8 @@ def drift_table(data: Data, given: Scored, how: Resampling) -> Table:
         ["scored only now", found.gained],
     ]
     verdict = "the judge has shifted" if found.shifted else "no shift shown: the interval holds 0"
-    return table(
-        "drift", f"Against {Ref.of(data.plan.earlier).name}, the earlier run", ("statistic", "value"), rows, verdict
-    )
+    title = f"Against {Ref.of(data.plan.earlier).name}, the earlier run{given.unit}"
+    return table("drift", title, ("statistic", "value"), rows, verdict)
 
 
 def alt_test_table(score: Floats, raters: Floats, plan: AuditPlan, cluster: Codes | None, *, nominal: bool) -> Table:

@@ -1,5 +1,6 @@
 """From a plan to arrays: every column found, joined, checked against the scale, and what was lost counted."""
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ from dikast.audit.refs import Long, Ref, Refs, rated, refuse_all_of_nothing, tak
 from dikast.audit.report import counted
 from dikast.audit.rows import Rows
 from dikast.audit.runs import JOINT, RunRows, gold_by_item, has_gold, open_rows
+from dikast.audit.scales import RowScales
 from dikast.core.errors import UserError
 from dikast.core.runs.files import GOLD
 from dikast.core.scale import Scale
@@ -37,6 +39,7 @@ class Data:
     words: dict[str, Words] = field(default_factory=dict)
     objects: dict[str, list[Any]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    scales: RowScales | None = None  # where rows lie on several scales, or gold on another than scores
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -52,6 +55,7 @@ class Data:
             {name: Words(each.codes[at], each.names) for name, each in self.words.items()},
             {name: [values[i] for i in at] for name, values in self.objects.items()},
             self.notes,
+            None if self.scales is None else self.scales.rows(at),
         )
 
 
@@ -60,7 +64,7 @@ def load(plan: AuditPlan) -> Data:
     gold_names = [Ref.of(each).name for each in plan.gold]
     run = plan.file.is_dir()
     gold = _run_gold(plan, gold_names) if run else {}
-    rows = open_rows(plan.file, gold)
+    rows = open_rows(plan.file, gold, plan.scale if plan.equate is not None else plan.gold_scale)
     refuse_all_of_nothing(plan)
     long = _folded(plan, rows, run) if plan.long else None
     if long is not None:
@@ -79,7 +83,7 @@ def load(plan: AuditPlan) -> Data:
                 f"{counted(rows.outdated, 'joint verdict')} of other samples left out: run again to join these"
             )
         _say_unmatched_items(data, gold)
-    return _filtered(data, plan)
+    return _without_empty_gold(_filtered(data, plan))
 
 
 def _refs(plan: AuditPlan, run: bool) -> Refs:
@@ -119,7 +123,7 @@ def _refs(plan: AuditPlan, run: bool) -> Refs:
     elif run:
         refs.objects["distribution"] = Ref("distribution", "")
         refs.numbers["expected"], refs.numbers["sample"] = Ref("expected", ""), Ref("sample", "")
-        refs.words |= {name: Ref(name, "") for name in ("marker", "item", "criterion", "response", "status")}
+        refs.words |= {name: Ref(name, "") for name in ("marker", "item", "criterion", "response", "status", "rubric")}
     take_derived(refs, plan)
     return refs
 
@@ -326,6 +330,36 @@ def _filtered(data: Data, plan: AuditPlan) -> Data:
     if not chosen.any():
         raise UserError("no row is left: the --where conditions exclude each other")
     return data.rows(chosen)
+
+
+def _without_empty_gold(data: Data) -> Data:
+    """Leave out the gold columns that hold nothing; UserError when none holds anything."""
+    gold = data.plan.gold
+    rated = [i for i in range(len(gold)) if _holds(data, f"gold {i}")]
+    if len(rated) == len(gold):
+        return data
+    empty = ", ".join(repr(name) for i, name in enumerate(gold) if i not in rated)
+    if not rated and data.plan.file.is_dir() and data.plan.gold_file is None and gold == ("gold",):
+        data.notes.append("the gold of the run says nothing of these rows")
+    elif not rated:
+        raise UserError(f"{data.frame.path}: no row has gold in {empty}: is it the right column?")
+    else:
+        data.notes.append(f"{empty} rated nothing: left out")
+    columns: tuple[dict[str, Any], ...] = (data.numbers, data.words, data.objects)
+    for kept in columns:
+        found = {i: kept.pop(f"gold {i}") for i in range(len(gold)) if f"gold {i}" in kept}
+        kept.update((f"gold {new}", found[old]) for new, old in enumerate(rated) if old in found)
+    data.plan = dataclasses.replace(data.plan, gold=tuple(gold[i] for i in rated))
+    return data
+
+
+def _holds(data: Data, role: str) -> bool:
+    """Whether a column has any value."""
+    if role in data.numbers:
+        return not bool(np.isnan(data.numbers[role]).all())
+    if role in data.words:
+        return bool((data.words[role].codes >= 0).any())
+    return any(value is not None for value in data.objects[role])
 
 
 def on_scale(values: Floats, scale: Scale | None) -> NDArray[np.bool_]:

@@ -76,11 +76,11 @@ def scores_table(codes: Codes, names: Sequence[str], given: Scored, level: float
         slices = [statistic(given.score[at], given.gold[at]) for at in rows]
         means = [each(slices, rows, level, given.cluster) for each in (mean_over, fisher_mean_over)]
         cells.append([name, means[0].n, *means])
-    for name, worth in _ROWS.items() if given.scale is not None else ():
-        slices = [_mean(worth(given.score[at], given.gold[at])) for at in rows]
+    for name in (each for each in _ROWS if each in given.kinds):
+        slices = [_mean(_ROWS[name](given.score[at], given.gold[at])) for at in rows]
         mean = mean_over(slices, rows, level, given.cluster)
         cells.append([name, mean.n, mean, None])
-    return _table(by, len(names), ("statistic", "slices", "mean", "mean (Fisher's z)"), cells)
+    return _table(by, len(names), ("statistic", "slices", "mean", "mean (Fisher's z)"), cells, given.unit)
 
 
 def pairs_table(codes: Codes, names: Sequence[str], given: Paired, shares: Mapping[str, Share], by: str) -> Table:
@@ -100,12 +100,12 @@ def _mean(values: ArrayLike) -> Linear:
     return Linear(float(found.mean()), (found - found.mean()) / len(found))
 
 
-def _table(by: str, slices: int, columns: Sequence[str], cells: list[list[Cell]]) -> Table:
+def _table(by: str, slices: int, columns: Sequence[str], cells: list[list[Cell]], unit: str = "") -> Table:
     lost = {str(row[0]): slices - int(n) for row in cells if isinstance(n := row[1], int) and n < slices}
     undefined = ", ".join(f"{name} in {count}" for name, count in lost.items())
     return table(
         f"over {by}",
-        f"Means over the {slices} slices by {by}, each counting alike",
+        f"Means over the {slices} slices by {by}, each counting alike{unit}",
         columns,
         cells,
         "intervals: of these slices, their rows drawn anew; not of other slices like them",

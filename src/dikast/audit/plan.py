@@ -233,6 +233,8 @@ class AuditPlan:
     gold_spans: str = ""
     ranked: bool = False
     equate: Scale | None = None  # the scale the scores are on, where gold is on another
+    gold_scale: Scale | None = None  # of a run: the scale that gold is on, where scores are not put on it
+    unscaled: bool = False  # nothing is said of scales: only correlations and order
     width: float = 0.03  # half of the interval that 'labels for' speaks of
     resampling: Resampling = field(default_factory=Resampling)
 

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from dikast.audit.rows import Rows
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
+from dikast.core.gold import gold_number, gold_of_pair, gold_of_response
 from dikast.core.records import read_records
 from dikast.core.runs.files import COMBINED, GOLD, RUBRICS, VERDICTS, check
 from dikast.core.runs.reading import RunReader
@@ -35,12 +36,15 @@ class RunRows(Rows):
     current configuration (`keys.txt`) are left out and counted in `stale`. Where the run joined several samples of a
     response, the joint verdicts (`combined.jsonl`) follow with the sample -1; those that do not join the very verdicts
     that are current are left out and counted in `outdated`. Several samples of a pair are joined here, as sample -1.
-    `gold` maps a column to item -> value, where a value may be an object by criterion or a list by response.
+    `gold` maps a column to item -> value, where a value may be an object by criterion or a list by response; it is read
+    on the scale of the rubric, or on `gold_scale`.
     """
 
     gold: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    gold_scale: Scale | None = None
     stale: int = 0
     outdated: int = 0
+    _rubrics: dict[str, tuple[str, Scale]] | None = None
 
     def __iter__(self) -> Iterator[tuple[dict[str, Any], int]]:
         folder = Path(self.path)
@@ -103,8 +107,22 @@ class RunRows(Rows):
             row |= {f"{name}_{order}": verdict.get(name) for name in ("status", "marker", "distribution")}
         for column, values in self.gold.items():
             if (value := values.get(str(row["item"]))) is not None:
-                row[column] = _gold_of(value, str(row["criterion"]), responses)
+                row[column] = self._gold(value, row, responses)
         return row
+
+    def _gold(self, value: Any, row: Mapping[str, Any], responses: Sequence[int]) -> Any:
+        """Gold of one question: a number in the values of its scale, or of a pair the better one."""
+        if self._rubrics is None:
+            known = scales_by_rubric(Path(self.path))
+            self._rubrics = {name: (name, scale) for name, scale in known.values()} | known  # by name too
+        _, scale = self._rubrics.get(str(row["rubric"] or row["criterion"]), ("", None))
+        if self.gold_scale is not None:
+            scale = replace(self.gold_scale, lower_is_better=scale is not None and scale.lower_is_better)
+        if len(responses) > 1:
+            return gold_of_pair(value, str(row["criterion"]), responses, scale)
+        found = gold_of_response(value, str(row["criterion"]), responses[0])
+        number = gold_number(found, scale) if scale is not None else None
+        return found if number is None else number
 
 
 def _joined(pairs: Iterable[tuple[dict[str, Any], int]]) -> Iterator[tuple[dict[str, Any], int]]:
@@ -166,25 +184,37 @@ def _asked(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return row["item"], row["criterion"], row["response"]
 
 
-def scale_of(folder: Path) -> Scale | None:
-    """The one scale of all rubrics of a run, or None when they differ or are not told.
-
-    Whether low or high is better is no difference here: agreement with gold does not depend on it.
-    """
+def scales_by_rubric(folder: Path) -> dict[str, tuple[str, Scale]]:
+    """The name and the scale of each rubric of a run by its hash; empty where the run does not tell them."""
     if not (folder / RUBRICS).exists():
-        return None
-    scales = {Scale(rubric.scale.labels, rubric.scale.values) for rubric in load_rubrics(folder).values()}
+        return {}
+    return {name: (rubric.name, rubric.scale) for name, rubric in load_rubrics(folder).items()}
+
+
+def scale_of(folder: Path) -> Scale | None:
+    """The one scale of all rubrics of a run, direction included; None when they differ or are not told."""
+    scales = {scale for _, scale in scales_by_rubric(folder).values()}
     return scales.pop() if len(scales) == 1 else None
 
 
-def open_rows(path: str | Path, gold: Mapping[str, Mapping[str, Any]] | None = None) -> Rows:
+def gold_scale_of(folder: Path) -> Scale | None:
+    """The scale of its own that the gold of a run lies on, as `--equate` said when the run was made."""
+    if not has_gold(folder):
+        return None
+    first = next(iter(read_records(folder / GOLD))).value
+    return Scale.parse(first["scale"]) if "scale" in first else None
+
+
+def open_rows(
+    path: str | Path, gold: Mapping[str, Mapping[str, Any]] | None = None, gold_scale: Scale | None = None
+) -> Rows:
     """The rows of a file, or of a folder that a run wrote."""
     if Path(path).is_dir():
         if not (Path(path) / VERDICTS).exists():
             inner = sorted(each.parent.name for each in Path(path).glob(f"*/{VERDICTS}"))
             hint = f"; runs lie in {', '.join(inner[:10])}: audit one of them" if inner else ""
             raise UserError(f"{path}: not a run folder: it holds no {VERDICTS}{hint}")
-        return RunRows(str(path), gold=gold or {})
+        return RunRows(str(path), gold=gold or {}, gold_scale=gold_scale)
     return Rows(str(path))
 
 
@@ -220,24 +250,3 @@ def gold_by_item(path: str | Path, columns: Sequence[str], key: str = "") -> dic
         if not values:
             raise UserError(f"{path}: no record has a value for {column!r}")
     return found
-
-
-def _gold_of(value: Any, criterion: str, responses: Sequence[int]) -> Any:
-    """Gold of one question: an object is by criterion, or states it among details; a list is by response.
-
-    Of a pair, the better one.
-    """
-    if isinstance(value, dict):
-        stated = ("scores", "preference") if len(responses) > 1 else ("scores", "score")
-        value = next((value[key] for key in (criterion, *stated, "gold") if key in value), None)
-    if isinstance(value, list):
-        chosen = [value[i] if 0 <= i < len(value) else None for i in sorted(responses)]
-        if len(chosen) == 1:
-            return chosen[0]
-        first, second = chosen[:2]
-        if first is None or second is None:
-            return None
-        return "tie" if first == second else "a" if first > second else "b"
-    if len(responses) > 1 and isinstance(value, int):  # the index of the better response
-        return {min(responses): "a", max(responses): "b"}.get(value)
-    return value

@@ -1,6 +1,6 @@
 """Scores beside gold, after failures have been told from scores."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,11 @@ from dikast.audit.exact import row_means, row_medians
 from dikast.audit.failures import failed_before, statuses
 from dikast.audit.intervals import clusters_of
 from dikast.audit.load import Data, gold_on_scale, on_scale
+from dikast.audit.measures import measures_for
 from dikast.audit.report import counted
+from dikast.audit.scales import UNIT, RowScales, check_alike, check_gold
 from dikast.core.errors import UserError
+from dikast.core.gold import told_scale
 from dikast.core.scale import Scale
 
 Floats = NDArray[np.float64]
@@ -24,7 +27,9 @@ Codes = NDArray[np.int64]
 class Scored:
     """Absolute verdicts as arrays (n,). `score` is NaN where there is none, and `status` says why.
 
-    `gold` is one label made of the raters (R, n) by the plan's rule, NaN where there is none.
+    `gold` is one label made of the raters (R, n) by the plan's rule, NaN where there is none. `kinds` are the
+    statistics that score and gold allow. Where rows lie on several scales (`own`) all of these are goodness, `scale` is
+    None, and `raw` holds them as they were given; `unit` says so in titles.
     """
 
     score: Floats
@@ -33,6 +38,30 @@ class Scored:
     raters: Floats
     cluster: Codes | None
     scale: Scale | None
+    kinds: tuple[str, ...]
+    own: RowScales | None = None
+    raw: "Scored | None" = None
+
+    @property
+    def unit(self) -> str:
+        """What titles add where values are goodness."""
+        return UNIT if self.own is not None else ""
+
+    @property
+    def shared(self) -> bool:
+        """Whether score and gold of a row lie on one scale."""
+        return "exact" in self.kinds
+
+    def given(self, values: Floats, *, between: bool = False) -> Floats:
+        """Further scores (n,) of the same rows, such as a second judge's: NaN off the scale, goodness where these are.
+
+        `between` allows values between labels.
+        """
+        if self.own is None:
+            valid = gold_on_scale(values, self.scale) if between else on_scale(values, self.scale)
+            return np.where(valid, values, np.nan)
+        valid = self.own.within(values) if between else self.own.on(values)
+        return self.own.goodness(np.where(valid, values, np.nan))
 
     @property
     def paired(self) -> NDArray[np.bool_]:
@@ -54,23 +83,66 @@ def scored(data: Data, score: Floats, *, between: bool = False, absent: str = "m
 
     `between` allows values between labels, as expected scores have; `absent` names rows without a value.
     """
-    plan = data.plan
+    plan, own = data.plan, data.scales
     failed = failed_before(data.words.get("status"), len(data))
-    valid = gold_on_scale(score, plan.scale) if between else on_scale(score, plan.scale)
+    if own is not None:
+        valid = own.within(score) if between else own.on(score)
+    else:
+        valid = gold_on_scale(score, plan.scale) if between else on_scale(score, plan.scale)
     valid &= ~failed
     missing = np.isnan(score) & ~failed
     status = statuses(valid, data.words.get("status"), {absent: missing, "off_scale": ~valid & ~failed})
-    raters = np.array([data.numbers[f"gold {i}"] for i in range(len(plan.gold))]).reshape(len(plan.gold), len(data))
+    raters = ratings(data)
     for i, name in enumerate(plan.gold):
-        usable = gold_on_scale(raters[i], plan.scale)
-        if lost := int((~usable & ~np.isnan(raters[i])).sum()):
-            data.notes.append(f"{counted(lost, 'value')} of {name!r} beyond the scale {plan.scale}, not used")
         if empty := int(np.isnan(raters[i]).sum()):
             data.notes.append(f"{counted(empty, 'row')} without {name!r}")
-        raters[i, ~usable] = np.nan
     gold = consensus(raters, plan.gold_rule or "mean") if len(raters) else np.full(len(data), np.nan)
     cluster = data.words["cluster"].codes if "cluster" in data.words else None
-    return Scored(np.where(valid, score, np.nan), status, gold, raters, cluster, plan.scale)
+    kinds = tuple(measures_for(own is not None or plan.scale is not None))
+    found = Scored(np.where(valid, score, np.nan), status, gold, raters, cluster, plan.scale, kinds)
+    return found if own is None else _as_goodness(found, own)
+
+
+def _as_goodness(given: Scored, own: RowScales) -> Scored:
+    """Score and gold as goodness. 'Within 1' is left out: it is a step of 1-5, and all of pass/fail."""
+    kinds = tuple(name for name in measures_for(own.gold is None) if name != "within_1")
+    gold, raters = own.of_gold.goodness(given.gold), given.raters.copy()
+    for i, ratings_of_one in enumerate(raters):
+        raters[i] = own.of_gold.goodness(ratings_of_one)
+    score, raw = own.goodness(given.score), replace(given, scale=None)
+    return Scored(score, given.status, gold, raters, given.cluster, None, kinds, own, raw)
+
+
+def ratings(data: Data) -> Floats:
+    """The gold columns (R, n). UserError when one does not lie on the scale, or on another than the rest."""
+    plan, own = data.plan, data.scales
+    raters = np.array([data.numbers[f"gold {i}"] for i in range(len(plan.gold))]).reshape(len(plan.gold), len(data))
+    for name, values in zip(plan.gold, raters, strict=True):
+        if own is not None:
+            due = told_scale(own.gold) if own.gold is not None else f"of its row, {own.told()}"
+            cures = "--equate {scale} says that gold has a scale of its own"
+            check_gold(name, values, own.of_gold.within(values), due, cures)
+        elif plan.scale is not None:
+            check_gold(name, values, gold_on_scale(values, plan.scale), told_scale(plan.scale), _cures(data))
+    if own is None and plan.scale is None:
+        check_alike(plan.gold, list(raters))
+    return raters
+
+
+def _cures(data: Data) -> str:
+    """What to say of the scale of gold: of scores on a run's own scale, or on the one that was stated."""
+    plan = data.plan
+    if plan.equate is not None:
+        return "--scale {scale} is the scale of gold"
+    if plan.file.is_dir():
+        return (
+            "--equate {scale} says that gold has a scale of its own, on which scores are put by equal ranks; "
+            "--scale none tells correlations and order alone"
+        )
+    return (
+        f"--scale {{scale}} is right if scores lie on it too; --scale {{scale}} --equate {plan.scale} puts scores on "
+        "gold's scale by equal ranks; without --scale correlations and order are told alone"
+    )
 
 
 def equated(data: Data, own: Scale) -> Floats:
@@ -82,9 +154,7 @@ def equated(data: Data, own: Scale) -> Floats:
     plan, score = data.plan, data.numbers["score"]
     if plan.scale is None:
         raise ValueError("equating needs the scale of gold")
-    raters = np.array([data.numbers[f"gold {i}"] for i in range(len(plan.gold))])
-    raters = np.where(gold_on_scale(raters, plan.scale), raters, np.nan)
-    gold = consensus(raters, plan.gold_rule or "mean")
+    gold = consensus(ratings(data), plan.gold_rule or "mean")
     valid = on_scale(score, own)
     groups = clusters_of(data.words["cluster"].codes) if "cluster" in data.words else None
     fold, out = folds_of(len(data), FOLDS, plan.resampling.rng(), groups), np.full(len(data), np.nan)

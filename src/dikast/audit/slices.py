@@ -12,7 +12,7 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.exact import NEAR
 from dikast.audit.intervals import Resampling, clusters_of, error_of, fisher, mean_estimate, share
 from dikast.audit.linear import ORDER, linear_pearson, squashed_interval
-from dikast.audit.measures import measure, measures_for
+from dikast.audit.measures import measure
 from dikast.audit.report import Cell, Table, table
 from dikast.audit.scored import Scored
 from dikast.audit.significance import Against, holm, student, two_correlations, two_rates
@@ -32,7 +32,7 @@ _ROWS: Mapping[str, Callable[[Floats, Floats], Floats]] = {
 
 def slice_table(codes: Codes, names: Sequence[str], given: Scored, how: Resampling, by: str) -> Table:
     """One row a slice. `p` asks whether its exact agreement (without a scale: its correlation) is that of the rest."""
-    kinds = [name for name in _SHOWN if name in measures_for(given.scale is not None)]
+    kinds = [name for name in _SHOWN if name in given.kinds]
     paired = given.paired
     tests: list[float] = []
     rows: list[list[Cell]] = []
@@ -48,9 +48,9 @@ def slice_table(codes: Codes, names: Sequence[str], given: Scored, how: Resampli
         chosen = part[paired[part]]
         found = _measured(given, chosen, kinds, how, len(part) - len(chosen), drawn=len(names) <= _DRAWN)
         inside = None if cluster is None else cluster[part]
-        if given.scale is not None and against is not None:
+        if given.shared and against is not None:
             tests.append(against.p(place[chosen]))
-        elif given.scale is not None:
+        elif given.shared:
             mine = hits[chosen].sum(), len(chosen)
             tests.append(two_rates(*mine, everything[0] - mine[0], everything[1] - mine[1]))
         else:
@@ -62,10 +62,10 @@ def slice_table(codes: Codes, names: Sequence[str], given: Scored, how: Resampli
     cells: list[list[Cell]] = [[*row, p, q] for row, p, q in zip(rows, tests, adjusted, strict=True)]
     return table(
         f"by {by}",
-        f"By {by}: {len(names)} slices",
+        f"By {by}: {len(names)} slices{given.unit}",
         (by, "n", "failed", *kinds, "p", "p (Holm)"),
         cells,
-        f"p: {'exact agreement' if given.scale is not None else 'correlation'} of the slice against all the rest"
+        f"p: {'exact agreement' if given.shared else 'correlation'} of the slice against all the rest"
         + (", by cluster" if cluster is not None else ""),
         worst_decile(names, r_all, "Pearson"),
     )
@@ -82,7 +82,7 @@ def unlabelled_table(slices: Sequence[tuple[str, Masks]], given: Scored, how: Re
         rows.append([name, int(mine.sum()), failed, mean, spread_of(given.score[kept], given.scale, how, inside)])
     return table(
         f"by {by}" if by else "scores",
-        f"By {by}: {len(slices)} slices, without gold" if by else "Scores, without gold",
+        (f"By {by}: {len(slices)} slices, without gold" if by else "Scores, without gold") + given.unit,
         (by or "rows", "n", "failed", "mean score", "discrimination"),
         rows,
         "without gold nothing is said about who is right",

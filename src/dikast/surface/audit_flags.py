@@ -25,7 +25,13 @@ GoldFile = Annotated[Path | None, typer.Option("--gold-file", help="Where the --
 Key = Annotated[
     str, typer.Option("--id", metavar="COLUMN[,COLUMN...]", help="What identifies a row; 'line' is its position.")
 ]
-ScaleText = Annotated[str, typer.Option("--scale", help="Such as 1-5 or pass/fail. Scores off the scale are failures.")]
+ScaleText = Annotated[
+    str,
+    typer.Option(
+        "--scale",
+        help="Such as 1-5 or pass/fail, none to leave it open. Scores off it are failures, gold off it is refused.",
+    ),
+]
 By = Annotated[list[str], typer.Option("--by", metavar=_COLUMN, help="Slices; several are crossed.")]
 Cluster = Annotated[
     str,
@@ -227,7 +233,9 @@ GoldSpans = Annotated[
 Equate = Annotated[
     str,
     typer.Option(
-        "--equate", metavar="SCALE", help="The scale scores are on, if not gold's: put on gold's by equal ranks."
+        "--equate",
+        metavar="SCALE",
+        help="The scale scores are on, if gold's (--scale) is another; of a run alone, gold's. By equal ranks.",
     ),
 ]
 Width = Annotated[float, typer.Option("--width", help="Tell the labels needed for ± this.", rich_help_panel=_INTERVALS)]
