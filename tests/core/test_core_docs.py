@@ -25,13 +25,13 @@ def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_the_page_lists_the_built_in_rubrics_and_the_limits() -> None:
     from dikast import builtin_rubrics
-    from dikast.core import media
+    from dikast.core import decoding, media
     from dikast.core.records.files import MOST_LINE_BYTES
 
     page = PAGE.read_text("utf-8")
     assert ", ".join(f"`{name}`" for name in builtin_rubrics()) in page
-    assert f"{media.MOST_PIXELS:,} pixels" in page
-    assert f"a side under {media.LEAST_SIDE} pixels" in page
+    assert f"{decoding.MOST_PIXELS:,} pixels" in page
+    assert f"a side under {decoding.LEAST_SIDE} pixels" in page
     assert f"{media.MOST_FILE_BYTES // 2**20} MiB" in page
     assert f"at most {media.MOST_FETCHED_BYTES // 2**20} MiB" in page
     assert f"{media.FETCH_TIMEOUT:.0f} seconds" in page

@@ -3,6 +3,7 @@ import hashlib
 import http.server
 import io
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -18,11 +19,12 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from dikast.core import media
+from dikast.core import decoding, fetch, media
 from dikast.core.bounded import Bounded
-from dikast.core.errors import DataError
+from dikast.core.errors import DataError, UserError
 from dikast.core.media import check_image, image_sha256, load_image
 from dikast.core.part import Image
+from runs import dikast_here, lines, write_jsonl
 
 
 @pytest.fixture(autouse=True)
@@ -123,7 +125,7 @@ def test_images_that_cannot_be_used(tmp_path: Path) -> None:
     flipped[5000] ^= 0xFF  # one damaged byte in the middle
     cases: list[tuple[bytes, str]] = [
         (b"", r"is empty \(0 bytes\): put the image there"),
-        (b"\x00" * 100, "is not an image that can be read .*give PNG"),
+        (b"\x00" * 100, "is not an image that can be read: .*give PNG"),
         (b"<!doctype html><html>not found</html>", "it looks like a web page"),
         (good[:3000], r"damaged or cut short \(.*\): make or download the file again"),
         (good[:20], "damaged|not an image"),
@@ -219,14 +221,14 @@ def test_messages_stay_short() -> None:
 
 def test_media_are_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     decoded = 0
-    real = media._decode
+    real = decoding.decode
 
     def counting(raw: bytes, name: str) -> PIL.Image.Image:
         nonlocal decoded
         decoded += 1
         return real(raw, name)
 
-    monkeypatch.setattr(media, "_decode", counting)
+    monkeypatch.setattr(media, "decode", counting)
     raw = encoded(noise(), "PNG")
     image, twin, inline = put(tmp_path, raw), put(tmp_path, raw, "b.png"), Image.of(raw)
     for _ in range(3):
@@ -260,7 +262,7 @@ def test_a_good_image_stays_checked_when_its_picture_is_forgotten(
     image = put(tmp_path, encoded(noise(), "PNG"))
     sha256 = check_image(image)
     media._pictures.clear()
-    monkeypatch.setattr(media, "_decode", None)
+    monkeypatch.setattr(media, "decode", None)
     assert check_image(image) == sha256
     (tmp_path / "a.png").unlink()
     with pytest.raises(DataError, match="does not exist"):  # what is remembered is the content, not the path
@@ -268,7 +270,7 @@ def test_a_good_image_stays_checked_when_its_picture_is_forgotten(
 
 
 def test_hashing_does_not_decode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(media, "_decode", None)
+    monkeypatch.setattr(media, "decode", None)
     image = put(tmp_path, b"no image at all")
     assert image_sha256(image) == hashlib.sha256(b"no image at all").hexdigest()
 
@@ -335,11 +337,13 @@ class _Server(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server() -> Iterator[str]:
+    """A server on loopback, from which media are allowed."""
     _Server.asked = 0
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Server) as running:
         running.handle_error = lambda *_: None  # type: ignore[method-assign]  # clients that hang up are the test
         threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        yield f"http://127.0.0.1:{running.server_port}"
+        with media.media_rules(private_urls=True):
+            yield f"http://127.0.0.1:{running.server_port}"
         running.shutdown()
 
 
@@ -354,8 +358,8 @@ def test_images_by_url(server: str) -> None:
 def test_urls_that_cannot_be_used(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = put(tmp_path, encoded(noise(), "PNG"))
     for path, message in (
-        ("/nothing", "answers 404 .*: mend the URL, or download the image"),
-        (f"/to/file://{tmp_path}/{secret.source}", "is not allowed: mend the URL"),
+        ("/nothing", "answers 404: mend the URL, or download the image"),
+        (f"/to/file://{tmp_path}/{secret.source}", "the server answers 302: mend the URL"),
         ("/to/ftp://127.0.0.1/x.png", "redirects to 'ftp:.*not http"),
         ("/short", "cannot be fetched .*IncompleteRead|damaged"),
     ):
@@ -374,7 +378,8 @@ def test_a_server_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     import socket
 
     monkeypatch.setattr(media, "FETCH_TIMEOUT", 0.1)
-    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(DataError, match="timed out"):
+    silent = socket.create_server(("127.0.0.1", 0))
+    with silent, media.media_rules(private_urls=True), pytest.raises(DataError, match="timed out"):
         load_image(Image(f"http://127.0.0.1:{silent.getsockname()[1]}/x.png"))
 
 
@@ -385,3 +390,149 @@ def test_importing_loads_nothing_heavy() -> None:
     ).stdout.split()
     assert "dikast.core.media" in loaded
     assert not {"PIL", "numpy", "pyarrow", "http.client", "urllib.request"} & set(loaded)
+
+
+def test_formats_are_a_list_and_no_other_decoder_is_tried(tmp_path: Path) -> None:
+    """An EPS would start Ghostscript, an ICNS or FITS would be decoded by code that nobody asked for."""
+    eps = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 64 64\n%%EndComments\n(%pipe%touch /tmp/x) (w) file\n"
+    for raw in (eps, encoded(noise(64, 64), "PPM"), encoded(noise(64, 64), "ICO"), encoded(noise(64, 64), "TGA")):
+        with pytest.raises(DataError, match="not an image that can be read: give PNG, JPEG, WebP, GIF, BMP or TIFF"):
+            load_image(put(tmp_path, raw))
+    for name in decoding.FORMATS:
+        assert load_image(put(tmp_path, encoded(noise(64, 64), name))).size == (64, 64)
+
+
+def test_messages_never_show_what_is_in_a_file(tmp_path: Path) -> None:
+    broken = bytearray(encoded(noise(64, 64), "PNG"))
+    broken[37:41] = b"S3CR"  # the name of a chunk, which Pillow puts into its message
+    for raw in (b"S3CRET token", b"\x89PNG\r\n\x1a\nS3CRETS3CRET", bytes(broken), b"GIF89aS3CRETS3CRETS3CRET"):
+        with pytest.raises(DataError) as caught:
+            load_image(put(tmp_path, raw))
+        assert "S3CR" not in str(caught.value)
+
+
+def test_a_media_root_confines_paths(tmp_path: Path) -> None:
+    root, good = tmp_path / "root", encoded(noise(64, 64), "PNG")
+    (root / "in").mkdir(parents=True)
+    (root / "a.png").write_bytes(good)
+    (tmp_path / "out.png").write_bytes(good)
+    (root / "link.png").symlink_to(tmp_path / "out.png")
+    (tmp_path / "root-2").mkdir()
+    (tmp_path / "root-2" / "a.png").write_bytes(good)
+    inside = ("a.png", "in/../a.png", str(root / "a.png"))
+    outside = ("../out.png", str(tmp_path / "out.png"), "link.png", "../root-2/a.png", "/etc/passwd", "a\0b.png")
+    for source in (*inside, *outside[:4]):
+        assert load_image(Image(source, str(root))).size == (64, 64)  # without rules, as before
+    with media.media_rules(root=root):
+        for source in inside:
+            assert check_image(Image(source, str(root)))
+        for source in outside:
+            for use in (load_image, check_image, image_sha256):
+                with pytest.raises(DataError, match=r"lies outside the media root .*: put it there, or name another"):
+                    use(Image(source, str(root)))
+    assert load_image(Image("../out.png", str(root))).size == (64, 64)
+    with pytest.raises(UserError, match=r"media root none: there is no such folder"), media.media_rules(root="none"):
+        pass
+
+
+def test_private_addresses_are_not_fetched_unasked(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    port = server.rpartition(":")[2]
+    with media.media_rules(private_urls=False):
+        for host in ("127.0.0.1", "localhost", "[::1]", "127.1", "0x7f000001", "2130706433", "[::ffff:127.0.0.1]", "0"):
+            with pytest.raises(DataError, match=r"--allow-private-urls|cannot be fetched"):
+                load_image(Image(f"http://{host}:{port}/good.png"))
+        found = {"public.example": "127.0.0.1", "rebound.example": "127.0.0.2", "inner.example": "10.0.0.8"}
+        real = socket.getaddrinfo
+        monkeypatch.setattr(socket, "getaddrinfo", lambda host, *more, **k: real(found.get(host, host), *more, **k))
+        monkeypatch.setattr(fetch, "is_private", lambda address: address != "127.0.0.1")
+        assert load_image(Image(f"http://public.example:{port}/good.png")).size == (64, 48)
+        for host in ("rebound.example", "inner.example"):
+            with pytest.raises(DataError, match=f"leads to '{host}', a private address"):
+                load_image(Image(f"http://{host}:{port}/good.png"))
+        asked = _Server.asked
+        with pytest.raises(DataError, match=r"leads to '127\.0\.0\.2', a private address"):
+            load_image(Image(f"http://public.example:{port}/to/http://127.0.0.2:{port}/good.png"))
+        assert _Server.asked == asked + 1  # the redirect alone
+
+
+@pytest.mark.parametrize(
+    ("address", "private"),
+    [
+        ("8.8.8.8", False), ("2606:4700::1111", False), ("10.1.2.3", True), ("172.16.0.1", True), ("192.168.1.1", True),
+        ("169.254.169.254", True), ("127.0.0.1", True), ("::1", True), ("fe80::1%eth0", True), ("fd00::1", True),
+        ("::ffff:10.0.0.1", True), ("0.0.0.0", True), ("100.64.0.1", True), ("224.0.0.1", True), ("localhost", True),
+        ("LOCALHOST.", True), ("a.localhost", True), ("2002:7f00:1::", True), ("example.org", False),
+    ],
+)  # fmt: skip
+def test_which_addresses_are_private(address: str, private: bool) -> None:
+    assert fetch.is_private(address) is private
+
+
+def test_urls_in_messages_hold_no_secret(server: str) -> None:
+    host = server.removeprefix("http://")
+    for url in (f"http://me:pw@{host}/nothing?token=pw#pw", f"{server}/nothing?code=pw", "http://me:pw@[::1/a.png?pw"):
+        with pytest.raises(DataError) as caught:
+            load_image(Image(url))
+        assert "pw" not in str(caught.value)
+
+
+def test_a_bad_url_costs_one_item(tmp_path: Path) -> None:
+    rows = [
+        {"id": "bad", "instruction": "What?", "response": "x", "image": "http://[::1/a.png"},
+        {"id": "private", "instruction": "What?", "response": "x", "image": "http://169.254.169.254/latest"},
+        {"id": "good", "instruction": "What?", "response": "x"},
+    ]
+    items = write_jsonl(tmp_path / "items.jsonl", rows)
+    done = dikast_here("grade", items, "--judge", "mock:constant", "--rubric", "helpfulness", "--out", tmp_path / "run")
+    assert done.returncode == 3, done.stderr
+    found = {each["question"]["item"]: each for each in lines(tmp_path / "run" / "verdicts.jsonl")}
+    assert [found[name]["status"] for name in ("bad", "private", "good")] == ["bad_item", "bad_item", "ok"]
+    assert "--allow-private-urls" in found["private"]["reason"]
+
+
+def test_flags_confine_a_run(tmp_path: Path, server: str) -> None:
+    folder = tmp_path / "media"
+    folder.mkdir()
+    put(folder, encoded(noise(64, 64), "PNG"))
+    rows = [{"id": name, "instruction": "What?", "response": "x", "image": source} for name, source in
+            (("in", "media/a.png"), ("out", "b.png"), ("url", f"{server}/good.png"))]  # fmt: skip
+    (tmp_path / "b.png").write_bytes((folder / "a.png").read_bytes())
+    items = write_jsonl(tmp_path / "items.jsonl", rows)
+    due = {"plain": "ok ok bad_item", "root": "ok bad_item bad_item", "urls": "ok ok ok"}
+    for name, flags in {"plain": (), "root": ("--media-root", folder), "urls": ("--allow-private-urls",)}.items():
+        run = tmp_path / name
+        with media.media_rules(private_urls=False):
+            media.forget()
+            dikast_here("grade", items, "--judge", "mock:constant", "--rubric", "helpfulness", "--out", run, *flags)
+        found = {each["question"]["item"]: each["status"] for each in lines(run / "verdicts.jsonl")}
+        assert " ".join(found[each] for each in ("in", "out", "url")) == due[name]
+
+
+_PEAK = """
+import sys
+from dikast.core.media import load_image
+from dikast.core.part import Image
+def peak(): return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) * 1024
+load_image(Image(sys.argv[1]))
+before = peak()
+width, height = load_image(Image(sys.argv[2])).size
+print((peak() - before) / (width * height))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
+@pytest.mark.parametrize(
+    ("mode", "kind", "most"),
+    [("RGB", "PNG", 12), ("RGBA", "PNG", 12), ("I;16", "PNG", 12), ("LA", "PNG", 12), ("CMYK", "JPEG", 12),
+     ("RGB", "TIFF", 12), ("RGB", "BMP", 12), ("P", "GIF", 12), ("RGBA", "WEBP", 20)],
+)  # fmt: skip
+def test_decoding_takes_the_memory_that_the_docs_say(tmp_path: Path, mode: str, kind: str, most: float) -> None:
+    """Peak bytes a pixel over an empty process that has Pillow loaded, at 6 million pixels."""
+    small, large = tmp_path / "small", tmp_path / "large"
+    PIL.Image.new(mode, (64, 64)).save(small, kind)
+    PIL.Image.new(mode, (3000, 2000)).save(large, kind)
+    done = subprocess.run(
+        [sys.executable, "-c", _PEAK, small, large], capture_output=True, text=True, check=True,
+        env={"PYTHONPATH": ":".join(sys.path)},
+    )  # fmt: skip
+    assert 3 < float(done.stdout) < most

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dikast.core import media
+from dikast.core import media, video
 from dikast.core.errors import DataError
 from dikast.core.item import item_from, item_to
 from dikast.core.media import check_image, image_file, image_sha256, load_image, sample_video
@@ -138,3 +138,33 @@ def test_small_frames_are_refused(tmp_path: Path) -> None:
     path = make_video(tmp_path / "small.mp4", size=(32, 16))
     with pytest.raises(DataError, match="32 x 16 pixels"):
         sample_video(Video(source=str(path)))
+
+
+def test_playlists_and_lists_of_files_are_not_followed(tmp_path: Path) -> None:
+    """HLS, concat and image sequences name other files and hosts; none of them is opened."""
+    make_video(tmp_path / "secret.mp4")
+    hls = "#EXTM3U\n#EXT-X-TARGETDURATION:3\n#EXTINF:3.0,\nsecret.mp4\n#EXT-X-ENDLIST\n"
+    concat = "ffconcat version 1.0\nfile secret.mp4\n"
+    sdp = "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nt=0 0\nm=video 5004 RTP/AVP 96\n"
+    for name, text in (("a.m3u8", hls), ("a.mp4", hls), ("a.ffconcat", concat), ("b.mp4", concat), ("a.sdp", sdp)):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(DataError, match="is not a video that can be read"):
+            sample_video(Video((), source=name, root=str(tmp_path)))
+    colon = tmp_path / "concat:secret.mp4"
+    with pytest.raises(DataError, match="does not exist"):
+        sample_video(Video((), source=str(colon)))
+
+
+def test_bombs_are_refused_before_they_are_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = Video((), source=str(make_video(tmp_path / "a.mp4", 12)))
+    for name, most, told in (
+        ("MOST_FRAMES", 11, "has more than 11 frames: cut it"),
+        ("MOST_SIDE_PIXELS", 96 * 64 - 1, "has frames of 96 x 64 pixels, more than 6,143: scale it down"),
+        ("MOST_SAMPLED_PIXELS", 5 * 96 * 64, "8 frames of 96 x 64 pixels do not fit; take 5 or scale it down"),
+    ):
+        media.forget()
+        with monkeypatch.context() as bound:
+            bound.setattr(video, name, most)
+            with pytest.raises(DataError, match=told):
+                sample_video(file)
+    assert len(sample_video(file).frames) == 8

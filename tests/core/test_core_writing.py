@@ -1,6 +1,9 @@
 import csv
 import gzip
 import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +15,16 @@ from hypothesis import strategies as st
 from dikast.core.errors import DataError, RunError, UserError
 from dikast.core.item import Item, item_from
 from dikast.core.part import Image, Part, Text, Turn, Video
-from dikast.core.records import read_items, read_records, write_items, write_records
+from dikast.core.records import (
+    escaped_formula,
+    read_items,
+    read_records,
+    unescaped_formula,
+    write_items,
+    write_records,
+)
 from dikast.core.rubric import Rubric, Sheet, load_rubric
+from dikast.testing.hostile import FORMULAS, HOSTILE
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 json_values = st.recursive(
@@ -264,3 +275,53 @@ def test_bytes_on_disk(tmp_path: Path) -> None:
     write_records(tmp_path / "a.jsonl.gz", [{"a": 1}])
     assert (tmp_path / "a.jsonl.gz").read_bytes() == first  # no clock in it
     assert gzip.decompress(first) == b'{"a":1}\n'
+
+
+@pytest.mark.parametrize(
+    "cell", [*HOSTILE, *FORMULAS, "-1", "+2.5e3", "-.5", "- a list", "plain", "", "'", "''=1", "1-5"]
+)
+def test_formulas_are_escaped_and_come_back(cell: str) -> None:
+    made = escaped_formula(cell)
+    assert unescaped_formula(made) == cell
+    assert not made.startswith(("=", "@", "\t", "\r"))
+    assert made == cell or made == "'" + cell
+
+
+def test_numbers_are_no_formulas(tmp_path: Path) -> None:
+    rows = [{"id": "a", "score": -1, "text": "-1"}, {"id": "b", "score": 2.5, "text": "=1+1"}]
+    write_records(tmp_path / "a.csv", rows, escape_formulas=True)
+    assert (tmp_path / "a.csv").read_text() == "id,score,text\na,-1,-1\nb,2.5,'=1+1\n"
+    write_records(tmp_path / "a.csv", rows)
+    assert (tmp_path / "a.csv").read_text().endswith("b,2.5,=1+1\n")
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    target = tmp_path / "a.jsonl"
+    code = f"""
+import os, signal
+from dikast.core.records import write_records
+def rows():
+    yield {{"id": "a"}}
+    os.kill(os.getpid(), signal.SIGKILL)
+write_records({str(target)!r}, rows())
+"""
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", code], check=False, env={"PYTHONPATH": ":".join(sys.path)})
+        (left,) = tmp_path.glob("a.jsonl.*.part")
+    others = tmp_path / "b.jsonl.1.part"
+    others.write_text("another target's")
+    seen: list[Path] = []
+
+    def rows() -> Iterator[dict[str, str]]:
+        seen.extend(tmp_path.glob("a.jsonl.*.part"))
+        other = code.replace("    os.kill", "    #")  # another process writes the same file, and leaves this part alone
+        subprocess.run([sys.executable, "-c", other], check=True, env={"PYTHONPATH": ":".join(sys.path)})
+        assert seen[0].exists()
+        yield {"id": "a"}
+
+    write_records(target, rows())
+    assert len(seen) == 1
+    assert seen != [left]
+    assert others.exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "b.jsonl.1.part"]
+    assert target.read_text() == '{"id":"a"}\n'

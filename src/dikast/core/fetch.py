@@ -1,46 +1,123 @@
-"""What is behind an http(s) URL."""
+"""What is behind an http(s) URL of an item's media. URLs of engines never come here."""
+
+import ipaddress
+import socket
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from dikast.core.errors import DataError
 
+if TYPE_CHECKING:
+    import urllib.request
 
-def fetch(url: str, most: int, timeout: float, *, kind: str) -> bytes:
+_PRIVATE = "a private address: download it and give its path, or allow it with --allow-private-urls"
+
+
+def fetch(url: str, most: int, timeout: float, *, kind: str, private: bool = False) -> bytes:
     """At most `most` bytes behind an http(s) URL; `kind` is what they should be. No other scheme is ever opened.
 
-    That holds for redirects too. `timeout` is in seconds without a byte.
+    Without `private` nothing is fetched from private, loopback, link-local or other addresses that are not public: the
+    address that is checked is the one that is connected to. Both hold for redirects too. `timeout` is in seconds
+    without a byte. Behind a proxy the proxy resolves names, so only addresses written in URLs are checked there.
     """
     import http.client  # an HTTP client is loaded only by those who give URLs
     import urllib.error
     import urllib.request
 
-    class Redirect(urllib.request.HTTPRedirectHandler):
-        def redirect_request(self, req, fp, code, msg, headers, newurl):  # type: ignore[no-untyped-def]
-            if not newurl.startswith(("http://", "https://")):
-                raise DataError(f"{kind} {url} redirects to {newurl[:60]!r}, which is not http(s): give another URL")
-            return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-    opener = urllib.request.OpenerDirector()  # `build_opener` would add file: and ftp:
-    for handler in (
-        urllib.request.ProxyHandler, urllib.request.HTTPHandler, urllib.request.HTTPSHandler, Redirect,
-        urllib.request.HTTPDefaultErrorHandler, urllib.request.HTTPErrorProcessor, urllib.request.UnknownHandler,
-    ):  # fmt: skip
-        opener.add_handler(handler())
+    shown = shown_url(url)
     cure = f"mend the URL, or download the {kind} and give its path"
-    request = urllib.request.Request(url, headers={"User-Agent": "dikast", "Accept": f"{kind}/*"})
     try:
-        with opener.open(request, timeout=timeout) as reply:
+        request = urllib.request.Request(url, headers={"User-Agent": "dikast", "Accept": f"{kind}/*"})
+        with _opener(shown, kind, private=private).open(request, timeout=timeout) as reply:
             raw = bytearray()
             while len(raw) <= most and (chunk := reply.read(2**20)):
                 raw += chunk
             if len(raw) <= most and reply.length:  # what was announced and did not come
                 raise http.client.IncompleteRead(bytes(raw), reply.length)
     except urllib.error.HTTPError as error:
-        code, reason = error.code, error.reason
+        code = error.code
         error.close()
-        raise DataError(f"{kind} {url}: the server answers {code} {reason}: {cure}") from None
+        raise DataError(f"{kind} {shown}: the server answers {code}: {cure}") from None
     except (OSError, http.client.HTTPException, ValueError) as error:  # URLError and timeouts are OSErrors
-        raise DataError(
-            f"{kind} {url} cannot be fetched ({getattr(error, 'reason', None) or error!r}): {cure}"
-        ) from None
+        raise DataError(f"{kind} {shown} cannot be fetched ({_why(error)}): {cure}") from None
     if len(raw) > most:
-        raise DataError(f"{kind} {url} has more than {most:,} bytes: download it and give a smaller one")
+        raise DataError(f"{kind} {shown} has more than {most:,} bytes: download it and give a smaller one")
     return bytes(raw)
+
+
+def _opener(shown: str, kind: str, *, private: bool) -> "urllib.request.OpenerDirector":
+    """Opens http and https alone, and without `private` only public addresses."""
+    import http.client
+    import urllib.request
+
+    def connect(*arguments: Any, **more: Any) -> socket.socket:
+        (host, port), *rest = arguments
+        address = public_address(host, port)
+        if address is None:
+            raise DataError(f"{kind} {shown} leads to {host!r}, {_PRIVATE}")
+        return socket.create_connection((address, port), *rest, **more)
+
+    def guarded(connection: Any, request: Any) -> Any:
+        def made(*arguments: Any, **more: Any) -> Any:
+            found = connection(*arguments, **more)
+            if not private and not request.has_proxy():
+                found._create_connection = connect
+            return found
+
+        if not private and request.has_proxy() and is_private(urlsplit(request.full_url).hostname or ""):
+            raise DataError(f"{kind} {shown} leads to {_PRIVATE}")
+        return made
+
+    class Http(urllib.request.HTTPHandler):
+        def http_open(self, req: Any) -> Any:
+            return self.do_open(guarded(http.client.HTTPConnection, req), req)
+
+    class Https(urllib.request.HTTPSHandler):
+        def https_open(self, req: Any) -> Any:
+            return self.do_open(guarded(http.client.HTTPSConnection, req), req)
+
+    class Redirect(urllib.request.HTTPRedirectHandler):
+        def redirect_request(self, req, fp, code, msg, headers, newurl):  # type: ignore[no-untyped-def]
+            if not newurl.startswith(("http://", "https://")):
+                told = f"{kind} {shown} redirects to {shown_url(newurl)[:60]!r}, which is not http(s): give another URL"
+                raise DataError(told)
+            return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+    opener = urllib.request.OpenerDirector()  # `build_opener` would add file: and ftp:
+    for handler in (
+        urllib.request.ProxyHandler, Http, Https, Redirect,
+        urllib.request.HTTPDefaultErrorHandler, urllib.request.HTTPErrorProcessor, urllib.request.UnknownHandler,
+    ):  # fmt: skip
+        opener.add_handler(handler())
+    return opener
+
+
+def shown_url(url: str) -> str:
+    """The URL as messages show it: without user, password, query and fragment, which may hold secrets."""
+    try:
+        parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
+    except ValueError:  # a bracket that is not closed
+        return url.split("?")[0].split("#")[0].rpartition("@")[2]
+    return f"{parts.scheme}://{host}{parts.path}" + ("?..." if parts.query else "")
+
+
+def public_address(host: str, port: int) -> str | None:
+    """The first address of a host, or None when any of its addresses is not public. OSError for an unknown host."""
+    found = [str(each[4][0]) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    return None if not found or any(map(is_private, found)) else found[0]
+
+
+def is_private(address: str) -> bool:
+    """Whether an address written in numbers is not public, or the name is that of this machine."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address.lower().rstrip(".") == "localhost" or address.lower().endswith(".localhost")
+    mapped = getattr(found, "ipv4_mapped", None) or getattr(found, "sixtofour", None)
+    return not (mapped or found).is_global or found.is_multicast
+
+
+def _why(error: Exception) -> str:
+    reason = getattr(error, "reason", None) or error
+    return str(reason) if isinstance(reason, OSError) and str(reason) else type(reason).__name__

@@ -12,25 +12,22 @@ import os
 import re
 import stat
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from dikast.core.bounded import Bounded
-from dikast.core.errors import DataError
-from dikast.core.fetch import fetch
+from dikast.core.decoding import check_size, decode
+from dikast.core.errors import DataError, UserError
+from dikast.core.fetch import fetch, shown_url
 from dikast.core.part import Image, Video
 from dikast.core.video import DEFAULT_FRAMES, Sampled, frames, sample
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
 
-LEAST_SIDE = 28  # pixels; one merged patch of the smallest grid that current vision encoders take
-MOST_PIXELS = 80_000_000  # 240 MB decoded; read from the header, before anything is decoded
 MOST_FILE_BYTES = 256 * 2**20
 MOST_FETCHED_BYTES = 64 * 2**20
 FETCH_TIMEOUT = 30.0  # seconds without a byte
@@ -68,7 +65,7 @@ def _load_frame(image: Image, number: int) -> LoadedImage:
 
 
 def _keep_frame(picture: "Picture", sha256: str, name: str) -> LoadedImage:
-    _check_size(*picture.size, name)
+    check_size(*picture.size, name)
     loaded = LoadedImage(picture, sha256)
     _checked.put(sha256, True)
     _pictures.put(sha256, loaded)
@@ -129,7 +126,7 @@ def _hashed(image: Image) -> str:
 def _load(file: "_File", image: Image) -> LoadedImage:
     if (loaded := _pictures.get(file.sha256)) is not None:
         return loaded
-    loaded = LoadedImage(_decode(file.raw, _name(image)), file.sha256)
+    loaded = LoadedImage(decode(file.raw, _name(image)), file.sha256)
     _checked.put(file.sha256, True)
     _pictures.put(file.sha256, loaded)
     return loaded
@@ -194,10 +191,45 @@ class _Stamp:
 
 _hashes: Bounded[_Stamp | str, str] = Bounded(100_000, lambda _: 1)  # by file stamp or URL
 _checked: Bounded[str, bool] = Bounded(100_000, lambda _: 1)  # by SHA-256
-_pictures: Bounded[str, LoadedImage] = Bounded(192 * 2**20, lambda each: 3 * each.size[0] * each.size[1])
+_pictures: Bounded[str, LoadedImage] = Bounded(192 * 2**20, lambda each: 4 * each.size[0] * each.size[1])
 _fetched: Bounded[str, bytes] = Bounded(MOST_FETCHED_BYTES, len)  # by URL
 _sampled: Bounded[tuple[str, int], Sampled] = Bounded(1_000_000, lambda each: len(each.indices))  # by SHA-256, number
 _inline: Bounded[str, "_Inline"] = Bounded(MOST_FETCHED_BYTES, lambda each: each.size)  # by data URL
+
+
+@dataclass(frozen=True, slots=True)
+class MediaRules:
+    """What media of items may name. `root` confines paths to a folder, symbolic links resolved; "" allows any path.
+
+    `private_urls` allows URLs of private, loopback and link-local addresses.
+    """
+
+    root: str = ""
+    private_urls: bool = False
+
+
+_rules = MediaRules()
+
+
+@contextmanager
+def media_rules(*, root: str | os.PathLike[str] | None = None, private_urls: bool | None = None) -> Iterator[None]:
+    """Apply rules to all media of this process, in all threads, within the block; those before hold again after it.
+
+    What is None stays as it was. UserError for a root that is no folder.
+    """
+    global _rules
+    before, rules = _rules, _rules
+    if root is not None:
+        if root and not os.path.isdir(root):
+            raise UserError(f"media root {root}: there is no such folder; name the folder that holds the items' media")
+        rules = replace(rules, root=os.path.realpath(root) if root else "")
+    if private_urls is not None:
+        rules = replace(rules, private_urls=private_urls)
+    _rules = rules
+    try:
+        yield
+    finally:
+        _rules = before
 
 
 def forget() -> None:
@@ -211,7 +243,7 @@ def _is_url(source: str) -> bool:
 
 
 def _name(image: Image) -> str:
-    where = resolved(image)
+    where = shown_url(image.source) if image.source.startswith("http") else resolved(image)
     return f"{_kind(image)} {where if len(where) <= 200 else where[:60] + '...'}"
 
 
@@ -253,7 +285,7 @@ def _read(image: Image) -> _File:
     if _is_url(source):
         key, raw = source, _fetched.get(source)
         if raw is None:
-            raw = fetch(source, MOST_FETCHED_BYTES, FETCH_TIMEOUT, kind=_kind(image))
+            raw = fetch(source, MOST_FETCHED_BYTES, FETCH_TIMEOUT, kind=_kind(image), private=_rules.private_urls)
             _fetched.put(source, raw)
     else:
         key = _stamp(image)
@@ -274,6 +306,7 @@ def _read(image: Image) -> _File:
 
 def _stamp(image: Image) -> _Stamp:
     path = resolved(image)
+    _check_root(path, image)
     try:
         found = os.stat(path)
     except FileNotFoundError:
@@ -286,6 +319,16 @@ def _stamp(image: Image) -> _Stamp:
     if not stat.S_ISREG(found.st_mode):  # opening a pipe would wait for ever
         raise DataError(f"{_name(image)} is not a regular file: name a file with the {_kind(image)}")
     return _Stamp(os.path.abspath(path), found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _check_root(path: str, image: Image) -> None:
+    root = _rules.root
+    try:
+        inside = not root or os.path.commonpath((root, os.path.realpath(path))) == root
+    except ValueError:  # a NUL in the path, or another drive of Windows
+        inside = False
+    if not inside:
+        raise DataError(f"{_name(image)} lies outside the media root {root}: put it there, or name another root")
 
 
 def _missing(image: Image, path: str) -> str:
@@ -307,89 +350,3 @@ def _from_data_url(source: str, name: str) -> bytes:
         return base64.b64decode(unquote_to_bytes(body) if "%" in body else body, validate=True)
     except (binascii.Error, ValueError):
         raise DataError(f"{name} is broken base64: {cure}") from None
-
-
-_TOO_MANY = f"the most is {MOST_PIXELS:,} pixels: scale it down"
-
-
-def _check_size(width: int, height: int, name: str) -> None:
-    if width * height > MOST_PIXELS:
-        raise DataError(f"{name} is {width} x {height} pixels; {_TOO_MANY}")
-    if min(width, height) < LEAST_SIDE:
-        raise DataError(
-            f"{name} is {width} x {height} pixels; each side needs at least {LEAST_SIDE}: give a larger one"
-        )
-
-
-def _decode(raw: bytes, name: str) -> "Picture":
-    import io
-
-    import PIL.Image
-
-    try:
-        with _quiet(), PIL.Image.open(io.BytesIO(raw)) as opened:
-            _check_size(*opened.size, name)
-            opened.load()
-            return _rgb(_upright(opened), opened.format, name)
-    except DataError:
-        raise
-    except PIL.Image.DecompressionBombError as error:
-        raise DataError(f"{name}: {error}; {_TOO_MANY}") from None
-    except PIL.UnidentifiedImageError:
-        start = "it looks like a web page" if raw[:200].lstrip()[:1] == b"<" else f"it starts with {raw[:8]!r}"
-        raise DataError(f"{name} is not an image that can be read ({start}): give PNG, JPEG, WebP or GIF") from None
-    except MemoryError:
-        raise
-    except Exception as error:  # decoders raise OSError, SyntaxError, struct.error, ... for damaged files
-        raise DataError(f"{name} is damaged or cut short ({error}): make or download the file again") from None
-
-
-def _upright(picture: "Picture") -> "Picture":
-    from PIL import ImageOps
-
-    try:
-        return ImageOps.exif_transpose(picture)
-    except Exception:  # damaged EXIF, of any kind: the pixels are sound, and viewers show them as they stand
-        return picture
-
-
-def _rgb(picture: "Picture", file_format: str | None, name: str) -> "Picture":
-    import PIL.Image
-
-    if picture.mode.startswith("I;16") or (picture.mode == "I" and file_format == "PNG"):
-        return picture.convert("I").point(lambda value: value * (1 / 256)).convert("L").convert("RGB")
-    if picture.mode in ("I", "F"):
-        raise DataError(f"{name} has 32-bit pixels, whose range is not known: save it with 8 or 16 bits a channel")
-    if picture.has_transparency_data:
-        layer = picture.convert("RGBA")
-        white = PIL.Image.new("RGBA", layer.size, (255, 255, 255, 255))
-        return PIL.Image.alpha_composite(white, layer).convert("RGB")
-    return picture.convert("RGB")
-
-
-_quiet_lock = Lock()
-_quiet_users = 0
-_quiet_scope: "warnings.catch_warnings[None] | None" = None
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silences Pillow's warnings while any thread decodes.
-
-    `catch_warnings` alone, left in another order than entered, would restore the wrong filters for good.
-    """
-    global _quiet_users, _quiet_scope
-    with _quiet_lock:
-        _quiet_users += 1
-        if _quiet_users == 1:
-            _quiet_scope = warnings.catch_warnings()
-            _quiet_scope.__enter__()
-            warnings.filterwarnings("ignore", module=r"PIL\b")
-    try:
-        yield
-    finally:
-        with _quiet_lock:
-            _quiet_users -= 1
-            if _quiet_users == 0 and _quiet_scope is not None:
-                _quiet_scope.__exit__(None, None, None)
-                _quiet_scope = None

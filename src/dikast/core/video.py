@@ -6,6 +6,7 @@ taken from its header. Frames are turned upright and given as 8-bit RGB.
 """
 
 import io
+import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +16,14 @@ from dikast.core.errors import DataError, MissingExtra, require
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
 
+MOST_FRAMES = 1_000_000  # in a file: nine hours at 30 frames a second
+MOST_SIDE_PIXELS = 80_000_000  # of one frame
+MOST_SAMPLED_PIXELS = 512_000_000  # of all frames taken at once: 2 GB; 61 frames of 3840 x 2160
+# What FFmpeg may open: containers of one file. Playlists (HLS, concat, image sequences) name other files and hosts.
+_CONTAINERS = (
+    "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,mpegvideo,m4v,h264,hevc,flv,ogg,gif,asf,ivf,wav,mp3"
+)
+_OPTIONS = {"format_whitelist": _CONTAINERS, "protocol_whitelist": "file"}
 SAMPLING = "even-1"  # part of every key of a question about a video; another rule gets another name
 DEFAULT_FRAMES = 8
 
@@ -45,6 +54,7 @@ def sample(file: str | bytes, n: int, name: str) -> tuple[Sampled, list["Picture
     with _opened(file, name) as (container, stream):
         packets = _packets(container, stream, name)
         indices = even(len(packets), n)
+        _check_size(stream, len(indices), name)
         found = Sampled(indices, tuple(float((packets[i].pts - packets[0].pts) * stream.time_base) for i in indices))
     return found, frames(file, indices, name)
 
@@ -52,6 +62,7 @@ def sample(file: str | bytes, n: int, name: str) -> tuple[Sampled, list["Picture
 def frames(file: str | bytes, indices: Sequence[int], name: str) -> list["Picture"]:
     """The frames of these numbers, which ascend."""
     with _opened(file, name) as (container, stream):
+        _check_size(stream, len(indices), name)
         packets = _packets(container, stream, name)
         keys = [packet.pts for packet in packets if packet.is_key]
         found: list[Picture] = []
@@ -84,12 +95,27 @@ def _opened(file: str | bytes, name: str) -> Iterator[tuple[Any, Any]]:
             f"{name} cannot be read without PyAV: pip install 'dikast[video]', or list its frames as images"
         ) from None
     try:
-        with av.open(io.BytesIO(file) if isinstance(file, bytes) else file) as container:
+        source = io.BytesIO(file) if isinstance(file, bytes) else f"file:{file}"  # never the name of a protocol
+        with av.open(source, options=_OPTIONS) as container:
             if not container.streams.video:
                 raise DataError(f"{name} has no video in it (only {_streams(container)}): {_CURE}")
-            yield container, container.streams.video[0]
+            stream = container.streams.video[0]
+            stream.codec_context.options = {"max_pixels": str(MOST_SIDE_PIXELS)}  # frames may grow after the first
+            yield container, stream
     except (av.FFmpegError, ValueError, OverflowError) as error:
         raise DataError(f"{name} is not a video that can be read ({error}): {_CURE}") from None
+
+
+def _check_size(stream: Any, n: int, name: str) -> None:
+    """Refuse what would not fit into memory, by the size that the header tells."""
+    width, height = stream.codec_context.width, stream.codec_context.height
+    if width * height > MOST_SIDE_PIXELS:
+        raise DataError(
+            f"{name} has frames of {width} x {height} pixels, more than {MOST_SIDE_PIXELS:,}: scale it down"
+        )
+    if n * width * height > MOST_SAMPLED_PIXELS:
+        most = MOST_SAMPLED_PIXELS // (width * height)
+        raise DataError(f"{name}: {n} frames of {width} x {height} pixels do not fit; take {most} or scale it down")
 
 
 def _streams(container: Any) -> str:
@@ -98,11 +124,14 @@ def _streams(container: Any) -> str:
 
 def _packets(container: Any, stream: Any, name: str) -> list[_Packet]:
     """One for each frame, in the order they are shown."""
-    found = [
+    shown = (
         _Packet(packet.pts, packet.is_keyframe)
         for packet in container.demux(stream)
         if packet.pts is not None and packet.size and not packet.is_discard
-    ]
+    )
+    found = list(itertools.islice(shown, MOST_FRAMES + 1))
+    if len(found) > MOST_FRAMES:
+        raise DataError(f"{name} has more than {MOST_FRAMES:,} frames: cut it")
     if not found:
         raise DataError(f"{name} has 0 frames: {_CURE}")
     return sorted(found)

@@ -15,7 +15,7 @@ import orjson
 
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import item_from
-from dikast.core.records import read_records, write_records
+from dikast.core.records import read_records, unescaped_formula, write_records
 from dikast.corpus.schemas import get_schema, guess_schema
 from dikast.corpus.schemas.base import NO_ID, Row, Schema
 from dikast.corpus.schemas.delta import difference, restored
@@ -53,11 +53,15 @@ def convert_file(
     from_: str = "",
     images: Mapping[str, str] | None = None,
     skip: bool = False,
+    raw: bool = False,
+    escaped: bool = False,
 ) -> Converted:
     """Convert a file of any known schema to another; returns what was done and which images are missing.
 
     `images` maps the beginnings of image paths to others. Paths are looked for from the folder of `out`. With `skip`,
-    rows that the target cannot hold are left out and counted by reason; without, the first is a DataError.
+    rows that the target cannot hold are left out and counted by reason; without, the first is a DataError. In CSV and
+    TSV, text that a spreadsheet would run as a formula is escaped unless `raw`; `escaped` says that `source` was
+    written so.
     """
     wanted = get_schema(to)
     given = get_schema(from_) if from_ else _schema_at(source)
@@ -65,7 +69,8 @@ def convert_file(
     folder = Path(out).parent if str(out) != "-" else Path()
     if str(out) != "-" and Path(out).exists() and Path(out).resolve() == Path(source).resolve():
         raise UserError(f"{out}: is the file that is read; name another")
-    write_records(out, _converted(source, given, wanted, dict(images or {}), folder, done, skip=skip))
+    rows = _converted(source, given, wanted, dict(images or {}), folder, done, skip=skip, escaped=escaped)
+    write_records(out, rows, escape_formulas=not raw)
     return done
 
 
@@ -162,9 +167,12 @@ def _converted(
     done: Converted,
     *,
     skip: bool,
+    escaped: bool,
 ) -> Iterator[Row]:
     seen: dict[str, bool] = {}
     for row, line in read_records(source):
+        if escaped:
+            row = {unescaped_formula(k): unescaped_formula(v) if isinstance(v, str) else v for k, v in row.items()}
         with _at(str(source), line):
             record = remapped(to_record(row, given), images)
             item = item_from({"id": NO_ID, **record})

@@ -19,6 +19,12 @@ def convert(
     from_: _From = "",
     images: Annotated[list[str] | None, typer.Option("--images", help="OLD=NEW: change how image paths begin.")] = None,
     skip: Annotated[bool, typer.Option("--skip", help="Leave out rows that the schema cannot hold, counted.")] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="CSV and TSV: leave text that a spreadsheet would run as a formula.")
+    ] = False,
+    escaped: Annotated[
+        bool, typer.Option("--escaped", help="The CSV or TSV that is read was written without --raw: undo its escapes.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Tell what was done as JSON, on stderr.")] = False,
 ) -> None:
     """Convert feedback data from one public schema to another; what a schema cannot say travels in `meta`."""
@@ -33,7 +39,7 @@ def convert(
         if not equals or not old:
             raise UserError(f"--images: write OLD=NEW, got {each!r}")
         moves[old] = new
-    done = convert_file(source, out, to=to, from_=from_, images=moves, skip=skip)
+    done = convert_file(source, out, to=to, from_=from_, images=moves, skip=skip, raw=raw, escaped=escaped)
     if json:
         typer.echo(orjson.dumps(done.to_dict()).decode(), err=True)
         return

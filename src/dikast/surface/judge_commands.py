@@ -10,6 +10,7 @@ import typer
 
 from dikast.core.errors import UserError
 from dikast.surface.config import load_config
+from dikast.surface.media_options import MediaRoot, PrivateUrls
 from dikast.surface.show import show_plans, show_summary
 
 if TYPE_CHECKING:
@@ -123,6 +124,8 @@ def grade(
     read: ReadMode = "auto",
     min_mass: MinMass = 0.5,
     frames: FramesCount = 8,
+    media_root: MediaRoot = None,
+    allow_private_urls: PrivateUrls = False,
     dry_run: DryRun = False,
     budget: BudgetText = None,
     max_failures: MaxFailures = "0",
@@ -170,6 +173,8 @@ def compare(
     read: ReadMode = "auto",
     min_mass: MinMass = 0.5,
     frames: FramesCount = 8,
+    media_root: MediaRoot = None,
+    allow_private_urls: PrivateUrls = False,
     dry_run: DryRun = False,
     budget: BudgetText = None,
     max_failures: MaxFailures = "0",

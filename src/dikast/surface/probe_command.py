@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from dikast.surface.judge_commands import BudgetText, Config, FormatName, MinMass, Quiet, ReadMode, RubricFile
+from dikast.surface.media_options import MediaRoot, PrivateUrls
 
 
 def probe(
@@ -26,6 +27,8 @@ def probe(
     read: ReadMode = "auto",
     min_mass: MinMass = 0.5,
     budget: BudgetText = None,
+    media_root: MediaRoot = None,
+    allow_private_urls: PrivateUrls = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked; ask nothing.")] = False,
     gate: Annotated[bool, typer.Option("--gate", help="Exit with 4 when a probe fails.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the card as JSON.")] = False,

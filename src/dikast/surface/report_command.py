@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from dikast.surface.media_options import MediaRoot, PrivateUrls
+
 _KINDS = {".html": "a page", ".md": "Markdown for a pull request", ".json": "every number", ".xml": "JUnit for CI"}
 
 Out = Annotated[list[Path], typer.Option("--out", "-o", help="Files to write: .html, .md, .json, .xml (JUnit).")]
@@ -28,6 +30,8 @@ def report(
     fail_over: Annotated[
         list[str], typer.Option("--fail-over", metavar="METRIC=VALUE", help="Exit with 4 if it is higher.")
     ] = [],  # noqa: B006
+    media_root: MediaRoot = None,
+    allow_private_urls: PrivateUrls = False,
     draws: Annotated[int, typer.Option("--draws", help="Bootstrap draws.")] = 2000,
     level: Annotated[float, typer.Option("--level", help="The level of intervals.")] = 0.95,
     seed: Annotated[int, typer.Option("--seed", help="Of the bootstrap.")] = 0,

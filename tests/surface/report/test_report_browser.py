@@ -6,22 +6,7 @@ import pytest
 
 import runs
 from browser import Browser
-
-HOSTILE = [
-    "<script>document.title='owned'</script>",
-    "</script><script>document.title='owned'</script>",
-    "<img src=x onerror=\"document.title='owned'\">",
-    "<svg onload=\"document.title='owned'\"><script>document.title='owned'</script></svg>",
-    '"><style>body{display:none}</style>',
-    "</style><style>.card{display:none}</style>",
-    "javascript:document.title='owned'",
-    "<a href=\"javascript:document.title='owned'\">x</a>",
-    "{{ 7 * 191 }} {% raw %} ${7*191}",
-    '<iframe src="https://example.org/"></iframe><link rel=stylesheet href=https://example.org/x.css>',
-    "' onmouseover='document.title=1' x='",
-    '<meta http-equiv=refresh content="0;url=https://example.org/">',
-    "\u202egnp.exe\u202c \x00\x1b[31m",
-]
+from dikast.testing.hostile import HOSTILE, MARKUP
 
 
 @pytest.fixture(scope="session")
@@ -45,6 +30,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     verdicts = runs.lines(folder / "run" / "verdicts.jsonl")  # what a real judge might have said
     for verdict, text in zip(verdicts, HOSTILE, strict=True):
+        del verdict["crc"]
         verdict["feedback"] = verdict["raw"] = verdict["reason"] = text
         verdict["claims"] = [{"text": text, "verdict": text, "note": text}]
     runs.write_jsonl(folder / "run" / "verdicts.jsonl", verdicts)
@@ -65,7 +51,7 @@ def test_nothing_said_runs(hostile: Path, tab: Browser) -> None:
     assert tab.run("getComputedStyle(document.querySelector('.card')).display") != "none"
     assert tab.run("[...document.querySelectorAll('a')].every(each => each.getAttribute('href').startsWith('#'))")
     shown = tab.run("document.body.innerText")
-    for text in HOSTILE[:12]:
+    for text in MARKUP:
         assert text in shown  # escaped, not dropped
     assert tab.run("location.href") == hostile.as_uri()
 

@@ -1,9 +1,11 @@
 """Records to files: whole or not at all."""
 
 import csv
+import fcntl
 import gzip
 import io
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,15 +21,18 @@ from dikast.core.part import Content, Image, Part, Turn, Video
 from dikast.core.records.files import Stream, folder_of, kind_of
 from dikast.core.records.items import cell_value
 
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _TABLE_OF_ITEMS = ("id", "instruction", "response", "responses", "reference", "context", "rubric", "gold", "meta")
 
 
-def write_records(path: str | Path, values: Iterable[Mapping[str, Any]]) -> int:
+def write_records(path: str | Path, values: Iterable[Mapping[str, Any]], *, escape_formulas: bool = False) -> int:
     """Write JSON objects in the format of the suffix (`-` is JSONL on stdout); returns how many.
 
     A file appears under its name only when it is complete: an error leaves what was there before. NaN and infinities
     become null. CSV and TSV take their columns from the first record, write null as an empty cell, and lists and
-    objects as JSON. In Parquet a key that a record lacks comes back as null.
+    objects as JSON; with `escape_formulas`, what a spreadsheet would run is made text there (`escaped_formula`). In
+    Parquet a key that a record lacks comes back as null.
     """
     path = str(path)
     kind = kind_of(path)
@@ -38,7 +43,7 @@ def write_records(path: str | Path, values: Iterable[Mapping[str, Any]]) -> int:
             return write_rows(temporary, (_dumped(value, path, n) for n, value in enumerate(values, 1)))
     with _stream(path) as stream:
         if kind in ("csv", "tsv"):
-            return _write_table(stream, values, path, "," if kind == "csv" else "\t")
+            return _write_table(stream, values, path, "," if kind == "csv" else "\t", escape=escape_formulas)
         before, between, after = (b"[\n", b",\n", b"\n]\n") if kind == "json" else (b"", b"\n", b"\n")
         n = 0
         for n, value in enumerate(values, 1):
@@ -90,7 +95,12 @@ def _replacing(path: str) -> Iterator[str]:
         raise UserError(f"{path}: the folder {os.path.dirname(target)} does not exist: make it first")
     special = os.path.exists(target) and not os.path.isfile(target)  # a pipe or a device is written to as it stands
     temporary = target if special else f"{target}.{os.getpid()}.part"
+    held = None
     try:
+        if not special:
+            _remove_stale_parts(target)
+            held = open(temporary, "wb")  # noqa: SIM115 - closed below
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield temporary
         if not special:
             with open(temporary, "rb") as file:
@@ -101,12 +111,39 @@ def _replacing(path: str) -> Iterator[str]:
             f"{path} cannot be written: {error.strerror or error}; what was there before is intact"
         ) from error
     finally:
-        if not special:
+        if held is not None:
+            held.close()
             with suppress(OSError):
                 os.unlink(temporary)
 
 
-def _write_table(stream: Stream, values: Iterable[Mapping[str, Any]], path: str, delimiter: str) -> int:
+def _remove_stale_parts(target: str) -> None:
+    """Remove the unfinished files of this target whose writers were killed: those that nobody holds a lock on."""
+    folder, name = os.path.split(target)
+    for each in os.listdir(folder):
+        if re.fullmatch(re.escape(name) + r"\.\d+\.part", each):
+            with suppress(OSError), open(os.path.join(folder, each), "rb") as part:
+                fcntl.flock(part, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(part.name)
+
+
+def escaped_formula(cell: str) -> str:
+    """The cell with an apostrophe before it where a spreadsheet would take it for a formula; numbers stay.
+
+    A cell is taken for one when it begins, behind any apostrophes, with = + - @, a tab or a carriage return.
+    `unescaped_formula` gives every cell back.
+    """
+    return "'" + cell if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
+
+
+def unescaped_formula(cell: str) -> str:
+    """What `escaped_formula` was given."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+
+
+def _write_table(
+    stream: Stream, values: Iterable[Mapping[str, Any]], path: str, delimiter: str, *, escape: bool
+) -> int:
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
     quoting = csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL)
@@ -116,11 +153,13 @@ def _write_table(stream: Stream, values: Iterable[Mapping[str, Any]], path: str,
         for n, value in enumerate(values, 1):
             if n == 1:
                 header = list(value)
-                writer.writerow(header)
+                writer.writerow(map(escaped_formula, header) if escape else header)
             if value.keys() - set(header):
                 extra = ", ".join(sorted(map(str, value.keys() - set(header))))
                 raise DataError(f"record {n} has keys that the first has not ({extra}): write JSONL", path=path)
             row = [_cell(value.get(key), path, n) for key in header]
+            if escape:
+                row = [escaped_formula(cell) for cell in row]
             (quoting if any("\r" in cell for cell in row) else writer).writerow(row)  # a bare "\r" would go unquoted
     finally:
         text.detach()
