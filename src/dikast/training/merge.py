@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dikast.core.errors import UserError, require
+from dikast.engines.local.trusted import pretrained
 from dikast.training.folders import Weights, laid_out, read_json
 
 if TYPE_CHECKING:
@@ -248,10 +249,7 @@ def _opened(folders: Sequence[Path]) -> list[dict[str, Any]]:
     from transformers import AutoImageProcessor
 
     try:
-        return [
-            AutoImageProcessor.from_pretrained(folder, local_files_only=True, trust_remote_code=False).to_dict()
-            for folder in folders
-        ]
+        return [pretrained(AutoImageProcessor, folder).to_dict() for folder in folders]
     except Exception:  # whatever a processor's class raises: then they are compared as they were written
         return []
 
@@ -261,7 +259,7 @@ def _config(weights: Weights) -> dict[str, Any]:
     from transformers import AutoConfig
 
     try:
-        value = AutoConfig.from_pretrained(weights.folder, local_files_only=True, trust_remote_code=False).to_dict()
+        value = pretrained(AutoConfig, weights.folder).to_dict()
     except Exception:  # whatever a configuration's class raises: then it is compared as it was written
         value = weights.config
     return dict(_flat(value, _PASSING))

@@ -12,6 +12,7 @@ from dikast.core.errors import UserError, require
 from dikast.engines.local.loading import Loaded, fixed_settings, limits, load, sees_images
 from dikast.engines.local.processor import load_processor
 from dikast.engines.local.source import Source, locate
+from dikast.engines.local.trusted import pretrained
 from dikast.training.config import Config
 
 PROJECTORS = re.compile(r"(^|\.)(multi_modal_projector|image_newline|visual\.(merger|deepstack_merger_list))(\.|$)")
@@ -62,7 +63,7 @@ def about(loaded: Loaded) -> dict[str, Any]:
 
 
 def _assembled(source: Source, *, blank: bool, seed: int) -> Loaded:
-    config = transformers.AutoConfig.from_pretrained(source.folder, local_files_only=True)
+    config = pretrained(transformers.AutoConfig, source.folder)
     sees = sees_images(config, source)
     kind: Any = transformers.AutoModelForImageTextToText if sees else transformers.AutoModelForCausalLM
     with torch.random.fork_rng(), torch.device("meta" if blank else "cpu"):
@@ -70,7 +71,7 @@ def _assembled(source: Source, *, blank: bool, seed: int) -> Loaded:
         model = kind.from_config(config)
     habits = source.folder / "generation_config.json"
     if habits.is_file():
-        said = transformers.GenerationConfig.from_pretrained(source.folder, local_files_only=True)
+        said = pretrained(transformers.GenerationConfig, source.folder)
         ids = {name: getattr(said, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
         model.generation_config = transformers.GenerationConfig(**ids)
     return limits(model, load_processor(source, config, sees=sees))

@@ -17,6 +17,7 @@ from dikast.engines.local.cures import TORCHVISION_CURE
 from dikast.engines.local.processor import Processor, load_processor
 from dikast.engines.local.source import Source
 from dikast.engines.local.tokens import Tokens
+from dikast.engines.local.trusted import pretrained, pretrained_adapter, pretrained_weights
 from dikast.engines.local.vision import FAMILIES
 
 
@@ -60,7 +61,7 @@ def load(source: Source, *, device: str, dtype: str, as_video: bool = True) -> L
 
 
 def _load(source: Source, *, device: str, dtype: str, as_video: bool) -> Loaded:
-    config = transformers.AutoConfig.from_pretrained(source.folder, local_files_only=True)
+    config = pretrained(transformers.AutoConfig, source.folder)
     sees = sees_images(config, source)
     processor = load_processor(source, config, sees=sees, as_video=as_video)
     return limits(_load_weights(source, config, sees=sees, device=device, dtype=dtype), processor)
@@ -130,8 +131,8 @@ def fixed_settings(loaded: Loaded) -> dict[str, Any]:
 def _load_weights(source: Source, config: Any, *, sees: bool, device: str, dtype: str) -> Any:
     place = _device(device)
     kind: Any = transformers.AutoModelForImageTextToText if sees else transformers.AutoModelForCausalLM
-    model, about = kind.from_pretrained(
-        source.folder, config=config, dtype=_dtype(dtype, place), local_files_only=True, output_loading_info=True
+    model, about = pretrained_weights(
+        kind, source.folder, config=config, dtype=_dtype(dtype, place), output_loading_info=True
     )
     if missing := sorted(about["missing_keys"]):
         raise UserError(
@@ -155,7 +156,7 @@ def _merged(model: Any, adapter: Source) -> Any:
         raise UserError(f"{adapter.folder}: the adapter's weights (adapter_model.safetensors) are missing")
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        over = peft.PeftModel.from_pretrained(model, str(adapter.folder), local_files_only=True)
+        over = pretrained_adapter(peft, model, adapter.folder)
     unfit = next((str(each.message) for each in said if "missing adapter keys" in str(each.message).lower()), "")
     if unfit:
         raise UserError(

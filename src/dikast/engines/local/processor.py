@@ -6,6 +6,7 @@ from typing import Any
 from dikast.engines.local.source import Source
 from dikast.engines.local.template import Medium, Template
 from dikast.engines.local.tokens import Tokens
+from dikast.engines.local.trusted import pretrained
 from dikast.engines.local.vision import Vision, load_vision
 
 
@@ -31,7 +32,7 @@ def load_processor(source: Source, config: Any, *, sees: bool, as_video: bool = 
     """
     import transformers
 
-    tokenizer = transformers.AutoTokenizer.from_pretrained(source.tokenizer_folder, local_files_only=True)
+    tokenizer = pretrained(transformers.AutoTokenizer, source.tokenizer_folder)
     vision = load_vision(source.folder, config, tokenizer, as_video=as_video) if sees else "it is a text-only model"
     return assemble(tokenizer, vision)
 

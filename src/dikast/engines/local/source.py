@@ -11,9 +11,11 @@ from typing import Any
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError, require
 from dikast.core.text import near_miss
+from dikast.engines.local.trusted import refuse_foreign_code
 
 WEIGHTS = ("*.safetensors", "*.bin")
 _WANTED = ("*.json", "*.jinja", "*.model", "*.txt", "*.safetensors")
+_PICKLED = ("pytorch_model*.bin", "adapter_model.bin")
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _REVISION = re.compile(r"[0-9a-f]{40}")
 
@@ -85,6 +87,7 @@ def locate(source: str, revision: str | None = None, *, base: str | None = None)
 def _checked(found: Source, name: str, base: str | None, nothing: str) -> Source:
     """The source itself if it is a model; the base that it goes over, with it, if it is an adapter."""
     written = found.folder / "adapter_config.json"
+    refuse_foreign_code(found.folder)
     if (found.folder / "config.json").is_file() and not (base and written.is_file()):
         if base:
             raise UserError(f"{name}: this is a whole model, not an adapter: leave base={base} out")
@@ -131,6 +134,8 @@ def _from_hub(hub_id: str, revision: str | None) -> Source:
     hub = require("huggingface_hub", "hf")
     try:
         folder = Path(hub.snapshot_download(hub_id, revision=revision, allow_patterns=list(_WANTED)))
+        if not any(folder.glob("*.safetensors")):  # many checkpoints of 2023 have pickled tensors alone
+            folder = Path(hub.snapshot_download(hub_id, revision=revision, allow_patterns=[*_WANTED, *_PICKLED]))
     except hub.errors.GatedRepoError:
         cure = f"accept its terms on https://huggingface.co/{hub_id} and log in with `hf auth login`"
         raise UserError(f"hf:{hub_id}: this model is gated: {cure}") from None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dikast.core.errors import EngineError
 from dikast.engines.local.clips import Clip, Clips, load_clips
 from dikast.engines.local.cures import TORCHVISION_CURE
+from dikast.engines.local.trusted import pretrained
 
 if TYPE_CHECKING:
     import torch
@@ -106,7 +107,7 @@ def load_vision(folder: Path, config: Any, tokenizer: Any, *, as_video: bool = T
 
     try:
         base: Any = PROCESSOR_MAPPING[type(config)]
-        images = AutoImageProcessor.from_pretrained(folder, backend="pil", local_files_only=True)
+        images = pretrained(AutoImageProcessor, folder, backend="pil")
         settings, _ = base.get_processor_dict(folder, local_files_only=True)
         processor = _without_video(base).from_args_and_dict([images, tokenizer], settings)
         return Vision(processor, load_clips(folder, config.model_type) if as_video else None)

@@ -58,10 +58,11 @@ class VllmEngine:
         transformers = require("transformers", "vllm")
         from dikast.engines.local.loading import sees_images, settings_of
         from dikast.engines.local.processor import load_processor
+        from dikast.engines.local.trusted import pretrained
 
         self.name = f"vllm:{source}"
         folder = str(self._source.folder)
-        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+        config = pretrained(transformers.AutoConfig, folder)
         sees = sees_images(config, self._source)
         self.window = window or (_SEEING if sees else _READING)
         self._processor = load_processor(self._source, config, sees=sees, as_video=False)
@@ -72,7 +73,13 @@ class VllmEngine:
                 max_model_len=context,
                 gpu_memory_utilization=gpu_memory,
                 tensor_parallel_size=gpus,
-                **{"enable_prefix_caching": True, "scheduling_policy": "priority", "seed": 0, **arguments},
+                **{
+                    "enable_prefix_caching": True,
+                    "scheduling_policy": "priority",
+                    "seed": 0,
+                    "trust_remote_code": False,
+                    **arguments,
+                },
             )
         except Exception as error:  # vLLM, pydantic and torch each raise their own kinds
             raise UserError(f"vllm:{source}: this model cannot be started: {error}") from error

@@ -1,0 +1,133 @@
+"""The one door through which files of a model become Python objects: what is not data in them is refused.
+
+A checkpoint can name code: classes in Python files beside it or elsewhere (`auto_map`), kernels of the Hub, modules
+that an adapter imports, objects in pickled weights. None of it is ever run, and nobody is asked whether it may be.
+"""
+
+import json
+import logging
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dikast.core.errors import UserError
+
+_log = logging.getLogger(__name__)
+_SETTINGS = "*config*.json"
+_WHOLE = ("model.safetensors", "model.safetensors.index.json")
+_KERNELS = ("attn_implementation", "_attn_implementation", "_attn_implementation_internal", "experts_implementation")
+_LIBRARIES = ("transformers", "peft", "torch", "dikast")  # that an adapter may name as the home of its model's class
+_told: set[Path] = set()
+
+
+def pretrained(kind: Any, folder: str | Path, **settings: Any) -> Any:
+    """`kind.from_pretrained(folder)` of local files, without foreign code; UserError where the folder needs some."""
+    refuse_foreign_code(Path(folder))
+    if kind.__name__.startswith("Auto"):
+        settings["trust_remote_code"] = False  # said outright: unsaid, transformers asks on standard input
+    return kind.from_pretrained(folder, local_files_only=True, **settings)
+
+
+def pretrained_weights(kind: Any, folder: Path, **settings: Any) -> Any:
+    """`pretrained` for a model: from safetensors, or from `.bin` files by torch's loader of nothing but tensors."""
+    safe = any((folder / name).is_file() for name in _WHOLE)
+    if not safe:
+        say_pickled(folder, "pytorch_model*.bin")
+    try:
+        return pretrained(kind, folder, use_safetensors=safe, weights_only=True, **settings)
+    except pickle.UnpicklingError as error:
+        raise _more_than_tensors(folder, error) from None
+
+
+def pretrained_adapter(peft: Any, model: Any, folder: Path) -> Any:
+    """A PEFT adapter over a model, its weights read as `pretrained_weights` reads them."""
+    refuse_foreign_code(folder)
+    if not (folder / "adapter_model.safetensors").is_file():
+        say_pickled(folder, "adapter_model.bin")
+    try:
+        return peft.PeftModel.from_pretrained(model, str(folder), local_files_only=True)
+    except pickle.UnpicklingError as error:
+        raise _more_than_tensors(folder, error) from None
+
+
+def refuse_foreign_code(folder: Path) -> None:
+    """UserError, with the file and the field that ask, where this folder cannot be used without running code of others.
+
+    A folder that names code for a model that transformers has itself is fine: its own class is taken.
+    """
+    for path in sorted(folder.glob(_SETTINGS)):
+        try:
+            settings = json.loads(path.read_text("utf-8"))
+        except (OSError, ValueError, RecursionError):
+            continue  # the loader says what is wrong with it
+        if not isinstance(settings, dict):
+            continue
+        for field, asks in _asked(settings):
+            raise UserError(
+                f"{path}: field {field!r} asks for {asks}, and Dikast never runs code that comes with a model: choose"
+                " one that transformers has itself, or ask this one through a server (http://HOST/v1#MODEL)"
+            )
+
+
+def say_pickled(folder: Path, pattern: str) -> None:
+    """Say once for each folder that its weights are pickled, and how they are read."""
+    if folder in _told or not (found := sorted(folder.glob(pattern))):
+        return
+    _told.add(folder)
+    _log.warning(
+        "%s: no safetensors, so the weights are read from %s by torch's loader of tensors alone (weights_only)",
+        folder, found[0].name,
+    )  # fmt: skip
+
+
+def _asked(settings: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Fields that only foreign code could serve, and what they ask for."""
+    code = settings.get("auto_map")
+    if code and not _is_known(settings):
+        named = code.values() if isinstance(code, dict) else [code]
+        yield "auto_map", f"code that comes with the model ({', '.join(str(each) for each in named)[:200]})"
+    for name, value in _fields(settings):
+        if name == "trust_remote_code" and value:
+            yield name, "trust in code that comes with the model"
+        elif name in _KERNELS and "/" in str(value):
+            yield name, f"a kernel from the Hub ({value})"
+        elif name == "megatron_config" and value:
+            yield name, "the module that 'megatron_core' names"
+        elif name == "parent_library" and str(value).split(".")[0] not in _LIBRARIES:
+            yield f"auto_mapping.{name}", f"the module {value!r}"
+
+
+def _is_known(settings: dict[str, Any]) -> bool:
+    """Whether transformers has a class of its own for what these settings describe."""
+    import transformers
+
+    named = [
+        str(settings[key])
+        for key in ("tokenizer_class", "image_processor_type", "feature_extractor_type", "processor_class")
+        if settings.get(key)
+    ]
+    if "model_type" in settings:
+        return settings["model_type"] in transformers.CONFIG_MAPPING
+    known = set(dir(transformers))
+    return bool(named) and named[0] in known
+
+
+def _fields(value: Any) -> Iterator[tuple[str, Any]]:
+    """Every field of nested JSON values."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            yield from each.items()
+            waiting.extend(each.values())
+        elif isinstance(each, list):
+            waiting.extend(each)
+
+
+def _more_than_tensors(folder: Path, error: Exception) -> UserError:
+    why = next((line.strip() for line in str(error).splitlines() if "Unsupported" in line), "it holds other objects")
+    return UserError(
+        f"{folder}: its pickled weights hold more than tensors ({why[:200]}), and loading them would run code: refused;"
+        " take a copy of the model in safetensors"
+    )

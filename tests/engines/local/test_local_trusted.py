@@ -1,0 +1,214 @@
+"""Folders of models from elsewhere: no code of theirs runs, and the error names the file that asks for it."""
+
+import io
+import json
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from dikast.core.errors import UserError
+from dikast.engines.local.engine import LocalEngine
+from dikast.engines.local.source import locate
+
+Tiny = Callable[[str], Path]
+CODE = """
+from pathlib import Path
+Path({marker!r}).write_text("ran")
+from transformers import PretrainedConfig
+class Evil(PretrainedConfig):
+    model_type = "evil"
+"""
+
+
+@pytest.fixture
+def model(tiny: Tiny, tmp_path: Path) -> Path:
+    """A sound model with a Python file beside it that tells when it runs."""
+    folder = tmp_path / "model"
+    shutil.copytree(tiny("llama"), folder)
+    (folder / "evil.py").write_text(CODE.format(marker=str(tmp_path / "ran")), "utf-8")
+    return folder
+
+
+def change(path: Path, **values: Any) -> None:
+    old = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    path.write_text(json.dumps({**old, **values}), "utf-8")
+
+
+def opened(folder: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> LocalEngine:
+    """The folder opened while somebody answers yes to everything."""
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n" * 100))
+    return LocalEngine(str(folder), device="cpu", **options)
+
+
+@pytest.mark.parametrize(
+    ("file", "values", "told"),
+    [
+        ("config.json", {"model_type": "evil", "auto_map": {"AutoConfig": "evil.Evil"}}, "auto_map"),
+        ("config.json", {"model_type": "evil", "auto_map": {"AutoConfig": "someone/else--evil.Evil"}}, "auto_map"),
+        ("tokenizer_config.json",
+         {"tokenizer_class": "EvilTokenizer", "auto_map": {"AutoTokenizer": ["evil.Evil", None]}}, "auto_map"),
+        ("preprocessor_config.json",
+         {"image_processor_type": "Evil", "auto_map": {"AutoImageProcessor": "evil.Evil"}}, "auto_map"),
+        ("processor_config.json", {"processor_class": "Evil", "auto_map": {"AutoProcessor": "evil.Evil"}}, "auto_map"),
+        ("config.json", {"attn_implementation": "someone/kernel"}, "attn_implementation"),
+        ("config.json", {"text_config": {"_attn_implementation": "someone/kernel"}}, "_attn_implementation"),
+        ("generation_config.json", {"trust_remote_code": True}, "trust_remote_code"),
+    ],
+)  # fmt: skip
+def test_a_folder_that_needs_foreign_code_is_refused_by_file_and_field(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, values: dict[str, Any], told: str
+) -> None:
+    change(model / file, **values)
+    with pytest.raises(UserError, match=f"{file}: field '{told}' asks for .*never runs code that comes with a model"):
+        opened(model, monkeypatch)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_model_that_transformers_has_itself_is_opened_by_its_own_class(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many checkpoints carry the code they were first published with."""
+    change(model / "config.json", auto_map={"AutoConfig": "evil.Evil", "AutoModelForCausalLM": "evil.Evil"})
+    assert type(opened(model, monkeypatch)._loaded.model).__name__ == "LlamaForCausalLM"
+    assert not (tmp_path / "ran").exists()
+
+
+def pickled(model: Path, value: Any) -> Path:
+    """The model with its weights in one pickled file."""
+    (model / "model.safetensors").unlink()
+    torch.save(value, model / "pytorch_model.bin")
+    return model
+
+
+class Bomb:
+    """What runs a function as it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
+def test_pickled_weights_are_read_as_tensors_and_that_is_said_once(
+    model: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    safe = opened(model, monkeypatch)._loaded.model.state_dict()
+    pickled(model, load_file(model / "model.safetensors"))
+    for _ in range(2):
+        found = opened(model, monkeypatch)._loaded.model.state_dict()
+    assert all(torch.equal(safe[name], found[name]) for name in safe)
+    said = [each.message for each in caplog.records if "pytorch_model.bin" in each.message]
+    assert len(said) == 1
+    assert "no safetensors" in said[0]
+
+
+@pytest.mark.parametrize("old", [True, False], ids=["plain pickle", "torch's file"])
+def test_pickled_weights_that_hold_more_than_tensors_are_refused(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, old: bool
+) -> None:
+    pickled(model, {"model.norm.weight": Bomb(tmp_path / "ran")})
+    if old:
+        (model / "pytorch_model.bin").write_bytes(pickle.dumps({"x": Bomb(tmp_path / "ran")}))
+    with pytest.raises(UserError, match=r"hold more than tensors|cannot be loaded"):
+        opened(model, monkeypatch)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_safetensors_go_before_pickled_weights(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.save({"x": Bomb(tmp_path / "ran")}, model / "pytorch_model.bin")
+    opened(model, monkeypatch)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.fixture
+def adapter(model: Path, tmp_path: Path) -> Path:
+    """A LoRA adapter over the model, as peft saves it."""
+    import peft
+    import transformers
+
+    under = transformers.AutoModelForCausalLM.from_pretrained(model)
+    folder = tmp_path / "adapter"
+    made = peft.get_peft_model(under, peft.LoraConfig(r=2, target_modules=["q_proj"]))
+    made.save_pretrained(str(folder))
+    change(folder / "adapter_config.json", base_model_name_or_path=str(model))
+    return folder
+
+
+def test_an_adapter_opens_and_its_own_class_may_be_named(adapter: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named = json.loads((adapter / "adapter_config.json").read_text())["auto_mapping"]
+    assert named["parent_library"].startswith("transformers.")
+    opened(adapter, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"auto_mapping": {"base_model_class": "Evil", "parent_library": "evil"}}, "auto_mapping.parent_library"),
+        ({"megatron_config": {"x": 1}, "megatron_core": "evil"}, "megatron_config"),
+        ({"peft_type": "PROMPT_TUNING", "tokenizer_kwargs": {"trust_remote_code": True}}, "trust_remote_code"),
+    ],
+)
+def test_an_adapter_that_names_modules_of_others_is_refused(
+    adapter: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: dict[str, Any], told: str
+) -> None:
+    change(adapter / "adapter_config.json", **values)
+    monkeypatch.syspath_prepend(str(tmp_path / "model"))
+    with pytest.raises(UserError, match=f"adapter_config.json: field '{told}' asks for"):
+        opened(adapter, monkeypatch)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_pickled_adapter_that_holds_more_than_tensors_is_refused(
+    adapter: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (adapter / "adapter_model.safetensors").unlink()
+    torch.save({"x": Bomb(tmp_path / "ran")}, adapter / "adapter_model.bin")
+    with pytest.raises(UserError, match=r"hold more than tensors|cannot be loaded"):
+        opened(adapter, monkeypatch)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_an_adapter_over_a_model_that_needs_code_names_the_models_file(
+    adapter: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(model / "config.json", model_type="evil", auto_map={"AutoConfig": "evil.Evil"})
+    with pytest.raises(UserError, match=r"model/config.json: field 'auto_map' asks for"):
+        opened(adapter, monkeypatch)
+
+
+def test_a_template_of_the_tokenizer_cannot_reach_python(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reach = "{{ ''.__class__.__mro__[1].__subclasses__() }}{{ cycler.__init__.__globals__.os.mkdir('" + str(
+        tmp_path / "ran"
+    )
+    (model / "chat_template.jinja").write_text(reach + "') }}", "utf-8")
+    try:
+        opened(model, monkeypatch)
+    except UserError as error:
+        assert "template" in str(error)  # noqa: PT017 - either is sound, as long as nothing ran
+    assert not (tmp_path / "ran").exists()
+
+
+def test_settings_that_are_no_json_are_left_to_the_loader(model: Path) -> None:
+    (model / "video_preprocessor_config.json").write_text("[" * 100_000, "utf-8")
+    assert locate(str(model)).folder == model
+
+
+def test_every_loader_goes_through_the_one_door() -> None:
+    source = Path(__file__).parents[3] / "src" / "dikast"
+    for path in source.rglob("*.py"):
+        text = path.read_text("utf-8")
+        if path.name == "trusted.py":
+            continue
+        for call in (".from_pretrained(", "torch.load(", "pickle.load", "yaml.load(", "yaml.unsafe_load", "AutoPeft"):
+            if call == "yaml.load(" and "SafeLoader" in text:
+                continue
+            assert call not in text, f"{path}: {call}"

@@ -1,0 +1,176 @@
+"""`yes |` in front of every verb: nothing that comes with a model, a format, a recipe or a configuration is run."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import typer
+import yaml
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import tiny_models
+from dikast.core.errors import UserError
+from dikast.surface.cli import app
+from runs import pairs, rows, write_jsonl
+
+HERE = Path(__file__).parents[2]
+CODE = "from pathlib import Path\nPath({marker!r}).write_text('ran')\nclass Evil: pass\n"
+PYTHON = "!!python/object/apply:pathlib.Path.touch [!!python/object/apply:pathlib.Path [{marker}]]"
+JINJA = "{{{{ cycler.__init__.__globals__.os.mkdir('{marker}') }}}}{{{{ response }}}}"
+
+
+@pytest.fixture
+def marker(tmp_path: Path) -> Path:
+    """What is there when foreign code has run."""
+    return tmp_path / "ran"
+
+
+@pytest.fixture(scope="session")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_models.build("llama", tmp_path_factory.mktemp("tiny") / "llama")
+
+
+@pytest.fixture
+def evil(sound: Path, tmp_path: Path, marker: Path) -> Path:
+    """A model folder that needs the code which comes with it."""
+    folder = tmp_path / "evil"
+    shutil.copytree(sound, folder)
+    (folder / "evil.py").write_text(CODE.format(marker=str(marker)), "utf-8")
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    config |= {"model_type": "evil", "auto_map": {"AutoConfig": "evil.Evil", "AutoModelForCausalLM": "evil.Evil"}}
+    (folder / "config.json").write_text(json.dumps(config), "utf-8")
+    return folder
+
+
+Line = Callable[[Path, Path], list[object]]
+
+
+def training(tmp: Path, model: Path, **more: object) -> Path:
+    """A training configuration that starts from the folder."""
+    write_jsonl(tmp / "i.jsonl", rows(4))
+    path = tmp / "train.yaml"
+    values = {"model": str(model), "out": "trained", "data": [{"items": ["i.jsonl"]}], "steps": 1, "device": "cpu"}
+    path.write_text(yaml.safe_dump({**values, **more}), "utf-8")
+    return path
+
+
+def recipe(tmp: Path, model: Path) -> Path:
+    """The recipe of the repository, with the folder as its teacher."""
+    shutil.copytree(HERE / "recipes" / "corpus", tmp / "recipes")
+    path = tmp / "recipes" / "feedback.yaml"
+    value = yaml.safe_load(path.read_text("utf-8"))
+    path.write_text(yaml.safe_dump({**value, "teacher": f"hf:{model}"}), "utf-8")
+    return path
+
+
+# Every verb, as it would be typed where a hostile model folder may be named; the others with what they read anyway.
+LINES: dict[str, Line] = {
+    "grade": lambda tmp, m: ["grade", write_jsonl(tmp / "i.jsonl", rows(2)), "--judge", m, "--out", tmp / "run"],
+    "compare": lambda tmp, m: ["compare", write_jsonl(tmp / "p.jsonl", pairs(2)), "--judge", m, "--out", tmp / "run"],
+    "probe": lambda tmp, m: ["probe", "--judge", m, "--out", tmp / "run", "--calls", 5, "--only", "level-order"],
+    "replay": lambda tmp, m: ["replay", m],
+    "audit": lambda tmp, m: ["audit", m],
+    "report": lambda tmp, m: ["report", m],
+    "demo": lambda tmp, m: ["demo", "--help"],
+    "doctor": lambda tmp, m: ["doctor", m],
+    "train new": lambda tmp, m: ["train", "new", "--config", training(tmp, m), "--out", tmp / "new"],
+    "train release": lambda tmp, m: ["train", "release", m, "--out", tmp / "released"],
+    "train look": lambda tmp, m: ["train", "look", "--config", training(tmp, m)],
+    "train sft": lambda tmp, m: ["train", "sft", "--config", training(tmp, m)],
+    "train merge": lambda tmp, m: ["train", "merge", m, m, "--out", tmp / "merged"],
+    "world make": lambda tmp, m: ["world", "make", "--out", m, "--n", 1],
+    "world teach": lambda tmp, m: ["world", "teach", "--out", m, "--n", 1],
+    "world peek": lambda tmp, m: ["world", "peek", m],
+    "corpus convert": lambda tmp, m: ["corpus", "convert", m / "config.json", tmp / "o.jsonl", "--to", "trl"],
+    "corpus check": lambda tmp, m: ["corpus", "check", m / "config.json"],
+    "corpus card": lambda tmp, m: ["corpus", "card", m / "config.json", tmp / "card.md"],
+    "corpus build": lambda tmp, m: ["corpus", "build", recipe(tmp, m), "--out", tmp / "built"],
+    "format list": lambda tmp, m: ["format", "list"],
+    "format show": lambda tmp, m: ["format", "show", m],
+    "format learn": lambda tmp, m: ["format", "learn", m / "config.json"],
+}
+OPENING = ("grade", "compare", "probe", "train look", "train sft", "corpus build")  # what opens the model
+
+
+def verbs() -> list[str]:
+    found = []
+    for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
+        found += [f"{name} {inner}" for inner in getattr(command, "commands", {})] or [name]
+    return found
+
+
+def test_every_verb_is_tried() -> None:
+    assert set(verbs()) == set(LINES)
+
+
+@pytest.mark.parametrize("verb", LINES)
+def test_yes_in_front_of_a_verb_runs_nothing(verb: str, evil: Path, tmp_path: Path, marker: Path) -> None:
+    arguments = [str(each) for each in LINES[verb](tmp_path, evil)]
+    result = CliRunner().invoke(app, arguments, input="y\n" * 1000)
+    assert not marker.exists()
+    assert "trust_remote_code" not in result.output
+    assert "[y/N]" not in result.output
+    assert result.exception is None or isinstance(result.exception, UserError | SystemExit | typer.Exit), result.output
+    if verb in OPENING:
+        assert isinstance(result.exception, UserError)
+        assert "config.json: field 'auto_map' asks for code that comes with the model" in str(result.exception)
+
+
+@pytest.mark.parametrize("verb", ["grade", "format show"])
+@pytest.mark.parametrize(
+    "content", [PYTHON, "kind: absolute\ndialect: verdict\nuser: '" + JINJA.replace("'", "''") + "'\n"]
+)
+def test_a_hostile_format_is_data(verb: str, content: str, tmp_path: Path, marker: Path) -> None:
+    path = tmp_path / "format.yaml"
+    path.write_text(content.format(marker=marker), "utf-8")
+    items = write_jsonl(tmp_path / "i.jsonl", rows(2))
+    arguments = (
+        ["grade", items, "--judge", "mock:oracle", "--format", path, "--out", tmp_path / "run"]
+        if verb == "grade"
+        else ["format", "show", path]
+    )
+    result = CliRunner().invoke(app, [str(each) for each in arguments], input="y\n" * 10)
+    assert isinstance(result.exception, UserError), result.output
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        lambda path, tmp: ["corpus", "build", path, "--out", tmp / "built"],
+        lambda path, tmp: ["train", "sft", "--config", path],
+        lambda path, tmp: ["grade", tmp / "i.jsonl", "--judge", "mock:oracle", "--rubric", path, "--out", tmp / "r"],
+        lambda path, tmp: ["grade", tmp / "i.jsonl", "--judge", "mock:oracle", "--config", path, "--out", tmp / "r"],
+    ],
+    ids=["recipe", "training", "rubric", "configuration"],
+)
+def test_a_hostile_yaml_is_data(line: Callable[[Path, Path], list[object]], tmp_path: Path, marker: Path) -> None:
+    write_jsonl(tmp_path / "i.jsonl", rows(2))
+    path = tmp_path / "hostile.yaml"
+    for content in (PYTHON, f"name: {PYTHON}\n", "criterion: &a [*a]\n"):
+        path.write_text(content.format(marker=marker) if "{marker}" in content else content, "utf-8")
+        result = CliRunner().invoke(app, [str(each) for each in line(path, tmp_path)], input="y\n" * 10)
+        assert isinstance(result.exception, UserError | SystemExit), (content, result.exception, result.output)
+        assert not marker.exists()
+
+
+def test_a_template_in_published_rows_stays_text_in_the_format_learnt_from_them(tmp_path: Path, marker: Path) -> None:
+    """Rows are data: what looks like a template in the prompts that a format is learnt from is part of the prompt."""
+    reach = f"{{{{ cycler.__init__.__globals__.os.mkdir('{marker}') }}}}{{% include 'rubric' %}}"
+    words = ("oak", "elm", "ash", "fir", "yew", "bay", "box", "rue")
+    prompts = [
+        f"## Task\n{reach} [RESULT]\n## Question\n{words[i % 8]} {i * 7}\n## Answer\n{words[i * 3 % 8]} {i}\n## End"
+        for i in range(24)
+    ]
+    source = write_jsonl(tmp_path / "rows.jsonl", [{"prompt": each} for each in prompts])
+    out = tmp_path / "learnt.yaml"
+    result = CliRunner().invoke(
+        app, ["format", "learn", str(source), "--prompt", "prompt", "--accept-names", "--out", str(out)]
+    )
+    assert result.exit_code == 0, (result.output, result.exception)
+    shown = CliRunner().invoke(app, ["format", "show", str(out)])
+    assert reach in shown.output
+    assert not marker.exists()
