@@ -7,7 +7,9 @@ from typing import Any
 
 import orjson
 
-from dikast.core.errors import RunError, UserError
+from dikast.core.errors import UserError
+from dikast.core.runs.files import write_whole
+from dikast.core.writing import one_writer
 from dikast.corpus.load import checked_files
 from dikast.corpus.recipe import Recipe
 from dikast.corpus.recipes import KINDS
@@ -50,18 +52,31 @@ def build(
     kind = KINDS[recipe.recipe]
     checked_files(recipe, kind)
     engine = open_teacher(recipe, teacher)
-    folder = _locked(Path(out), recipe, engine)
+    with one_writer(Path(out), "building"):
+        return _build(recipe, Path(out), engine, budget, price, progress)
+
+
+def _build(
+    recipe: Recipe,
+    folder: Path,
+    engine: Engine,
+    budget: Mapping[str, Any] | None,
+    price: Price | None,
+    progress: Progress | None,
+) -> Built:
+    kind = KINDS[recipe.recipe]
+    notes = _claim(folder, recipe, engine)
     if price is not None:
         engine = Priced(engine, price)
     if budget:
         engine = Budget(engine, **budget)
     sampling = check_sampling(recipe.temperature, recipe.max_tokens, recipe.seed)
     asking = Asking(engine, sampling, recipe.tries, recipe.stop_after_rejects)
-    run = Run(recipe, folder, asking, progress, Built(str(folder)))
+    run = Run(recipe, folder, asking, progress, Built(str(folder), notes=notes))
     try:
         kind.run(run, recipe.options)
     finally:
-        (folder / REPORT).write_bytes(orjson.dumps(run.built.to_dict(), option=orjson.OPT_INDENT_2))
+        write_whole(folder / REPORT, orjson.dumps(run.built.to_dict(), option=orjson.OPT_INDENT_2))
     return run.built
 
 
@@ -81,10 +96,8 @@ def known_price(recipe: Recipe) -> Price | None:
     return None
 
 
-def _locked(folder: Path, recipe: Recipe, engine: Engine) -> Path:
-    """The folder, with what is built in it written down; UserError when it is another's."""
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f"{folder} is a file; name a folder")
+def _claim(folder: Path, recipe: Recipe, engine: Engine) -> list[str]:
+    """Write down what is built in the folder; UserError when it is another's. Returns what to mind."""
     told = {
         "recipe": recipe.told,
         "hash": recipe.hash,
@@ -92,19 +105,26 @@ def _locked(folder: Path, recipe: Recipe, engine: Engine) -> Path:
         "teacher": dict(engine.identity()),
     }
     path = folder / LOCK
-    if folder.exists() and any(folder.iterdir()):
+    notes: list[str] = []
+    if any(folder.iterdir()):
         if not path.is_file():
             raise UserError(f"{folder}: holds something that is no build; name a new folder, or empty it")
-        before = orjson.loads(path.read_bytes())
-        now = orjson.loads(orjson.dumps(told))
-        differs = [key for key in now if before.get(key) != now[key]]
+        before, now = _read(path), orjson.loads(orjson.dumps(told))
+        if before is None:  # the key of a task holds recipe, teacher and prompt, so that none is taken for another's
+            notes.append(f"{LOCK} was damaged and is written anew; answers of another recipe are not used")
+        differs = [key for key in now if before is not None and before.get(key) != now[key]]
         if differs:
-            old, new = before.get("recipe", {}), now["recipe"]
+            old, new = (before or {}).get("recipe") or {}, now["recipe"]
             keys = [key for key in new if old.get(key) != new[key]] or differs
             raise UserError(f"{folder}: was built by another recipe ({', '.join(keys)} differ); name a new folder")
+    write_whole(path, orjson.dumps(told, option=orjson.OPT_INDENT_2))
+    return notes
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """What an earlier run wrote down; None where that is damaged."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
-    except OSError as error:
-        raise RunError(f"{folder}: cannot write here ({error.strerror}); choose another --out") from error
-    return folder
+        value = orjson.loads(path.read_bytes())
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) and isinstance(value.get("recipe"), dict) else None

@@ -4,6 +4,7 @@ import fcntl
 import os
 from array import array
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -36,7 +37,11 @@ class Journal:
         except OSError as error:
             self._file.close()
             raise RunError(f"{path}: another process is building here; wait for it or choose another --out") from error
-        self._done = self._repair()
+        try:
+            self._done = self._repair()
+        except BaseException:
+            self._file.close()
+            raise
 
     def _repair(self) -> NDArray[np.uint64]:
         whole, found = 0, array("Q")
@@ -63,7 +68,8 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
+        with suppress(OSError):  # what a full disk left in the buffer; `append` has told of it
+            self._file.close()
 
     def append(self, record: dict[str, Any]) -> None:
         """Write one finished task in one write."""
@@ -134,6 +140,10 @@ def _parsed(line: bytes, path: Path) -> dict[str, Any]:
         record = orjson.loads(line)
         if not isinstance(record, dict) or not {"key", "at", "status"} <= record.keys():
             raise ValueError("not a finished task")
+        places = isinstance(record["at"], list) and all(type(each) is int for each in record["at"])
+        made = record["status"] != "ok" or isinstance(record.get("made"), list)
+        if not (isinstance(record["key"], str) and places and made):
+            raise ValueError("fields of a finished task with values of other kinds")
         _digest(record["key"])
     except ValueError as error:
         cure = "remove this line (its task is then asked again) or restore the file"

@@ -1,19 +1,24 @@
 """Checkpoints: everything a run needs to go on to the same weights, whole or not at all."""
 
+import logging
 import os
 import re
 import shutil
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import orjson
 import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch.distributed.tensor import DTensor, distribute_tensor
 
-from dikast.core.errors import UserError
+from dikast.core.errors import DataError, UserError
+from dikast.core.runs.files import changed_files, checksum, record
 from dikast.training.processes import Solo
 
+_log = logging.getLogger(__name__)
 _NAME = re.compile(r"step-(\d{8})")
 
 
@@ -60,6 +65,7 @@ def save_checkpoint(
         save_file(weights, temporary / "weights.safetensors")
         save_file(moments, temporary / "optimizer.safetensors")
         (temporary / "state.json").write_bytes(orjson.dumps({**state, "step": step}, option=orjson.OPT_INDENT_2))
+        record(temporary, {path.name: checksum(path) for path in temporary.iterdir()})
         for path in temporary.iterdir():
             with path.open("rb") as file:
                 os.fsync(file.fileno())
@@ -74,6 +80,47 @@ def save_checkpoint(
 def checkpoints(folder: Path) -> list[Path]:
     """Every complete checkpoint, oldest first."""
     return sorted(path for path in folder.glob("step-*") if _NAME.fullmatch(path.name))
+
+
+def sound_checkpoint(folder: Path, team: Solo) -> Path | None:
+    """The newest checkpoint that is whole; None where there is none at all.
+
+    Newer ones that are damaged are told of and set aside as `damaged-step-N`. UserError where none is whole.
+    """
+    found = checkpoints(folder)
+    faults = [(path, _fault(path)) for path in found[::-1]]
+    broken = list(takewhile(lambda each: each[1], faults))
+    if found and len(broken) == len(found):
+        path, why = broken[0]
+        raise UserError(
+            f"{path}: this checkpoint is damaged ({why}), and there is none before it that is whole: restore it, or"
+            f" remove {folder} to start again"
+        )
+    team.wait()  # all have looked
+    for path, why in broken if team.main else ():
+        _log.warning("%s: this checkpoint is damaged (%s): going on from the one before it", path, why)
+        aside = path.with_name(f"damaged-{path.name}")
+        shutil.rmtree(aside, ignore_errors=True)
+        path.rename(aside)
+    team.wait()
+    return found[-1 - len(broken)] if found else None
+
+
+def _fault(path: Path) -> str:
+    """What is wrong with the files of a checkpoint, "" where they are as they were written."""
+    try:
+        changed = changed_files(path)
+        state = orjson.loads((path / "state.json").read_bytes())
+        if changed:
+            return "; ".join(f"{name}: {why}" for name, why in sorted(changed.items()))
+        if not isinstance(state, dict) or not {"run", "step", "seconds"} <= state.keys():
+            return "state.json: fields are missing"
+        for name in ("weights.safetensors", "optimizer.safetensors"):
+            with safe_open(path / name, "pt"):
+                pass
+    except (OSError, ValueError, SafetensorError, DataError) as error:
+        return str(error)
+    return ""
 
 
 def load_checkpoint(path: Path, model: torch.nn.Module, optimizer: Any, team: Solo, *, run: str) -> dict[str, Any]:

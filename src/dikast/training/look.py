@@ -21,6 +21,7 @@ from torch.nn.functional import log_softmax, normalize
 from dikast.core.errors import DataError, RunError, UserError
 from dikast.core.item import Item
 from dikast.core.media import load_image
+from dikast.core.writing import one_writer
 from dikast.engines.local.loading import Loaded
 from dikast.engines.local.tokens import Piece
 from dikast.training.config import Config, Data
@@ -43,6 +44,11 @@ def look(config: Config, *, watch: Callable[[dict[str, Any]], None] = lambda lin
     their patch, as many as it has. One process, no checkpoints: it takes a minute or two. Returns the last line; the
     model is in `out`/model, in the place of an earlier call's. UserError where `out` holds a run of `train sft`.
     """
+    with one_writer(config.path(config.out), "training"):
+        return _look(config, watch)
+
+
+def _look(config: Config, watch: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     out = config.path(config.out)
     if config.train != "full":
         raise UserError(

@@ -13,10 +13,11 @@ from typing import Any
 import orjson
 import torch
 
-from dikast.core.errors import RunError
+from dikast.core.errors import DataError, RunError
+from dikast.core.runs.files import write_whole
 from dikast.engines.local.loading import Loaded
 from dikast.training.batches import Batch, Plan, collate, micro_batches, summed_loss
-from dikast.training.checkpoint import checkpoints, load_checkpoint, save_checkpoint, trained
+from dikast.training.checkpoint import load_checkpoint, save_checkpoint, sound_checkpoint, trained
 from dikast.training.config import Config
 from dikast.training.optimizer import optimizer_of
 from dikast.training.processes import Solo
@@ -59,8 +60,8 @@ class Loop:
         self._forward, self._optimizer = team.join(loaded.model, optimizer_of(loaded.model, config))
         torch.manual_seed(config.seed + team.rank)
         self.done, self._spent = 0, 0.0
-        if found := checkpoints(self._folder):
-            state = load_checkpoint(found[-1], loaded.model, self._optimizer, team, run=run)
+        if (found := sound_checkpoint(self._folder, team)) is not None:
+            state = load_checkpoint(found, loaded.model, self._optimizer, team, run=run)
             self.done, self._spent = int(state["step"]), float(state["seconds"])
         self._log = Log(out / "train.jsonl", self.done, write=team.main)
 
@@ -271,7 +272,7 @@ class Log:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         kept = [line for line in read_log(path) if line["step"] <= done]
-        path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in kept))
+        write_whole(path, b"".join(orjson.dumps(line) + b"\n" for line in kept))
 
     def write(self, line: dict[str, Any]) -> None:
         """Append a line."""
@@ -286,4 +287,16 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
     lines = path.read_bytes().split(b"\n")
-    return [orjson.loads(line) for line in lines[:-1] if line.strip()]
+    found = []
+    for number, line in enumerate(lines[:-1], 1):
+        if not line.strip():
+            continue
+        try:
+            value = orjson.loads(line)
+            if not isinstance(value, dict) or type(value.get("step")) is not int:
+                raise ValueError("no line of a training log")
+        except ValueError as error:
+            cure = "remove this line; the curves go without it"
+            raise DataError(f"cannot be read ({error}): {cure}", path=str(path), line=number) from None
+        found.append(value)
+    return found

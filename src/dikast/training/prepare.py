@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -16,6 +17,8 @@ from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
 from dikast.core.media import image_sha256, resolved
 from dikast.core.part import Image
+from dikast.core.runs import files as sums
+from dikast.core.writing import one_writer
 from dikast.engines.local.loading import Loaded
 from dikast.engines.local.source import file_sha256
 from dikast.training.config import Config
@@ -66,20 +69,35 @@ def prepare_shards(config: Config, loaded: Loaded, about: Any, data: str, team: 
     """
     key = fingerprint([VERSION, data, about, config.max_tokens, config.verdict_weight != 1])
     folder = config.path(config.shards or str(Path(config.out) / "shards")) / key
-    if team.main and not ((folder / "done.json").is_file() and _as_shown(config, folder)):
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        try:
-            counts = _make(config, loaded, folder)
-        except BaseException:
+    if team.main and not ((folder / "done.json").is_file() and _whole(folder) and _as_shown(config, folder)):
+        apart = folder.parent.resolve() != config.path(config.out).resolve()  # which is held already
+        with one_writer(folder.parent, "preparing examples") if apart else nullcontext():
             shutil.rmtree(folder, ignore_errors=True)
-            raise
-        (folder / "done.json").write_bytes(orjson.dumps({"examples": sum(counts), "version": VERSION}))
+            folder.mkdir(parents=True)
+            try:
+                counts = _make(config, loaded, folder)
+                sums.record(folder, {str(each.relative_to(folder)): sums.checksum(each) for each in _files(folder)})
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
+            (folder / "done.json").write_bytes(orjson.dumps({"examples": sum(counts), "version": VERSION}))
     team.wait()
     shards = Shards.open(folder)
     if not len(shards):
         raise UserError("the data gives no examples")
     return shards
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _whole(folder: Path) -> bool:
+    """Whether prepared examples are as they were written; those that are not are made anew."""
+    try:
+        return not sums.changed_files(folder)
+    except DataError:
+        return False
 
 
 def _make(config: Config, loaded: Loaded, folder: Path) -> list[int]:

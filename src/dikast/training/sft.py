@@ -1,13 +1,18 @@
 """Supervised fine-tuning of a judge, from its configuration to a model folder."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dikast.core.canonical import fingerprint
-from dikast.core.errors import require
+from dikast.core.errors import RunError, require
+from dikast.core.writing import one_writer
 from dikast.training.config import Config, load_config
+
+if TYPE_CHECKING:
+    from dikast.training.processes import Solo
 
 Watcher = Callable[[dict[str, Any]], None]
 
@@ -18,9 +23,28 @@ def sft(config: "Config | str | Path", *, watch: Watcher = lambda line: None) ->
     The folder `out` gets `train.jsonl` (loss, rate, speed), `eval.jsonl` (judge metrics), `curves.svg`, `checkpoints/`,
     and, at the end, `model/` with its card. watch: gets every line of either log. Returns what was done.
     """
-    torch = require("torch", "hf")
+    require("torch", "hf")
     require("transformers", "hf")
     require("matplotlib", "train")
+    from safetensors import SafetensorError
+
+    from dikast.training.processes import team_of
+
+    config = config if isinstance(config, Config) else load_config(config)
+    out, team = config.path(config.out), team_of(config)
+    with one_writer(out, "training") if team.main else nullcontext():
+        try:
+            return _sft(config, team, watch)
+        except SafetensorError as error:  # which holds what the disk said
+            raise RunError(
+                f"{out}: weights cannot be written ({error}); what was written before is kept: free space, and run the"
+                " same command again"
+            ) from error
+
+
+def _sft(config: Config, team: "Solo", watch: Watcher) -> dict[str, Any]:
+    import torch
+
     from dikast.training.card import write_card
     from dikast.training.checkpoint import checkpoints, load_weights
     from dikast.training.loop import Log, Loop, read_log
@@ -28,10 +52,8 @@ def sft(config: "Config | str | Path", *, watch: Watcher = lambda line: None) ->
     from dikast.training.model import about, open_model, save_model, source_of
     from dikast.training.plot import plot
     from dikast.training.prepare import data_hash, prepare_shards
-    from dikast.training.processes import team_of
 
-    config = config if isinstance(config, Config) else load_config(config)
-    out, team = config.path(config.out), team_of(config)
+    out = config.path(config.out)
     held = held_out(config)
     loaded = open_model(config)
     data = data_hash(config)

@@ -81,6 +81,26 @@ def test_a_hub_model_is_taken_at_its_revision(tmp_path: Path, monkeypatch: pytes
         locate("org/judge@v1", "v2")
 
 
+def test_pickled_weights_are_fetched_where_a_repository_has_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    asked: list[list[str]] = []
+
+    def download(hub_id: str, revision: str | None = None, *, allow_patterns: list[str]) -> str:
+        asked.append(allow_patterns)
+        if "pytorch_model*.bin" in allow_patterns:
+            (tmp_path / "pytorch_model.bin").write_bytes(b"")
+        return str(tmp_path)
+
+    files = ["config.json", "pytorch_model.bin"]
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    monkeypatch.setattr(huggingface_hub.HfApi, "list_repo_files", lambda self, name, revision: files)
+    found = locate("hf:org/judge")
+    assert len(asked) == 2
+    assert [path.name for path in found.weights()] == ["pytorch_model.bin"]
+
+
 def test_without_network_the_cure_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asks the real client, which HF_HUB_OFFLINE keeps from the network."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")

@@ -5,6 +5,7 @@ import json
 import os
 import re
 from dataclasses import dataclass, replace
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -130,11 +131,20 @@ def _no_such_folder(folder: Path) -> str:
     return f"no such folder{hint} (a model of the Hugging Face Hub is written hf:ORG/NAME)"
 
 
+def _has_pickled(hub: Any, hub_id: str, revision: str | None) -> bool:
+    """Whether a repository has pickled weights, as many of 2023 have alone; no where it cannot be asked."""
+    try:
+        files = hub.HfApi().list_repo_files(hub_id, revision=revision)
+    except (hub.errors.HfHubHTTPError, hub.errors.OfflineModeIsEnabled, OSError):
+        return False
+    return any(fnmatch(name, pattern) for name in files for pattern in _PICKLED)
+
+
 def _from_hub(hub_id: str, revision: str | None) -> Source:
     hub = require("huggingface_hub", "hf")
     try:
         folder = Path(hub.snapshot_download(hub_id, revision=revision, allow_patterns=list(_WANTED)))
-        if not any(folder.glob("*.safetensors")):  # many checkpoints of 2023 have pickled tensors alone
+        if not any(folder.glob("*.safetensors")) and _has_pickled(hub, hub_id, revision):
             folder = Path(hub.snapshot_download(hub_id, revision=revision, allow_patterns=[*_WANTED, *_PICKLED]))
     except hub.errors.GatedRepoError:
         cure = f"accept its terms on https://huggingface.co/{hub_id} and log in with `hf auth login`"

@@ -1,0 +1,44 @@
+"""Output folders: one process writes at a time, and what the disk refuses is told without a traceback."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from dikast.core.errors import RunError, UserError
+
+
+@contextmanager
+def one_writer(folder: Path, doing: str) -> Iterator[None]:
+    """Hold a folder, made where it is not there, for this process; `doing` says for what, such as `training`.
+
+    RunError where another process holds it, and where it cannot be written. The kernel holds the lock, so that a killed
+    process leaves none behind. A folder that stays empty is removed again.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except (FileExistsError, NotADirectoryError):
+        raise UserError(f"{folder}: is a file, or lies in one: name a folder") from None
+    except OSError as error:
+        raise RunError(f"{folder}: cannot write here ({error.strerror}); choose another folder") from error
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise RunError(
+                f"{folder}: another process is {doing} here; wait for it, or choose another folder"
+            ) from error
+        yield
+    except OSError as error:
+        where = error.filename or folder
+        why = error.strerror or str(error)
+        raise RunError(
+            f"{where}: cannot be read or written ({why}); what was written before is kept: mend that, and run the same"
+            " command again"
+        ) from error
+    finally:
+        with suppress(OSError):
+            folder.rmdir()
+        os.close(handle)

@@ -1,0 +1,64 @@
+"""Output folders have one writer; a killed one leaves no lock; what the disk refuses is told."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dikast.core.errors import RunError, UserError
+from dikast.core.writing import one_writer
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from dikast.core.writing import one_writer
+with one_writer(Path(sys.argv[1]), "building"):
+    (Path(sys.argv[1]) / "kept").write_text("x")
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_second_writer_is_refused_until_the_first_is_gone_even_by_a_kill(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "out"
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(folder)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with (
+            pytest.raises(RunError, match="another process is building here; wait for it"),
+            one_writer(folder, "building"),
+        ):
+            pass
+    finally:
+        os.kill(holder.pid, signal.SIGKILL)
+        holder.communicate()
+    with one_writer(folder, "building"):
+        assert (folder / "kept").read_text() == "x"
+
+
+def test_a_folder_that_stays_empty_goes_and_one_with_files_stays(tmp_path: Path) -> None:
+    with one_writer(tmp_path / "a", "building"):
+        pass
+    assert not (tmp_path / "a").exists()
+    with pytest.raises(UserError, match="b is wrong"), one_writer(tmp_path / "a", "building"):
+        raise UserError("b is wrong")
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_file_in_the_place_of_the_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("x")
+    for path in (tmp_path / "out", tmp_path / "out" / "more"):
+        with pytest.raises(UserError, match="is a file, or lies in one: name a folder"), one_writer(path, "building"):
+            pass
+
+
+def test_what_the_disk_refuses_names_the_file_and_the_cure(tmp_path: Path) -> None:
+    told = pytest.raises(
+        RunError, match=r"items.jsonl: cannot be read or written \(No space left on device\); what was"
+    )
+    with told, one_writer(tmp_path / "out", "building"):
+        raise OSError(28, "No space left on device", str(tmp_path / "out" / "items.jsonl"))

@@ -1,0 +1,82 @@
+"""Builds on damaged folders, full disks and in two processes: a message, what was answered kept, and resumable."""
+
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import orjson
+import pytest
+
+from dikast.core.errors import DataError, RunError, UserError
+from dikast.core.writing import one_writer
+from dikast.corpus.build import build
+from dikast.corpus.load import load_recipe
+from dikast.corpus.recipe import Recipe
+
+
+def recipe(tmp_path: Path, **values: object) -> Recipe:
+    path = tmp_path / "recipe.yaml"
+    path.write_bytes(orjson.dumps({"recipe": "feedback", "teacher": "world:text", "rubrics": 2, "a_call": 4, **values}))
+    return load_recipe(path)
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """A limit on the size of files; what exceeds it fails as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_two_builds_in_one_folder_are_refused(tmp_path: Path) -> None:
+    refused = pytest.raises(RunError, match="another process is building here")
+    with one_writer(tmp_path / "out", "building"), refused:
+        build(recipe(tmp_path), tmp_path / "out")
+    assert build(recipe(tmp_path), tmp_path / "out").items > 0
+
+
+@pytest.mark.parametrize("size", [0, 500, 3_000, 12_000])
+def test_a_limit_on_file_sizes_ends_with_a_message_and_the_next_run_goes_on(size: int, tmp_path: Path) -> None:
+    build(recipe(tmp_path), tmp_path / "whole")
+    told = recipe(tmp_path)
+    with files_of_at_most(size), pytest.raises(RunError, match=r"File too large"):
+        build(told, tmp_path / "out")
+    built = build(recipe(tmp_path), tmp_path / "out")
+    assert built.waits == ""
+    assert (tmp_path / "out" / "items.jsonl").read_bytes() == (tmp_path / "whole" / "items.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"\xff\xfe", b"[]", b'{"recipe": 3}'])
+def test_a_damaged_build_json_is_written_anew_and_nothing_is_asked_twice(damage: bytes, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    attempts = [stage.attempts for stage in build(recipe(tmp_path), out).stages]
+    items = (out / "items.jsonl").read_bytes()
+    (out / "build.json").write_bytes(damage)
+    built = build(recipe(tmp_path), out)
+    assert any("build.json was damaged and is written anew" in note for note in built.notes)
+    assert [stage.attempts for stage in built.stages] == attempts
+    assert (out / "items.jsonl").read_bytes() == items
+    assert not build(recipe(tmp_path), out).notes
+    with pytest.raises(UserError, match=r"was built by another recipe \(rubrics differ\)"):
+        build(recipe(tmp_path, rubrics=3), out)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"junk\n", b"[]\n", b'{"key": 7, "at": [0], "status": "ok"}\n', b'{"key": "zz", "at": [0], "status": "ok"}\n',
+     b'{"key": "0a", "at": 3, "status": "ok"}\n', b'{"key": "0a", "at": [0], "status": "ok", "made": 1}\n'],
+)  # fmt: skip
+def test_junk_in_a_journal_is_told_with_its_cure(line: bytes, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    build(recipe(tmp_path), out)
+    journal = min(out.glob("[0-9]-*.jsonl"))
+    before = journal.read_bytes()
+    journal.write_bytes(line + before)
+    with pytest.raises(DataError, match=r"a damaged record .*remove this line"):
+        build(recipe(tmp_path), out)
+    journal.write_bytes(before)
+    assert build(recipe(tmp_path), out).waits == ""
