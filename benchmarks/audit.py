@@ -70,6 +70,20 @@ def write_verdicts(folder: Path) -> tuple[Path, Path]:
     return table, run
 
 
+def write_cells(folder: Path) -> Path:
+    """A CSV of 120,000 scores and choices in 1,200 cells of 100."""
+    rng = np.random.default_rng(0)
+    gold = rng.integers(1, 6, 120_000)
+    score = np.clip(gold + rng.integers(-1, 2, len(gold)), 1, 5)
+    with (folder / "cells.csv").open("w") as file:
+        file.write("id,score,gold,cell,said,chosen\n")
+        file.writelines(
+            f"i{k},{s},{g},c{k % 1200},{'b' if s > 3 else 'a'},{'b' if g > 3 else 'a'}\n"
+            for k, (s, g) in enumerate(zip(score.tolist(), gold.tolist(), strict=True))
+        )
+    return folder / "cells.csv"
+
+
 def audit_cost(*arguments: str) -> tuple[float, float, float]:
     """Seconds, seconds of processor time and peak memory (GB) of one audit in a process of its own."""
     code = (
@@ -96,6 +110,20 @@ def figures() -> list[Figure]:
             "audit of 1,000,000 verdicts (CSV, 200 rubrics)": (str(verdicts), *plain),
             "the same in 200,000 clusters": (str(verdicts), *plain, "--cluster", "scene"),
             "audit of a run of 1,000,000 with distributions": (str(run), "--scale", "1-5"),
+        }
+        cells = str(write_cells(Path(name)))
+        audits |= {
+            "120,000 scores by 1,200 cells": (cells, *plain[:-1], "cell"),
+            "120,000 choices by 1,200 cells": (
+                cells,
+                "--score",
+                "said",
+                "--gold",
+                "chosen",
+                "--pairwise",
+                "--by",
+                "cell",
+            ),
         }
         for what, arguments in audits.items():
             seconds, processor, peak = audit_cost(*arguments)

@@ -52,6 +52,14 @@ def test_columns_of_a_configuration(tmp_path: Path, run_audit: Run) -> None:
     assert "column 'shorter': 2 rows of 4 undefined (2 divided by zero)" in means["notes"]
 
 
+def test_undefined_rows_are_counted_among_those_that_are_audited(tmp_path: Path, run_audit: Run) -> None:
+    found = run_audit(
+        write(tmp_path / "x.csv", ROWS), "--config", config(tmp_path), "--mean", "shorter", "--where", "zero=0"
+    )
+    assert "column 'shorter': 2 rows of 2 undefined (2 divided by zero)" in found["notes"]
+    assert not any("'overall'" in note for note in found["notes"])
+
+
 def test_an_undefined_verdict_is_a_failure_with_its_reason(tmp_path: Path, run_audit: Run) -> None:
     found = run_audit(write(tmp_path / "x.csv", ROWS), "--config", config(tmp_path), "--score", "shorter")
     failures = rows_of(found, "failures", "status")

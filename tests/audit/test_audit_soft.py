@@ -20,6 +20,8 @@ def test_what_the_first_earns() -> None:
     found = worth_of(words, PairLabels("1", "2", "0"))
     assert found[:6].tolist() == [1, 0.75, 0, 0.5, 0.5, 0.5]
     assert np.isnan(found[6:]).all()
+    mixed = worth_of(Words(np.arange(3), ["A", "b", "2.25"]), PairLabels("6|A", "1|B"))
+    assert mixed.tolist() == [1, 0, 0.25]  # (2.25 - 1) / (6 - 1)
     assert worth_of(Words(np.arange(1), ["0.2"]), PairLabels("1", "0")).tolist() == [0.2]
 
 
@@ -88,4 +90,5 @@ def test_soft_preferences_need_two_numbers(tmp_path: Path, run_audit: Run) -> No
     file = write(tmp_path / "x.csv", [{"said": 1.3}] * 10)
     assert "one number each, such as 1,2" in refused(run_audit, file, "--score", "said", "--soft")
     assert "one number each" in refused(run_audit, file, "--score", "said", "--soft", "--pair-labels", "A,B")
+    assert "one number each" in refused(run_audit, file, "--score", "said", "--soft", "--pair-labels", "1|0,2")
     assert "holds '1.3'" in refused(run_audit, file, "--score", "said", "--soft", "--pair-labels", "0,1")

@@ -5,7 +5,6 @@ missing, a division by zero) is undefined, and counted by its reason.
 """
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -30,11 +29,6 @@ class Made(NamedTuple):
 
     values: list[Any]
     why: list[str]
-
-    @property
-    def undefined(self) -> Counter[str]:
-        """How many rows have no value, by reason."""
-        return Counter(each for each in self.why if each != OK)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit.columns import NumberColumn, Wanted, WordColumn, Words
-from dikast.audit.derived import NO_INPUT, Made, Setting, in_order, make
+from dikast.audit.derived import NO_INPUT, OK, Made, Setting, in_order, make
 from dikast.audit.plan import AuditPlan, Column
 from dikast.audit.report import counted
 from dikast.core.errors import UserError
@@ -37,7 +37,7 @@ class Derived:
     words: dict[str, Words] = field(default_factory=dict)
     objects: dict[str, list[Any]] = field(default_factory=dict)
     why: dict[str, Words] = field(default_factory=dict)  # role -> ok, or why there is no value
-    notes: list[str] = field(default_factory=list)
+    reasons: dict[str, Words] = field(default_factory=dict)  # column -> the same, a missing input among the reasons
 
 
 def derive(plan: AuditPlan, roles: Mapping[str, str], inputs: Inputs, n: int) -> Derived:
@@ -54,12 +54,7 @@ def derive(plan: AuditPlan, roles: Mapping[str, str], inputs: Inputs, n: int) ->
         made[column.name] = make(column, given, setting, where)
         if column.operator == "parse":
             _refuse_unread(plan, column, made[column.name], given[0])
-        undefined = made[column.name].undefined
-        if undefined:
-            told = ", ".join(f"{count:,} {reason}" for reason, count in undefined.most_common())
-            found.notes.append(
-                f"column {column.name!r}: {counted(undefined.total(), 'row')} of {n:,} undefined ({told})"
-            )
+        found.reasons[column.name] = _words(made[column.name].why, hidden="")
     for place, name in roles.items():
         kind, _, role = place.partition(":")
         values = made[name].values
@@ -70,7 +65,7 @@ def derive(plan: AuditPlan, roles: Mapping[str, str], inputs: Inputs, n: int) ->
             found.words[role] = _fed(WordColumn(name, str(plan.file)), name, values).finish()
         else:
             found.objects[role] = values
-        found.why[role] = _words(made[name].why)
+        found.why[role] = _words(made[name].why, hidden=NO_INPUT)
     return found
 
 
@@ -80,10 +75,19 @@ def _fed(into: Gathered, name: str, values: Sequence[Any]) -> Gathered:
     return into
 
 
-def _words(texts: Sequence[str]) -> Words:
+def undefined_told(column: str, why: Words) -> str:
+    """How many rows of a column have no value, by reason; nothing where all have one."""
+    counts = {name: int((why.codes == code).sum()) for code, name in enumerate(why.names) if name != OK}
+    told = ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items(), key=lambda x: -x[1]) if count)
+    lost = counted(sum(counts.values()), "row")
+    return f"column {column!r}: {lost} of {len(why.codes):,} undefined ({told})" if told else ""
+
+
+def _words(texts: Sequence[str], *, hidden: str) -> Words:
+    """Texts as words, of which `hidden` is none."""
     names = list(dict.fromkeys(texts))
     place = {name: code for code, name in enumerate(names)}
-    return Words(np.array([place[text] if text != NO_INPUT else -1 for text in texts], np.int64), names)
+    return Words(np.array([place[text] if text != hidden else -1 for text in texts], np.int64), names)
 
 
 def _refuse_unread(plan: AuditPlan, column: Column, made: Made, replies: Sequence[Any]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit.columns import Frame, Wanted, Words, duplicates, from_json_text, keys_of, match, read_frame
-from dikast.audit.derived_roles import Inputs, derive
+from dikast.audit.derived_roles import Inputs, derive, undefined_told
 from dikast.audit.exact import settled
 from dikast.audit.long_form import LongRows
 from dikast.audit.plan import NO_CLUSTER, AuditPlan
@@ -23,6 +23,7 @@ from dikast.core.errors import UserError
 from dikast.core.runs.files import GOLD
 from dikast.core.scale import Scale
 
+_REASON = "reason of "  # before the name of a derived column: why its rows are undefined
 _ANNOTATIONS = ("claims", "gold_claims", "spans", "gold_spans")
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -83,7 +84,10 @@ def load(plan: AuditPlan) -> Data:
                 f"{counted(rows.outdated, 'joint verdict')} of other samples left out: run again to join these"
             )
         _say_unmatched_items(data, gold)
-    return _without_empty_gold(_filtered(data, plan))
+    data = _filtered(data, plan)
+    told = [undefined_told(role.removeprefix(_REASON), why) for role, why in data.words.items() if _REASON in role]
+    data.notes += filter(None, told)
+    return _without_empty_gold(data)
 
 
 def _refs(plan: AuditPlan, run: bool) -> Refs:
@@ -210,7 +214,7 @@ def _derive(data: Data, refs: Refs, places: Mapping[str, tuple[str, Codes]]) -> 
     data.numbers |= found.numbers
     data.words |= found.words
     data.objects |= found.objects
-    data.notes += found.notes
+    data.words |= {f"{_REASON}{name}": why for name, why in found.reasons.items()}
     if "status" not in refs.words and "score" in found.why:
         data.words["status"] = found.why["score"]
         if data.plan.swapped:

@@ -23,10 +23,15 @@ NO_CLUSTER = "none"  # as `cluster`: every row by itself, also the rows of one i
 _OUTCOMES = ("the first", "the second", "a tie")
 
 
+def is_number(text: str) -> bool:
+    """Whether a text is a number as it is usually written."""
+    return _NUMBER.fullmatch(text.strip().casefold()) is not None
+
+
 def spelling(text: str) -> str:
     """One form for what counts as the same word: case and surrounding space aside, numbers by their value (2 = 2.0)."""
     folded = text.strip().casefold()
-    if not _NUMBER.fullmatch(folded):
+    if not is_number(folded):
         return folded
     return str(float(folded) + 0.0)  # adding 0.0 makes -0.0 a 0.0
 

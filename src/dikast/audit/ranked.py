@@ -227,7 +227,7 @@ def _counts(given: Paired, names: list[str], first: Codes, second: Codes, how: R
     rates = ("win rate (half)", "s.e.", "win rate (wins)", "win rate (decided)", *soft, "mean grade")
     notes = [f"win rate ({rule}): {text}" for rule, text in WIN_RULES.items()]
     if given.soft:
-        notes.append("win rate (soft): the mean preference, of pairs with a verdict; elsewhere " + NEAREST)
+        notes.append("win rate (soft): the mean preference, of pairs with a verdict; in the other columns " + NEAREST)
     if both:
         notes.append(
             "games are pairs, by the joint verdict of both orders; orders that disagree count as a tie in rates"

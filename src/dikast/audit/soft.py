@@ -7,36 +7,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit.columns import Words
-from dikast.audit.plan import PairLabels, spelling
+from dikast.audit.plan import PairLabels, is_number, spelling
 from dikast.audit.ranking import Bouts
 from dikast.core.errors import UserError
 
 Floats = NDArray[np.float64]
-NEAREST = "soft preferences count here as the choice they are nearest to (the middle is a tie)"
+NEAREST = "soft preferences count as the choice they are nearest to (the middle is a tie)"
 
 
 def worth_of(words: Words, labels: PairLabels | None) -> Floats:
     """What the first response earns by each word of a column, in [0, 1]; NaN for a word that is no preference.
 
-    A number counts by where it lies from the first label (1) to the second (0); a spelling of a tie is a half.
-    UserError where the labels of the two are not one number each.
+    A number counts by where it lies from the first label (1) to the second (0); a spelling of a label is that end
+    (of a tie a half), also where it is a word. UserError where the labels of the two do not hold one number each.
     """
-    try:
-        if labels is None:
-            raise ValueError
-        first, second = float(labels.first), float(labels.second)
-    except ValueError:
-        raise UserError("--soft: give the two ends as --pair-labels, one number each, such as 1,2 or 0,1") from None
-    spelt = {word: 0.5 for word, code in labels.codes().items() if code == 2}
+    spelt = {} if labels is None else {word: (1.0, 0.0, 0.5)[code] for word, code in labels.codes().items()}
+    ends = [[float(word) for word in spelt if spelt[word] == end and is_number(word)] for end in (1.0, 0.0)]
+    if [len(each) for each in ends] != [1, 1]:
+        raise UserError("--soft: give the two ends as --pair-labels, one number each, such as 1,2 or 0,1")
+    ((first,), (second,)) = ends
 
     def one(text: str) -> float:
         word = spelling(text)
         if word in spelt or word == "tie":
-            return 0.5
-        try:
-            share = (second - float(word)) / (second - first)
-        except ValueError:
-            return math.nan
+            return spelt.get(word, 0.5)
+        share = (second - float(word)) / (second - first) if is_number(word) else math.nan
         return share if 0 <= share <= 1 else math.nan
 
     return np.array([one(name) for name in words.names], np.float64)
