@@ -17,6 +17,7 @@ from dikast.audit.exact import group_means, means_of_others, settled
 from dikast.audit.intervals import Resampling, bootstrap_kinds, fisher
 from dikast.audit.load import Data
 from dikast.audit.measures import FEW, MEASURES, difference, mean_over_pairs, measure, measures_for
+from dikast.audit.names import Judges
 from dikast.audit.report import Cell, Table, table
 from dikast.audit.scored import Scored
 from dikast.audit.significance import labels_for_pearson, labels_for_width, mcnemar, mcnemar_told
@@ -252,23 +253,23 @@ def systems_table(system: Words, given: Scored, how: Resampling) -> Table:
     return table("systems", title, ("statistic", "value"), rows, "intervals draw systems anew")
 
 
-def rival_table(name: str, rival: Floats, given: Scored, how: Resampling) -> Table:
+def rival_table(names: Judges, rival: Floats, given: Scored, how: Resampling) -> Table:
     """A second judge on the same items: each statistic, the paired difference, and McNemar on exact agreement."""
     rival = given.given(rival)
     both = given.paired & ~np.isnan(rival)
     score, other, gold = given.score[both], rival[both], given.gold[both]
-    names, cluster = given.kinds, given.clusters(both)
+    kinds, cluster = given.kinds, given.clusters(both)
     dropped = len(both) - len(gold)
-    first, second = (measure(each, gold, names, how, cluster, dropped=dropped) for each in (score, other))
-    less = difference(score, other, gold, names, how, cluster)
-    rows: list[list[Cell]] = [[each, first[each], second[each], less[each]] for each in names]
+    first, second = (measure(each, gold, kinds, how, cluster, dropped=dropped) for each in (score, other))
+    less = difference(score, other, gold, kinds, how, cluster)
+    rows: list[list[Cell]] = [[each, first[each], second[each], less[each]] for each in kinds]
     note = ""
     if given.shared:
-        note = mcnemar_told(mcnemar(score == gold, other == gold, cluster), name, "exact", how.level)
+        note = mcnemar_told(mcnemar(score == gold, other == gold, cluster), names, "exact", how.level)
     return table(
         "rival",
-        f"Beside {name}, on the same {len(gold):,} items{given.unit}",
-        ("statistic", "judge", name, "difference"),
+        f"{names.own} beside {names.rival}, on the same {len(gold):,} items{given.unit}",
+        ("statistic", *names, "difference"),
         rows,
         note,
     )

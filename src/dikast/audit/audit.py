@@ -22,8 +22,10 @@ from dikast.audit.failures import failure_table, joined_marker
 from dikast.audit.human import rater_pairs_table, raters_table
 from dikast.audit.intervals import Resampling, mean_estimate
 from dikast.audit.load import Data, load
+from dikast.audit.names import judge_names
 from dikast.audit.order import in_canonical_order, sorted_names
 from dikast.audit.paired import Paired, paired
+from dikast.audit.pairs import FIRST, NONE, SECOND, TIE
 from dikast.audit.pairs_beside import beside_table as beside_pairs
 from dikast.audit.plan import BETWEEN, AuditPlan
 from dikast.audit.questions import clustered, one_row_each
@@ -39,13 +41,14 @@ from dikast.audit.readout import (
 )
 from dikast.audit.refs import Ref
 from dikast.audit.report import Audit, Cell, Table, counted, table
-from dikast.audit.runs import gold_scale_of, has_gold, open_rows, scale_of, scales_by_rubric
+from dikast.audit.runs import LABELS, gold_scale_of, has_gold, open_rows, scale_of, scales_by_rubric
 from dikast.audit.scales import note_of, row_scales
 from dikast.audit.scored import Scored, equated, scored
 from dikast.audit.slices import group_codes, slice_table, unlabelled_table
 from dikast.audit.widths import Centres, conformal_table
 from dikast.core.errors import UserError
 from dikast.core.runs.files import RUBRICS
+from dikast.core.scale import Scale
 
 Slices = list[tuple[tuple[NDArray[np.int64], list[str]], str]]
 _MOST_LABELS = 20  # a larger confusion matrix is no table to read
@@ -250,7 +253,7 @@ def _labelled(data: Data, given: Scored) -> Iterator[Table]:
         if np.isin(given.gold[chosen], np.asarray(given.scale.values)).all():
             yield class_table(given, plan.resampling)
     if "rival" in data.numbers:
-        yield rival_table(Ref.of(plan.rival).name, data.numbers["rival"], given, plan.resampling)
+        yield rival_table(judge_names(plan), data.numbers["rival"], given, plan.resampling)
 
 
 def _distributions(data: Data) -> Distributions | None:
@@ -278,8 +281,7 @@ def _readouts(data: Data, given: Scored, read: Distributions | None, slices: Sli
         read = dataclasses.replace(read, probabilities=np.where(usable[:, None], read.probabilities, np.nan))
         family = parts[0] if parts else None
         yield readout_table(read, given.gold, how, cluster, family)
-        if (found := calibration_table(read, given.gold, how, cluster, family)) is not None:
-            yield found
+        yield calibration_table(read, given.gold, how, cluster, family)
         yield reliability_table(read, given.gold, how.level, cluster)
         known = read.known & ~np.isnan(given.gold)
         confidence = read.confidence[known]
@@ -320,6 +322,7 @@ def _pairs(data: Data) -> list[Table]:
         tables.append(pairwise.preference_table(given))
     if given.choice is not None and given.swapped is not None:
         tables.append(pairwise.orders_table(given))
+    tables.extend(_pair_readouts(data, given))
     if plan.rival and plan.gold and given.choice is not None:
         tables.append(pairwise.rival_table(data, given))
     if given.choice is not None:
@@ -339,6 +342,25 @@ def _pairs(data: Data) -> list[Table]:
         said[given.final < 0] = np.nan
         tables.append(alt_test_table(said, given.raters, plan, given.cluster, nominal=True))
     return tables
+
+
+def _pair_readouts(data: Data, given: Paired) -> Iterator[Table]:
+    """Calibration and abstaining of pairs: probabilities of the choices, as the mean of both orders, against gold."""
+    if not data.plan.gold or not any(data.objects.get("distribution", [])):
+        return
+    how, cluster = data.plan.resampling, given.cluster
+    read = from_objects(data.objects["distribution"], Scale(LABELS, (FIRST, SECOND, TIE)))
+    kept = read.known & given.scored
+    read = dataclasses.replace(read, probabilities=np.where(kept[:, None], read.probabilities, np.nan))
+    gold = np.where(given.gold == NONE, np.nan, given.gold.astype(np.float64))
+    found = calibration_table(read, gold, how, cluster, None, nominal=True)
+    note = "probabilities of a pair: the mean of both orders" if given.swapped is not None else "one order of each pair"
+    yield dataclasses.replace(found, notes=(note, *found.notes))
+    known = read.known & ~np.isnan(gold)
+    if known.any():
+        yield reliability_table(read, gold, how.level, cluster)
+        sure, right = read.confidence[known], read.mode[known] == gold[known]
+        yield abstain_table(sure, right, how.level, given.clusters(known))
 
 
 def _pair_failures(data: Data, given: Paired) -> Iterator[Table]:

@@ -81,7 +81,8 @@ def wilson(hits: float, n: int, level: float = 0.95) -> Interval:
     z, p = z_of(level), hits / n
     middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
-    return Interval(max(0.0, middle - half), min(1.0, middle + half))
+    # both ends are exact where they are reached, rounding is not
+    return Interval(max(0.0, middle - half) if hits > 0 else 0.0, min(1.0, middle + half) if hits < n else 1.0)
 
 
 def bootstrap_tables(

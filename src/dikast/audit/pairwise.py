@@ -12,6 +12,7 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.intervals import error_of, mean_estimate, share
 from dikast.audit.load import Data
 from dikast.audit.measures import FEW
+from dikast.audit.names import judge_names
 from dikast.audit.paired import Paired, ratio, read_column, ruled
 from dikast.audit.pairs import (
     DISAGREE,
@@ -275,8 +276,8 @@ def _counts_wrong(views: Mapping[str, Codes]) -> bool:
 def rival_table(data: Data, given: Paired) -> Table:
     """A second judge on the same pairs: accuracy, paired difference, McNemar."""
     plan = data.plan
-    name = Ref.of(plan.rival).name
-    other = ruled(read_column(data, "rival", name), plan.unscored)
+    names = judge_names(plan)
+    other = ruled(read_column(data, "rival", Ref.of(plan.rival).name), plan.unscored)
     if other is None or given.final is None:
         raise ValueError("two judges are due")
     rows: list[list[Cell]] = []
@@ -290,8 +291,9 @@ def rival_table(data: Data, given: Paired) -> Table:
         )
         if rule == "all":
             test = mcnemar(one.worth[both] == 1, two.worth[both] == 1, given.clusters(both))
-            note = mcnemar_told(test, name, "right", given.level)
-    return table("rival", f"Beside {name}, on the same pairs", ("statistic", "judge", name, "difference"), rows, note)
+            note = mcnemar_told(test, names, "right", given.level)
+    title = f"{names.own} beside {names.rival}, on the same pairs"
+    return table("rival", title, ("statistic", *names, "difference"), rows, note)
 
 
 def preference_table(given: Paired) -> Table:

@@ -137,23 +137,33 @@ def readout_table(
 
 
 def calibration_table(
-    given: Distributions, gold: Floats, how: Resampling, cluster: Codes | None, family: Codes | None
-) -> Table | None:
-    """Before and after recalibration, always fitted on other rows; None where gold is off the labels or too scarce."""
+    given: Distributions,
+    gold: Floats,
+    how: Resampling,
+    cluster: Codes | None,
+    family: Codes | None,
+    *,
+    nominal: bool = False,
+) -> Table:
+    """Before and after recalibration, always fitted on other rows; notes say why there is none.
+
+    `nominal` labels have no order: no ordinal recalibration and no distances.
+    """
     values = np.asarray(given.scale.values)
     rows_used = given.known & np.isin(gold, values)
-    if int(rows_used.sum()) < cal.LEAST:
-        return None
     p, true = given.probabilities[rows_used], np.searchsorted(values, gold[rows_used])
     codes = _codes(cluster, rows_used)
-    fold = cal.folds_of(len(true), cal.FOLDS, how.rng(), codes)
+    enough = len(true) >= cal.LEAST
+    fold = cal.folds_of(len(true), cal.FOLDS, how.rng(), codes) if enough else np.zeros(0, np.int64)
     families = None if family is None else family[rows_used]
     views = {"as read": p}
     fits: dict[str, Callable[[Floats, Codes], cal.Recalibration]] = {
         "temperature": cal.fit_temperature,
         "ordinal": cal.fit_ordinal,
     }
-    for name, fitter in fits.items():
+    if nominal:
+        del fits["ordinal"]
+    for name, fitter in fits.items() if enough else ():
 
         def fit(
             train: Masks, fitter: Callable[[Floats, Codes], cal.Recalibration] = fitter
@@ -164,8 +174,28 @@ def calibration_table(
         views[name] = cal.cross_fitted(fit, fold)
         if families is not None:
             views[f"{name}, by slice"] = cal.cross_fitted(fit, fold, families)
-    rows = [_calibration_row(name, view, true, values, how, codes) for name, view in views.items()]
-    columns = ("probabilities", "accuracy", "confidence", "ECE", "Brier", "log loss", "MAE of expected")
+    rows = [_calibration_row(name, view, true, values, how, codes) for name, view in views.items() if len(true)]
+    columns: tuple[str, ...] = (
+        "probabilities",
+        "accuracy",
+        "confidence",
+        "ECE",
+        "Brier",
+        "log loss",
+        "MAE of expected",
+    )
+    if nominal:
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    if not enough:
+        between = int((given.known & ~np.isnan(gold)).sum()) - len(true)
+        return table(
+            "calibration",
+            f"Calibration on {counted(len(true), 'row')}",
+            columns,
+            rows,
+            f"only {counted(len(true), 'row')} with probabilities and gold on a label: recalibration takes {cal.LEAST}",
+            f"{counted(between, 'row')} left out: gold lies between the labels" if between else "",
+        )
     found = cal.temperature_estimate(p, true, how.level, codes)
     return table(
         "calibration",

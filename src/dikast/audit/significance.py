@@ -43,16 +43,22 @@ def mcnemar(first_right: ArrayLike, second_right: ArrayLike, cluster: Codes | No
     return McNemar(only_first, only_second, student(float(less.mean()), found), len(first), True)
 
 
-def mcnemar_told(test: McNemar, name: str, right: str, level: float) -> str:
-    """The test in words, and how many items it would take to see the difference (power .8)."""
+def mcnemar_told(test: McNemar, names: tuple[str, str], right: str, level: float) -> str:
+    """The test of the judges of these names in words, and how many items would show the difference (power .8)."""
     gain, discordant = abs(test.only_first - test.only_second), test.only_first + test.only_second
     way = "McNemar by cluster" if test.clustered else "McNemar"
-    told = f"{way}: only the judge {right} {test.only_first:,}, only {name} {test.only_second:,}, p = {test.p:.4g}"
+    told = (
+        f"{way}: only {names[0]} {right} {test.only_first:,}, only {names[1]} {test.only_second:,}, {_p_told(test.p)}"
+    )
     if gain:
         needed = pairs_for_mcnemar(gain / test.n, discordant / test.n, level=1 - level)
         told += f"; to see a difference like this with a chance of .8 takes {needed:,} items"
         told += " (were they independent)" if test.clustered else ""
     return told
+
+
+def _p_told(p: float) -> str:
+    return "p undefined (clusters are all alike)" if math.isnan(p) else f"p = {p:.4g}"
 
 
 def student(value: float, given: Error) -> float:

@@ -20,8 +20,8 @@ from dikast.audit.significance import Against, holm, student, two_correlations, 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Masks = NDArray[np.bool_]
-_SHOWN = ("pearson", "kendall_tau_b", "exact", "within_1", "mae", "bias")
 _DRAWN = 100  # with more slices, intervals are Fisher's, Wilson's and linearised: drawing them would take minutes
+_FEW_DRAWS = 200  # then, of what is not linearised
 _ROWS: Mapping[str, Callable[[Floats, Floats], Floats]] = {
     "exact": lambda score, gold: (score == gold).astype(np.float64),
     "within_1": lambda score, gold: (np.abs(score - gold) <= 1 + NEAR).astype(np.float64),
@@ -32,7 +32,7 @@ _ROWS: Mapping[str, Callable[[Floats, Floats], Floats]] = {
 
 def slice_table(codes: Codes, names: Sequence[str], given: Scored, how: Resampling, by: str) -> Table:
     """One row a slice. `p` asks whether its exact agreement (without a scale: its correlation) is that of the rest."""
-    kinds = [name for name in _SHOWN if name in given.kinds]
+    kinds = given.kinds
     paired = given.paired
     tests: list[float] = []
     rows: list[list[Cell]] = []
@@ -119,13 +119,18 @@ def _measured(
             found[kind] = share(_ROWS[kind](score, gold), how.level, cluster, dropped=dropped)
         elif kind in _ROWS:
             found[kind] = mean_estimate(_ROWS[kind](score, gold), how.level, cluster, dropped=dropped)
-        else:
+        elif kind == "pearson" or kind in ORDER:
             each = (linear_pearson if kind == "pearson" else ORDER[kind])(score, gold)
-            interval = squashed_interval(each, how.level, cluster)
+            least = 0.0 if kind == "ordered_pairs" else -1.0
+            interval = squashed_interval(each, how.level, cluster, least=least)
             if kind == "pearson" and cluster is None:
                 interval = fisher(each.value, n, how.level)
             method = "Fisher" if kind == "pearson" and cluster is None else "linearised"
             found[kind] = Estimate(each.value, n, *interval, how.level, method, dropped)
+    if others := [kind for kind in kinds if kind not in found]:
+        few = Resampling(min(how.draws, _FEW_DRAWS), how.level, how.seed)
+        codes = None if cluster is None else clusters_of(cluster)
+        found |= measure(score, gold, others, few, codes, dropped=dropped)
     return found
 
 

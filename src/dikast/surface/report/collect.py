@@ -18,11 +18,12 @@ from dikast.audit.intervals import clusters_of
 from dikast.audit.length import length_slope
 from dikast.audit.plan import AuditPlan
 from dikast.audit.report import Audit
-from dikast.audit.runs import JOINT, ORDERS, RunRows, gold_by_item, has_gold
+from dikast.audit.runs import JOINT, LABELS, ORDERS, RunRows, gold_by_item, has_gold
 from dikast.core.errors import DataError, UserError
 from dikast.core.rubric import Rubric
 from dikast.core.runs.files import GOLD, LOCK, RUBRICS, SUMMARY, VERDICTS
 from dikast.core.runs.rubrics import load_rubrics
+from dikast.core.verdict import DISAGREE
 from dikast.judging.lock import read_lock
 from dikast.judging.notes import notes_of
 from dikast.surface.report.contents import Contents, read_contents
@@ -152,7 +153,7 @@ def _read(page: RunPage, asked: Asked) -> None:
     column = next(iter(gold), "")
     rubrics = _rubrics(page.folder)
     queue = Queue(asked.queue, rubrics, has_gold=bool(gold))
-    said, true, answers, joined = Counter[str](), Counter[str](), 0, False
+    said, true, answers, joined, split = Counter[str](), Counter[str](), 0, False, False
     measured: list[tuple[str, int, float, float]] = []
     for row, _ in RunRows(str(page.folder), gold=gold):
         if row["sample"] == JOINT:
@@ -163,12 +164,14 @@ def _read(page: RunPage, asked: Asked) -> None:
             continue
         page.rows += 1
         answers += sum(order in row for order in ORDERS) if page.pairwise else 1
+        split |= "swapped" in row
         row["gold"] = row.get(column)
         page.differing += queue.offer(row)
         _count(row, row["gold"], said, true)
         if len(measured) < MOST_LENGTHS and row.get("score") is not None and isinstance(row["gold"], int | float):
             measured.append((row["item"], row.get("response", 0), row["score"], row["gold"]))
-    names = sorted(set(said) | set(true), key=_in_order)
+    outcomes = {*LABELS, DISAGREE} if split else set()  # those of both orders, also where none is there
+    names = sorted(outcomes | set(said) | set(true), key=_in_order)
     page.labels = {name: (said[name], true[name]) for name in names} if len(names) <= MOST_LABELS else {}
     due = page.folder / "keys.txt"
     planned = due.stat().st_size // 33 if due.exists() else 0

@@ -22,6 +22,7 @@ def to_json(pages: Sequence[RunPage], gates: Sequence[Gate]) -> dict[str, Any]:
             {
                 "run": str(page.folder),
                 "judge": page.judge,
+                "headline": headline.sentence(page),
                 "kind": page.kind,
                 "rows": page.rows,
                 "differing": page.differing,
@@ -45,7 +46,7 @@ def to_markdown(pages: Sequence[RunPage], gates: Sequence[Gate], title: str) -> 
         lines.append(f"- {'met' if gate.met else '**not met**'}: {_flat(str(gate))}")
     lines += [""] if gates else []
     if beside := side_by_side(pages):
-        lines += _table(["", *(page.name for page in pages)], beside)
+        lines += _table(["", *(f"{page.name} ({page.judge})" for page in pages)], beside)
     for page in pages:
         lines += [f"### {_flat(page.name)} ({_flat(page.judge)})", "", _flat(headline.sentence(page)), ""]
         lines += [f"> {_flat(each)}" for each in page.missing] + [""]
@@ -56,7 +57,7 @@ def to_markdown(pages: Sequence[RunPage], gates: Sequence[Gate], title: str) -> 
         gaps = [entry for entry in page.entries if entry.gap > 0 or entry.status != "ok"][:_MOST_GAPS]
         if gaps:
             lines += ["Largest gaps:", ""]
-            rows = [[entry.item, entry.criterion, entry.verdict, entry.gold, entry.status] for entry in gaps]
+            rows = [[entry.item, entry.criterion, entry.told, entry.gold, entry.status] for entry in gaps]
             lines += _table(["item", "criterion", "said", "gold", "status"], rows)
     return "\n".join(lines).rstrip() + "\n"
 
@@ -87,7 +88,7 @@ def to_junit(pages: Sequence[RunPage], gates: Sequence[Gate]) -> str:
 
 def _gap(entry: Any) -> dict[str, Any]:
     gap = None if entry.gap != entry.gap else entry.gap
-    names = ("item", "criterion", "sample", "response", "status", "verdict", "gold")
+    names = ("item", "criterion", "sample", "response", "status", "verdict", "joint", "gold")
     return {name: getattr(entry, name) for name in names} | {"gap": gap}
 
 

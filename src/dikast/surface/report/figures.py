@@ -72,7 +72,7 @@ def rulers(rows: Sequence[Ruler]) -> Markup:
         if not math.isnan(row.low):
             parts.append(_line(x(row.low), y, x(row.high), y, "interval"))
         if not math.isnan(row.value):
-            parts.append(_dot(x(row.value), y, "judge", f"{row.name} {row.value:.3f} [{row.low:.3f}, {row.high:.3f}]"))
+            parts.append(_dot(x(row.value), y, "judge", f"{row.name} {_told(row.value, row.low, row.high)}"))
         parts.append(_text(right + 12, y + 4, "undefined" if math.isnan(row.value) else f"{row.value:.3f}", "start"))
         y += 30
     for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
@@ -98,7 +98,7 @@ def forest(rows: Sequence[Row], overall: float, low: float, high: float) -> Mark
         if not math.isnan(row.low):
             parts.append(_line(x(row.low), y, x(row.high), y, "interval"))
         if not math.isnan(row.value):
-            parts.append(_dot(x(row.value), y, "judge", f"{row.name}: {row.value:.3f} [{row.low:.3f}, {row.high:.3f}]"))
+            parts.append(_dot(x(row.value), y, "judge", f"{row.name}: {_told(row.value, row.low, row.high)}"))
         told = "undefined" if math.isnan(row.value) else f"{row.value:.3f}"
         parts.append(_text(right + 10, y + 4, f"{told}  n {row.n:,}", "start", "small"))
     parts += [_text(x(each), bottom + 16, f"{each:.2f}", "middle", "small") for each in (start + pad, end - pad)]
@@ -129,7 +129,7 @@ def curve(points: Sequence[tuple[float, float, float, float]], across: str, up: 
         if not math.isnan(low):
             parts.append(_line(x(px), y(low), x(px), y(high), "interval"))
         if not math.isnan(py):
-            parts.append(_dot(x(px), y(py), "judge", f"{across} {px:.2f}: {up} {py:.3f} [{low:.3f}, {high:.3f}]"))
+            parts.append(_dot(x(px), y(py), "judge", f"{across} {px:.2f}: {up} {_told(py, low, high)}"))
     parts.append(_text(left + side / 2, bottom + 36, across, "middle"))
     parts.append(_text(left, top - 2, up, "start", "small"))
     return _svg(bottom + 44, parts, f"{up} by {across}", width=left + side + 40)
@@ -146,6 +146,11 @@ def distribution(probabilities: Mapping[str, float], chosen: str, gold: str) -> 
         if label == gold:
             parts.append(_line(x + 2, tall + 30, x + 24, tall + 30, "goldline"))
     return _svg(tall + 34, parts, "Probabilities of the labels", width=max(60, step * len(probabilities) + 8))
+
+
+def _told(value: float, low: float, high: float) -> str:
+    """A value with its interval, or without where it has none."""
+    return f"{value:.3f}" if math.isnan(low) or math.isnan(high) else f"{value:.3f} [{low:.3f}, {high:.3f}]"
 
 
 def _short(name: str, most: int = 30) -> str:

@@ -22,6 +22,8 @@ class Gate:
     limit: float
     run: str
     value: float | None
+    low: float | None = None
+    high: float | None = None
 
     @property
     def met(self) -> bool:
@@ -32,6 +34,7 @@ class Gate:
 
     def __str__(self) -> str:
         value = "undefined" if self.value is None else f"{self.value:.4f}"
+        value += "" if self.low is None or self.high is None else f" [{self.low:.4f}, {self.high:.4f}]"
         return (
             f"{self.run}: {self.metric} is {value}, {'at least' if self.side == 'under' else 'at most'} {self.limit:g}"
         )
@@ -58,7 +61,9 @@ def check(audit: Audit | None, run: str, side: Side, text: str) -> Gate:
         raise UserError(f"--fail-{side} {text!r}: {name} has no interval")
     else:
         value = float(cell)
-    return Gate(text, metric, side, number, run, None if math.isnan(value) else value)
+    ends = (cell.low, cell.high) if isinstance(cell, Estimate) and end == "value" else (math.nan, math.nan)
+    found = [None if math.isnan(each) else float(each) for each in (value, *ends)]
+    return Gate(text, metric, side, number, run, *found)
 
 
 def metrics(audit: Audit) -> dict[str, Estimate | float]:

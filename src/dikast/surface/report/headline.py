@@ -10,7 +10,8 @@ from dikast.surface.report.collect import RunPage
 from dikast.surface.report.figures import Row, Ruler
 
 _RULED = ("pearson", "spearman", "quadratic_kappa", "exact", "within_1")
-_FORESTS = ("pearson", "exact", "all", "accuracy")  # the first of these that a table of slices has is drawn
+# the first of these that a table of slices has is drawn
+_FORESTS = ("pearson", "exact", "both together", "as shown", "mean score", "disagree", "first wins")
 _CEILING = "(ceiling)"
 
 
@@ -34,24 +35,51 @@ def sentence(page: RunPage) -> str:
     if audit is None:
         return "There is nothing to say about this judge yet."
     failed = _cell(audit, "failures", "failed", "share")
-    told = _failed_in_words(failed)
+    told = "; ".join([_failed_in_words(failed, "pairs" if page.pairwise else "questions"), *_position_in_words(page)])
     main = main_figure(page)
     if main is None:
         return f"{told}; without gold nobody can say whether the others are right."
     name, found = main
     if math.isnan(found.value):
-        return f"{told}; {name} with gold is undefined ({found.note or 'one column is constant'})."
+        why = "there is no verdict to compare" if found.n == 0 else found.note or "one column is constant"
+        return f"{told}; {name} with gold is undefined ({why})."
     floor = _floor(audit, "all" if page.pairwise else name)
     beside = "" if floor is None else f"; the best judge that does not look reaches {floor[1]:.3f} ({floor[0]})"
-    return f"{told}; {name} with gold is {found:.3f} on {found.n:,} rows{beside}."
+    return f"{told}; {name} with gold is {found:.3f} on {found.n:,} {'pairs' if page.pairwise else 'rows'}{beside}."
 
 
-def _failed_in_words(failed: Estimate | None) -> str:
+def _failed_in_words(failed: Estimate | None, what: str) -> str:
     if failed is None:
         return "How many failed is unknown"
     if failed.value == 0:
-        return f"All {failed.n:,} questions got a verdict"
-    return f"{failed.value:.1%} of {failed.n:,} questions got no verdict"
+        return f"All {failed.n:,} {what} got a verdict"
+    both = " in both orders" if what == "pairs" else ""
+    return f"{failed.value:.1%} of {failed.n:,} {what} got no verdict{both}"
+
+
+def _position_in_words(page: RunPage) -> Iterator[str]:
+    """What the order of the responses does to the verdicts of pairs; that it decides, where it decides most of them."""
+    if not page.pairwise or page.audit is None:
+        return
+    if "orders" not in page.audit:
+        yield "each pair was asked in one order, so that a preference for a slot cannot be told from one for a response"
+        return
+    same = _cell(page.audit, "orders", "same verdict in both orders", "value")
+    split = _cell(page.audit, "orders", "disagree", "value")
+    slots = [(name, _cell(page.audit, "orders", f"disagree: {name}", "value")) for name in _SLOTS]
+    slot, most = max(((name, each) for name, each in slots if each), key=lambda x: x[1].value, default=("", None))
+    if same is None or split is None or most is None or math.isnan(split.value):
+        return
+    if most.low > same.high:
+        yield (
+            f"position decides: {slot} in {_percent(most)} {_percents(most)} of {most.n:,} pairs, "
+            f"the same verdict in both orders in {_percent(same)} {_percents(same)}"
+        )
+    elif split.value:
+        yield f"the orders disagree in {_percent(split)} {_percents(split)} of {split.n:,} pairs"
+
+
+_SLOTS = ("first slot both times", "second slot both times")
 
 
 def main_figure(page: RunPage) -> tuple[str, Estimate] | None:
@@ -79,7 +107,8 @@ def ruled(page: RunPage) -> list[Ruler]:
         judge = _estimate(table, "judge", name)
         if judge is not None:
             floor, ceiling = _floor(audit, name), _ceiling(table, name)
-            found.append(Ruler(_spelt(name), judge.value, judge.low, judge.high, floor[1] if floor else None, ceiling))
+            ends = floor[1].value if floor else None, ceiling.value if ceiling else None
+            found.append(Ruler(_spelt(name), judge.value, judge.low, judge.high, *ends))
     return found
 
 
@@ -124,7 +153,7 @@ def _agreement(page: RunPage) -> Card:
     if main is None or page.audit is None:
         return Card("Agreement with gold", "unknown", ("there is no gold",), "unknown")
     name, found = main
-    notes = [f"{name}, n {found.n:,}", _plain_interval(found)]
+    notes = [f"{_plain_interval(found)} {name}, n {found.n:,}".strip(), found.note if math.isnan(found.value) else ""]
     if "beside" in page.audit:
         table = page.audit["beside"]
         column = "all" if page.pairwise else name
@@ -139,32 +168,48 @@ def _agreement(page: RunPage) -> Card:
 def _bias(page: RunPage) -> Card:
     audit, notes = page.audit, []
     if page.pairwise:
-        same = _cell(audit, "orders", "same verdict in both orders", "value") if audit else None
-        slot = _cell(audit, "orders", "first slot, where they differ", "value") if audit else None
-        if slot is not None:
-            notes.append(f"first slot wins {slot.value:.0%} where the orders differ {_plain_interval(slot)}")
-        nats = (page.summary.get("preferences") or {}).get("position_bias_nats") or {}
-        if nats.get("n"):
-            notes.append(f"first slot favoured by {nats['value']:.2f} nats")
-        return Card("Same verdict in both orders", _percent(same), (_interval(same), *notes))
+        return _orders(page)
     bias = _cell(audit, "agreement", "bias", "value") if audit else None
     if page.length is not None:
-        notes.append(f"{page.length.value:+.3f} per doubling of length {_plain_interval(page.length)}")
+        slope = "undefined" if math.isnan(page.length.value) else f"{page.length.value:+.3f}"
+        why = page.length.note if math.isnan(page.length.value) else _plain_interval(page.length)
+        notes.append(f"{slope} per doubling of length {why}".rstrip())
     index = _cell(audit, "beside", "judge", "discrimination") if audit else None
     if index is not None:
-        notes.append(f"discrimination {index.value:.2f}")
+        notes.append(f"discrimination {index:.2f}")
     elif audit is not None and "beside" in audit:
         notes.append(f"discrimination {shown(audit['beside']['judge'].get('discrimination'), 2)}")
-    value = "unknown" if bias is None else f"{bias.value:+.3f}"
-    return Card("Bias: score less gold", value, (_plain_interval(bias), *notes), "unknown" if bias is None else "")
+    if bias is None:
+        why = "there is no gold" if page.audit is None or "agreement" not in page.audit else "gold is on no known scale"
+        return Card("Bias: score less gold", "unknown", (why, *notes), "unknown")
+    value = "undefined" if math.isnan(bias.value) else f"{bias.value:+.3f}"
+    return Card("Bias: score less gold", value, (_plain_interval(bias), *notes))
+
+
+def _orders(page: RunPage) -> Card:
+    """Whether both orders of a pair say the same, and in whose favour they differ."""
+    audit, title, notes = page.audit, "Same verdict in both orders", list[str]()
+    if audit is None or "orders" not in audit:
+        why = "there is no audit" if audit is None else "each pair was asked in one order only"
+        return Card(title, "unknown", (why,), "unknown")
+    same = _cell(audit, "orders", "same verdict in both orders", "value")
+    for name in (*_SLOTS, "a tie in one order"):
+        share = _cell(audit, "orders", f"disagree: {name}", "value")
+        if share is not None and share.value > 0:
+            notes.append(f"disagree, {name}: {_percent(share)} {_percents(share)} of {share.n:,} pairs")
+    nats = (page.summary.get("preferences") or {}).get("position_bias_nats") or {}
+    if nats.get("n"):
+        low, high = nats.get("low"), nats.get("high")
+        ends = "" if low is None or high is None else f" [{low:.2f}, {high:.2f}]"
+        notes.append(f"first slot favoured by {nats['value']:.2f}{ends} nats, n {nats['n']:,}")
+    return Card(title, _percent(same), (_interval(same), *notes))
 
 
 def _calibration(page: RunPage) -> Card:
     found = _cell(page.audit, "calibration", "as read", "ECE") if page.audit else None
     if found is None or page.audit is None:
-        why = "no probabilities, or no gold" if page.audit else "no audit"
-        return Card("Calibration error (ECE)", "unknown", (why,), "unknown")
-    notes = [_plain_interval(found)]
+        return Card("Calibration error (ECE)", "unknown", (_why_uncalibrated(page.audit),), "unknown")
+    notes = [_plain_interval(found), f"n {found.n:,}"]
     after = _cell(page.audit, "calibration", "temperature", "ECE")
     if after is not None:
         notes.append(f"{after.value:.3f} after temperature, cross-fitted")
@@ -173,6 +218,16 @@ def _calibration(page: RunPage) -> Card:
         if width is not None:
             notes.append(f"90% intervals cover {_share(width)} of the scale")
     return Card("Calibration error (ECE)", _value(found), tuple(filter(None, notes)))
+
+
+def _why_uncalibrated(audit: Audit | None) -> str:
+    if audit is None:
+        return "there is no audit"
+    if not audit.plan.get("gold"):
+        return "there is no gold"
+    if "calibration" in audit:  # it says itself why it is empty
+        return audit["calibration"].notes[-1]
+    return "no probabilities of the labels were read"
 
 
 def _share(width: Any) -> str:
@@ -193,28 +248,26 @@ def _cost(page: RunPage) -> Card:
     return Card("Cost", "no price given" if cost is None else f"{cost:,.4f}", notes, "unknown" if cost is None else "")
 
 
-def _floor(audit: Audit, column: str) -> tuple[str, float] | None:
+def _floor(audit: Audit, column: str) -> tuple[str, Estimate] | None:
     """The best of the judges that do not look, and its name."""
     if "beside" not in audit or column not in audit["beside"].columns:
         return None
-    best: tuple[str, float] | None = None
+    best: tuple[str, Estimate] | None = None
     for cells in audit["beside"].rows:
         row = dict(zip(audit["beside"].columns, cells, strict=True))
         cell = row[column]
-        value = cell.value if isinstance(cell, Estimate) else cell
-        if not str(cells[0]).startswith("a judge that") or not isinstance(value, float) or math.isnan(value):
+        if not str(cells[0]).startswith("a judge that") or not isinstance(cell, Estimate) or math.isnan(cell.value):
             continue
-        if best is None or value > best[1]:
-            best = str(cells[0]).removeprefix("a judge that "), value
+        if best is None or cell.value > best[1].value:
+            best = str(cells[0]).removeprefix("a judge that "), cell
     return best
 
 
-def _ceiling(table: Table, column: str) -> float | None:
+def _ceiling(table: Table, column: str) -> Estimate | None:
     for cells in table.rows:
         if _CEILING in str(cells[0]):
             cell = dict(zip(table.columns, cells, strict=True))[column]
-            value = cell.value if isinstance(cell, Estimate) else cell
-            return value if isinstance(value, float) and not math.isnan(value) else None
+            return cell if isinstance(cell, Estimate) and not math.isnan(cell.value) else None
     return None
 
 
@@ -246,7 +299,13 @@ def _spelt(name: str) -> str:
 
 
 def _percent(found: Estimate | None) -> str:
-    return "unknown" if found is None or math.isnan(found.value) else f"{found.value:.1%}"
+    if found is None:
+        return "unknown"
+    return "undefined" if math.isnan(found.value) else f"{found.value:.1%}"
+
+
+def _percents(found: Estimate) -> str:
+    return "" if math.isnan(found.low) else f"[{found.low:.1%}, {found.high:.1%}]"
 
 
 def _value(found: Estimate) -> str:

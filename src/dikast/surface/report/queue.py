@@ -62,6 +62,11 @@ class Entry:
     rubric: Rubric | None = None
 
     @property
+    def told(self) -> str:
+        """What was said: of a pair the joint verdict, with that of each order behind it."""
+        return f"{self.joint or 'no verdict'} ({self.verdict})" if len(self.said) > 1 else self.verdict
+
+    @property
     def search(self) -> str:
         """What the page's search looks through."""
         texts = [self.item, self.criterion, self.status, *(text for _, text in self.instruction)]
