@@ -113,7 +113,7 @@ def test_gold_from_the_items_and_a_second_run(tmp_path: Path, run_audit: Run) ->
     arguments = ("--gold-file", items, "--gold", "human", "--scale", "1-5", "--rival", f"score@{other}")
     found = run_audit(run, *arguments)
     exact = values(found, "rival")["exact"]
-    assert (exact["judge"]["value"], exact["score"]["value"]) == (1, 0.5)
+    assert (exact["run"]["value"], exact["other"]["value"]) == (1, 0.5)  # runs without a summary: by their folders
     assert "no record has a value for 'humane'" in str(
         _refused(run_audit, run, "--gold-file", items, "--gold", "humane")
     )
@@ -243,9 +243,9 @@ def test_a_second_run_is_matched_by_item_criterion_and_sample(tmp_path: Path, ru
     first, other = run("first", 0, 1), run("other", 1, 3)
     found = run_audit(first, "--scale", "1-5", "--rival", f"score@{other}")
     exact = values(found, "rival")["exact"]
-    assert (exact["judge"]["value"], exact["score"]["value"], exact["judge"]["n"]) == (1, 0.5, 40)
+    assert (exact["first"]["value"], exact["other"]["value"], exact["first"]["n"]) == (1, 0.5, 40)
     back = values(run_audit(other, "--scale", "1-5", "--rival", f"score@{first}"), "rival")["exact"]
-    assert (back["judge"]["value"], back["score"]["value"]) == (0.5, 1)
+    assert (back["other"]["value"], back["first"]["value"]) == (0.5, 1)
 
 
 def joint(verdicts: list[dict[str, Any]], value: int) -> dict[str, Any]:
