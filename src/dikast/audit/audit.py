@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dikast.audit import over_slices, pairwise
+from dikast.audit import over_slices
 from dikast.audit.absolute import (
     agreement_table,
     beside_table,
@@ -18,18 +17,15 @@ from dikast.audit.absolute import (
     systems_table,
 )
 from dikast.audit.extras import alt_test_table, drift_table, feedback_table, few_labels_table, rankings_tables
-from dikast.audit.failures import failure_table, joined_marker
+from dikast.audit.failures import failure_table
 from dikast.audit.human import rater_pairs_table, raters_table
 from dikast.audit.intervals import Resampling, mean_estimate
 from dikast.audit.load import Data, load
 from dikast.audit.names import judge_names
 from dikast.audit.order import in_canonical_order, sorted_names
-from dikast.audit.paired import Paired, paired
-from dikast.audit.pairs import FIRST, NONE, SECOND, TIE
-from dikast.audit.pairs_beside import beside_table as beside_pairs
+from dikast.audit.pair_tables import pair_tables
 from dikast.audit.plan import BETWEEN, AuditPlan
 from dikast.audit.questions import clustered, one_row_each
-from dikast.audit.ranked import ranking_tables
 from dikast.audit.readout import (
     Distributions,
     abstain_table,
@@ -41,16 +37,14 @@ from dikast.audit.readout import (
 )
 from dikast.audit.refs import Ref
 from dikast.audit.report import Audit, Cell, Table, counted, table
-from dikast.audit.runs import LABELS, gold_scale_of, has_gold, open_rows, scale_of, scales_by_rubric
+from dikast.audit.runs import gold_scale_of, has_gold, open_rows, scale_of, scales_by_rubric
 from dikast.audit.scales import note_of, row_scales
 from dikast.audit.scored import Scored, equated, scored
-from dikast.audit.slices import group_codes, slice_table, unlabelled_table
+from dikast.audit.slices import Slices, group_codes, slice_table, unlabelled_table
 from dikast.audit.widths import Centres, conformal_table
 from dikast.core.errors import UserError
 from dikast.core.runs.files import RUBRICS
-from dikast.core.scale import Scale
 
-Slices = list[tuple[tuple[NDArray[np.int64], list[str]], str]]
 _MOST_LABELS = 20  # a larger confusion matrix is no table to read
 _MOST_CRITERIA = 30  # with more, slices by criterion are made only when --by asks for them
 
@@ -65,7 +59,9 @@ def audit_file(plan: AuditPlan) -> Audit:
     _check(asked)
     plan = asked if asked.gold_rule == "first" else dataclasses.replace(asked, gold=tuple(sorted_names(asked.gold)))
     data = _on_scales(in_canonical_order(clustered(one_row_each(load(plan)))))
-    tables = rankings_tables(data) if plan.ranked else _pairs(data) if plan.pairwise else _scores(data)
+    tables = (
+        rankings_tables(data) if plan.ranked else pair_tables(data, _slices(data)) if plan.pairwise else _scores(data)
+    )
     if plan.means:
         tables.append(_means_table(data))
     if not tables:
@@ -309,76 +305,6 @@ def _raters(data: Data, given: Scored) -> list[Table]:
         raters_table(given.raters, how, nominal=False, cluster=given.cluster),
         rater_pairs_table(given.raters, plan.gold, how, nominal=False, shared=True, cluster=given.cluster),
     ]
-
-
-def _pairs(data: Data) -> list[Table]:
-    plan, given = data.plan, paired(data)
-    tables: list[Table] = []
-    tables.extend(_pair_failures(data, given))
-    if plan.gold and given.choice is not None:
-        tables += [pairwise.accuracy_table(given, plan.unscored, plan.width), pairwise.class_table(given)]
-        tables += [beside_pairs(data, given), pairwise.confusion_table(given)]
-    if given.choice is not None:
-        tables.append(pairwise.preference_table(given))
-    if given.choice is not None and given.swapped is not None:
-        tables.append(pairwise.orders_table(given))
-    tables.extend(_pair_readouts(data, given))
-    if plan.rival and plan.gold and given.choice is not None:
-        tables.append(pairwise.rival_table(data, given))
-    if given.choice is not None:
-        for (codes, names), name in _slices(data):
-            make = pairwise.slice_table if plan.gold else pairwise.unlabelled_table
-            tables.append(make(codes, names, given, name))
-            if plan.gold and len(names) > 1:
-                tables.append(over_slices.pairs_table(codes, names, given, pairwise.headlines(given), name))
-    if plan.first and plan.second and given.choice is not None:
-        tables.extend(ranking_tables(data, given))
-    if len(given.raters) > 1:
-        how = plan.resampling
-        tables.append(raters_table(given.raters, how, nominal=True, cluster=given.cluster))
-        tables.append(rater_pairs_table(given.raters, plan.gold, how, nominal=True, shared=True, cluster=given.cluster))
-    if len(given.raters) > 2 and given.final is not None:
-        said = given.final.astype(np.float64)
-        said[given.final < 0] = np.nan
-        tables.append(alt_test_table(said, given.raters, plan, given.cluster, nominal=True))
-    return tables
-
-
-def _pair_readouts(data: Data, given: Paired) -> Iterator[Table]:
-    """Calibration and abstaining of pairs: probabilities of the choices, as the mean of both orders, against gold."""
-    if not data.plan.gold or not any(data.objects.get("distribution", [])):
-        return
-    how, cluster = data.plan.resampling, given.cluster
-    read = from_objects(data.objects["distribution"], Scale(LABELS, (FIRST, SECOND, TIE)))
-    kept = read.known & given.scored
-    read = dataclasses.replace(read, probabilities=np.where(kept[:, None], read.probabilities, np.nan))
-    gold = np.where(given.gold == NONE, np.nan, given.gold.astype(np.float64))
-    found = calibration_table(read, gold, how, cluster, None, nominal=True)
-    note = "probabilities of a pair: the mean of both orders" if given.swapped is not None else "one order of each pair"
-    yield dataclasses.replace(found, notes=(note, *found.notes))
-    known = read.known & ~np.isnan(gold)
-    if known.any():
-        yield reliability_table(read, gold, how.level, cluster)
-        sure, right = read.confidence[known], read.mode[known] == gold[known]
-        yield abstain_table(sure, right, how.level, given.clusters(known))
-
-
-def _pair_failures(data: Data, given: Paired) -> Iterator[Table]:
-    """Failures of pairs, where either order failing is one; then of each order by itself."""
-    level, cluster = data.plan.resampling.level, given.cluster
-    if given.status is None:
-        return
-    shown, swapped = (data.words.get(name) for name in ("marker", "marker_swapped"))
-    if given.status_shown is None or given.status_swapped is None:
-        yield failure_table(given.status, level, shown, cluster)
-        return
-    marker = shown if shown is None or swapped is None else joined_marker(shown, swapped)
-    pairs = failure_table(given.status, level, marker, cluster, what="pairs")
-    yield dataclasses.replace(pairs, notes=(*pairs.notes, "a pair fails where either order has no verdict"))
-    for status, told, order in ((given.status_shown, shown, "shown"), (given.status_swapped, swapped, "swapped")):
-        found = failure_table(status, level, told, cluster)
-        title = f"{found.title} in the order {order}" if order == "shown" else f"{found.title} in the swapped order"
-        yield dataclasses.replace(found, name=f"failures {order}", title=title)
 
 
 def _means_table(data: Data) -> Table:

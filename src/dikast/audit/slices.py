@@ -20,6 +20,7 @@ from dikast.audit.significance import Against, holm, student, two_correlations, 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Masks = NDArray[np.bool_]
+Slices = list[tuple[tuple[Codes, list[str]], str]]  # codes of rows and names of the slices, and what they are by
 _DRAWN = 100  # with more slices, intervals are Fisher's, Wilson's and linearised: drawing them would take minutes
 _FEW_DRAWS = 200  # then, of what is not linearised
 _ROWS: Mapping[str, Callable[[Floats, Floats], Floats]] = {
