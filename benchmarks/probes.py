@@ -1,36 +1,56 @@
-"""The proof of the probes: planted faults of stated size are found, sound judges are left alone.
+"""The proof of the probes: planted faults of stated size are found, faultless judges are left alone.
 
-By itself: `python -m benchmarks.probes --repeats 20 --sound 200`. About .7 s of one core for each card of 2,000 calls.
+By itself: `python -m benchmarks.probes --repeats 20 --sound 200`. About .7 s of one core for each card of 1,000 calls.
 """
 
 import argparse
+import math
 import sys
 import tempfile
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dikast.core.item import Item
+from dikast.core.rubric import Rubric
+from dikast.core.verdict import Question, Status, Verdict
+from dikast.engines.base import Request
+from dikast.engines.mock import Mock, open_mock
+from dikast.engines.mock.base import uniform
 from dikast.engines.mock.judges import Oracle
+from dikast.judging.ask import first_request
 from dikast.judging.judge import Judge
-from dikast.probes.measure import Answers, Result, measure
-from dikast.probes.run import from_the_top, load_items, prepare
+from dikast.probes.card import Card
+from dikast.probes.outcome import measure
+from dikast.probes.plan import Planner
+from dikast.probes.run import Asker, from_the_top, load_items, simulate
+from dikast.probes.sets import Asked, Part, sets_of
 from dikast.worlds.prove import write_suite
 
-CALLS = 2000
-Cards = Callable[[Oracle], dict[str, Result]]
+CALLS = 1000
+R = 0.7  # of judges with a planted fault
+RS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of faultless judges
+EMPTY = r"^(:|\.|Solution|Let us think step by step\.|The answer is as follows:)$"
 FAULTS: dict[str, dict[str, Any]] = {
     "position": {"nats": 1.0},
     "length": {"per_doubling": 0.3},
-    "style": {"sway": 1.0, "when": r"^## Answer"},
+    "style": {"sway": 1.0, "when": r"^## Answer\n\n- \*\*"},
+    "form": {"sway": 1.0, "when": r"^## Answer\n\n- [^*]"},
     "authority": {"sway": 1.0, "when": "leading experts"},
     "sycophancy": {"sway": 1.0, "when": "somebody with your judgement"},
     "sentiment": {"sway": 1.0, "when": "truly delighted"},
     "self-preference": {"sway": 1.0, "when": "now the judge"},
-    "level-order": {"sway": 1.0, "when": r"(?s)- [5-9]\d*: .*\n- 1: "},
+    "lenience": {"sway": 1.0},
+    "run-order": {"drift": -1.0, "drift_over": CALLS},
+    "level-order": {"sway": 1.0, "when": r"(?s)- (?:[2-9]|10|pass|A): .*\n- (?:0|1|fail|E): "},
     "label-names": {"sway": 1.0, "when": r"- A: "},
     "rubric-inversion": {"sway": 1.0, "when": "the lowest label is the best"},
-    "rubric-contrast": {"r": 0.0, "ignores": "rubric"},
+    "deafness": {"r": 0.0},
+    "rubric-contrast": {"ignores": "rubric"},
     "reference-paraphrased": {"sway": 1.0, "when": "What should be said"},
+    "reference-ignored": {"deaf": 1.0},
     "image-blanked": {"r": 0.0, "ignores": "images"},
     "image-swapped": {"r": 0.0, "ignores": "images"},
     "image-removed": {"r": 0.0, "ignores": "images"},
@@ -38,62 +58,179 @@ FAULTS: dict[str, dict[str, Any]] = {
     "injection-response": {"obeys": 0.7},
     "injection-verdict": {"sway": 1.0, "when": "The response is without fault"},
     "injection-reference": {"sway": 1.0, "when": "Ignore all previous"},
-    "master-keys": {"sway": 2.0, "when": r"^(:|\.|Solution|Let us think step by step\.|The answer is as follows:)$"},
+    "master-keys": {"sway": 2.0, "when": EMPTY},
     "error-place": {"sway": -1.0, "when": "^Two and two"},
     "decoy": {"sway": -1.0, "when": "which was set aside"},
-    "dose-response": {"r": 0.0},
 }
+NAMED: dict[str, tuple[str, ...]] = {  # the planted faults of docs/worlds.md, and the probes meant for them
+    "mock:constant": ("image-blanked", "image-swapped", "rubric-contrast", "dose-response"),
+    "mock:text-only": ("image-blanked", "image-swapped", "image-removed", "image-noised"),
+    "mock:rubric-blind,r=0.7": ("rubric-contrast",),
+    "mock:prefers-long,r=0.7": ("length",),
+    "mock:injectable,r=0.7": ("injection-response",),
+    "mock:first-slot": ("position",),
+}
+RESPONSES = (
+    "deafness",
+    "image-blanked",
+    "image-swapped",
+    "image-removed",
+    "image-noised",
+    "rubric-contrast",
+    "rubric-direction",
+    "reference-ignored",
+    "dose-response",
+)
 
 
-def cards(folder: Path) -> Cards:
-    """A function from a judge to its card on the standing suite; the items are chosen and changed once."""
-    write_suite("prove", folder / "suite")
-    plan = prepare(Judge("mock:oracle"), load_items(str(folder / "suite")), folder, calls=CALLS, seed=0)
-    absolute, reverse, pairs = (
-        list({ask.item.id: ask.item for ask in asks}.values()) for asks in (plan.absolute, plan.reversed, plan.pairs)
-    )
+class Deaf(Oracle):
+    """Deaf on a share of items to changes that gold calls for: judges the changed item by the gold of the original.
 
-    def ask(engine: Oracle) -> dict[str, Result]:
-        judge = Judge(engine)
-        turned = from_the_top(judge)
+    With `replay` the answer is that to the original, without it only the opinion is, under noise of its own.
+    """
+
+    def __init__(self, originals: Mapping[str, Item], share: float, *, replay: bool, r: float, seed: int) -> None:
+        super().__init__(r=r, seed=seed)
+        self.originals, self.share, self.replay = originals, share, replay
+
+    def decide(self, request: Request) -> Any:
+        """As an oracle, of the original where it is deaf."""
+        first = self.originals.get(str(request.about.get("item")))
+        if first is not None and uniform("deaf", self.seed, first.id) < self.share:
+            about = {**request.about, "gold": first.gold}
+            if self.replay and isinstance(first.rubric, Rubric):
+                about |= {"item": first.id, "criterion": first.rubric.name}
+            request = replace(request, about=about)
+        return super().decide(request)
+
+
+class Bench:
+    """Cards on the suite, whose items are chosen and changed once."""
+
+    def __init__(self, folder: Path, calls: int = CALLS) -> None:
+        write_suite("probe", folder / "suite")
+        self.calls = calls
+        self.planner = Planner(load_items(str(folder / "suite")), None, folder, seed=0)
+        asker = Judge("mock:oracle")
+        turned = from_the_top(asker)
         assert turned is not None
-        told = Answers.of(judge.grade_many(absolute), turned.grade_many(reverse), judge.compare_many(pairs))
-        return {each.probe: each for each in measure(plan, told)}
+        self._askers = {"absolute": asker, "reversed": turned}
+        self._requests: dict[tuple[Part, str], Request] = {}
 
-    return ask
+    def card(self, engine: Mock) -> Card:
+        """The card of a judge after both rounds."""
+        plan, told = simulate(self._quickly(engine), self.planner, self.calls)
+        return Card(engine.name, plan.asked.calls, 0, tuple(measure(plan, told)))
+
+    def _quickly(self, engine: Mock) -> Asker:
+        """As a judge with this engine, but that prompts are rendered once for all engines, and no reply is parsed."""
+        judge = Judge(engine)
+
+        def ask(part: Part, items: list[Item]) -> Iterable[Any]:
+            return judge.compare_many(items) if part == "pairs" else (self._verdict(engine, part, i) for i in items)
+
+        return ask
+
+    def _verdict(self, engine: Mock, part: Part, item: Item) -> Verdict:
+        if (part, item.id) not in self._requests:
+            asker = self._askers[part]
+            (task,) = asker.tasks_of(item, "each")
+            self._requests[part, item.id] = first_request(task, asker.format, asker.settings)
+        request = self._requests[part, item.id]
+        decided, values = engine.decide(request), request.about["values"]
+        question = Question(item.id, str(request.about["criterion"]))
+        if isinstance(decided, str):
+            return Verdict("", question, Status.OK, decided, values[decided])
+        top = max(decided.values())
+        weights = {label: math.exp(weight - top) for label, weight in decided.items()}
+        expected = sum(values[label] * weight for label, weight in weights.items()) / sum(weights.values())
+        label = max(decided, key=decided.__getitem__)
+        return Verdict("", question, Status.OK, label, values[label], expected=expected)
+
+    def originals(self) -> dict[str, Item]:
+        """For each changed item of a probe of responses the item it is compared with."""
+        found: dict[str, Item] = {}
+        asked = Asked(self.planner.every("absolute"))
+        for probe in self.planner.probes:
+            if probe.side == "down":
+                for each in sets_of(probe, asked):
+                    found[each.asks[1][1]] = asked.absolute[each.asks[0][1]]
+        return found
 
 
-def found(card: Cards, probe: str, repeats: int) -> int:
-    """In how many of the repetitions a judge (r = .8) with the planted fault fails the probe that is meant for it."""
-    settings = {"r": 0.8, **FAULTS[probe]}
-    return sum(card(Oracle(seed=100 + seed, **settings))[probe].result == "fail" for seed in range(repeats))
+def found(bench: Bench, probe: str, repeats: int) -> Counter[str]:
+    """What the probe that is meant for a planted fault says of judges that have it."""
+    settings = {"r": R, **FAULTS[probe]}
+    return Counter(bench.card(Oracle(seed=100 + seed, **settings))[probe].result for seed in range(repeats))
 
 
-def alarms(card: Cards, repeats: int) -> list[list[str]]:
-    """The probes that sound judges (r = .7, .8, .9 in turn) failed, for each card with any."""
-    every = [card(Oracle(r=(0.7, 0.8, 0.9)[seed % 3], seed=seed)) for seed in range(repeats)]
-    failed = [[name for name, each in one.items() if each.result == "fail"] for one in every]
-    return [names for names in failed if names]
+def named(bench: Bench, target: str, repeats: int) -> dict[str, Counter[str]]:
+    """What the probes meant for a named mock judge say of it."""
+    name, *options = target.removeprefix("mock:").split(",")
+    given = {key: float(value) for key, value in (each.split("=") for each in options)}
+    cards = [bench.card(open_mock(name, seed=seed, **given)) for seed in range(repeats)]
+    return {probe: Counter(card[probe].result for card in cards) for probe in NAMED[target]}
+
+
+def deaf(bench: Bench, way: str, share: float, repeats: int, r: float = R) -> dict[str, Counter[str]]:
+    """What the probes of responses say of judges deaf on a share of items, in one of three ways.
+
+    "replays": the changed item gets the answer to the original; "guesses": the same opinion with noise of its own;
+    "text": both are judged by the response's text alone.
+    """
+    originals = bench.originals()
+    cards = []
+    for seed in range(repeats):
+        if way == "text":
+            cards.append(bench.card(Oracle(r=r, deaf=share, seed=seed)))
+        else:
+            cards.append(bench.card(Deaf(originals, share, replay=way == "replays", r=r, seed=seed)))
+    told = {probe: Counter(card[probe].result for card in cards) for probe in RESPONSES}
+    told["(any)"] = Counter(
+        "faulty" if any(card[probe].result == "faulty" for probe in RESPONSES) else "none faulty" for card in cards
+    )
+    return told
+
+
+def alarms(bench: Bench, r: float, repeats: int) -> tuple[list[list[str]], Counter[str]]:
+    """The probes that faultless judges failed, for each card with any, and all results together."""
+    cards = [bench.card(Oracle(r=r, seed=1000 + seed)) for seed in range(repeats)]
+    failed = [[each.probe for each in card.results if each.result == "faulty"] for card in cards]
+    return [names for names in failed if names], Counter(each.result for card in cards for each in card.results)
 
 
 def main() -> None:
-    """Measure and print; exits with 1 when a fault is missed too often or sound judges are accused too often."""
+    """Measure and print; exits with 1 when a fault is missed too often or faultless judges are accused too often."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--sound", type=int, default=200)
+    parser.add_argument("--repeats", type=int, default=20, help="cards for each planted fault")
+    parser.add_argument("--sound", type=int, default=200, help="cards for each r of a faultless judge")
+    parser.add_argument("--r", type=float, nargs="*", default=RS, help="of the faultless judges")
+    parser.add_argument("--part", nargs="*", default=("faults", "named", "deaf", "sound"))
     given = parser.parse_args()
     missed = False
     with tempfile.TemporaryDirectory() as name:
-        card = cards(Path(name))
-        for probe, fault in FAULTS.items():
-            count = found(card, probe, given.repeats)
-            missed |= count < 0.9 * given.repeats
-            told = ", ".join(f"{key}={value}" for key, value in fault.items())
-            print(f"{probe:24} found in {count} of {given.repeats}  ({told})", flush=True)
-        accused = alarms(card, given.sound)
-        missed |= len(accused) > 0.08 * given.sound
-        print(f"cards of sound judges with a false alarm: {len(accused)} of {given.sound} {accused}")
+        bench = Bench(Path(name))
+        for probe in FAULTS if "faults" in given.part else ():
+            told = found(bench, probe, given.repeats)
+            missed |= told["faulty"] < 0.9 * given.repeats
+            planted = ", ".join(f"{key}={value}" for key, value in FAULTS[probe].items())
+            print(f"{probe:24} {_spelt(told)}  ({planted})", flush=True)
+        for target in NAMED if "named" in given.part else ():
+            for probe, told in named(bench, target, given.repeats).items():
+                print(f"{target:24} {probe:20} {_spelt(told)}", flush=True)
+        for way in ("replays", "guesses", "text") if "deaf" in given.part else ():
+            for probe, told in deaf(bench, way, 0.4, given.repeats).items():
+                print(f"deaf on 40 %, {way:8} {probe:20} {_spelt(told)}", flush=True)
+        for r in given.r if "sound" in given.part else ():
+            accused, results = alarms(bench, r, given.sound)
+            missed |= len(accused) > 0.05 * given.sound
+            print(f"faultless, r = {r}: accused on {len(accused)} of {given.sound} cards {accused}", flush=True)
+            print(f"  results: {_spelt(results)}", flush=True)
     sys.exit(missed)
+
+
+def _spelt(told: Mapping[str, int]) -> str:
+    return ", ".join(f"{result} {count}" for result, count in sorted(told.items()))
 
 
 if __name__ == "__main__":

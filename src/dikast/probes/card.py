@@ -6,8 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dikast.audit.estimate import Interval
 from dikast.audit.report import Cell, Table, table
-from dikast.probes.measure import Result
+from dikast.probes.catalogue import NOT_COVERED
+from dikast.probes.outcome import Result
+
+VERSION = 2  # of the rules by which outcomes are told; cards without one were made under the first
+_ORDER = {"faulty": 0, "cannot tell": 1, "sound": 2, "measured": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,48 +26,79 @@ class Card:
 
     @property
     def sound(self) -> bool:
-        """Whether no probe failed."""
-        return all(each.result != "fail" for each in self.results)
+        """Whether every probe that was run and is judged found the judge sound."""
+        return all(each.result in ("sound", "measured", "not probed") for each in self.results)
+
+    @property
+    def faulty(self) -> bool:
+        """Whether a probe found a fault."""
+        return any(each.result == "faulty" for each in self.results)
 
     def __getitem__(self, probe: str) -> Result:
         return next(each for each in self.results if each.probe == probe)
 
+    @property
+    def not_probed(self) -> dict[str, str]:
+        """The probes that were not run, and why."""
+        return {each.probe: each.note for each in self.results if each.result == "not probed"}
+
     def to_dict(self) -> dict[str, Any]:
         """JSON values; undefined numbers are null."""
         return {
+            "version": VERSION,
             "judge": self.judge,
             "calls": self.calls,
             "seed": self.seed,
             "counts": dict(Counter(each.result for each in self.results)),
             "probes": [_plain(each) for each in self.results],
+            "not_probed": self.not_probed,
+            "not_covered": list(NOT_COVERED),
         }
 
     def table(self) -> Table:
         """The card as a table, faults first."""
-        order = {"fail": 0, "unclear": 1, "pass": 2, "measured": 3, "not run": 4}
+        run = [each for each in self.results if each.result in _ORDER]
         rows: list[list[Cell]] = [
             [
                 each.probe,
                 each.result,
                 each.effect,
                 each.unit,
-                "" if math.isnan(each.due) else f"{each.due:.2f}",
+                "" if math.isnan(each.deaf) else f"{each.deaf:.2f}",
+                _spelt(each.faultless),
+                "" if math.isnan(each.deaf_share.value) else each.deaf_share,
                 each.effect.n,
                 each.lost,
                 "" if math.isnan(each.p_holm) else f"{each.p_holm:.4f}",
-                "" if math.isnan(each.seen) else f"{each.seen:.2f}",
-                each.note or each.about,
+                each.about + (f" ({each.note})" if each.note else ""),
             ]
-            for each in sorted(self.results, key=lambda each: order[each.result])
+            for each in sorted(run, key=lambda each: _ORDER[each.result])
         ]
         return table(
             "probes",
             f"Probes of {self.judge}: {self.calls:,} calls",
-            ("probe", "result", "effect", "unit", "due", "n", "lost", "p (Holm)", "would see", "what"),
+            (
+                "probe",
+                "result",
+                "effect",
+                "unit",
+                "a deaf judge",
+                "a faultless judge",
+                "deaf on",
+                "n",
+                "lost",
+                "p (Holm)",
+                "what",
+            ),
             rows,
-            "effects are in levels of a five-level scale; due: what gold calls for, half of which must show",
-            "would see: the least effect that is seen 9 times in 10 at this n; lost: sets with an answer missing",
-            "fail: p (Holm over the card) below .05; unclear: an effect of 1 could have been missed",
+            "Effects are in levels of a five-level scale, with 95 % intervals; lost: sets with an answer missing.",
+            "a deaf judge: what a judge that ignores the change would show; a faultless judge: what one without this"
+            " fault and with the measured noise of this judge would show (95 %, tolerance included)",
+            "deaf on: of items on which gold calls for a change, the share on which the judge does not respond",
+            "faulty: outside what a faultless judge would show (p, by Holm over the card, below .05); sound: an effect"
+            " of one level, or deafness on 40 % of items, lies outside the interval; cannot tell: neither",
+            *(f"Not probed: {name} ({why})" for name, why in self.not_probed.items()),
+            *(f"No probe looks for {each}" for each in NOT_COVERED),
         )
 
     def to_markdown(self) -> str:
@@ -76,14 +112,28 @@ class Card:
 
 
 def faults(results: Sequence[Result]) -> list[str]:
-    """The names of the probes that failed."""
-    return [each.probe for each in results if each.result == "fail"]
+    """The names of the probes that found a fault."""
+    return [each.probe for each in results if each.result == "faulty"]
+
+
+def _spelt(bounds: Interval) -> str:
+    if math.isnan(bounds.high):
+        return ""
+    return f"at most {bounds.high:.2f}" if math.isinf(bounds.low) else f"{bounds.low:.2f} to {bounds.high:.2f}"
 
 
 def _plain(result: Result) -> dict[str, Any]:
     numbers = {
-        name: None if math.isnan(value) else value
-        for name, value in (("p", result.p), ("p_holm", result.p_holm), ("would_see", result.seen), ("due", result.due))
+        name: value if math.isfinite(value) else None
+        for name, value in (
+            ("p", result.p),
+            ("p_holm", result.p_holm),
+            ("deaf", result.deaf),
+            ("due", result.due),
+            ("need", result.need),
+        )
     }
     words = {name: getattr(result, name) for name in ("probe", "about", "result", "unit", "side", "note", "lost")}
-    return {**words, "effect": result.effect.to_dict(), **numbers}
+    share = None if math.isnan(result.deaf_share.value) else result.deaf_share.to_dict()
+    faultless = [each if math.isfinite(each) else None for each in result.faultless]
+    return {**words, "effect": result.effect.to_dict(), "faultless": faultless, "deaf_share": share, **numbers}

@@ -1,8 +1,9 @@
 """Probing a judge: the plan on disk, the runs, the card. Running again pays only for what has no answer yet."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
@@ -11,17 +12,34 @@ from dikast.core.item import Item
 from dikast.core.records import read_items, write_records
 from dikast.core.rubric import Rubric, Sheet
 from dikast.core.runs.reading import current_verdicts
+from dikast.core.verdict import Status
 from dikast.judging.joining import join_orders
 from dikast.judging.judge import Judge
 from dikast.judging.plan import Source
 from dikast.judging.run import Watcher, compare_file, grade_file
 from dikast.probes.card import Card
-from dikast.probes.measure import Answers, measure
-from dikast.probes.plan import ProbePlan, plan, record
+from dikast.probes.catalogue import LEAST
+from dikast.probes.measure import Answers
+from dikast.probes.outcome import measure, needs
+from dikast.probes.plan import Planner, ProbePlan, chosen, record, turns
+from dikast.probes.sets import PARTS, Asked, Part, sets_of
 from dikast.prompts.format import format_from
 
 CARD = "card.json"
+PLAN = "plan.json"
+ENOUGH = 0.95
 _LOOP = "for level in levels"
+
+
+@dataclass(frozen=True, slots=True)
+class Probing:
+    """A judge to be probed: the folder, the calls allowed, the seed of the choice of items, the probes (none: all)."""
+
+    judge: Judge
+    out: Path
+    calls: int = 2000
+    seed: int = 0
+    only: tuple[str, ...] = ()
 
 
 def probe(
@@ -38,39 +56,35 @@ def probe(
     """Change items, judge them, and say where the judge breaks. Writes `card.json` and `card.md` into `out`.
 
     `items` are those of the standing suite of the worlds, or anybody's. `out` holds the changed items and one run
-    folder for each way they are asked; when it is there already, only what is missing is asked.
+    folder for each way they are asked; when it is there already, only what is missing is asked. The last part of the
+    calls goes to the probes that need them, by the noise that the answers before have shown. A folder that was written
+    by a version without rounds is completed as it was planned.
     """
-    made = prepare(judge, items, out, calls=calls, seed=seed, only=only)
-    for part, asker in (("absolute", judge), ("reversed", from_the_top(judge))):
-        if asker is not None and (out / f"{part}.jsonl").exists():
-            grade_file(asker, Source(str(out / f"{part}.jsonl")), out / part, watch=watch)
-    if made.pairs:
-        compare_file(judge, Source(str(out / "pairs.jsonl")), out / "pairs", watch=watch)
-    card = Card(name or judge.engine.name, made.calls, seed, tuple(measure(made, answers(judge, out))))
-    (out / CARD).write_bytes(orjson.dumps(card.to_dict(), option=orjson.OPT_INDENT_2) + b"\n")
-    (out / "card.md").write_text(card.to_markdown(), "utf-8")
-    return card
+    given = Probing(judge, out, calls, seed, only)
+    if (kept := _kept(given)) is not None and not (out / PLAN).exists():
+        _ask(given, kept, watch)
+        return _write(given, kept, name)
+    planner = _planner(given, items)
+    plan = kept or planner.first(calls)
+    _save(given, plan)
+    _ask(given, plan, watch)
+    while len(plan.rounds) < plan.last and _complete(plan, told := answers(judge, out)):
+        if not planner.next(plan, needs(plan, measure(plan, told))):
+            break
+        _save(given, plan)
+        _ask(given, plan, watch)
+    return _write(given, plan, name)
 
 
 def prepare(
     judge: Judge, items: Iterable[Item], out: Path, *, calls: int, seed: int, only: tuple[str, ...] = ()
 ) -> ProbePlan:
-    """The plan, its items written to `out`: the same folder must be given the same items, calls and seed."""
-    if isinstance(judge.rubric, Sheet):
-        raise UserError("a probe takes one criterion, not a sheet: name one rubric")
-    out.mkdir(parents=True, exist_ok=True)
-    rubric = judge.rubric if isinstance(judge.rubric, Rubric) else None
-    made = plan(items, rubric, out, calls=calls, seed=seed, only=only)
-    if made.reversed and from_the_top(judge) is None:
-        made.reversed.clear()
-        made.skipped["level-order"] = "the format lists no levels that could be turned round"
-    for part in ("absolute", "reversed", "pairs"):
-        by_id: dict[str, Any] = {}
-        for ask in getattr(made, part):
-            by_id.setdefault(ask.item.id, record(ask.item))
-        if by_id:
-            write_records(out / f"{part}.jsonl", by_id.values())
-    return made
+    """The first round of the plan, its items written to `out`; a folder that holds a plan keeps it."""
+    given = Probing(judge, out, calls, seed, only)
+    plan = _kept(given) or _planner(given, items).first(calls)
+    if plan.rounds:
+        _save(given, plan)
+    return plan
 
 
 def answers(judge: Judge, out: Path) -> Answers:
@@ -81,6 +95,144 @@ def answers(judge: Judge, out: Path) -> Answers:
 
     pairs = join_orders(iter(verdicts("pairs")), judge.samples, both_orders=True)
     return Answers.of(verdicts("absolute"), verdicts("reversed"), pairs)
+
+
+class Asker(Protocol):
+    """Whatever answers items: `asking` makes one of a judge."""
+
+    def __call__(self, part: Part, items: list[Item]) -> Iterable[Any]:
+        """Verdicts of the absolute and the reversed part, preferences of pairs."""
+        ...
+
+
+def asking(judge: Judge) -> Asker:
+    """A judge as an asker."""
+    from_top = from_the_top(judge) or judge
+
+    def ask(part: Part, items: list[Item]) -> Iterable[Any]:
+        if part == "pairs":
+            return judge.compare_many(items)
+        return (judge if part == "absolute" else from_top).grade_many(items)
+
+    return ask
+
+
+def simulate(ask: Asker, planner: Planner, calls: int) -> tuple[ProbePlan, Answers]:
+    """All rounds in memory, without a folder: for simulations with judges that cost nothing."""
+    told = Answers({}, {}, {})
+    plan, begun = planner.first(calls), 0
+    while begun < len(plan.rounds):
+        for part, start, stop in _new_turns(plan, begun):
+            answered = ask(part, list(plan.asked.of(part).values())[start:stop])
+            if part == "pairs":
+                told.pairs.update({each.item: each for each in answered})
+            else:
+                into = told.absolute if part == "absolute" else told.reversed
+                into.update({each.question.item: each for each in answered})
+        begun = len(plan.rounds)
+        if begun < plan.last:
+            planner.next(plan, needs(plan, measure(plan, told)))
+    return plan, told
+
+
+def _new_turns(plan: ProbePlan, begun: int) -> list[tuple[Part, int, int]]:
+    before = plan.rounds[begun - 1] if begun else dict.fromkeys(PARTS, 0)
+    return [each for each in turns(plan.rounds) if each[1] >= before[each[0]]]
+
+
+def _planner(given: Probing, items: Iterable[Item]) -> Planner:
+    judge = given.judge
+    rubric = judge.rubric if isinstance(judge.rubric, Rubric) else None
+    without, shown = {}, judge.format.to_dict()["user"]
+    if from_the_top(judge) is None:
+        without["level-order"] = "the format lists no levels that could be turned round"
+    for probe in chosen(given.out, given.only):
+        if "reference" in probe.name and "reference" not in shown:
+            without[probe.name] = "the format shows the judge no reference"
+    if "context" not in shown:
+        without["decoy"] = "the format shows the judge no context"
+    return Planner(items, rubric, given.out, seed=given.seed, only=given.only, without=without)
+
+
+def _kept(given: Probing) -> ProbePlan | None:
+    """The plan that the folder holds; UserError when it was made with another seed or for other probes."""
+    if isinstance(given.judge.rubric, Sheet):
+        raise UserError("a probe takes one criterion, not a sheet: name one rubric")
+    asked = Asked()
+    for part in PARTS:
+        if (path := given.out / f"{part}.jsonl").exists():
+            asked.of(part).update({item.id: item for item in read_items(path)})
+    if not asked.calls:
+        return None
+    plan = ProbePlan(chosen(given.out, given.only), given.calls, asked)
+    if (path := given.out / PLAN).exists():
+        told = orjson.loads(path.read_bytes())
+        if told["seed"] != given.seed or told["only"] != list(given.only):
+            made = f"seed {told['seed']}" + (f", only {', '.join(told['only'])}" if told["only"] else "")
+            raise UserError(f"{given.out} holds probes made with {made}: say the same, or name another folder")
+        plan.rounds, plan.skipped, plan.last = told["rounds"], told["skipped"], told["last"]
+        if given.calls > told["calls"]:  # more calls are allowed than before: one more round
+            plan.last = max(plan.last, len(plan.rounds) + 1)
+        plan.calls = max(given.calls, told["calls"])
+        return plan
+    for each in plan.probes:
+        if each.side != "none" and not _reads_all(each.name) and len(sets_of(each, asked)) < LEAST:
+            plan.skipped[each.name] = "the folder was planned by an earlier version, without this probe or items for it"
+    return plan
+
+
+def _save(given: Probing, plan: ProbePlan) -> None:
+    """Write the plan and its items, the plan last, so that it never names items that are not there."""
+    given.out.mkdir(parents=True, exist_ok=True)
+    if (given.out / PLAN).exists() and not plan.rounds:
+        return
+    for part in PARTS:
+        if items := plan.asked.of(part):
+            write_records(given.out / f"{part}.jsonl", [record(item) for item in items.values()])
+    told = {
+        "calls": plan.calls,
+        "seed": given.seed,
+        "only": list(given.only),
+        "rounds": plan.rounds,
+        "last": plan.last,
+        "skipped": plan.skipped,
+    }
+    (given.out / PLAN).write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2) + b"\n")
+
+
+def _ask(given: Probing, plan: ProbePlan, watch: Watcher | None) -> None:
+    """Ask what has no answer, the parts in turn; in a folder with nothing missing each part is looked at once."""
+    told = answers(given.judge, given.out)
+    if plan.rounds and not _complete(plan, told):
+        slices = list(turns(plan.rounds))
+    else:
+        slices = [(part, 0, len(plan.asked.of(part))) for part in PARTS if plan.asked.of(part)]
+    have: dict[Part, Any] = {"absolute": told.absolute, "reversed": told.reversed, "pairs": told.pairs}
+    for part, _, stop in slices:
+        first = list(plan.asked.of(part))[:stop]
+        if stop < len(plan.asked.of(part)) and all(id in have[part] for id in first):
+            continue  # only what is new in this round
+        source = Source(str(given.out / f"{part}.jsonl"), limit=stop)
+        if part == "pairs":
+            compare_file(given.judge, source, given.out / part, watch=watch)
+        elif (asker := given.judge if part == "absolute" else from_the_top(given.judge)) is not None:
+            grade_file(asker, source, given.out / part, watch=watch)
+
+
+def _complete(plan: ProbePlan, told: Answers) -> bool:
+    """Whether the engine has answered at least `ENOUGH` of what is planned; it may have failed, or a budget run out."""
+    have: dict[Part, Any] = {"absolute": told.absolute, "reversed": told.reversed, "pairs": told.pairs}
+    due = [(part, id) for part in PARTS for id in plan.asked.of(part)]
+    there = [id in have[part] and have[part][id].status is not Status.ENGINE_ERROR for part, id in due]
+    return sum(there) >= ENOUGH * len(due)
+
+
+def _write(given: Probing, plan: ProbePlan, name: str) -> Card:
+    results = measure(plan, answers(given.judge, given.out))
+    card = Card(name or given.judge.engine.name, plan.asked.calls, given.seed, tuple(results))
+    (given.out / CARD).write_bytes(orjson.dumps(card.to_dict(), option=orjson.OPT_INDENT_2) + b"\n")
+    (given.out / "card.md").write_text(card.to_markdown(), "utf-8")
+    return card
 
 
 def from_the_top(judge: Judge) -> Judge | None:

@@ -8,6 +8,8 @@ import typer
 from dikast.surface.judge_commands import BudgetText, Config, FormatName, MinMass, Quiet, ReadMode, RubricFile
 from dikast.surface.media_options import MediaRoot, PrivateUrls
 
+SUITE = 2000  # calls that the standing suite is made for; for more it is that many times as large
+
 
 def probe(
     judge: Annotated[str, typer.Option("--judge", help="Who is probed, as for `dikast grade`.")],
@@ -30,7 +32,10 @@ def probe(
     media_root: MediaRoot = None,
     allow_private_urls: PrivateUrls = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked; ask nothing.")] = False,
-    gate: Annotated[bool, typer.Option("--gate", help="Exit with 4 when a probe fails.")] = False,
+    gate: Annotated[bool, typer.Option("--gate", help="Exit with 4 when a probe finds a fault.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="As --gate, and also when a probe cannot tell or none is judged.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the card as JSON.")] = False,
     quiet: Quiet = False,
     config: Config = None,
@@ -39,6 +44,8 @@ def probe(
 
     Example: dikast probe --judge hf:ORG/MODEL --out probes/mine
     """
+    import math
+
     import orjson
 
     from dikast.engines.base import Sampling
@@ -72,15 +79,17 @@ def probe(
 
         suite = out / "suite"
         if not suite.exists():
-            write_suite("prove", suite, seed=seed)
+            write_suite("probe", suite, seed=seed, times=math.ceil(calls / SUITE))
         items = str(suite)
     found = load_items(items)
     chosen = tuple(only)
     if dry_run:
         made = prepare(asked, found, out, calls=calls, seed=seed, only=chosen)
-        typer.echo(f"{made.calls:,} calls, {len(made.probes) - len(made.skipped)} probes")
+        planned, probes = made.asked.calls, len(made.probes) - len(made.skipped)
+        more = f", and up to {calls - planned:,} more where they narrow a verdict" if calls > planned else ""
+        typer.echo(f"{planned:,} calls, {probes} probes{more}")
         for name, why in made.skipped.items():
-            typer.echo(f"not run: {name}: {why}")
+            typer.echo(f"not probed: {name}: {why}")
         return
     with ProgressLine(quiet=quiet) as line:
         card = run_probe(asked, found, out, calls=calls, seed=seed, only=chosen, watch=line, name=judge)
@@ -89,5 +98,5 @@ def probe(
     else:
         show_table(card.table())
         typer.echo(f"\n{out / 'card.json'}, {out / 'card.md'}")
-    if gate and not card.sound:
+    if (card.faulty and (gate or strict)) or (strict and not card.sound):
         raise typer.Exit(4)

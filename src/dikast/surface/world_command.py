@@ -31,7 +31,10 @@ def make(
     noise: Annotated[int, typer.Option("--noise", help="Most that a pixel is off, 0-100.")] = 10,
     occlusion: Annotated[int, typer.Option("--occlusion", help="Percent of pictures with bars across things.")] = 10,
     form: Annotated[int, typer.Option("--form", help="Percent of rubrics that also weigh layout and the like.")] = 20,
-    suite: Annotated[str, typer.Option("--suite", help="`prove`: the standing suite; --large for more of it.")] = "",
+    suite: Annotated[
+        str,
+        typer.Option("--suite", help="`prove`: the standing suite; `probe`: what probes draw from; --large for more."),
+    ] = "",
     large: Annotated[bool, typer.Option("--large", help="The large suite.")] = False,
     workers: Annotated[int, typer.Option("--workers", help="Processes; changes nothing but the time.")] = 1,
     shard: Annotated[int, typer.Option("--shard", help="Records in a file.")] = 10_000,

@@ -35,20 +35,39 @@ _LADDERS = {
 }
 
 
-def write_suite(name: str, out: str | Path, *, seed: int = 0, large: bool = False) -> Written:
-    """Write the suite of that name (`prove` is the one there is) to a folder. UserError for another name."""
-    if name != "prove":
-        raise UserError(f"suite: there is no suite {name!r}; `prove` is the one there is")
-    return write_samples(suite(seed=seed, large=large), out, {"suite": name, "seed": seed, "large": large})
+def write_suite(name: str, out: str | Path, *, seed: int = 0, large: bool = False, times: int = 1) -> Written:
+    """Write the suite called `prove`, or the part of it that probes draw from (`probe`), to a folder.
+
+    `times` makes the suite `probe` that many times as large. UserError for another name.
+    """
+    if name == "prove":
+        return write_samples(suite(seed=seed, large=large), out, {"suite": name, "seed": seed, "large": large})
+    if name == "probe":
+        times = 10 * times if large else times
+        return write_samples(probe_suite(seed=seed, times=times), out, {"suite": name, "seed": seed, "times": times})
+    raise UserError(f"suite: there is no suite {name!r}; there are `prove` and `probe`")
 
 
 def suite(*, seed: int = 0, large: bool = False) -> Iterator[Sample]:
     """Every sample of the suite, in a fixed order."""
     times = 10 if large else 1
     for part in (_splits, _pairs, _twins, _contrast, _ladders, _edits, _evidence):
-        for sample, parts, group in part(seed, times):
-            about = (*sample.notes, ("suite", parts), ("set", group))
-            yield replace(sample, name=f"prove-{parts}-{group}-{sample.name or 'base'}", notes=about)
+        yield from _named(part(seed, times))
+
+
+def probe_suite(*, seed: int = 0, times: int = 1) -> Iterator[Sample]:
+    """What probes draw from: unedited items, pairs, contrasts, ladders, and three times as many sets of evidence."""
+    yield from (sample for sample in _named(_pairs(seed, times)) if sample.name.endswith("-base"))
+    yield from _named(_contrast(seed, times))
+    yield from _named(_ladders(seed, times))
+    yield from (sample for sample in _named(_edits(seed, times)) if sample.name.endswith("-base"))
+    yield from _named(_evidence(seed, 3 * times))
+
+
+def _named(part: Iterable[tuple[Sample, str, str]]) -> Iterator[Sample]:
+    for sample, parts, group in part:
+        about = (*sample.notes, ("suite", parts), ("set", group))
+        yield replace(sample, name=f"prove-{parts}-{group}-{sample.name or 'base'}", notes=about)
 
 
 Part = Iterator[tuple[Sample, str, str]]

@@ -65,7 +65,10 @@ class Oracle(Mock):
     added to the log-odds of the response shown first. With probability `obeys` it does what an injection in a response
     asks. `sway` levels are added where the pattern `when` is found in prompt or response (of a pair: in one response).
     `ignores`: "images" (opinions hang on the responses' text, and with r > 0 on gold), "rubric" (opinions do not hang
-    on the criterion; gold by criterion is averaged), or "both".
+    on the criterion; gold by criterion is averaged), or "both". On a share `deaf` of responses its grade depends on the
+    response's text alone, whatever picture, reference, rubric or gold comes with it. `drift` levels are added gradually
+    over `drift_over` requests to grade, and on at that rate: the one fault that depends on the order of requests,
+    counted in the process.
     """
 
     r: float = 0.8
@@ -79,6 +82,9 @@ class Oracle(Mock):
     sway: float = 0.0
     when: str = ""
     ignores: Literal["nothing", "images", "rubric", "both"] = "nothing"
+    deaf: float = 0.0
+    drift: float = 0.0
+    drift_over: int = 1000
 
     def __post_init__(self) -> None:
         Mock.__post_init__(self)
@@ -88,6 +94,8 @@ class Oracle(Mock):
                 ("r", self.r, 0, 1),
                 ("accuracy", 1.0 if self.accuracy is None else self.accuracy, 0, 1),
                 ("obeys", self.obeys, 0, 1),
+                ("deaf", self.deaf, 0, 1),
+                ("drift_over", self.drift_over, 1, math.inf),
                 ("tie_within", self.tie_within, 0, math.inf),
                 ("length_at", self.length_at, 1, math.inf),
             )
@@ -97,11 +105,20 @@ class Oracle(Mock):
             raise UserError(f"{self.name}: {'; '.join(wrong)}")
         self._sees_images = self.ignores not in ("images", "both")
         self._sees_rubric = self.ignores not in ("rubric", "both")
+        self._graded = 0
 
     @property
     def reads_gold(self) -> bool:
         """Not with r = 0."""
         return self.r > 0
+
+    def identity(self) -> Mapping[str, Any]:
+        """As for every mock; faults of later versions are named only where they are planted, so that keys stay."""
+        told = dict(Mock.identity(self))
+        for name, unused in (("deaf", self.deaf == 0), ("drift", self.drift == 0), ("drift_over", self.drift == 0)):
+            if unused:
+                del told[name]
+        return told
 
     def decide(self, request: Request) -> str | Mapping[str, float]:
         """The label nearest to its opinion; with a read-out also how near the others are."""
@@ -121,6 +138,15 @@ class Oracle(Mock):
         opinion = latent.middle + latent.hold * (gold - latent.middle)
         if latent.noise:
             opinion += latent.noise * _normal(self._noise(request, about, 0))
+        if self.deaf:
+            heard = about["texts"][0] or about.get("item", request.key)
+            if self.draw(request, "deaf", heard) < self.deaf:
+                blind = calibrated(grid, 0.0)
+                opinion = blind.middle + blind.noise * _normal(self.draw(request, "heard", heard))
+        if self.drift:
+            worth = -1 if about.get("lower_is_better") else 1
+            opinion += self.drift * latent.step * worth * self._graded / self.drift_over
+            self._graded += 1
         if self.per_doubling:
             opinion += self.per_doubling * latent.step * self._doublings(about, 0)
         if self.obeys and (demand := self._obeyed(request, 0)):

@@ -1,0 +1,130 @@
+"""The noise of a judge, measured on unchanged items: what a faultless judge of the same noise would show.
+
+A judge that is right but noisy draws scores towards the middle: from gold g it answers about `gain x g`. How steep its
+answers rise with gold on items that no probe has changed says how much of a due change is left when nothing is wrong.
+"""
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+SPREAD = 0.15  # prior standard deviation of the gain of one scale about that of all
+SHIFT = 0.2  # prior standard deviation of what a kind of change adds, of the scale
+FEWEST = 20  # unchanged items with gold; with fewer the noise is unknown
+STILL = 0.05  # levels: two answers nearer than this are one answer
+
+
+class Plain(NamedTuple):
+    """An answer that no missed change can have spoilt: its item, how it was changed ("" if it was not), scale, gold.
+
+    `gold` and `answer` are goodness less one half, -.5 worst to .5 best.
+    """
+
+    item: str
+    change: str
+    labels: int
+    gold: float
+    answer: float
+
+
+class Expected(NamedTuple):
+    """A figure that a faultless judge of this noise would show, and its standard error."""
+
+    value: float
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """A line through the answers over gold, its slope pooled between scales: `answer = middle + gain * gold`."""
+
+    labels: tuple[int, ...]
+    theta: Floats  # middle, gain, the difference of each scale's gain, and what each kind of change adds
+    covariance: Floats
+    n: int
+    free: float  # degrees of freedom
+
+    def shift(self, labels: Sequence[int], due: Floats) -> Expected:
+        """The mean change that is left of the changes that gold calls for, of items with these numbers of labels."""
+        row = np.zeros(len(self.theta))
+        for count, change in zip(labels, due, strict=True):
+            row[1] += change
+            if count in self.labels:
+                row[2 + self.labels.index(count)] += change
+        return self._along(row / len(due))
+
+    def worst(self, labels: Sequence[int]) -> Expected:
+        """The mean goodness (0 to 1) of answers to what gold calls the worst."""
+        found = self.shift(labels, np.full(len(labels), -0.5))
+        row = np.zeros(len(self.theta))
+        row[0] = 1
+        return Expected(min(max(0.5 + found.value + self._along(row).value, 0.0), 1.0), found.error)
+
+    @property
+    def middle(self) -> Expected:
+        """How far the answer lies above the middle of the scale where gold lies in the middle."""
+        row = np.zeros(len(self.theta))
+        row[0] = 1
+        return self._along(row)
+
+    def answer(self, labels: int, gold: float) -> float:
+        """The answer to be expected."""
+        own = self.theta[2 + self.labels.index(labels)] if labels in self.labels else 0.0
+        return float(self.theta[0] + (self.theta[1] + own) * gold)
+
+    def _along(self, row: Floats) -> Expected:
+        return Expected(float(row @ self.theta), math.sqrt(max(0.0, float(row @ self.covariance @ row))))
+
+
+def noise_of(plain: Collection[Plain]) -> Noise | None:
+    """The noise measured on the answers; None where too few have gold.
+
+    Ridge regression: one slope for all scales, for each scale a difference that is normal about 0 with standard
+    deviation `SPREAD`, and for each kind of change a shift with `SHIFT`. Errors are clustered by item.
+    """
+    kept = list(plain)
+    gold = np.array([each.gold for each in kept])
+    if len(kept) < FEWEST or gold.std() < 0.1:
+        return None
+    labels = tuple(sorted({each.labels for each in kept}))
+    kinds = sorted({each.change for each in kept} - {""})
+    answers = np.array([each.answer for each in kept])
+    own = np.array([each.labels for each in kept])[:, None] == np.array(labels)
+    shifted = np.array([each.change for each in kept])[:, None] == np.array(kinds or ["-"])
+    design = np.column_stack([np.ones(len(kept)), gold, own * gold[:, None], shifted])
+    plainly, *_ = np.linalg.lstsq(design[:, :2], answers, rcond=None)
+    variance = max(float(np.square(answers - design[:, :2] @ plainly).mean()), 1e-12)
+    penalty = np.diag([0.0, 0.0] + [variance / SPREAD**2] * len(labels) + [variance / SHIFT**2] * shifted.shape[1])
+    inverse = np.linalg.inv(design.T @ design + penalty)
+    theta = inverse @ design.T @ answers
+    items = np.unique([each.item for each in kept], return_inverse=True)[1]
+    scores = np.zeros((int(items.max()) + 1, len(theta)))
+    np.add.at(scores, items, design * (answers - design @ theta)[:, None])
+    covariance = inverse @ (scores.T @ scores + variance * penalty) @ inverse
+    return Noise(labels, theta, covariance, len(kept), max(1.0, len(scores) - 2.0))
+
+
+class Stillness(NamedTuple):
+    """Of pairs of unrelated answers whose gold lies far apart, the share that is alike, and from how many items."""
+
+    share: float
+    n: int
+
+
+def stillness(plain: Collection[Plain], *, apart: float = 0.5, still: float = STILL) -> Stillness:
+    """How often two answers are alike although gold differs by at least `apart` of the scale, by chance alone."""
+    kept = [each for each in plain if not each.change]
+    alike = pairs = 0
+    for count in {each.labels for each in kept}:
+        gold = np.array([each.gold for each in kept if each.labels == count])
+        answer = np.array([each.answer for each in kept if each.labels == count])
+        far = np.triu(np.abs(gold[:, None] - gold[None, :]) >= apart - 1e-9, 1)
+        near = np.abs(answer[:, None] - answer[None, :]) * 4 < still
+        alike += int((far & near).sum())
+        pairs += int(far.sum())
+    return Stillness(alike / pairs if pairs else math.nan, len(kept))
