@@ -108,7 +108,8 @@ class Bench:
     """Cards on the suite, whose items are chosen and changed once."""
 
     def __init__(self, folder: Path, calls: int = CALLS) -> None:
-        write_suite("probe", folder / "suite")
+        if not (folder / "suite").exists():
+            write_suite("probe", folder / "suite")
         self.calls = calls
         self.planner = Planner(load_items(str(folder / "suite")), None, folder, seed=0)
         asker = Judge("mock:oracle")
@@ -119,11 +120,11 @@ class Bench:
 
     def card(self, engine: Mock) -> Card:
         """The card of a judge after both rounds."""
-        plan, told = simulate(self._quickly(engine), self.planner, self.calls)
+        plan, told = simulate(self.quickly(engine), self.planner, self.calls)
         return Card(engine.name, plan.asked.calls, 0, tuple(measure(plan, told)))
 
-    def _quickly(self, engine: Mock) -> Asker:
-        """As a judge with this engine, but that prompts are rendered once for all engines, and no reply is parsed."""
+    def quickly(self, engine: Mock) -> Asker:
+        """Answers as a judge with this engine; prompts are rendered once for all engines, and no reply is parsed."""
         judge = Judge(engine)
 
         def ask(part: Part, items: list[Item]) -> Iterable[Any]:
@@ -185,10 +186,9 @@ def deaf(bench: Bench, way: str, share: float, repeats: int, r: float = R) -> di
             cards.append(bench.card(Oracle(r=r, deaf=share, seed=seed)))
         else:
             cards.append(bench.card(Deaf(originals, share, replay=way == "replays", r=r, seed=seed)))
-    told = {probe: Counter(card[probe].result for card in cards) for probe in RESPONSES}
-    told["(any)"] = Counter(
-        "faulty" if any(card[probe].result == "faulty" for probe in RESPONSES) else "none faulty" for card in cards
-    )
+    told: dict[str, Counter[str]] = {probe: Counter(card[probe].result for card in cards) for probe in RESPONSES}
+    failed = [any(card[probe].result == "faulty" for probe in RESPONSES) for card in cards]
+    told["(any)"] = Counter("faulty" if each else "none faulty" for each in failed)
     return told
 
 

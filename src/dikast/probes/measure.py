@@ -114,7 +114,7 @@ def _contrast(probe: Probe, each: Set, asked: Asked, answers: Answers) -> Contra
     items = [asked.of(part)[id] for part, id in each.asks]
     in_values = probe.name in ("rubric-contrast", "rubric-direction")
     read = _share if in_values else goodness
-    before, after = (read(item, told[part]) for item, (part, _) in zip(items, each.asks, strict=True))  # type: ignore[index]  # pairs are dealt with above
+    before, after = (read(item, told[part]) for item, (part, _) in zip(items, each.asks, strict=True))
     labels = _labels(items[0])
     if probe.name == "master-keys":
         return None if after is None else Contrast(STEPS * after, 0.0, labels, math.nan if before is None else before)
@@ -193,21 +193,21 @@ def trend(asked: Asked, answers: Answers, expected: Mapping[str, float]) -> Tren
     answers and places alike. Errors are clustered by item (Liang and Zeger 1986).
     """
     rows = []
-    for place, (id, verdict) in enumerate(answers.absolute.items()):
+    for at, (id, verdict) in enumerate(answers.absolute.items()):
         item = asked.absolute.get(id)
         good = None if item is None or verdict.status is not Status.OK else goodness(item, answers.absolute)
         if good is not None:
             stem, variant = id.rsplit("~", 1)
-            rows.append((place / max(1, len(answers.absolute) - 1), good - expected.get(id, 0.5), stem, variant))
+            rows.append((at / max(1, len(answers.absolute) - 1), good - expected.get(id, 0.5), stem, variant))
     if not rows:
         return Trend(math.nan, math.nan, 0)
     place, answer = np.array([row[0] for row in rows]), STEPS * np.array([row[1] for row in rows])
-    items = np.unique([row[2] for row in rows], return_inverse=True)[1]
+    stems = np.unique([row[2] for row in rows], return_inverse=True)[1]
     kinds = np.unique([row[3] for row in rows], return_inverse=True)[1]
-    sizes = np.bincount(items)[items]
+    sizes = np.bincount(stems)[stems]
     known = np.array([id in expected for id in (f"{row[2]}~{row[3]}" for row in rows)])
     kept = (sizes >= 2) | known
-    place, answer, items, kinds = place[kept], answer[kept], items[kept], kinds[kept]
+    place, answer, items, kinds = place[kept], answer[kept], stems[kept], kinds[kept]
     several = np.bincount(items, minlength=items.max(initial=0) + 1)[items] >= 3
     for _ in range(20):
         for column in (place, answer):

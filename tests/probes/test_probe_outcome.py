@@ -1,0 +1,120 @@
+"""Sound, faulty, cannot tell: judges whose answers are written down."""
+
+import numpy as np
+import pytest
+
+from dikast.probes.card import Card
+from dikast.probes.outcome import Result, measure, needs
+from dikast.probes.plan import ProbePlan
+from probing import PROBES, asked
+
+
+def responding(answer: dict[int, float], deaf: float = 0.0, n: int = 40, noise: float = 0.5, **levels: float) -> Result:
+    """`image-removed` of a judge that answers `answer[gold]` with noise, and on a share of items as before."""
+    rng = np.random.default_rng(1)
+    rows: list[tuple[str, float | None, float | None]] = []
+    for i in range(60):
+        gold = 1 + i % 5
+        rows.append((f"i{i}~base", gold, answer[gold] + noise * rng.normal()))
+    for i in range(n):
+        before = answer[5] + noise * rng.normal()
+        after = before if i < deaf * n else answer[1] + noise * rng.normal()
+        rows += [(f"s{i}-base~set", 5, before), (f"s{i}-base~image-removed", 1, after)]
+    found, told = asked([(id, gold, min(max(score or 0, 1), 5)) for id, gold, score in rows])
+    (result,) = measure(ProbePlan([PROBES["image-removed"]], 0, found), told)
+    return result
+
+
+NOISY = {1: 2.0, 2: 2.5, 3: 3.0, 4: 3.5, 5: 4.0}  # half of what is due shows
+
+
+def test_noise_is_not_deafness() -> None:
+    found = responding(NOISY)
+    assert found.result == "sound"
+    assert found.effect.value < 2.5  # of 4 levels due: the old rule asked for half
+    assert found.faultless.low < 2 < found.faultless.high
+    assert found.deaf == 0
+    assert found.deaf_share.low == 0
+    assert found.due == 4
+
+
+@pytest.mark.parametrize("deaf", [0.4, 0.8, 1.0])
+def test_deafness_is_found_and_its_share_told(deaf: float) -> None:
+    found = responding(NOISY, deaf)
+    assert found.result == "faulty"
+    assert found.deaf_share.low <= deaf <= found.deaf_share.high
+    assert found.deaf_share.low > 0.15
+
+
+def test_few_sets_cannot_tell() -> None:
+    found = responding(NOISY, 0.2, n=10)
+    assert found.result == "cannot tell"
+    assert found.deaf_share.high > 0.4
+
+
+def test_a_judge_that_says_one_thing_has_no_noise_to_hide_behind() -> None:
+    found = responding(dict.fromkeys(range(1, 6), 3.0), noise=0.0)
+    assert found.result == "faulty"
+    assert found.effect.value == 0
+    # too flat to expect anything of: .15 of the 4 levels due must show, less 5 %
+    assert found.faultless.low == pytest.approx(0.6)
+
+
+def test_answers_to_nothing_may_be_lifted_by_noise_alone() -> None:
+    rows: list[tuple[str, float | None, float | None]] = [
+        (f"i{i}~base", 1 + i % 5, NOISY[1 + i % 5]) for i in range(60)
+    ]
+    keys: list[tuple[str, float | None, float | None]] = [(f"i{i}~key{i % 5}", 1, 2.0) for i in range(30)]
+    found, told = asked(rows + keys)
+    (result,) = measure(ProbePlan([PROBES["master-keys"]], 0, found), told)
+    assert result.result == "sound"  # one level above the worst, as gold itself is where it is the worst
+    assert result.deaf == pytest.approx(2.0)
+    found, told = asked(rows + [(id, gold, 4.0) for id, gold, _ in keys])
+    (result,) = measure(ProbePlan([PROBES["master-keys"]], 0, found), told)
+    assert result.result == "faulty"
+
+
+@pytest.mark.parametrize(("added", "result"), [(0.0, "sound"), (0.6, "faulty"), (-0.6, "faulty")])
+def test_lenience_is_told_apart_from_noise(added: float, result: str) -> None:
+    golds = [1 + (i % 5) ** 2 / 4 for i in range(100)]  # more bad than good
+    found, told = asked([(f"i{i}~base", gold, 3 + 0.5 * (gold - 3) + added) for i, gold in enumerate(golds)])
+    (lenience,) = measure(ProbePlan([PROBES["lenience"]], 0, found), told)
+    assert lenience.result == result
+    assert lenience.effect.value == pytest.approx(added, abs=1e-3)
+
+
+def test_lenience_takes_gold() -> None:
+    found, told = asked([(f"i{i}~base", None, 3.0) for i in range(40)])
+    (lenience,) = measure(ProbePlan([PROBES["lenience"]], 0, found), told)
+    assert lenience.result == "not probed"
+
+
+def test_calls_go_where_nothing_is_told_yet() -> None:
+    rows: list[tuple[str, float | None, float | None]] = []
+    for i in range(12):
+        rows += [
+            (f"i{i}~base", None, 3.0),
+            (f"i{i}~style", None, 3.0),
+            (f"i{i}~sentiment", None, 5.0 if i % 2 else 2.0),
+        ]
+    found, told = asked(rows)
+    plan = ProbePlan([PROBES["style"], PROBES["sentiment"]], 0, found)
+    results = measure(plan, told)
+    assert [each.result for each in results] == ["sound", "cannot tell"]
+    lacking = needs(plan, results)
+    assert lacking["sentiment"] > 10 * lacking["style"]
+
+
+def test_the_card_lists_what_was_not_probed() -> None:
+    found, told = asked([(f"i{i}~{v}", None, 3.0) for i in range(12) for v in ("base", "style")])
+    plan = ProbePlan([PROBES["style"], PROBES["decoy"]], 0, found, skipped={"decoy": "the format shows no context"})
+    made = Card("judge", 24, 0, tuple(measure(plan, told)))
+    assert made.not_probed == {"decoy": "the format shows no context"}
+    assert made.sound
+    assert not made.faulty
+    assert "Not probed: decoy (the format shows no context)" in made.to_markdown()
+    told_card = made.to_dict()
+    assert told_card["not_probed"] == made.not_probed
+    assert told_card["not_covered"]
+    assert told_card["probes"][0]["faultless"][0] is not None
+    assert "nan" not in made.to_markdown()
