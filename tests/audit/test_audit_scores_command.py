@@ -141,6 +141,17 @@ def test_what_is_no_distribution_is_a_failure_and_told(tmp_path: Path, run_audit
     assert "3 of them cannot be probabilities, such as: a log-probability above 0 (2.0)" in note
 
 
+def test_true_is_no_number_of_a_scale_of_five(tmp_path: Path, run_audit: Run) -> None:
+    """It was read as gold of 1; on a scale of two labels it is the larger."""
+    rows = [{"score": 1, "gold": True}, {"score": 0, "gold": False}] * 20
+    file = write(tmp_path / "x.jsonl", rows)
+    told = refused(run_audit, file, "--score", "score", "--gold", "gold", "--scale", "1-5")
+    assert "x.jsonl:1" in told
+    assert "gold" in told
+    two = values(run_audit(file, "--score", "score", "--gold", "gold", "--scale", "0-1"))
+    assert two["exact"]["value"] == 1.0
+
+
 def test_expected_scores_between_labels(tmp_path: Path, run_audit: Run) -> None:
     file = write(tmp_path / "x.csv", [{**row, "score": row["score"] * 0.9 + 0.3} for row in scores(30)])
     strict = run_audit(file, "--score", "score", "--gold", "gold", "--scale", "1-5")

@@ -244,6 +244,10 @@ class NumberColumn:
             self.values.append(known)
         elif value is None:
             self.values.append(np.nan)
+        elif isinstance(value, bool) and self.scale is not None:  # true is a label of two, and no number of five
+            if len(self.scale.values) != 2:
+                raise self._error(value, line)
+            self.values.append(self.scale.values[value])
         elif isinstance(value, int | float):
             self.values.append(float(value))
         else:

@@ -11,6 +11,7 @@ from dikast.core.secrets import Scrubber, without_secrets
 from dikast.core.verdict import Usage
 from dikast.engines.http.decode import decoded, said
 
+_NO_WAIT = 366 * 86400.0  # seconds; who says "in the year 9999" does not say when to come back
 _OVERLOADED = (429, 503, 529)
 _RETRIED = (408, 409, 425, 500, 502, 504, 520, 521, 522, 523, 524)
 _CONTEXT = (
@@ -86,7 +87,10 @@ def failure_of(status: int, headers: Mapping[str, str], raw: bytes, where: str, 
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Seconds to wait that a server asked for: `retry-after-ms`, or `Retry-After` in seconds or as an HTTP date."""
+    """Seconds to wait that a server asked for: `retry-after-ms`, or `Retry-After` in seconds or as an HTTP date.
+
+    None without a number or date that can be read, or for one more than a year away.
+    """
     for name, unit in (("retry-after-ms", 1000), ("Retry-After", 1)):
         text = headers.get(name)
         if text is None:
@@ -100,7 +104,7 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
                 seconds = date.timestamp() - (time.time() if now is None else now)
             except (ValueError, TypeError, OverflowError):  # no date, or one that no clock will show
                 continue
-        if seconds == seconds and seconds != float("inf"):
+        if seconds < _NO_WAIT:
             return max(0.0, seconds)
     return None
 

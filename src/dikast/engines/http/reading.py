@@ -184,7 +184,10 @@ def _place(entry: Mapping[str, Any]) -> Place:
     if not isinstance(others, list | None):
         flaw = f"alternatives that are no list ({others!r:.40})"
     for each in (entry, *(others if isinstance(others, list) else ())):
-        logprob = each.get("logprob") if isinstance(each, dict) else each
+        if not isinstance(each, dict):
+            flaw = flaw or f"an alternative that is none ({each!r:.40})"
+            continue
+        logprob = each.get("logprob")
         if isinstance(logprob, bool) or not isinstance(logprob, int | float) or logprob != logprob:
             flaw = flaw or f"a log-probability of {logprob!r:.40}"
             continue
