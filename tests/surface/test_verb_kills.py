@@ -1,0 +1,126 @@
+"""Every verb that writes, killed at random moments: what was answered is kept, and it ends as an unbroken run."""
+
+import random
+import re
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from runs import Nursery, lines, nursery, pairs, rows, write_jsonl
+
+ASKING = ("--judge", "mock:oracle,r=0.8,latency=0.002", "--quiet")
+SHEET = {
+    "criteria": [{"name": "x", "criterion": "Is it short?", "weight": 2}, {"name": "y", "criterion": "Is it kind?"}]
+}
+MOVING = re.compile(rb'"(seconds|crc|asked|answered_before|summary\.json)": ?("[0-9a-f]+"|[-\d.e]+|\[[^\]]*\])')
+_KEPT = ("verdicts.jsonl",)  # append-only: what a kill leaves of them is never less after the next run
+
+
+def verb(name: str, folder: Path, out: Path) -> Sequence[object]:
+    """The command line of a verb that writes to `out`; everything it reads lies in `folder`."""
+    rubric = ("--rubric", "helpfulness")
+    graded: dict[str, Sequence[object]] = {
+        "grade": ("grade", folder / "items.jsonl", *ASKING, *rubric, "--out", out),
+        "samples": ("grade", folder / "items.jsonl", *ASKING, *rubric, "-n", 2, "--temperature", 1, "--out", out),
+        "sheet": ("grade", folder / "sheets.jsonl", *ASKING, "--out", out),
+        "panel": ("grade", folder / "items.jsonl", *ASKING, "--judge", "mock:random", *rubric, "--out", out),
+        "compare": ("compare", folder / "pairs.jsonl", *ASKING, *rubric, "--out", out),
+        "replay": ("replay", folder / "run", "--out", out),
+        "audit": ("audit", folder / "run", "--draws", 2000),
+        "report": ("report", folder / "run", "-o", out / "r.html", "-o", out / "r.json", "--draws", 300),
+        "world": ("world", "make", "-n", 40, "--seed", 3, "--out", out),
+        "convert": ("corpus", "convert", folder / "items.jsonl", out / "items.csv", "--to", "dikast"),
+    }
+    return graded[name]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("given")
+    write_jsonl(made / "items.jsonl", rows(60))
+    write_jsonl(made / "pairs.jsonl", pairs(30))
+    write_jsonl(made / "sheets.jsonl", rows(30, rubric=SHEET))
+    return made
+
+
+@pytest.fixture(scope="module")
+def children() -> Iterator[Nursery]:
+    with nursery() as made:
+        yield made
+
+
+def content(out: Path) -> dict[str, Any]:
+    """The files of a folder, without what differs from run to run; lines of verdicts in the order of their keys."""
+    found: dict[str, Any] = {}
+    for path in sorted(out.rglob("*")):
+        if path.is_file() and path.name != "checksums.json":
+            raw = MOVING.sub(b"", path.read_bytes())
+            name = str(path.relative_to(out))
+            found[name] = sorted(raw.splitlines()) if path.suffix in (".jsonl", ".json") else raw
+    return found
+
+
+def written(out: Path) -> dict[str, bytes]:
+    """What was written of append-only files, up to the last line break, by their path."""
+    found = {path: path.read_bytes() for name in _KEPT for path in out.rglob(name)}
+    return {str(path): raw[: raw.rfind(b"\n") + 1] for path, raw in found.items()}
+
+
+def kill_often(children: Nursery, arguments: Sequence[object], out: Path, kills: int, rng: random.Random) -> int:
+    """Kill the verb `kills` times, each time checking that nothing written is lost; then run it to its end."""
+    began = time.monotonic()
+    assert children.run(verb_elsewhere(arguments, out)) == 0
+    longest, killed, before = time.monotonic() - began, 0, dict[str, bytes]()
+    for number in range(kills):
+        killed += children.kill_after(arguments, rng.uniform(0, longest)) == -signal.SIGKILL
+        now = written(out)
+        for path, raw in before.items():
+            assert now[path].startswith(raw), (number, path)
+        before = now
+    assert children.run(arguments) == 0
+    for path, raw in before.items():
+        assert written(out)[path].startswith(raw), path
+    return killed
+
+
+def verb_elsewhere(arguments: Sequence[object], out: Path) -> list[object]:
+    """The same command, writing to another folder."""
+    other = str(out) + "-unbroken"
+    Path(other).mkdir(exist_ok=True)
+    return [str(each).replace(str(out), other) for each in arguments]
+
+
+@pytest.mark.slow
+@pytest.mark.soak(50)
+@pytest.mark.parametrize(
+    "name", ["grade", "samples", "sheet", "panel", "compare", "replay", "audit", "report", "world", "convert"]
+)
+def test_kills_of_every_verb_that_writes(
+    name: str, folder: Path, tmp_path: Path, children: Nursery, tries: int
+) -> None:
+    out = tmp_path / "out"
+    if name in ("report", "convert"):
+        out.mkdir()
+    if not (folder / "run").exists():
+        assert children.run(verb("grade", folder, folder / "run")) == 0
+    before = content(folder)
+    if name == "replay":  # a replay goes to a folder without verdicts, so it is not resumed but made anew
+        for number in range(tries):
+            children.kill_after(verb(name, folder, tmp_path / str(number)), random.Random(number).uniform(0, 0.3))
+        assert children.run(verb(name, folder, out)) == 0
+        assert content(out)["verdicts.jsonl"] == before["run/verdicts.jsonl"]
+    else:
+        kill_often(children, verb(name, folder, out), out, tries, random.Random(7))
+        if name != "audit":
+            assert content(out) == content(Path(str(out) + "-unbroken"))
+            assert not list(out.rglob("*.part"))
+    assert content(folder) == before  # what was read is as it was
+    for path in out.rglob("verdicts.jsonl"):
+        assert len({each["key"] for each in lines(path)}) == len(lines(path))
+    for path in out.rglob("summary.json"):
+        assert orjson.loads(path.read_bytes())
