@@ -71,6 +71,22 @@ def test_a_run_brings_its_gold_scale_and_failures(tmp_path: Path, run_audit: Run
     assert "9 items with gold that were not judged" in found["notes"]
 
 
+def test_verdicts_that_their_replies_contradict_are_counted(tmp_path: Path, run_audit: Run) -> None:
+    # 4 of the 20 verdicts; the 21st question has none
+    verdicts = [scored(k, 1 + k % 5, conflict=k < 4) for k in range(20)] + [scored(20, None)]
+    found = run_audit(write(tmp_path / "run", verdicts, {f"i{k}": 1 + k % 5 for k in range(21)}))
+    row = values(found, "failures", "status")["conflict in the reply"]
+    assert (row["count"], row["share"]["value"], row["share"]["n"]) == (4, 0.2, 20)
+
+
+def test_conflicts_of_pairs_are_told_by_order(tmp_path: Path, run_audit: Run) -> None:
+    verdicts = [paired(k, order, "a", conflict=k < 3 and order == (1, 0)) for k in range(10) for order in ORDERS]
+    found = run_audit(write(tmp_path / "run", verdicts, {f"i{k}": "a" for k in range(10)}))
+    assert "conflict in the reply" not in values(found, "failures shown", "status")
+    assert values(found, "failures swapped", "status")["conflict in the reply"]["count"] == 3
+    assert values(found, "failures", "status")["conflict in the reply"]["count"] == 3  # of the pairs
+
+
 def test_stale_and_retried_verdicts_do_not_count(tmp_path: Path, run_audit: Run) -> None:
     failed = scored(0, None, status=Status.ENGINE_ERROR)
     again = scored(0, 3)

@@ -44,7 +44,7 @@ def opened(raw: bytes) -> tuple[dict[str, Any], str]:
 
 
 def test_a_sealed_line_is_json_with_its_checksum_at_the_end() -> None:
-    line, plain = seal(verdict()), orjson.dumps(verdict())
+    line, plain = seal(verdict()), orjson.dumps(verdict().record())
     assert line.endswith(b"\n")
     assert orjson.loads(line) == {**orjson.loads(plain), "crc": f"{zlib.crc32(plain):08x}"}
     assert opened(line) == (orjson.loads(plain), "verified")
@@ -62,7 +62,7 @@ def test_a_sealed_line_is_json_with_its_checksum_at_the_end() -> None:
 def test_lines_of_another_json_writer_are_understood(again: Any) -> None:
     line = seal(verdict())
     record, state = opened(again(orjson.loads(line)).encode() + b"\n")
-    assert record == orjson.loads(orjson.dumps(verdict()))
+    assert record == orjson.loads(orjson.dumps(verdict().record()))
     assert state == ("rewritten" if list(record) == sorted(record) else "verified")
 
 
@@ -94,7 +94,7 @@ def test_every_changed_bit_of_a_sealed_line_is_found() -> None:
     ],
 )
 def test_impossible_records_without_a_checksum_are_told(change: dict[str, Any], told: str) -> None:
-    record = orjson.loads(orjson.dumps(verdict()))
+    record = orjson.loads(orjson.dumps(verdict().record()))
     assert opened(orjson.dumps(record) + b"\n")[1] == "unsealed"  # as versions before checksums wrote it
     with pytest.raises(DataError, match=told):
         opened(orjson.dumps(record | change) + b"\n")
@@ -197,3 +197,15 @@ def test_random_damage_to_a_line_never_raises_anything_else() -> None:
         raw = bytearray(bytes(raw).rstrip(b"\n") + b"\n")
         with suppress(DataError):
             assert opened(bytes(raw)) == opened(line)  # a space more between two members
+
+
+def test_a_conflict_stands_in_a_sealed_line_only_where_there_is_one() -> None:
+    assert b"conflict" not in seal(verdict())
+    torn = verdict(conflict=True)
+    record, how = open_line(seal(torn), path="v", line=1)
+    assert (record["conflict"], how) == (True, "verified")
+    again = json.dumps(record | {"crc": orjson.loads(seal(torn))["crc"]}).encode() + b"\n"
+    assert open_line(again, path="v", line=1)[1] == "verified"
+    damaged = orjson.dumps(record | {"conflict": "yes"}) + b"\n"
+    with pytest.raises(DataError, match="conflict"):
+        open_line(damaged, path="v", line=1)

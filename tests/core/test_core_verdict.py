@@ -44,6 +44,16 @@ def test_a_verdict_comes_back_from_json() -> None:
     assert verdict_from(orjson.loads(orjson.dumps(bare.to_dict()))) == bare
 
 
+def test_a_conflict_is_written_only_where_there_is_one() -> None:
+    raw = orjson.dumps(FULL.to_dict())
+    assert b"conflict" not in raw  # records of earlier versions stay as they are
+    torn = replace(FULL, conflict=True)
+    assert orjson.loads(orjson.dumps(torn.to_dict()))["conflict"] is True
+    assert verdict_from(orjson.loads(orjson.dumps(torn.to_dict()))) == torn
+    with pytest.raises(ValueError, match="no conflict"):
+        Verdict("k", Question("item", "tone"), Status.UNPARSED, conflict=True)
+
+
 @given(
     status=st.sampled_from([status for status in Status if status is not Status.OK]),
     raw=st.text(st.characters(exclude_categories=["Cs"])),

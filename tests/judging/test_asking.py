@@ -56,6 +56,21 @@ def test_a_text_is_parsed() -> None:
     assert requests[0].readout.labels == LABELS
 
 
+def test_a_verdict_that_its_reply_contradicts_is_marked() -> None:
+    verdict, _ = graded("Verdict: 4\nThe source does not exist, though.\nVerdict: 2")
+    assert (verdict.label, verdict.conflict) == ("2", True)
+    verdict, _ = graded("Verdict: 2\nIt says little.\nVerdict: 2")
+    assert (verdict.label, verdict.conflict) == ("2", False)
+    verdict, _ = graded(read(0.1, 0.7, text="Verdict: 4\nOn a second reading it says little.\nVerdict:"))
+    assert (verdict.label, verdict.conflict) == ("2", True)
+
+
+def test_an_unsure_reply_is_followed_up() -> None:
+    verdict, _ = graded("Verdict: 4? no, 2", " 2")
+    assert (verdict.label, verdict.marker, hows(verdict)) == ("2", "forced", ["ask", "continue"])
+    assert verdict.attempts[0].status is Status.UNPARSED
+
+
 def test_what_is_read_counts_not_what_is_written() -> None:
     # absolute .02, .08, .5, .3, .05: mass .95; 3 is likeliest; expected (.02 + .16 + 1.5 + 1.2 + .25) / .95 = 3.294737
     verdict, _ = graded(read(0.02, 0.08, 0.5, 0.3, 0.05, text="Fine.\nVerdict:"))

@@ -76,6 +76,17 @@ def test_a_run_is_counted_by_hand(tmp_path: Path) -> None:
     assert any(reason.startswith("refused: ") for reason in found["failures"])
 
 
+def test_conflicts_are_counted_by_hand(tmp_path: Path) -> None:
+    # three verdicts, one of them contradicted by an earlier one of its reply, and one failure: 1 of 3
+    replies = ["Verdict: 1", "Verdict: 5\nNo:\nVerdict: 2", "I cannot help with that.", "Verdict: 5\nVerdict: 5"]
+    items = write_jsonl(tmp_path / "items.jsonl", rows(4))
+    judge = Judge(Scripted(lambda request: replies[int(request.about["item"][1:])]), RUBRIC)
+    share = grade_file(judge, Source(str(items)), tmp_path / "run")["conflict_share"]
+    assert (share["value"], share["n"]) == (pytest.approx(1 / 3), 3)
+    written = (tmp_path / "run" / "verdicts.jsonl").read_text("utf-8").splitlines()
+    assert sum('"conflict":true' in line for line in written) == sum("conflict" in line for line in written) == 1
+
+
 def test_reasons_are_counted_to_the_end() -> None:
     tally = Tally()
     usage = asdict(Usage(1))

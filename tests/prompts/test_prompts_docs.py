@@ -12,7 +12,7 @@ from dikast.prompts.parse import parse_reply
 
 PAGE = Path(__file__).parents[2] / "docs" / "prompts.md"
 TEXT = PAGE.read_text("utf-8")
-ROW = re.compile(r"^\| `(\w+)` \| `(.+?)` \| `(.+?)` \|$", re.M)
+ROW = re.compile(r"^\| `([\w-]+)` \| `(.+?)` \| `(.+?)` \|$", re.M)
 
 
 def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,7 +37,7 @@ def test_the_examples_of_dialects_are_accepted_and_refused() -> None:
     rows = ROW.findall(TEXT)
     assert {row[0] for row in rows} == set(DIALECTS)
     for dialect, accepted, refused in rows:
-        pairs = dialect in ("arena", "prose")
+        pairs = dialect in ("arena", "prose", "mt-bench")
         scale = None if pairs else Scale.parse("0-100") if dialect == "critic" else Scale.parse("1-5")
         assert parse_reply(dialect, accepted, scale).label is not None, accepted
         assert parse_reply(dialect, refused, scale).label is None, refused

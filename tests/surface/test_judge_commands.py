@@ -408,6 +408,14 @@ def test_help_and_version() -> None:
     assert dikast().returncode == 2
 
 
+def test_formats_say_how_replies_are_read() -> None:
+    from dikast.prompts.dialects import DIALECTS
+
+    listed = dikast("format", "list", "--dialects").stdout.splitlines()
+    assert [line.split()[0] for line in listed] == list(DIALECTS)
+    assert f"dialect json: {DIALECTS['json'].about}" in dikast("format", "show", "json-absolute").stdout
+
+
 def test_format_show() -> None:
     done = dikast("format", "show", "pairwise", "--rubric", "honesty")
     assert done.returncode == 0

@@ -186,7 +186,9 @@ def _scores(data: Data) -> list[Table]:
         _refuse(plan, ["by"] if not plan.means else [], "--score or --mean")
         return _raters(data, scored(data, np.full(len(data), np.nan))) if plan.gold else []
     given = scored(data, values, between=between, absent=absent)
-    tables = [failure_table(given.status, how.level, data.words.get("marker"), given.cluster)]
+    tables = [
+        failure_table(given.status, how.level, data.words.get("marker"), given.cluster, data.words.get("conflict"))
+    ]
     slices = _slices(data)
     if not plan.gold:
         tables.append(unlabelled_table([("all", np.ones(len(data), bool))], given, how, ""))

@@ -61,10 +61,23 @@ def joined_marker(one: Words, two: Words) -> Words:
     return Words(np.where((one.codes < 0) | (second == forced), second, one.codes), list(names))
 
 
+def joined_conflict(one: Words, two: Words) -> Words:
+    """One mark (n,) for two verdicts: there if the reply of either contradicts it."""
+    return Words(np.where((one.codes >= 0) | (two.codes >= 0), 0, -1), one.names or two.names)
+
+
 def failure_table(
-    status: Words, level: float, marker: Words | None = None, cluster: Codes | None = None, *, what: str = "verdicts"
+    status: Words,
+    level: float,
+    marker: Words | None = None,
+    cluster: Codes | None = None,
+    conflict: Words | None = None,
+    *,
+    what: str = "verdicts",
 ) -> Table:
-    """Rate by status (n,); `marker` says which verdicts were forced out of the model."""
+    """Rate by status (n,); `marker` says which verdicts were forced out of the model, `conflict` which ones are
+    contradicted by another verdict of the same reply; these stand in the table where there are any.
+    """
     total = len(status.codes)
     ok = status.codes == status.names.index(OK)
     rows: list[list[Cell]] = [["failed", total - int(ok.sum()), share(~ok, level, cluster)]]
@@ -78,4 +91,10 @@ def failure_table(
         inside = None if cluster is None else cluster[known]
         found = share(forced[known], level, inside, note="of the verdicts that were read")
         rows.append(["forced marker", int(forced.sum()), found])
+    if conflict is not None and (conflict.codes >= 0).any():
+        against = (conflict.codes >= 0) & ok
+        found = share(
+            against[ok], level, None if cluster is None else cluster[ok], note=f"of the {what} with a verdict"
+        )
+        rows.append(["conflict in the reply", int(against.sum()), found])
     return table("failures", f"Failures of {total:,} {what}", ("status", "count", "share"), rows)

@@ -120,14 +120,15 @@ def _refs(plan: AuditPlan, run: bool) -> Refs:
     if run and plan.pairwise:
         refs.numbers["sample"], refs.objects["distribution"] = Ref("sample", ""), Ref("distribution", "")
         refs.words |= {name: Ref(name, "") for name in ("item", "criterion")}
-        refs.words |= {name: Ref(f"{name}_shown", "") for name in ("marker", "status")}
+        refs.words |= {name: Ref(f"{name}_shown", "") for name in ("marker", "conflict", "status")}
         refs.words |= {"pair first": Ref("first", ""), "pair second": Ref("second", "")}
         if plan.swapped == "swapped":
-            refs.words |= {name: Ref(name, "") for name in ("status_swapped", "marker_swapped")}
+            refs.words |= {name: Ref(name, "") for name in ("status_swapped", "marker_swapped", "conflict_swapped")}
     elif run:
         refs.objects["distribution"] = Ref("distribution", "")
         refs.numbers["expected"], refs.numbers["sample"] = Ref("expected", ""), Ref("sample", "")
-        refs.words |= {name: Ref(name, "") for name in ("marker", "item", "criterion", "response", "status", "rubric")}
+        words = ("marker", "conflict", "item", "criterion", "response", "status", "rubric")
+        refs.words |= {name: Ref(name, "") for name in words}
     take_derived(refs, plan)
     return refs
 

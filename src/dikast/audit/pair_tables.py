@@ -7,7 +7,7 @@ import numpy as np
 
 from dikast.audit import over_slices, pairwise
 from dikast.audit.extras import alt_test_table
-from dikast.audit.failures import failure_table, joined_marker
+from dikast.audit.failures import failure_table, joined_conflict, joined_marker
 from dikast.audit.human import rater_pairs_table, raters_table
 from dikast.audit.load import Data
 from dikast.audit.paired import Paired, paired
@@ -80,13 +80,16 @@ def _failures(data: Data, given: Paired) -> Iterator[Table]:
     if given.status is None:
         return
     shown, swapped = (data.words.get(name) for name in ("marker", "marker_swapped"))
+    torn, torn_swapped = (data.words.get(name) for name in ("conflict", "conflict_swapped"))
     if given.status_shown is None or given.status_swapped is None:
-        yield failure_table(given.status, level, shown, cluster)
+        yield failure_table(given.status, level, shown, cluster, torn)
         return
     marker = shown if shown is None or swapped is None else joined_marker(shown, swapped)
-    pairs = failure_table(given.status, level, marker, cluster, what="pairs")
+    either = torn if torn is None or torn_swapped is None else joined_conflict(torn, torn_swapped)
+    pairs = failure_table(given.status, level, marker, cluster, either, what="pairs")
     yield dataclasses.replace(pairs, notes=(*pairs.notes, "a pair fails where either order has no verdict"))
-    for status, told, order in ((given.status_shown, shown, "shown"), (given.status_swapped, swapped, "swapped")):
-        found = failure_table(status, level, told, cluster)
+    orders = ((given.status_shown, shown, torn, "shown"), (given.status_swapped, swapped, torn_swapped, "swapped"))
+    for status, told, conflict, order in orders:
+        found = failure_table(status, level, told, cluster, conflict)
         title = f"{found.title} in the order {order}" if order == "shown" else f"{found.title} in the swapped order"
         yield dataclasses.replace(found, name=f"failures {order}", title=title)

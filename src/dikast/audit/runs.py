@@ -20,6 +20,7 @@ from dikast.core.verdict import joint_outcome
 JOINT = -1  # the `sample` of a row that joins all samples of its question
 ORDERS = ("shown", "swapped")  # of a pair: a first, b first
 LABELS = ("a", "b", "tie")  # of one order of a pair, as responses
+CONFLICT = "conflict"  # the word in the column `conflict` of a verdict that its own reply contradicts
 _KEPT = ("label", "score", "expected", "mass", "marker", "distribution", "feedback", "claims")
 
 
@@ -28,11 +29,12 @@ class RunRows(Rows):
     """The verdicts of a run folder, one row for each response or, in a pairwise run, for each pair with both orders.
 
     Rows hold `item`, `criterion`, `rubric` (its hash), `sample`, `status`, `label`, `score`, `expected`, `mass`,
-    `marker`, `distribution`, `feedback` and `claims`; `response` for a response. For a pair `first` < `second`
+    `marker`, `conflict` (that word where another verdict of the reply contradicts it, else None), `distribution`,
+    `feedback` and `claims`; `response` for a response. For a pair `first` < `second`
     (indices), and `choice`, the joint verdict: "a", "b", "tie" (as responses) or "disagree", None where either order
     has none. What is about one order says so: `shown` (a first) and `swapped` (b first), each with its `status_...`,
-    `marker_...` and `distribution_...`; a run that asked in one order has no `swapped` ones. `status`, `marker` and
-    `distribution` of a pair join these (`_pair_joined`). Verdicts that are not of the
+    `marker_...`, `conflict_...` and `distribution_...`; a run that asked in one order has no `swapped` ones. `status`,
+    `marker` and `distribution` of a pair join these (`_pair_joined`). Verdicts that are not of the
     current configuration (`keys.txt`) are left out and counted in `stale`. Where the run joined several samples of a
     response, the joint verdicts (`combined.jsonl`) follow with the sample -1; those that do not join the very verdicts
     that are current are left out and counted in `outdated`. Several samples of a pair are joined here, as sample -1.
@@ -96,15 +98,17 @@ class RunRows(Rows):
     def _row(self, verdict: dict[str, Any]) -> dict[str, Any]:
         question, responses = verdict["question"], verdict["question"].get("responses") or [0]
         row = {name: question.get(name) for name in ("item", "criterion", "sample")}
+        conflict = CONFLICT if verdict.get("conflict") else None
         row["rubric"] = (verdict.get("hashes") or {}).get("rubric")
         if len(responses) == 1:
             row |= {name: verdict.get(name) for name in _KEPT} | {"status": verdict["status"]}
-            row["response"] = responses[0]
+            row |= {"response": responses[0], "conflict": conflict}
         else:
             row["first"], row["second"] = sorted(responses[:2])
             order = "swapped" if responses[0] > responses[1] else "shown"
             row[order] = verdict.get("label")
             row |= {f"{name}_{order}": verdict.get(name) for name in ("status", "marker", "distribution")}
+            row[f"conflict_{order}"] = conflict
         for column, values in self.gold.items():
             if (value := values.get(str(row["item"]))) is not None:
                 row[column] = self._gold(value, row, responses)
@@ -147,6 +151,8 @@ def _joined(pairs: Iterable[tuple[dict[str, Any], int]]) -> Iterator[tuple[dict[
             forced = any(row.get(marker) == "forced" for row in voting)
             joint[order] = max(mean, key=lambda label: round(mean[label], 12)) if voting else None
             joint[status] = "ok" if voting else asked[0].get(status)
+            conflict = any(row.get(f"conflict_{order}") for row in voting)
+            joint[f"conflict_{order}"] = CONFLICT if conflict else None
             joint[marker] = "forced" if forced else (voting or asked)[0].get(marker)
             joint[read] = _mean([row[read] for row in voting])
         yield joint, group[0][1]

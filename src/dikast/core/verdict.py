@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -110,7 +110,8 @@ class Verdict:
     `distribution` gives probabilities over the scale's labels (or over a, b, tie *as responses*, not as slots),
     renormalised to 1; `mass` is what fell on the labels before that, in [0, 1]; `marker` says whether the model wrote
     its verdict marker itself. `expected` is the mean of the distribution's values. `clips` are the frames that were
-    sampled from each video file, in the order of the prompt.
+    sampled from each video file, in the order of the prompt. `conflict` marks a verdict that other verdicts in the same
+    reply contradict.
     """
 
     key: str
@@ -130,18 +131,29 @@ class Verdict:
     usage: Usage = field(default_factory=Usage)
     hashes: Hashes | None = None
     clips: tuple[ShownClip, ...] = ()
+    conflict: bool = False
 
     def __post_init__(self) -> None:
         if (self.label is None) == (self.status is Status.OK):
             raise ValueError("a Verdict has either a label or a status that says why not")
         if self.score is not None and self.status is not Status.OK:
             raise ValueError("a failure has no score")
+        if self.conflict and self.status is not Status.OK:
+            raise ValueError("a failure has no conflict")
         if self.score is not None and not math.isfinite(self.score):
             raise ValueError(f"a score is a finite number, got {self.score}")
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form on disk; `key` comes first."""
-        return asdict(self)
+        """The JSON form on disk; `key` comes first. `conflict` stands there only where there is one."""
+        value = asdict(self)
+        if not self.conflict:
+            del value["conflict"]
+        return value
+
+    def record(self) -> dict[str, Any]:
+        """As `to_dict`, but what lies inside stays as it is, for orjson, which writes it faster."""
+        names = (each.name for each in fields(self))
+        return {name: getattr(self, name) for name in names if name != "conflict" or self.conflict}
 
 
 def joint_outcome(one: str | None, other: str | None) -> str | None:
@@ -200,15 +212,13 @@ def _attempt_from(value: Mapping[str, Any]) -> Attempt:
 
 def verdict_from(value: Mapping[str, Any]) -> Verdict:
     """Read back what `Verdict.to_dict` wrote. KeyError, TypeError or ValueError for anything else."""
-    fields = dict(value)
-    fields["question"] = Question(**{**fields["question"], "responses": tuple(fields["question"]["responses"])})
-    fields["status"] = Status(fields["status"])
-    fields["claims"] = tuple(Claim(**claim) for claim in fields.get("claims", ()))
-    fields["attempts"] = tuple(_attempt_from(attempt) for attempt in fields.get("attempts", ()))
-    fields["clips"] = tuple(
-        ShownClip(tuple(clip["indices"]), tuple(clip["seconds"])) for clip in fields.get("clips", ())
-    )
-    fields["usage"] = Usage(**fields.get("usage", {}))
-    if fields.get("hashes") is not None:
-        fields["hashes"] = Hashes(**fields["hashes"])
-    return Verdict(**fields)
+    told = dict(value)
+    told["question"] = Question(**{**told["question"], "responses": tuple(told["question"]["responses"])})
+    told["status"] = Status(told["status"])
+    told["claims"] = tuple(Claim(**claim) for claim in told.get("claims", ()))
+    told["attempts"] = tuple(_attempt_from(attempt) for attempt in told.get("attempts", ()))
+    told["clips"] = tuple(ShownClip(tuple(clip["indices"]), tuple(clip["seconds"])) for clip in told.get("clips", ()))
+    told["usage"] = Usage(**told.get("usage", {}))
+    if told.get("hashes") is not None:
+        told["hashes"] = Hashes(**told["hashes"])
+    return Verdict(**told)

@@ -248,7 +248,9 @@ def _settle(opened: _Open, completion: Completion, format: Format, settings: Set
         marker: Marker | None = None if parsed.label is None else "own" if opened.how == "ask" else "forced"
         unread = f"the labels' probabilities were not used: {completion.unread}" if completion.unread else ""
         reason = "; ".join(part for part in (parsed.reason, unread) if part)
-        found = _Found(parsed.status, parsed.label, parsed.feedback, reason, parsed.claims, marker)
+        found = _Found(
+            parsed.status, parsed.label, parsed.feedback, reason, parsed.claims, marker, conflict=parsed.conflict
+        )
     status: Status = found.status
     attempt = _attempt(opened.how, completion, status, found.reason)
     if status is Status.UNPARSED and settings.recover and (request := _follow_up(opened, completion, format)):
@@ -267,6 +269,7 @@ class _Found:
     claims: tuple[Any, ...]
     marker: Marker | None
     distribution: Distribution | None = None
+    conflict: bool = False
 
 
 def _read(opened: _Open, completion: Completion, format: Format, settings: Settings) -> _Found | None:
@@ -294,7 +297,8 @@ def _read(opened: _Open, completion: Completion, format: Format, settings: Setti
         reply += spelt[mode]
     parsed = format.parse(reply, opened.task.rubric)
     feedback = completion.text.strip() if parsed.label is None else parsed.feedback
-    return _Found(Status.OK, mode, feedback, "", parsed.claims, completion.marker, distribution)
+    conflict = parsed.conflict and parsed.label == mode
+    return _Found(Status.OK, mode, feedback, "", parsed.claims, completion.marker, distribution, conflict)
 
 
 def _follow_up(opened: _Open, completion: Completion, format: Format) -> Request | None:
@@ -349,6 +353,7 @@ def _verdict(opened: _Open, found: _Found, attempt: Attempt, task: Task) -> Verd
         usage=sum((each.usage for each in attempts), Usage()),
         hashes=task.hashes,
         clips=_clips(opened),
+        conflict=found.conflict,
     )
 
 

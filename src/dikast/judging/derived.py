@@ -72,7 +72,7 @@ def derive(verdicts: Iterable[Verdict], way: Way, out: Path | None) -> dict[str,
         for verdict in joined:
             scores.add(verdict)
             if way.samples > 1:
-                line = orjson.dumps(replace(verdict, attempts=()))  # the replies stand in the run's verdicts
+                line = orjson.dumps(replace(verdict, attempts=()).record())  # the replies stand in the run's verdicts
                 write(line)
                 tally.add(orjson.loads(line))
     if way.samples > 1:

@@ -64,6 +64,7 @@ class Tally:
     reasons: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)  # of each kind of reason, the first
     marker: Counter[str] = field(default_factory=Counter)
+    conflicts: int = 0  # verdicts that other verdicts in the same reply contradict
     labels: dict[str, Counter[str]] = field(default_factory=dict)
     orders: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)  # of pairs, by the response shown first
     sums: dict[str, list[float]] = field(default_factory=dict)
@@ -85,6 +86,7 @@ class Tally:
             return
         if record["marker"]:
             self.marker[record["marker"]] += 1
+        self.conflicts += record.get("conflict", False)
         criterion = record["question"]["criterion"]
         responses = record["question"].get("responses") or [0]
         if len(responses) > 1:  # one order of a pair: says nothing by itself about the pair
@@ -113,7 +115,7 @@ class Tally:
             self.cost = (self.cost or 0.0) + usage["cost"]
 
     def summary(self) -> dict[str, Any]:
-        """Counts by status, the failure rate and forced share, labels and mean score by criterion, usage.
+        """Counts by status, the failure rate, shares of forced and conflicting verdicts, labels and means, usage.
 
         Verdicts on pairs are counted by criterion and order (`orders`), never pooled: what both orders say together is
         in the summary of preferences. `failures` counts the commonest kinds of reason, each under its first reason.
@@ -125,6 +127,7 @@ class Tally:
             "status": {status.value: self.status[status] for status in Status if self.status[status]},
             "failure_rate": asdict(Rate.share(n - ok, n)),
             "forced_share": asdict(Rate.share(self.marker["forced"], ok)),
+            "conflict_share": asdict(Rate.share(self.conflicts, ok)),
             "failures": {self.examples[kind]: count for kind, count in self.reasons.most_common(5)},
             "criteria": {
                 criterion: {

@@ -72,7 +72,7 @@ def parse_for(dialect: Dialect, reply: str, target: Target, *, finish: str = "st
     if stated.label is None:
         reason = f"the verdict {stated.said.strip()!r} is not one of {target}"
         return Parsed(Status.OFF_SCALE, feedback=feedback, reason=reason, claims=reading.claims)
-    return Parsed(Status.OK, stated.label, feedback, claims=reading.claims)
+    return Parsed(Status.OK, stated.label, feedback, claims=reading.claims, conflict=reading.conflict)
 
 
 def _nothing(text: str, thought: str, reason: str, claims: tuple[Claim, ...], finish: str) -> Parsed:
@@ -103,6 +103,11 @@ def _around(text: str, stated: Stated) -> str:
 def _could_go_on(text: str, stated: Stated, target: Target) -> bool:
     """Whether a reply cut off right after its label could have been meant to go on into another label."""
     said = stated.said.strip().casefold()
-    if target.scale is None or not text.rstrip().casefold().endswith(said) or text[stated.end :].strip():
+    rest = text[stated.end :].strip(" \t*_`")
+    if target.scale is None:
+        return False
+    if said[-1:].isdigit() and rest in (".", ",", "/"):  # 1.5, or 1/10
+        return True
+    if rest or not text.rstrip().casefold().endswith(said):
         return False
     return any(label.casefold().startswith(said) and label.casefold() != said for label in target.scale.labels)

@@ -17,6 +17,7 @@ class Parsed:
 
     `label` is a label of the rubric's scale, or for a pair the slot that won: `first`, `second` or `tie`. `feedback` is
     the prose with verdict and marker taken out; `reason` says, for people, why there is no verdict.
+    `conflict` marks a verdict that other verdicts in the same reply contradict.
     """
 
     status: Status
@@ -24,6 +25,7 @@ class Parsed:
     feedback: str = ""
     reason: str = ""
     claims: tuple[Claim, ...] = ()
+    conflict: bool = False
 
     def __post_init__(self) -> None:
         if (self.label is None) == (self.status is Status.OK):
@@ -65,9 +67,18 @@ class Stated:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a dialect makes of a text: the verdict that counts, or why there is none."""
+    """What a dialect makes of a text: the verdict that counts, or why there is none.
+
+    `earlier` are the other verdicts of the text that do not count, most of them stated before the one that does.
+    """
 
     stated: Stated | None
     reason: str = ""
     claims: tuple[Claim, ...] = field(default=())
     feedback: str | None = None  # where it is not simply the text around the verdict
+    earlier: tuple[Stated, ...] = ()
+
+    @property
+    def conflict(self) -> bool:
+        """Whether another verdict of the text contradicts the one that counts."""
+        return self.stated is not None and any(each.label != self.stated.label for each in self.earlier)

@@ -16,15 +16,22 @@ app = typer.Typer(no_args_is_help=True, help="The formats that ask a judge and r
 @app.command("list")
 def list_(
     released: Annotated[bool, typer.Option("--released", help="Released judges that are asked in their own.")] = False,
+    dialects: Annotated[bool, typer.Option("--dialects", help="The parsers of replies, and what each reads.")] = False,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """List the built-in formats, or the released judges whose own formats are learnt on first use."""
+    """List the built-in formats, the released judges whose formats are learnt on first use, or the dialects."""
     import orjson
 
+    from dikast.prompts.dialects import DIALECTS
     from dikast.prompts.format import builtin_formats, load_format
 
     if released:
         _list_released(as_json=json)
+        return
+    if dialects:
+        read = [{"name": each.name, "version": each.version, "about": each.about} for each in DIALECTS.values()]
+        lines = [f"{each.name:<10} {each.about}" for each in DIALECTS.values()]
+        typer.echo(orjson.dumps(read, option=orjson.OPT_INDENT_2).decode() if json else "\n".join(lines))
         return
 
     formats = [load_format(name) for name in builtin_formats()]
@@ -43,10 +50,11 @@ def show(
     name: Annotated[str, typer.Argument(help="A built-in format or a YAML file.")],
     rubric: Annotated[str, typer.Option("--rubric", help="The rubric to show it with.")] = "helpfulness",
 ) -> None:
-    """Print the prompt a format makes of a small example item, and what can follow its marker."""
+    """Print the prompt a format makes of a small example item, what can follow its marker, and how replies are read."""
     from dikast.core.item import Item
     from dikast.core.rubric import Rubric, Sheet, load_rubric
     from dikast.prompts.format import load_format
+    from dikast.prompts.parse import get_dialect
 
     format, loaded = load_format(name), load_rubric(rubric)
     one = next(iter(loaded)) if isinstance(loaded, Sheet) else loaded
@@ -55,6 +63,8 @@ def show(
     for message in format.ask(item, one, (0,) if format.kind == "absolute" else (0, 1)):
         typer.secho(f"[{message.role}]", bold=True)
         typer.echo(message.text)
+    typer.secho("[how the reply is read]", bold=True)
+    typer.echo(f"dialect {format.dialect}: {get_dialect(format.dialect).about}")
     typer.secho("[the reply ends with]", bold=True)
     typer.echo(" | ".join(f"{format.marker}{label}" for label in format.labels(one).values()))
 

@@ -67,6 +67,8 @@ def _show_one(summary: dict[str, Any]) -> None:
     for reason, count in summary["failures"].items():
         typer.echo(f"            {count:,} x {reason}" if count == 1 else f"            {count:,} x such as {reason}")
     typer.echo(f"forced      {_rate(summary['forced_share'])} of the verdicts had their marker put there by us")
+    if (conflicts := summary.get("conflict_share")) and conflicts["value"]:
+        typer.echo(f"conflicts   {_rate(conflicts)} of the verdicts are contradicted by another in the same reply")
     for criterion, found in list(summary["criteria"].items())[:_MOST_CRITERIA]:
         mean = f"mean {_value(found['mean_score'])}; " if found["mean_score"] else ""
         typer.echo(f"{criterion}: {mean}{_counts(found['labels'])}")

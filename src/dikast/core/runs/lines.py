@@ -30,7 +30,7 @@ Seal = Literal["verified", "rewritten", "unsealed"]
 
 def seal(verdict: Verdict) -> bytes:
     """The line of `verdicts.jsonl` for a verdict."""
-    body = orjson.dumps(verdict)
+    body = orjson.dumps(verdict.record())
     return b'%b,"crc":"%08x"}\n' % (body[:-1], zlib.crc32(body))
 
 
@@ -80,8 +80,12 @@ def _crc(body: bytes) -> bytes:
 
 def _spellings(record: dict[str, Any]) -> set[bytes]:
     """Checksums that the record would have had as Dikast writes it."""
-    verdict = verdict_from(record)
-    bodies = (orjson.dumps(record), orjson.dumps(verdict), orjson.dumps(verdict, option=orjson.OPT_SORT_KEYS))
+    members = verdict_from(record).record()
+    inside = b",".join(
+        b'"%b":%b' % (name.encode(), orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
+        for name, value in members.items()
+    )
+    bodies = (orjson.dumps(record), orjson.dumps(members), b"{%b}" % inside)
     return {b"%08x" % zlib.crc32(body) for body in bodies}
 
 
@@ -107,6 +111,8 @@ def _check(record: dict[str, Any], scales: Mapping[str, Scale]) -> None:
         raise ValueError(f"'label' is not text: {label!r}")
     if score is not None and (type(score) not in (int, float) or not math.isfinite(score) or label is None):
         raise ValueError(f"'score' is not the number of a label: {score!r}")
+    if record.get("conflict", False) not in ((True, False) if label is not None else (False,)):
+        raise ValueError("'conflict' marks a verdict, and is true where it stands")
     scale = scales.get((record.get("hashes") or {}).get("rubric", ""))
     if label is not None and len(responses) > 1 and label not in _CHOICES:
         raise ValueError(f"the label {label!r} is none of a, b, tie")

@@ -3,18 +3,28 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dikast.prompts.dialects import arena, boxed, claims, critic, json_object, marked, prose
+from dikast.prompts.dialects import arena, boxed, brackets, claims, critic, json_object, marked, prose
+from dikast.prompts.dialects.contradiction import settled
 from dikast.prompts.parsed import Reading, Target
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """A reader of replies. `version` rises with every change of what it accepts; it is part of a format's hash."""
+    """A reader of replies.
+
+    `version` is part of a format's hash, and so of every question's key. It rises only when the replies themselves
+    would have to be asked for again. A corrected reading does not raise it: `dikast replay` reads old replies again.
+    """
 
     name: str
     version: int
     about: str
-    read: Callable[[str, Target], Reading]
+    reader: Callable[[str, Target], Reading]
+
+    def read(self, text: str, target: Target) -> Reading:
+        """What the text states, or why it states nothing; nothing either where it contradicts its own verdict."""
+        weighed = self.reader is prose.read_prose or (self.reader is critic.read_critic and target.scale is None)
+        return settled(text, self.reader(text, target), target, prose=weighed)
 
 
 DIALECTS: dict[str, Dialect] = {
@@ -25,9 +35,20 @@ DIALECTS: dict[str, Dialect] = {
         Dialect("json", 1, "a JSON object with `feedback` and `verdict`", json_object.read_json),
         Dialect("bracketed", 1, "`[RESULT] LABEL`, with the common slips of it", marked.read_bracketed),
         Dialect("bridge", 1, "`So the overall score is LABEL.` and then `[RESULT] LABEL`", marked.read_bridge),
-        Dialect("critic", 1, "a better response in words, two scores, arena labels, final scores", critic.read_critic),
+        Dialect(
+            "critic",
+            1,
+            "a better response in brackets or words, two scores, labels of an arena, final scores",
+            critic.read_critic,
+        ),
         Dialect("arena", 1, "`[[A>>B]]` to `[[B>>A]]`", arena.read_arena),
+        Dialect("mt-bench", 1, "`[[A]]`, `[[B]]`, `[[C]]` for a tie; `[[7]]` for a rating", brackets.read_brackets),
         Dialect("boxed", 1, "`\\boxed{LABEL}` or `<answer>LABEL</answer>`, after thinking", boxed.read_boxed),
-        Dialect("prose", 1, "comparisons in plain sentences: `Output (b) is better.`", prose.read_prose),
+        Dialect(
+            "prose",
+            1,
+            "comparisons in plain sentences (`Output (b) is better.`), by `A > B`, or by labels such as `[[A]]`",
+            prose.read_prose,
+        ),
     )
 }

@@ -8,13 +8,27 @@ from dikast.prompts.parsed import Reading, Slot, Stated, Target
 ARENA = Scale(("B>>A", "B>A", "A=B", "A>B", "A>>B"), (-2.0, -1.0, 0.0, 1.0, 2.0))
 LABEL = re.compile(r"\[\[\s{0,4}+(?P<one>[AB])\s{0,4}+(?P<sign>>{1,2}|<{1,2}|=)\s{0,4}+(?P<two>[AB])\s{0,4}+\]\]", re.I)
 
+_NEAR, _LIST = 80, 3  # characters between the labels of a list; how many different ones make a list
+
 
 def read_arena(text: str, target: Target) -> Reading:
     """The last label in double brackets: its slot for a pair, or the label itself on the scale `ARENA`."""
-    last = max(LABEL.finditer(text), key=re.Match.start, default=None)
-    if last is None:
-        return Reading(None, "no arena label such as [[A>B]] in the reply")
-    return Reading(stated(last, target))
+    found = without_lists([stated(match, target) for match in LABEL.finditer(text)])
+    if not found:
+        return Reading(None, "no arena label such as [[A>B]] in the reply, or only the list of all")
+    return Reading(found[-1], earlier=tuple(found[:-1]))
+
+
+def without_lists(found: list[Stated]) -> list[Stated]:
+    """The labels less those of lists: three or more different ones close together repeat the choices."""
+    kept: list[Stated] = []
+    run: list[Stated] = []
+    for each in found:
+        if run and each.start - run[-1].end > _NEAR:
+            kept += [] if len({one.said.casefold() for one in run}) >= _LIST else run
+            run = []
+        run.append(each)
+    return kept if len({one.said.casefold() for one in run}) >= _LIST else kept + run
 
 
 def stated(match: re.Match[str], target: Target) -> Stated:

@@ -15,10 +15,12 @@ _LONGEST = 200
 def read_boxed(text: str, target: Target) -> Reading:
     """The last box that holds one label. A box with a list of the choices, or with nothing, is passed over."""
     reason = "no box in the reply"
+    stated: list[Stated] = []  # from the last to the first
     for match in reversed(list(_OPEN.finditer(text))):
         end = _close(text, match)
-        if end is None:
+        if end is None and not stated:
             reason = "the last box is not closed"
+        if end is None:
             continue
         inside = text[match.end() : end]
         said = _TEXT.sub(r"\1", inside).strip(" $\n\t")
@@ -26,10 +28,11 @@ def read_boxed(text: str, target: Target) -> Reading:
         found = read_whole(said, target)
         if found.kind == "echo" or not said.strip(". "):
             continue
-        if found.kind == "unreadable":
+        if found.kind == "unreadable" and not stated:
             return Reading(None, f"the box holds {inside[:60]!r}, which is not one of {target}")
-        return Reading(Stated(found.label, inside, match.start(), after))
-    return Reading(None, reason)
+        if found.kind != "unreadable":
+            stated.append(Stated(found.label, inside, match.start(), after))
+    return Reading(stated[0], earlier=tuple(stated[1:])) if stated else Reading(None, reason)
 
 
 def _close(text: str, opened: re.Match[str]) -> int | None:

@@ -1,6 +1,7 @@
 """Verdicts claim by claim: `Claim:` and `Finding:` lines, then our own verdict line."""
 
 import re
+from dataclasses import replace
 
 from dikast.core.verdict import Claim
 from dikast.prompts.dialects.marked import read_verdict
@@ -27,7 +28,7 @@ def read_claims(text: str, target: Target) -> Reading:
         elif claims and not claims[-1].verdict:
             claims[-1] = _found(claims[-1].text, rest)
     reading = read_verdict(text, target)
-    return Reading(reading.stated, reading.reason, tuple(claims), reading.feedback)
+    return replace(reading, claims=tuple(claims))
 
 
 def _found(text: str, rest: str) -> Claim:

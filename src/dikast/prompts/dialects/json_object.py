@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from dikast.prompts.dialects.label import read_whole
@@ -10,6 +11,7 @@ from dikast.prompts.parsed import Reading, Stated, Target
 
 _VERDICT = ("verdict", "score", "rating", "result", "label", "winner", "preference", "choice")
 _FEEDBACK = ("feedback", "reason", "reasoning", "explanation", "rationale", "assessment", "justification")
+_SAID_BEFORE = "said before"
 _MOST_FAILURES = 300  # beginnings of objects that turn out to be none, before giving up
 _BROKEN = re.compile(
     r"[\"'](?:verdict|score)[\"']\s{0,4}+:\s{0,4}+[\"']?(?P<said>[^\"'{},\n]{1,60}+)[\"']?\s{0,8}+,?\s{0,8}+\}\s{0,8}+(?:```|$)",
@@ -19,17 +21,18 @@ _BROKEN = re.compile(
 
 def read_json(text: str, target: Target) -> Reading:
     """The last object with a verdict in it; of keys that stand twice in an object the last one counts."""
-    last: tuple[int, int, dict[str, Any]] | None = None
+    found: list[tuple[int, int, dict[str, Any]]] = []
     seen = False
     for start, end, value in _objects(text):
         seen = True
         if _first(value, _VERDICT) is not None:
-            last = (start, end, value)
-    if last is not None:
-        start, end, value = last
+            found.append((start, end, value))
+    if found:
+        start, end, value = found[-1]
         said = _first(value, _VERDICT)
         feedback = _first(value, _FEEDBACK)
-        return _stated(said, start, end, target, feedback if isinstance(feedback, str) else "")
+        reading = _stated(said, start, end, target, feedback if isinstance(feedback, str) else "")
+        return replace(reading, earlier=tuple(_others(found, target)))
     broken = max(_BROKEN.finditer(text), key=re.Match.start, default=None)
     if broken is not None and not seen:
         return _stated(broken["said"], broken.start(), broken.end(), target, text[: broken.start()].strip(" \n{,"))
@@ -45,9 +48,29 @@ def _stated(said: object, start: int, end: int, target: Target, feedback: str) -
     return Reading(Stated(found.label, said[:60], start, end), feedback=feedback.strip())
 
 
+def _others(found: list[tuple[int, int, dict[str, Any]]], target: Target) -> Iterator[Stated]:
+    """Labels that other objects, or the same key said before in the last object, give."""
+    for start, end, value in found:
+        told = [] if value is found[-1][2] else [_first(value, _VERDICT)]
+        for said in (*value.get(_SAID_BEFORE, ()), *told):
+            label = read_whole(said, target).label if isinstance(said, str) else None
+            if label is not None:
+                yield Stated(label, said[:60], start, end)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose last value for a key counts; what the verdict's own key said before stays beside it."""
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        last = {key: i for i, (key, _) in enumerate(pairs)}
+        before = [each for i, (key, each) in enumerate(pairs) if i < last[key] and key.strip().casefold() in _VERDICT]
+        value[_SAID_BEFORE] = before
+    return value
+
+
 def _objects(text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
     """Outermost objects in order, numbers kept as they are spelt."""
-    decoder = json.JSONDecoder(strict=False, parse_int=str, parse_float=str)
+    decoder = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, object_pairs_hook=_object)
     at, failures = text.find("{"), 0
     while at >= 0 and failures < _MOST_FAILURES:
         try:

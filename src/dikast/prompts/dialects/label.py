@@ -46,9 +46,14 @@ _NEXT_OF_LIST = re.compile(
 NOUN = r"(?:response|answer|assistant|output|model|option|candidate|solution|completion)"
 _PAIR = re.compile(
     rf"(?:the\s{{1,3}}+)?(?:{NOUN}\s{{0,3}}+)?\(?"
-    r"(?:(?P<first>A|1|first|one)|(?P<second>B|2|second|two)"
-    r"|(?P<tie>tied?|(?:a\s)?draw|equal(?:ly\sgood)?|neither|both(?:\s(?:are\s)?equal(?:ly\sgood)?)?))(?!\w)\)?"
+    r"(?:(?P<tie>tied?|(?:a\s)?draw|equal(?:ly\sgood)?|neither|both(?:\s(?:are\s)?equal(?:ly\sgood)?)?)"
+    r"|(?P<first>A|1|first|one)|(?P<second>B|2|second|two))(?!\w)\)?"
     rf"(?:\s{{1,3}}+{NOUN}(?!\w))?",
+    re.I,
+)
+_ALIKE = re.compile(
+    rf"(?:(?:{NOUN}\s)?A\s(?:and|&)\s(?:{NOUN}\s)?B|they|the\stwo|both\s{NOUN}s)\sare\s(?:\w{{1,12}}ly\s)?"
+    r"(?:equal(?:ly\sgood)?|tied|the\ssame)(?!\w)",
     re.I,
 )
 
@@ -82,6 +87,18 @@ def read_label(text: str, at: int, target: Target, *, next_line: bool = True) ->
             return _list_or_range(text, begin, found, other, target)
     tail = _tail(text, found, alone=below is not None)
     return found if tail is None else Found("unreadable", None, tail, found.end)
+
+
+_JOINED = re.compile(rf"{_CLOSE}[ \t]{{0,4}}+(?:(?:or|and|vs\.?)(?!\w)|/|&|\|)", re.I)
+
+
+def read_one_of(text: str, at: int, target: Target) -> Found:
+    """As `read_label`, but a label also where "or", "and" and the like join it to something else than a label."""
+    found = read_label(text, at, target)
+    if found.kind != "unreadable" or _JOINED.match(text, found.end) is None:
+        return found
+    read = read_label(text[at : found.end], 0, target)
+    return Found(read.kind, read.label, read.said, found.end)
 
 
 def read_whole(said: str, target: Target) -> Found:
@@ -139,6 +156,10 @@ def _word(text: str, at: int, target: Target) -> Found | None:
         match = _words_of(target.scale).match(text, at)
         label = target.scale.match(match[0]) if match else None
         return Found("label", label, match[0], match.end()) if match and label is not None else None
+    alike = _ALIKE.match(text, at)
+    if alike is not None:
+        known = "tie" in target
+        return Found("label" if known else "off_scale", "tie" if known else None, alike[0], alike.end())
     for slot, word in sorted(target.words, key=lambda pair: -len(pair[1])):
         end = at + len(word)
         if text[at:end].casefold() == word.casefold() and not text[end : end + 1].isalnum():

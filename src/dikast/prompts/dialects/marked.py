@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from dikast.prompts.dialects.label import ends_line, read_label, rest_after
+from dikast.prompts.dialects.label import ends_line, read_label, read_one_of, rest_after
 from dikast.prompts.parsed import Reading, Stated, Target
 
 # What may stand before a marker that opens its line. A quoting `>` is not among it: the quoted text is not the judge's.
@@ -101,8 +101,12 @@ def _before(text: str, at: int) -> str:
 
 
 def _last(text: str, places: list[Place], target: Target, marker: str) -> Reading:
-    """The last place that states something. Echoes of the choices and mentions inside a line are passed over."""
+    """The last place that states something. Echoes of the choices and mentions inside a line are passed over.
+
+    What the places before it state goes with the reading as `earlier`.
+    """
     there = marker.casefold() in text.casefold()
+    stated: list[Stated] = []  # from the last to the first
     reason = f"{marker} stands in the reply, but not with its verdict" if there else f"no {marker} in the reply"
     for place in reversed(places):
         found = read_label(text, place.end, target)
@@ -112,12 +116,20 @@ def _last(text: str, places: list[Place], target: Target, marker: str) -> Readin
                 continue
             if quoted and not ends_line(text, found.end):
                 continue
-            return Reading(Stated(found.label, found.said, place.start, found.end))
+            stated.append(Stated(found.label, found.said, place.start, found.end))
+            continue
+        if stated:
+            joined = read_one_of(text, place.end, target)
+            if joined.label is not None:
+                stated.append(Stated(joined.label, joined.said, place.start, joined.end))
+            continue
         if found.kind == "echo" or found.said.startswith(("(", "<", "{", "[")):
             reason = f"{marker} only repeats the choices: {found.said!r}"
         elif place.opens and not quoted:
             what = f"{found.said!r}" if found.said else "nothing"
             return Reading(None, f"{marker} is followed by {what}, which is not one of {target}")
+    if stated:
+        return Reading(stated[0], earlier=tuple(stated[1:]))
     whole = alone(text, target)
     return Reading(whole) if whole else Reading(None, reason)
 

@@ -1,62 +1,23 @@
 """Verdicts of a comparison in plain sentences: "Therefore, Output (b) is better."
 
-What counts as stated: an option that *is better* (best, superior, preferable, the winner; or the other one worse), an
-option that is chosen or preferred by the writer, a closing that names one. "More detailed" or "longer" is not a
-verdict, nor is a clause under *while*, *although*, *whether* or *if*. The last statement counts, with two exceptions:
-a reply that opens with its verdict as a sentence of its own has given it, unless it takes it back in words; and what
-follows a conclusion and then a heading of the prompt (`# Output (b):`) is a reply that ran on.
+What counts as stated is in `statements`; labels in brackets (`[[A>B]]`, `[[C]]`) count too. The last statement is the
+verdict, with two exceptions: a reply that opens with its verdict as a sentence of its own has given it, unless it takes
+it back in words; and what follows a conclusion and then a heading of the prompt (`# Output (b):`) is a reply that ran
+on. Where the last sentence states two verdicts, or a mere remark at the end contradicts a verdict that was announced,
+there is none.
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
+from dikast.prompts.dialects import arena, brackets
 from dikast.prompts.dialects.label import NOUN
 from dikast.prompts.dialects.marked import alone
-from dikast.prompts.parsed import Reading, Slot, Stated, Target
+from dikast.prompts.dialects.statements import Grade, Sentence, statements
+from dikast.prompts.parsed import Reading, Stated, Target
 
-_LEAD = r"[*_`\"'“‘(\[]{0,4}+"
-_SHUT = r"[*_`\"'”’)\]]{0,6}+"
-_SKIP = (
-    r"(?:\s{1,3}+(?:\w{1,20}ly|a|the|far|much|somewhat|even|still|just|bit|little|overall|also|thus|therefore|deemed|"
-    r"considered|judged|rated|generally|more))"
-)
-_OPTION = (
-    rf"(?:{NOUN}\s{{0,3}}+{_LEAD}(?P<letter{{n}}>[AB12])(?!\w){_SHUT}|(?P<ordinal{{n}}>first|second)\s{{1,3}}+{NOUN}{_SHUT}"
-    rf"|(?-i:(?<![\w(])(?P<bare{{n}}>[AB])(?![\w'’-])){_SHUT})"
-)
-_BETTER = r"better|best|superior|preferable|preferred|stronger|winner"
-_WORSE = r"worse|inferior|weaker"
-_IS = r"(?:is|was|would\s(?:be|have\sbeen)|seems|appears|becomes|remains|should\sbe)(?:\sto\sbe)?"
-_CHOOSE = r"(?:prefer|choose|chose|pick|select|favou?r|vote\sfor|go\swith)"
-_NAMED = rf"(?:(?:{_BETTER})(?:\s(?:one|choice|{NOUN}))?|verdict|answer|decision|choice|judge?ment|preference)"
-_TIE = (
-    r"equally\s(?:good|strong|well|helpful|valid|effective|matched|correct|accurate|bad|poor|suitable)"
-    r"|neither(?:\s\w{1,20}){0,4}\s(?:is|was)\s(?:\w{1,12}\s)?better|(?:is|are|in|call\sit|it)\s(?:a\s)?(?:tied?|draw)"
-)
-_STATEMENT = re.compile(
-    rf"{_OPTION.replace('{n}', '1')}\s{{1,3}}+(?:{_IS}{_SKIP}{{0,4}}\s{{1,3}}+{_LEAD}"
-    rf"(?:(?P<better>{_BETTER})|(?P<worse>{_WORSE}))(?!\w)|wins(?!\w))"
-    rf"|(?<!\w)(?:I|we)(?:['’]d|\swould|\swill|\shave)?{_SKIP}{{0,2}}\s{_CHOOSE}"
-    rf"\s{{1,3}}+(?:the\s)?{_LEAD}{_OPTION.replace('{n}', '2')}"
-    rf"|(?<!\w){_NAMED}{_SHUT}(?:\s(?:is|would\sbe))?\s{{0,2}}+:?\s{{0,3}}+{_SHUT}\s{{0,2}}+"
-    rf"(?:the\s)?{_LEAD}{_OPTION.replace('{n}', '3')}"
-    rf"|(?P<tie>(?<!\w)(?:{_TIE})(?!\w))",
-    re.I,
-)
-_CONCLUDES = re.compile(
-    r"(?<!\w)(?:therefore|thus|hence|overall|so|in\s(?:conclusion|summary|short|the\send)|to\s(?:conclude|sum\sup)"
-    r"|final(?:ly)?|verdict|conclusion|consequently|all\sin\sall|both)(?!\w)",
-    re.I,
-)
-_UNDER = re.compile(
-    r"(?<!\w)(?:while|although|though|whether|if|unless|whereas|not\s(?:mean|say|clear|certain|sure|obvious|believe|think|true))"
-    r"(?!\w)[^,.;:!?\n]{0,80}$",
-    re.I,
-)
 _TAKEN_BACK = re.compile(
-    r"(?<!\w)(?:wait|actually|on\s(?:second\sthought|reflection|closer)|reconsider|correction|scratch\sthat|mistaken"
+    r"(?<!\w)(?:wait|actually|however|but\s(?:overall|in\sthe\send|really)|then\sagain|on\s(?:second\sthought|reflection|closer)|reconsider|correction|scratch\sthat|mistaken"
     r"|change(?:d)?\smy|revis(?:e|ed|ing))(?!\w)",
     re.I,
 )
@@ -64,18 +25,11 @@ _HEADING = re.compile(
     rf"(?:^|\n)[ \t]{{0,3}}+#{{1,6}}[ \t]{{0,4}}+(?:instructions?|input|question|task|{NOUN})\b", re.I
 )
 _OR = re.compile(r"[\s.,\"'”’*_`)\]]{0,8}or[\s\"'“‘*_`(\[]{0,8}", re.I)
-_OTHER: dict[Slot, Slot] = {"first": "second", "second": "first", "tie": "tie"}
-_BEFORE = 120
-
-
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """A verdict in words: the slot, where it stands, and whether its sentence concludes."""
-
-    slot: Slot
-    start: int
-    end: int
-    concludes: bool
+_RANK: dict[Grade, int] = {"plain": 0, "concluding": 1, "announced": 2, "label": 3}
+_ENDS = re.compile(r"[ .\n]{0,40}+\Z")
+_CLOSING = 400  # last characters in which a conclusion that both are alike is taken for the verdict
+_SENTENCE = 400  # characters that a sentence has at most
+_SENTENCE_END = re.compile(r"[.!?;]\s|\n")
 
 
 def read_prose(text: str, target: Target) -> Reading:
@@ -85,54 +39,83 @@ def read_prose(text: str, target: Target) -> Reading:
     whole = alone(text, target)
     if whole is not None:
         return Reading(whole)
-    found = [each for each in sentences(text) if not _on_the_way(text, each)]
+    return weigh(text, sentences(text), target)
+
+
+def weigh(text: str, found: list[Sentence], target: Target) -> Reading:
+    """The statement that counts among those found in the text, in their order; none where they leave it unsure."""
     chosen = _headline(text, found) or _last(text, found)
     if chosen is None:
         return Reading(None, "no sentence says which one is better")
-    said = text[chosen.start : chosen.end]
-    label = chosen.slot if chosen.slot in target else None
-    return Reading(Stated(label, said, chosen.start, chosen.end), feedback=text.strip())
+    others = tuple(each for each in found if each.slot != chosen.slot)
+    reason = _unsure(text, chosen, others)
+    if reason:
+        return Reading(None, reason)
+    earlier = tuple(_stated(text, each, target) for each in others)
+    return Reading(_stated(text, chosen, target), feedback=text.strip(), earlier=earlier)
+
+
+def firmest(text: str) -> Sentence | None:
+    """The last of the most firmly stated verdicts in words or brackets, if there are any."""
+    return max(sentences(text), key=lambda each: (_RANK[each.grade], each.start), default=None)
+
+
+def sentences(text: str) -> list[Sentence]:
+    """Every verdict in words or brackets, in order; what only repeats the choices is left out."""
+    found = sorted({*statements(text), *_labels(text)}, key=lambda each: (each.start, each.end))
+    echoes = set()
+    for i, (one, two) in enumerate(pairwise(found)):
+        gap = text[one.end : two.start]
+        if "label" in (one.grade, two.grade):
+            continue
+        if one.slot != two.slot and len(gap) < 40 and _OR.fullmatch(gap):
+            echoes |= {i, i + 1}
+    return [each for i, each in enumerate(found) if i not in echoes and not _on_the_way(text, each)]
+
+
+def _labels(text: str) -> list[Sentence]:
+    pair = Target()
+    read = arena.without_lists([arena.stated(match, pair) for match in arena.LABEL.finditer(text)])
+    read += brackets.labels(text, pair)
+    return [Sentence(each.label, each.start, each.end, "label") for each in read if each.label is not None]  # type: ignore[arg-type]  # a pair's labels are slots
 
 
 def _on_the_way(text: str, each: Sentence) -> bool:
     """Equally good in one respect, said before the comparison is over."""
-    return each.slot == "tie" and not each.concludes and bool(text[each.end :].strip(" .\n"))
+    if each.slot != "tie" or each.grade in ("announced", "label"):
+        return False
+    return len(text) - each.end > _CLOSING if each.concludes else _ENDS.match(text, each.end) is None
 
 
-def sentences(text: str) -> list[Sentence]:
-    """Every verdict in words, in order; what only repeats the choices (`A is better or B is better`) is left out."""
-    found = list(_found(text))
-    echoes = set()
-    for i, (one, two) in enumerate(pairwise(found)):
-        gap = text[one.end : two.start]
-        if one.slot != two.slot and len(gap) < 40 and _OR.fullmatch(gap):
-            echoes |= {i, i + 1}
-    return [each for i, each in enumerate(found) if i not in echoes]
+def _stated(text: str, each: Sentence, target: Target) -> Stated:
+    return Stated(each.slot if each.slot in target else None, text[each.start : each.end], each.start, each.end)
 
 
-def _found(text: str) -> Iterator[Sentence]:
-    for match in _STATEMENT.finditer(text):
-        before = text[max(0, match.start() - _BEFORE) : match.start()]
-        clause = re.split(r"[.!?\n]\s", before)[-1]
-        if _UNDER.search(clause):
+def _unsure(text: str, chosen: Sentence, others: tuple[Sentence, ...]) -> str:
+    """Why the chosen statement is not to be relied upon; "" if it is."""
+    for each in others:
+        if each.start >= chosen.end and _RANK[each.grade] < _RANK[chosen.grade]:
             continue
-        yield Sentence(_slot(match), match.start(), match.end(), _CONCLUDES.search(clause + match[0]) is not None)
-
-
-def _slot(match: re.Match[str]) -> Slot:
-    if match["tie"]:
-        return "tie"
-    names = [match[f"{kind}{n}"] for n in (1, 2, 3) for kind in ("letter", "ordinal", "bare")]
-    word = next(name for name in names if name).casefold()
-    slot: Slot = "first" if word in ("a", "1", "first") else "second"
-    return _OTHER[slot] if match["worse"] else slot
+        if each.grade == chosen.grade == "label":
+            continue  # alternatives and corrections of labels are told apart where all dialects meet
+        low, high = sorted((each, chosen), key=lambda one: one.start)
+        if high.start - low.end < _SENTENCE and not _SENTENCE_END.search(text, low.end, high.start):
+            return f"one sentence states two verdicts: {text[low.start : high.end][:120]!r}"
+        if each.end <= chosen.start and _RANK[each.grade] > _RANK[chosen.grade]:
+            return f"a remark at the end contradicts the verdict {text[each.start : each.end]!r}"
+    return ""
 
 
 def _headline(text: str, found: list[Sentence]) -> Sentence | None:
-    """The opening verdict, if it is a sentence of its own and nothing after it takes it back."""
-    if not found or text[: found[0].start].strip(" \n\t*_`#"):
+    """The opening verdict, if it is a sentence of its own and nothing after it takes it back.
+
+    A slip in its closing repetition ("So A is better", where the reply has argued for B) does not.
+    """
+    if not found or found[0].grade != "plain" or found[0].slot == "tie" or text[: found[0].start].strip(" \n\t*_`#"):
         return None
     first = found[0]
+    if any(each.slot != first.slot and each.grade != "concluding" for each in found):
+        return None
     alone_there = re.match(r"[*_`]{0,3}(?:[.!]|\s*\n|$)", text[first.end :])
     return first if alone_there and not _TAKEN_BACK.search(text, first.end) else None
 

@@ -1,0 +1,233 @@
+"""The patterns behind `statements`: how sentences name a response, call it better, call two equal, or hedge.
+
+Every repetition is bounded or possessive, so that reading stays linear however long or strange a reply is.
+"""
+
+import re
+
+from dikast.prompts.dialects.label import NOUN
+
+_COMMA = re.compile(r",(?!\d)")  # but not that of a repetition such as {1,20}
+
+
+def any_of(listed: str) -> str:
+    """A group of alternatives, listed with commas; a space stands for any white space."""
+    return "(?:" + "|".join(each.strip().replace(" ", r"\s") for each in _COMMA.split(listed)) + ")"
+
+
+def compiled(*parts: str) -> re.Pattern[str]:
+    """The parts in a row as one pattern, without regard to case."""
+    return re.compile("".join(parts), re.I)
+
+
+# --- Responses by name
+LEAD = r"[*_`\"'“‘(\[]{0,4}+"
+SHUT = r"(?:[*_`\"”)\]]|['’](?!s(?!\w))){0,6}+"
+WHOLE = any_of("response, answer, output, reply, solution, one, choice, option, completion")
+OPTIONS = rf"(?:{NOUN}\s{{0,3}}+)?{LEAD}[AB12](?!\w){SHUT}"  # any of the two, without saying which
+_OF_IT = r"(?:['’]s(?:\s(?:overall\s|own\s)?(?:response|answer|output|reply|solution|completion))?(?!\w))?"
+_OPTION = (
+    rf"(?:(?P<noun>{NOUN})\s{{0,3}}+{LEAD}(?P<letter>[AB12])(?!\w|\.\d){SHUT}"
+    rf"|(?P<ordinal>first|second)\s{{1,3}}+(?:\w{{1,12}}['’]s\s)?(?P<kin>{NOUN})(?!\w){SHUT}"
+    rf"|(?<![\w(.])(?P<bare>(?-i:[AB])(?![\w-])|[ab](?=[*_.)\]\"]{{0,4}}+\s{{0,9}}+\Z)){SHUT})"
+)
+_OPTION_OF = rf"{_OPTION}{_OF_IT}{SHUT}"
+NAME = compiled(rf"(?<!\w)(?P<noun>{NOUN})\s{{0,3}}+{LEAD}(?P<letter>[AB12])(?!\w|\.\d)")
+RESPONSES = frozenset({"assistant", "response"})  # what these name is always what is compared
+
+# --- One is better
+_NOT_FULLY = any_of(
+    "hardly, scarcely, supposedly, allegedly, potentially, possibly, nearly, initially, originally, partly, partially,"
+    "only, equally, seemingly, reportedly"
+)
+_SKIP = (
+    rf"(?:\s{{1,3}}+(?!{_NOT_FULLY}(?!\w))"
+    + any_of(
+        r"\w{1,20}ly, a, the, far, much, somewhat, even, still, just, bit, little, overall, also, thus, therefore,"
+        "deemed, considered, judged, rated, more"
+    )
+    + ")"
+)
+_BETTER = "better|best|superior|preferable|preferred|stronger|winner"
+_WORSE = "worse|inferior|weaker"
+_EITHER = rf"{LEAD}(?:(?P<better>{_BETTER})|(?P<worse>{_WORSE}))(?!\w)"
+_IS = any_of("is, was, would be, seems, appears, becomes, remains, should be") + r"(?:\sto\sbe)?"
+_GIVES = any_of(
+    "provide[sd]?, gives?, gave, offer(?:s|ed)?, has, had, produce[sd]?, deliver(?:s|ed)?, present(?:s|ed)?"
+)
+_CHOOSE = any_of("prefer, choose, chose, pick(?:ed)?, select(?:ed)?, favou?r, voted? for, go with")
+VERDICT = any_of(
+    "verdict, decision, judge?ment, preference, winner, vote,"
+    "(?:final|overall) (?:answer|choice|assessment|evaluation|conclusion|pick)"
+)
+_IS_NAMED = rf"(?:\s{any_of('is, was, would be, goes to, favou?rs, remains')}(?:\sthat)?(?!\w))?"
+
+OPTION = compiled(_OPTION)  # where COMPARED, WINS and HAS_BETTER can begin
+COMPARED = compiled(_OPTION_OF, rf"\s{{1,3}}+{_IS}{_SKIP}{{0,4}}\s{{1,3}}+", _EITHER)
+WINS = compiled(_OPTION_OF, rf"{_SKIP}?\s{{1,3}}+(?:wins|won|outperforms|beats|surpasses)(?!\w)")
+HAS_BETTER = compiled(
+    _OPTION,
+    rf"{_SKIP}?\s{{1,3}}+{_GIVES}{_SKIP}{{0,3}}\s{{1,3}}+(?P<better>better|best|superior|stronger)"
+    rf"\s(?:overall\s)?{WHOLE}(?!\w)",
+)
+MADE = compiled(rf"(?<!\w)mak(?:es|ing)\s{{1,3}}+(?:the\s)?{LEAD}", _OPTION_OF, rf"{_SKIP}{{0,4}}\s{{1,3}}+", _EITHER)
+CHOSEN = compiled(
+    rf"(?<!\w)(?:I|we)(?:['’]d|['’]ll|\swould|\swill|\shave)?{_SKIP}{{0,2}}\s{_CHOOSE}\s{{1,3}}+(?:the\s)?{LEAD}",
+    _OPTION_OF,
+)
+NAMED = compiled(
+    r"(?<!\w)(?P<kind>(?:better|best|superior|preferred|preferable|stronger|winning|chosen)",
+    rf"(?:\s(?:overall\s)?(?:one|choice|{NOUN}))?|{VERDICT}){SHUT}{_IS_NAMED}\s{{0,2}}+:?{SHUT}\s{{0,4}}+{SHUT}",
+    rf"(?:for\s)?(?:the\s)?{LEAD}{_OPTION_OF}",
+)
+ANNOUNCED_MORE = compiled(
+    rf"(?<!\w){VERDICT}\sis{SHUT}[ \t]{{0,2}}+:?[ \t]{{0,2}}+(?:that\s)?(?:the\s)?{LEAD}{_OPTION_OF}{_SKIP}?",
+    rf"\s{{1,3}}+(?:{_IS}|{_GIVES})(?:{_SKIP}){{0,3}}\s{{1,3}}+(?P<better>more|better)(?!\w)",
+)
+ABOUT_VERDICT = compiled("verdict|decision|judge?ment|preference|winner|vote")
+
+# --- Both are alike
+_ABOUT = any_of(
+    "relatively, roughly, about, essentially, basically, practically, virtually, more or less, pretty much, all,"
+    "fairly, very, quite, largely, simply, generally, overall, thus, therefore"
+)
+_EQUALLY = r"equally\s" + any_of(
+    "good, strong, well, helpful, valid, effective, matched, correct, accurate, bad, poor, suitable, useful,"
+    "satisfactory, deserving, capable, competent, acceptable, unhelpful, wrong, incorrect, weak, flawed"
+)
+_SAME_KIND = rf"(?:{NOUN}s|of\s(?:them|these)|contenders|sides\sof\sthe\scomparison|replies|poems|texts|stories|essays)"
+_BOTH = (
+    rf"(?:(?:both|the\stwo|these|these\stwo)\s(?:of\s)?(?:the\s|these\s)?{_SAME_KIND}|both|they|the\stwo|the\s{NOUN}s"
+    rf"|{OPTIONS}\s(?:and|&)\s(?:the\s)?{OPTIONS}(?:['’]s\s\w{{1,20}})?)"
+)
+_EVEN = (
+    rf"(?:equal(?!ly|\w)|{_EQUALLY}(?!\w)"
+    r"|(?:a\s)?(?:tie|tied|draw|toss-?up|dead\sheat)(?![\w-]|\s(?:break|to\s|up\s|with\sa))"
+    r"|on\s(?:a\s)?par(?!\w)|evenly\smatched|comparable(?!\w)|equivalent(?!\w)"
+    r"|(?:of\s)?(?:the\ssame|equal|equivalent|comparable)\squality"
+    r"|the\ssame(?=[\s*_]*(?:[.,;!:)\n\]]|$|overall|in\s(?:overall\s)?quality)))"
+)
+_RULED = any_of("consider, call, declare, rate, judge, deem, score, rule, say")
+_THEM = any_of("it, this, that, these, them, the two, the comparison, both")
+_COMES_TO = any_of("it['’]s, that['’]s, this is, we have, calls? for, result(?:s|ing)? in, end(?:s|ing)? in")
+TIE = compiled(
+    rf"(?<!\w)(?:{_BOTH}{SHUT}\s{any_of('are, is, was, were, seem, appear, would be, ends? in')}",
+    rf"(?:\s{_ABOUT}){{0,3}}\s{LEAD}{_EVEN}",
+    rf"|{_EQUALLY}(?!\w)",
+    r"|neither(?:\s[\w()]{1,20}){0,4}\s(?:is|was)\s(?:\w{1,12}\s)?(?:better|superior|preferable)(?!\w)",
+    rf"|(?:I|we)(?:['’]d|\swould|\swill)?(?:\s\w{{1,12}}ly)?\s{_RULED}\s{_THEM}",
+    rf"(?:['’]s|\sis|\sto\sbe|\sas|\sresponses|\sanswers){{0,2}}(?:\s{_ABOUT})?\s{LEAD}{_EVEN}",
+    rf"|{_COMES_TO}(?:\s{_ABOUT})?\s{LEAD}a\s(?:tie|draw)(?![\w-]|\sbreak)",
+    rf"|there\sis\sno\s(?:clear\s|real\s|single\s)?(?:winner|better\s{WHOLE})(?!\w))",
+)
+TIE_ANNOUNCED = compiled(
+    rf"(?<!\w)(?:{VERDICT}|outcome|result){SHUT}(?:\s(?:is|was|would\sbe|remains))?{SHUT}",
+    rf"\s{{0,2}}+:?{SHUT}\s{{0,4}}+{LEAD}(?:that\s)?",
+    rf"(?:(?:it\sis|it['’]s|there\sis|{_BOTH}\s(?:are|is))\s)?(?:{_ABOUT}\s){{0,2}}(?:an?\s)?{LEAD}",
+    rf"(?:{_EVEN}|neither(?=[\s*_]*(?:[.,;!]|$))|no\s(?:clear\s)?winner(?!\w)|even(?=[\s*_]*[.\n]|$))",
+)
+TIE_LINE = compiled(
+    r"(?:^|\n)[\s*_`#(-]{0,12}+(?:overall[,:]\s|therefore,\s|so\s)?(?:it['’]?s\s|it\sis\s)?(?:a\s)?(?:tied?|draw)",
+    r"(?:,?\s(?:relatively|roughly|about)\s(?:the\ssame|equal))?[*_`):.!\s]{0,8}+(?=\n|$)",
+)
+
+# --- `A > B`
+SIGN = compiled(
+    rf"(?<![\w>=<\[])(?:{NOUN}\s{{0,2}}+)?(?-i:(?P<one>[AB]))\s{{0,3}}+(?P<sign>>{{1,3}}|<{{1,3}}|={{1,2}}|≈|~)",
+    rf"\s{{0,3}}+(?:{NOUN}\s{{0,2}}+)?(?-i:(?P<two>[AB]))(?![\w>=<\]]|\s{{0,3}}[>=<+/])",
+)
+SIGN_DUE = compiled(rf"{VERDICT}{SHUT}(?:\s(?:is|was))?{SHUT}\s{{0,2}}+:?{SHUT}\s{{0,4}}+[*_`(\[\s]{{0,6}}+$")
+
+# --- What follows "better" where the whole response is meant; other words limit it ("better written") or deny it.
+_ALL_OF_IT = any_of("this, overall, general, every, all, my, most, executing, following, answering, fulfilling")
+_GOES_ON = any_of(
+    "overall, because, as, since, due, of, here, and, but, given, when, although, though, while, by, with, to,"
+    "compared, between, among, not, so, it, both, even, despite, from, based, or equal, option, thanks, which, who,"
+    "that, I, the, on (?:the whole|balance), at (?:following|executing|answering), in (?:terms|its),"
+    "for (?:being|its|the (?:following )?reasons?|this|these|providing|giving|a|addressing),"
+    "for the (?:user|task|question|instruction|prompt|given)"
+)
+_THAN = rf"than\s(?:the\s)?(?:other|its|that|{LEAD}{OPTIONS}|first|second|former|latter|{NOUN})"
+WHOLE_MEANT = compiled(
+    rf"{SHUT}\s{{0,3}}+(?:$|[.,;:!)\]*\n—–-]|\((?!in\s)|(?:{WHOLE}|{NOUN}|{_GOES_ON}|in\s{_ALL_OF_IT}|{_THAN})(?!\w))"
+)
+# What follows a response that was named or chosen: "I prefer A over B", but not "I prefer A's tone" or "A provides".
+NAME_ENDS = compiled(
+    rf"{SHUT}(?!['’])\s{{0,3}}+(?:$|[.,;:!)\]*\n—–]|-\s",
+    rf"|(?:{any_of('over, because, as, since, due, for, by, overall, here, based, given, in this, and not, which is')}",
+    rf"|is{_SKIP}{{0,4}}\s(?:{_BETTER}|{_WORSE}))(?!\w))",
+)
+AFTER_OR = compiled(r"[\s\"'”’*_`)\]]{0,8}(?:or|vs\.?|/|versus)(?!\w)")
+
+# --- Only one aspect
+ASPECT_AFTER = compiled(
+    rf"{SHUT}\s{{0,3}}+(?:{WHOLE}\s)?(?:in\s(?!{_ALL_OF_IT}(?!\w))|at\s(?!(?:following|executing|answering))",
+    r"|on\s(?!(?:the\swhole|balance|all|every))|with\s(?:respect|regard)|when\sit\scomes|if(?!\w)|had(?!\w)",
+    r"|only(?!\w)|as\s(?:far|regards))",
+)
+ASPECT_OF_TIE = compiled(
+    SHUT, r"\s{1,2}(?:in|at|on|for|with)\s(?!(?:overall\s)?(?:quality|all|every|this|general|both)(?!\w))"
+)
+_OUTCOME = any_of(
+    "verdict, conclusion, decision, judge?ment, winner, summary, result, comparison, overall, evaluation, assessment,"
+    "final, therefore, preference, answer, output, response"
+)
+ASPECT_BEFORE = compiled(
+    r"(?:^|\n)[\s>]{0,8}(?:[-*•+]|\d{1,2}[.)])\s[^\n]{0,100}$",  # an entry of a list
+    r"|(?<!\w)(?:in\sterms\sof|regarding|with\s(?:respect|regard)\sto|when\sit\scomes\sto|as\sfar\sas",
+    r"|from\s(?:a|the)\s\w{1,20}\s(?:perspective|standpoint|point)",
+    r"|on\s(?:style|accuracy|clarity|length|tone|the\sone\shand))[^.;!?\n]{0,80}$",
+    rf"|(?:^|\n)[\s>*_#-]{{0,8}}(?:\d{{1,2}}[.)]\s)?[*_]{{0,3}}(?!(?:final|overall|my|the)?\s?{_OUTCOME}s?(?!\w))",
+    r"[A-Z][\w &/-]{2,40}[*_]{0,3}:[*_]{0,3}[^\n]{0,60}$",  # "Relevance: ..."
+)
+OF_SOMETHING = compiled(
+    r"(?<!\w)(?P<what>\w{1,20})(?:\s(?:given|provided|made|written|found))?\s(?:in|of|by|from|for)\s(?:the\s)?",
+    r"[*_`(\[]{0,4}$",
+)
+
+# --- Outcomes, conditions, doubts, and what somebody else says
+CONCLUDES = compiled(
+    r"(?<!\w)",
+    any_of(
+        "therefore, thus, hence, overall, so, in (?:conclusion|summary|short|the end|total), to (?:conclude|sum up),"
+        "final(?:ly)?, verdict, conclusion, consequently, all in all, all things considered, on balance"
+    ),
+    r"(?!\w)",
+)
+_HEDGE = any_of(
+    "while, although, though, whether, if, unless, whereas, despite, had, suppose, assuming, imagine, neither, nor,"
+    "either, hardly, barely, unclear, which, who, what, why, rather than, instead of, close to, almost, nearly, not,"
+    r"hard to \w{1,12}, choices are, options are, choose between, might, may, could, can,"
+    "would (?:say|argue|claim|think|prefer|have me), used to, at first, initially, originally"
+)
+_DENIED = any_of(
+    r"n['’]t, never, cannot, nobody, difficult to, impossible to, wrong to, tempt\w{1,4} to, unfair to, too early to"
+)
+_THINK = any_of(
+    "mean, say, clear, certain, sure, obvious, believe, think, true, claim, tell, argue, find, feel, follow,"
+    "conclude, imply, case, decide, agree, necessarily, settled"
+)
+_OTHERS = (
+    rf"(?:{NOUN}s?\s{{0,2}}+{LEAD}[AB12](?!\w){SHUT}(?:['’]s\s\w{{1,20}})?|"
+    + any_of(
+        "user, author, question, text, article, passage, prompt, instruction, reviewer, someone, somebody, some,"
+        "others, people, many, one, it, he, she, they, nobody"
+    )
+    + ")"
+)
+_SAY = any_of(
+    "says?, said, claim(?:s|ed)?, states?, stated, argue[sd]?, asserts?, suggests?, concludes?, mentions?, implies,"
+    "asks?, asked, thinks?, believes?, prefer, insists?, writes?, wrote"
+)
+UNDER = compiled(
+    rf"(?:(?<!\w){_HEDGE}|(?<!\w|['’])\w{{0,8}}{_DENIED}(?:\s\w{{1,12}}){{0,2}}?\s{_THINK}",
+    rf"|(?<!\w){_OTHERS}\s(?:\w{{1,12}}ly\s)?{_SAY})(?!\w)[^,.;:!?\n]{{0,80}}$",
+)
+# "If the user wants speed, B is better": all of the sentence hangs on its beginning.
+CONDITION = compiled(
+    r"(?:^|[,;:]\s)[\s*_>-]{0,8}(?:but\s|so\s|and\s|however,\s|even\s)?",
+    r"(?:if(?!\sI\s(?:had|have|must|were)|\swe\s(?:had|compare))|unless|suppose|assuming|were|in\scase)(?!\w)",
+)
+BEFORE_OR = compiled(r"(?<!\w)(?:or|nor)\s[\s\"'“‘*_`(\[]{0,8}$")
+END_OF_SENTENCE = re.compile(r"[.!;]\s|[.!]$|\n|\?")
+BREAK = re.compile(r"(?:[.!?][\"'”’*_)\]]{0,4})\s|\n")

@@ -1,0 +1,178 @@
+"""Which response a sentence says is better: the patterns, and what keeps a match from being a verdict.
+
+A match counts as plain, concluding (its clause holds "therefore", "overall", "verdict" and the like) or announced ("my
+verdict is X", a sign such as `A > B` where a verdict is due). Nothing is found in questions, in conditions and doubts,
+in what somebody else is said to claim, in quotations, in headings, or where the comparison is limited to one aspect
+and nothing is concluded.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from dikast.prompts.dialects import phrases
+from dikast.prompts.parsed import Slot
+
+Grade = Literal["plain", "concluding", "announced", "label"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A verdict in words: the slot, where it stands, and how firmly it is stated."""
+
+    slot: Slot
+    start: int
+    end: int
+    grade: Grade
+
+    @property
+    def concludes(self) -> bool:
+        """Whether the clause says that this is the outcome."""
+        return self.grade != "plain"
+
+
+class _Naming(NamedTuple):
+    """What a reply calls the responses: `noun` with letters, or with digits."""
+
+    noun: str
+    digits: bool
+
+
+_FROM_OPTION = (phrases.COMPARED, phrases.WINS, phrases.HAS_BETTER)
+_FROM_WORDS = (phrases.MADE, phrases.CHOSEN, phrases.NAMED, phrases.ANNOUNCED_MORE)
+_LETTERS = re.compile(r"[AB]\W")
+_OTHER: dict[Slot, Slot] = {"first": "second", "second": "first", "tie": "tie"}
+_LOOK_BACK, _LOOK_ON = 160, 300
+
+
+def statements(text: str) -> Iterator[Sentence]:
+    """Every verdict in words, unordered; the caller sorts."""
+    naming = _naming(text)
+    for option in phrases.OPTION.finditer(text):
+        for pattern in _FROM_OPTION:
+            match = pattern.match(text, option.start())
+            if match is not None and (found := _option(text, match, pattern, naming)):
+                yield found
+    for pattern in _FROM_WORDS:
+        for match in pattern.finditer(text):
+            if found := _option(text, match, pattern, naming):
+                yield found
+    for pattern in (phrases.TIE, phrases.TIE_ANNOUNCED, phrases.TIE_LINE):
+        for match in pattern.finditer(text):
+            if found := _even(text, match, naming, announced=pattern is not phrases.TIE):
+                yield found
+    for match in phrases.SIGN.finditer(text):
+        if found := _sign(text, match):
+            yield found
+
+
+def _naming(text: str) -> _Naming | None:
+    """How the reply calls the two; None where it gives them no names but letters or ordinals."""
+    names = Counter((match["noun"].casefold(), match["letter"].isdigit()) for match in phrases.NAME.finditer(text))
+    return _Naming(*max(names, key=lambda name: (name[0] in phrases.RESPONSES, names[name]))) if names else None
+
+
+def _option(text: str, match: re.Match[str], pattern: re.Pattern[str], naming: _Naming | None) -> Sentence | None:
+    named = match.groupdict()
+    kind = named.get("kind") or ""
+    about_verdict = phrases.ABOUT_VERDICT.search(kind) is not None
+    announced = pattern is phrases.ANNOUNCED_MORE or (pattern is phrases.NAMED and about_verdict)
+    if naming is not None and not (announced and match["bare"]) and _foreign(match, naming):
+        return None
+    if not _follows(text, match, pattern):
+        return None
+    grade = _grade(text, match, announced=announced or pattern is phrases.CHOSEN)
+    if grade is None or (pattern is phrases.COMPARED and _of_something(text, match)):
+        return None
+    if grade == "plain" and (
+        phrases.ASPECT_AFTER.match(text, match.end()) or phrases.ASPECT_BEFORE.search(_line_before(text, match))
+    ):
+        return None
+    word = (match["letter"] or match["ordinal"] or match["bare"]).casefold()
+    slot: Slot = "first" if word in ("a", "1", "first") else "second"
+    return Sentence(_OTHER[slot] if named.get("worse") else slot, match.start(), match.end(), grade)
+
+
+def _foreign(match: re.Match[str], naming: _Naming) -> bool:
+    """Whether something else than a response is named: "option B" or "B" in a reply about Assistant A and B."""
+    if match["bare"]:
+        return True
+    own = {naming.noun, *phrases.RESPONSES}
+    if match["ordinal"]:
+        return match["kin"].casefold() not in {*own, "answer", "output"}
+    return match["noun"].casefold() not in own or match["letter"].isdigit() != naming.digits
+
+
+def _follows(text: str, match: re.Match[str], pattern: re.Pattern[str]) -> bool:
+    """Whether what follows leaves the match a verdict on the whole response."""
+    if phrases.AFTER_OR.match(text, match.end()):
+        return False
+    if pattern in (phrases.COMPARED, phrases.MADE):
+        return phrases.WHOLE_MEANT.match(text, match.end()) is not None
+    if pattern in (phrases.NAMED, phrases.CHOSEN):
+        return phrases.NAME_ENDS.match(text, match.end()) is not None
+    return True
+
+
+def _of_something(text: str, match: re.Match[str]) -> bool:
+    """Whether a part is compared and not the response: "the mistake in Response A is worse"."""
+    found = phrases.OF_SOMETHING.search(text[max(0, match.start() - 60) : match.start()])
+    return found is not None and re.fullmatch(phrases.WHOLE, found["what"], re.I) is None
+
+
+def _even(text: str, match: re.Match[str], naming: _Naming | None, *, announced: bool) -> Sentence | None:
+    grade = _grade(text, match, announced=announced)
+    if grade is None or (naming is not None and not announced and _LETTERS.match(match[0])):
+        return None
+    if grade == "plain" and (
+        phrases.ASPECT_OF_TIE.match(text, match.end()) or phrases.ASPECT_BEFORE.search(_line_before(text, match))
+    ):
+        return None
+    return Sentence("tie", match.start(), match.end(), grade)
+
+
+def _sign(text: str, match: re.Match[str]) -> Sentence | None:
+    """`A > B` where a verdict is due, or alone on the last line; elsewhere it is arithmetic."""
+    line = text[max(0, match.start() - _LOOK_BACK) : match.start()].rpartition("\n")[2]
+    rest = text[match.end() : match.end() + _LOOK_ON]
+    due = phrases.SIGN_DUE.search(text[max(0, match.start() - _LOOK_BACK) : match.start()]) is not None
+    last = not rest.strip(" \t\n*_`.!)]") and not line.strip(" \t\n*_`(#[-")
+    one, sign, two = match["one"].upper(), match["sign"][0], match["two"].upper()
+    if one == two or not (due or last) or re.match(r"[\s*_`]{0,4}\?", rest):
+        return None
+    slot: Slot = "tie" if sign in "=≈~" else "first" if (one == "A") == (sign == ">") else "second"
+    return Sentence(slot, match.start(), match.end(), "announced")
+
+
+def _grade(text: str, match: re.Match[str], *, announced: bool) -> Grade | None:
+    """How firmly the clause states it; None where it does not state it at all."""
+    before = (
+        "\n" + text[: match.start()] if match.start() < _LOOK_BACK else text[match.start() - _LOOK_BACK : match.start()]
+    )
+    *earlier, clause = phrases.BREAK.split(before)
+    end = phrases.END_OF_SENTENCE.search(text, match.end(), match.end() + _LOOK_ON)
+    asked = end is not None and end[0] == "?"
+    if (
+        asked
+        or phrases.UNDER.search(clause)
+        or phrases.CONDITION.search(clause)
+        or phrases.BEFORE_OR.search(clause)
+        or (earlier and _quoted(clause))
+    ):
+        return None
+    if announced:
+        return "announced"
+    return "concluding" if phrases.CONCLUDES.search(clause + match[0]) else "plain"
+
+
+def _quoted(clause: str) -> bool:
+    """Whether the clause so far opens a quotation, or is quoted as a line; a quotation that is all of it is none."""
+    opened = clause.count('"') % 2 == 1 or clause.count("“") > clause.count("”")
+    return clause.lstrip().startswith(">") or (opened and clause.strip(' *_`"“') != "")
+
+
+def _line_before(text: str, match: re.Match[str]) -> str:
+    before = text[max(0, match.start() - _LOOK_BACK) : match.start()]
+    return "\n" + before.rpartition("\n")[2]
