@@ -1,13 +1,14 @@
 """What asking a server costs the client: CPU per request beside raw aiohttp and beside others, throughput, rate limits.
 
     python -m benchmarks.client             every measurement, a few minutes
-    python -m benchmarks.client cpu image   only some: cpu, image, grade, throughput, limit, peers
+    python -m benchmarks.client cpu image   only some: cpu, image, grade, scrub, throughput, limit, peers
 
 The server runs in a process of its own and answers a fixed reply after a fixed time, so all differences are the
 client's. CPU is `time.process_time` of the client over all its threads, divided by the requests; every ratio is taken
 between runs of this one process, the best of `--repeat` each. One JSON object a line on stdout.
 
-`peers` compares with the openai SDK, litellm and prometheus-eval; `benchmarks.peers` says how.
+`scrub` tells what taking the key out of a reply costs, as a share of what grading it costs. `peers` compares with the
+openai SDK, litellm and prometheus-eval; `benchmarks.peers` says how.
 """
 
 import argparse
@@ -30,6 +31,7 @@ TEXT = (
 )  # as several judges say it
 PROMPT = "The response states a figure and then another one. " * 60  # 3 KB
 MODEL = "judge"
+KEY_ENV = "DIKAST_BENCHMARK_KEY"
 
 
 class Cost(NamedTuple):
@@ -187,7 +189,8 @@ def our_grade(url: str, n: int, in_flight: int, image: Path | None = None) -> No
         items = Path(folder) / "items.jsonl"
         rows = ({"id": str(i), "instruction": "Report.", "response": f"{i} {PROMPT}"} for i in range(n))
         items.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
-        judge = Judge(f"{url}#{MODEL},concurrency={in_flight}", "helpfulness", read="never")
+        key = f",key_env={KEY_ENV}" if KEY_ENV in os.environ else ""
+        judge = Judge(f"{url}#{MODEL},concurrency={in_flight}{key}", "helpfulness", read="never")
         summary = grade_file(judge, Source(str(items)), Path(folder) / "run")
         assert summary["status"] == {"ok": n}, summary["status"]
         judge.engine.close()  # type: ignore[attr-defined]
@@ -229,6 +232,24 @@ def picture(folder: str) -> Path:
     path = Path(folder) / "noise.png"
     PIL.Image.frombytes("RGB", (256, 256), os.urandom(256 * 256 * 3)).save(path)
     return path
+
+
+def scrubbing(repeat: int) -> None:
+    """What taking the key out of one reply costs, beside grading it with a key."""
+    from dikast.core.secrets import Scrubber
+    from dikast.engines.base import Completion
+    from dikast.engines.http.engine import clean
+
+    os.environ[KEY_ENV] = "sk-proj-abcdefghijklmnop0123456789ABCDEFGHIJ"
+    scrub, answered, n, found = Scrubber([os.environ[KEY_ENV]]), Completion("key", TEXT), 20_000, []
+    for _ in range(repeat):
+        began = time.process_time()
+        for _ in range(n):
+            clean(answered, scrub)
+        found.append((time.process_time() - began) / n * 1e6)
+    with served() as url:
+        grading = cost(our_grade, url, 3000, 128, repeat)
+    tell(what="scrub", scrub_us=min(found), grade_us=grading.cpu_us, share=min(found) / grading.cpu_us)
 
 
 def throughput(in_flight: int, latency: float, seconds: float) -> None:
@@ -296,7 +317,7 @@ def main() -> None:
     from benchmarks import peers  # which needs this module's server
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("which", nargs="*", default=["cpu", "image", "grade", "throughput", "limit", "peers"])
+    parser.add_argument("which", nargs="*", default=["cpu", "image", "grade", "scrub", "throughput", "limit", "peers"])
     parser.add_argument("--repeat", type=int, default=3)
     peers.add_options(parser)
     parser.add_argument("--serve", nargs=2, type=float, metavar=("LATENCY", "RATE"), help=argparse.SUPPRESS)
@@ -313,6 +334,8 @@ def main() -> None:
     if "grade" in given.which:
         for in_flight in (128, 512):
             beside_raw("grade", our_grade, 3000, in_flight, given.repeat)
+    if "scrub" in given.which:
+        scrubbing(given.repeat)
     if "throughput" in given.which:
         for in_flight, latency in ((128, 0.05), (256, 0.05), (512, 0.05), (512, 0.5), (2000, 2.0)):
             throughput(in_flight, latency, 15.0)
