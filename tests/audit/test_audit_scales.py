@@ -303,6 +303,25 @@ def test_goodness_ties_where_it_should() -> None:
 # raters and judges on different scales
 
 
+def test_a_second_run_on_another_scale_is_refused(tmp_path: Path, run_audit: Run) -> None:
+    items = [{"id": f"i{k}", "instruction": "?", "response": f"{k}.", "gold": k % 5 + 1} for k in range(20)]
+    path = write_jsonl(tmp_path / "items.jsonl", items)
+    judge = ("grade", path, "--judge", "mock:random", "--rubric", "helpfulness")
+    assert dikast(*judge, "--out", tmp_path / "five").returncode == 0
+    assert dikast(*judge, "--out", tmp_path / "ten", "--scale", "1-10").returncode == 0
+    told = refused(run_audit, tmp_path / "five", "--rival", f"score@{tmp_path / 'ten'}")
+    assert "ten: its scores lie on 1-10, those of" in told
+    assert "five on 1-5: judge both with one --scale" in told
+
+
+def test_what_a_rival_says_off_the_scale_is_counted(tmp_path: Path, run_audit: Run) -> None:
+    k = range(20)
+    rows = {"score": [i % 5 + 1 for i in k], "gold": [i % 5 + 1 for i in k], "other": [i % 7 + 1 for i in k]}
+    file = csv(tmp_path / "x.csv", rows)
+    found = run_audit(file, "--score", "score", "--gold", "gold", "--scale", "1-5", "--rival", "other")
+    assert "5 values of other that are not on the scale, left out" in found["tables"]["rival"]["notes"]
+
+
 def people(path: Path, judge: Callable[[np.ndarray], np.ndarray]) -> Path:
     rng = np.random.default_rng(7)
     truth = rng.integers(1, 6, 200)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from dikast.core.errors import UserError
+from dikast.core.scale import Scale
 from dikast.core.verdict import Question
 from dikast.engines.base import Request
 from dikast.judging.judge import Judge
@@ -101,3 +102,15 @@ def test_runs_are_joined_on_their_questions(tmp_path: Path) -> None:
 def test_a_panel_is_more_than_one() -> None:
     with pytest.raises(UserError, match="at least two judges"):
         Panel([saying("1")])
+
+
+def test_a_spread_over_several_scales_is_of_goodness() -> None:
+    # 2 of 1-5 is half of the scale, 1 of pass/fail all of it, 5 of 0-10 half: mean (1/2 + 1 + 1/2) / 3 = 2/3
+    spreads = [("1-5", (2.0, 4.0)), ("pass/fail", (0.0, 1.0)), ("0-10", (5.0, 10.0))]
+    verdicts = [PanelVerdict(ASKED, scores, ("x", "y"), scale=Scale.parse(name)) for name, scores in spreads]
+    found = disagreement(verdicts)
+    assert found["mean_spread"]["value"] is None
+    assert found["mean_spread_goodness"]["value"] == pytest.approx(2 / 3)
+    one = disagreement(verdicts[:1])
+    assert one["mean_spread"]["value"] == 2
+    assert "mean_spread_goodness" not in one

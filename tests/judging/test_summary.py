@@ -2,6 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -178,3 +179,25 @@ def test_usage_of_a_run_adds_up(tmp_path: Path) -> None:
     engine = Scripted(lambda _: Completion("", "Verdict: 3", usage=usage))
     found = grade_file(Judge(engine, RUBRIC), Source(str(items)), tmp_path / "run")
     assert found["usage"] == {"tokens_in": 400, "tokens_cached": 160, "tokens_out": 28, "seconds": 2.0, "cost": 1.0}
+
+
+def test_a_criterion_on_several_scales_has_a_mean_of_goodness(tmp_path: Path) -> None:
+    # 3 of 1-5 is (3 - 1) / 4 = .5; "pass" is 1; 2 of a 0-10 scale of harm is 1 - 2 / 10 = .8: mean 2.3 / 3
+    scales: list[dict[str, Any]] = [
+        {"scale": "1-5"},
+        {"scale": "pass/fail"},
+        {"scale": "0-10", "lower_is_better": True},
+    ]
+    items = [
+        {"id": f"i{k}", "instruction": "?", "response": "!", "rubric": {"name": "good", "criterion": "Good?", **scale}}
+        for k, scale in enumerate(scales)
+    ]
+    said = {"i0": "3", "i1": "pass", "i2": "2"}
+    judge = Judge(Scripted(lambda request: f"Verdict: {said[request.about['item']]}"))
+    path = write_jsonl(tmp_path / "items.jsonl", items)
+    found = grade_file(judge, Source(str(path)), tmp_path / "run")["criteria"]["good"]
+    assert found["mean_score"] is None
+    assert found["mean_goodness"]["value"] == pytest.approx(2.3 / 3)
+    one = grade_file(judge, Source(str(path), limit=1), tmp_path / "one")["criteria"]["good"]
+    assert one["mean_score"]["value"] == 3
+    assert "mean_goodness" not in one

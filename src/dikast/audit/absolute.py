@@ -18,7 +18,7 @@ from dikast.audit.intervals import Resampling, bootstrap_kinds, fisher
 from dikast.audit.load import Data
 from dikast.audit.measures import FEW, MEASURES, difference, mean_over_pairs, measure, measures_for
 from dikast.audit.names import Judges
-from dikast.audit.report import Cell, Table, table
+from dikast.audit.report import Cell, Table, counted, table
 from dikast.audit.scored import Scored
 from dikast.audit.significance import labels_for_pearson, labels_for_width, mcnemar, mcnemar_told
 from dikast.audit.weighted import weighted_discrimination
@@ -255,7 +255,9 @@ def systems_table(system: Words, given: Scored, how: Resampling) -> Table:
 
 def rival_table(names: Judges, rival: Floats, given: Scored, how: Resampling) -> Table:
     """A second judge on the same items: each statistic, the paired difference, and McNemar on exact agreement."""
+    known = ~np.isnan(rival)
     rival = given.given(rival)
+    lost = int((known & np.isnan(rival)).sum())
     both = given.paired & ~np.isnan(rival)
     score, other, gold = given.score[both], rival[both], given.gold[both]
     kinds, cluster = given.kinds, given.clusters(both)
@@ -272,4 +274,5 @@ def rival_table(names: Judges, rival: Floats, given: Scored, how: Resampling) ->
         ("statistic", *names, "difference"),
         rows,
         note,
+        f"{counted(lost, 'value')} of {names.rival} that are not on the scale, left out" if lost else "",
     )

@@ -17,7 +17,7 @@ from dikast.audit.plan import NO_CLUSTER, AuditPlan
 from dikast.audit.refs import Long, Ref, Refs, rated, refuse_all_of_nothing, take_derived
 from dikast.audit.report import counted
 from dikast.audit.rows import Rows
-from dikast.audit.runs import JOINT, RunRows, gold_by_item, has_gold, open_rows
+from dikast.audit.runs import JOINT, RunRows, check_same_scale, gold_by_item, has_gold, open_rows
 from dikast.audit.scales import RowScales
 from dikast.core.errors import UserError
 from dikast.core.runs.files import GOLD
@@ -177,6 +177,9 @@ def _read_all(plan: AuditPlan, rows: Rows, refs: Refs, keys: tuple[str, ...], lo
     for file in dict.fromkeys(ref.file for ref in refs.all() if ref.file):
         path = _beside(file, plan.file)
         other_rows = long.rows if long is not None and file == long.file else open_rows(path)
+        compared = any(refs.numbers.get(role, Ref("", "")).file == file for role in ("rival", "retest", "earlier"))
+        if compared and plan.file.is_dir() and isinstance(other_rows, RunRows):
+            check_same_scale(plan.file, Path(path))
         other_keys = _keys_there(other_rows, keys)
         wanted = _wanted(refs, file, plan, tuple(other_keys.values()), sample=isinstance(other_rows, RunRows))
         other = _one_each(read_frame(other_rows, wanted), other_rows)

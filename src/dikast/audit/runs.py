@@ -203,6 +203,15 @@ def scale_of(folder: Path) -> Scale | None:
     return scales.pop() if len(scales) == 1 else None
 
 
+def check_same_scale(folder: Path, other: Path) -> None:
+    """UserError when the scores of two runs lie on different scales, for then nothing of them can be compared."""
+    scales = [scale_of(each) for each in (folder, other)]
+    if None not in scales and len({(each.labels, each.values, each.lower_is_better) for each in scales if each}) > 1:
+        raise UserError(
+            f"{other}: its scores lie on {scales[1]}, those of {folder} on {scales[0]}: judge both with one --scale"
+        )
+
+
 def gold_scale_of(folder: Path) -> Scale | None:
     """The scale of its own that the gold of a run lies on, as `--equate` said when the run was made."""
     if not has_gold(folder):

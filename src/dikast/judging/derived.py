@@ -67,7 +67,7 @@ def derive(verdicts: Iterable[Verdict], way: Way, out: Path | None) -> dict[str,
         return {"preferences": _preferences(by_scores(verdicts, way), out)}
     summed: dict[str, Any] = {}
     joined = join_samples(verdicts, way.samples, way.rubrics)
-    tally, scores = Tally(), _Scores(way)
+    tally, scores = Tally(way.rubrics), _Scores(way)
     with _lines(out and way.samples > 1 and out / COMBINED) as write:
         for verdict in joined:
             scores.add(verdict)

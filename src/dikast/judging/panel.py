@@ -13,8 +13,10 @@ import orjson
 
 from dikast.core.errors import UserError
 from dikast.core.item import Item
-from dikast.core.runs.files import PREFERENCES, SUMMARY, check, write_checked
+from dikast.core.runs.files import PREFERENCES, RUBRICS, SUMMARY, check, write_checked
 from dikast.core.runs.reading import current_records
+from dikast.core.runs.rubrics import load_rubrics
+from dikast.core.scale import Scale
 from dikast.core.verdict import DISAGREE, Question, Verdict
 from dikast.judging.judge import Judge
 from dikast.judging.summary import Rate
@@ -33,6 +35,7 @@ class PanelVerdict:
     scores: tuple[float | None, ...]
     labels: tuple[str | None, ...]
     verdicts: tuple[Verdict, ...] = ()
+    scale: Scale | None = None  # of the scores, where it is known
 
     @property
     def given(self) -> list[float]:
@@ -87,14 +90,19 @@ def _mean(scores: Sequence[float]) -> float:
 def panel_verdicts(runs: Sequence[Path]) -> Iterator[PanelVerdict]:
     """Join run folders of several judges on their questions, in the order of the first; unasked counts as no score."""
     joined: dict[Question, list[tuple[float | None, str | None]]] = {}
+    scales: dict[Question, Scale] = {}
     for i, run in enumerate(runs):
+        rubrics = load_rubrics(run) if (run / RUBRICS).exists() else {}
         for record in current_records(run):
             spelt = record["question"]
             question = Question(spelt["item"], spelt["criterion"], tuple(spelt["responses"]), spelt["sample"])
             row = joined.setdefault(question, [(None, None)] * len(runs))
             row[i] = (record["score"], record["label"])
+            if (rubric := rubrics.get(str((record["hashes"] or {}).get("rubric")))) is not None:
+                scales[question] = rubric.scale
     for question, row in joined.items():
-        yield PanelVerdict(question, tuple(score for score, _ in row), tuple(label for _, label in row))
+        scores, labels = (tuple(each[k] for each in row) for k in (0, 1))
+        yield PanelVerdict(question, scores, labels, scale=scales.get(question))  # type: ignore[arg-type]
 
 
 def panel_preferences(runs: Sequence[Path]) -> Iterator[PanelVerdict]:
@@ -147,21 +155,28 @@ def disagreement(verdicts: Iterable[PanelVerdict]) -> dict[str, Any]:
     """How often all judges gave the same label, how far apart their scores lie, and how many questions lack a vote.
 
     `unanimous` is of the questions with a label of every judge; judges whose own orders disagree agree with nobody.
+    Where questions are on several scales, the mean spread is of goodness (`mean_spread_goodness`), in scores undefined.
     """
     n = complete = same = 0
-    spreads = [0, 0.0, 0.0]
+    spreads, good, scales = [0, 0.0, 0.0], [0, 0.0, 0.0], set[Scale | None]()
     for verdict in verdicts:
         n += 1
         if None not in verdict.labels:
             complete += 1
             same += len(set(verdict.labels)) == 1 and DISAGREE not in verdict.labels
         if verdict.spread is not None:
-            spreads[0] += 1
-            spreads[1] += verdict.spread
-            spreads[2] += math.pow(verdict.spread, 2)
+            scales.add(verdict.scale)
+            width = 1.0 if verdict.scale is None else verdict.scale.high - verdict.scale.low
+            for sums, spread in ((spreads, verdict.spread), (good, verdict.spread / width)):
+                sums[0] += 1
+                sums[1] += spread
+                sums[2] += math.pow(spread, 2)
+    several = len(scales) > 1
+    of_goodness = {"mean_spread_goodness": asdict(Rate.mean(int(good[0]), good[1], good[2]))} if several else {}
     return {
         "questions": n,
         "answered_by_all": complete,
         "unanimous": asdict(Rate.share(same, complete)),
-        "mean_spread": asdict(Rate.mean(int(spreads[0]), spreads[1], spreads[2])),
+        "mean_spread": asdict(Rate.mean(0 if several else int(spreads[0]), spreads[1], spreads[2])),
+        **of_goodness,
     }

@@ -57,7 +57,7 @@ def replay(run: Path, *, format: str | Path | Format | None = None, out: Path | 
     if parser.kind != lock["format"]["kind"]:
         raise UserError(f"{run} is {lock['format']['kind']}, and the format {parser.name!r} is {parser.kind}")
     settings, rubrics = _settings(lock), load_rubrics(run)
-    changes, tally = Changes(), Tally()
+    changes, tally = Changes(), Tally(rubrics)
 
     def replayed(ledger: Ledger | None) -> Iterator[Verdict]:
         for old in current_verdicts(run):

@@ -224,7 +224,7 @@ class _Run:
 
     def finish(self, plan: Plan) -> dict[str, Any]:
         """Count what the folder holds now, join samples and pairs, and write `summary.json`."""
-        tally, samples = Tally(), self.judge.samples
+        tally, samples = Tally(load_rubrics(self.out)), self.judge.samples
         for record in current_records(self.out):
             tally.add(record)
         derived = {}

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field
 from statistics import NormalDist
 from typing import Any
 
+from dikast.core.rubric import Rubric
+from dikast.core.scale import Scale
 from dikast.core.verdict import DISAGREE, Preference, Status, Usage
 
 LEVEL = 0.95
@@ -58,8 +60,12 @@ class Rate:
 
 @dataclass
 class Tally:
-    """Counts verdict records one by one; `summary()` gives the JSON value. Holds no verdicts."""
+    """Counts verdict records one by one; `summary()` gives the JSON value. Holds no verdicts.
 
+    `rubrics` by hash give the scales: where those of a criterion differ, its mean is of goodness.
+    """
+
+    rubrics: Mapping[str, Rubric] = field(default_factory=dict)
     status: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)  # of each kind of reason, the first
@@ -68,6 +74,8 @@ class Tally:
     labels: dict[str, Counter[str]] = field(default_factory=dict)
     orders: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)  # of pairs, by the response shown first
     sums: dict[str, list[float]] = field(default_factory=dict)
+    good: dict[str, list[float]] = field(default_factory=dict)  # as `sums`, of goodness
+    scales: dict[str, set[Scale | None]] = field(default_factory=dict)
     tokens: list[int] = field(default_factory=lambda: [0, 0, 0])  # in, cached, out
     seconds: float = 0.0
     cost: float | None = None
@@ -98,12 +106,11 @@ class Tally:
         self.labels[criterion][record["label"]] += 1
         score = record["score"]
         if score is not None:
-            if criterion not in self.sums:
-                self.sums[criterion] = [0, 0.0, 0.0]
-            sums = self.sums[criterion]
-            sums[0] += 1
-            sums[1] += score
-            sums[2] += score * score
+            rubric = self.rubrics.get(str((record.get("hashes") or {}).get("rubric")))
+            self.scales.setdefault(criterion, set()).add(rubric.scale if rubric is not None else None)
+            _add(self.sums, criterion, score)
+            if rubric is not None:
+                _add(self.good, criterion, rubric.scale.goodness(score))
 
     def _add_usage(self, usage: Mapping[str, Any]) -> None:
         tokens = self.tokens
@@ -113,6 +120,13 @@ class Tally:
         self.seconds += usage["seconds"]
         if usage["cost"] is not None:
             self.cost = (self.cost or 0.0) + usage["cost"]
+
+    def _means(self, criterion: str) -> dict[str, Any]:
+        """The mean score of a criterion; where its rubrics are on several scales, the mean goodness in its place."""
+        if len(self.scales.get(criterion, ())) < 2:
+            return {"mean_score": asdict(_mean(self.sums[criterion])) if criterion in self.sums else None}
+        good = self.good.get(criterion)
+        return {"mean_score": None, "mean_goodness": asdict(_mean(good)) if good else None}
 
     def summary(self) -> dict[str, Any]:
         """Counts by status, the failure rate, shares of forced and conflicting verdicts, labels and means, usage.
@@ -132,7 +146,7 @@ class Tally:
             "criteria": {
                 criterion: {
                     "labels": dict(sorted(labels.items())),
-                    "mean_score": asdict(_mean(self.sums[criterion])) if criterion in self.sums else None,
+                    **self._means(criterion),
                 }
                 for criterion, labels in sorted(self.labels.items())
             },
@@ -145,6 +159,13 @@ class Tally:
             criterion: {order: dict(sorted(labels.items())) for order, labels in sorted(orders.items())}
             for criterion, orders in sorted(self.orders.items())
         }
+
+
+def _add(to: dict[str, list[float]], criterion: str, value: float) -> None:
+    sums = to.setdefault(criterion, [0, 0.0, 0.0])
+    sums[0] += 1
+    sums[1] += value
+    sums[2] += value * value
 
 
 def _mean(sums: list[float]) -> Rate:

@@ -48,6 +48,8 @@ def show_summary(summary: dict[str, Any], *, as_json: bool) -> None:
         )
         if summary["mean_spread"]["n"]:
             typer.echo(f"mean spread {_value(summary['mean_spread'])}")
+        if "mean_spread_goodness" in summary:
+            typer.echo(f"mean spread {_value(summary['mean_spread_goodness'])} of goodness, 0 worst and 1 best")
         return
     _show_one(summary)
 
@@ -70,8 +72,7 @@ def _show_one(summary: dict[str, Any]) -> None:
     if (conflicts := summary.get("conflict_share")) and conflicts["value"]:
         typer.echo(f"conflicts   {_rate(conflicts)} of the verdicts are contradicted by another in the same reply")
     for criterion, found in list(summary["criteria"].items())[:_MOST_CRITERIA]:
-        mean = f"mean {_value(found['mean_score'])}; " if found["mean_score"] else ""
-        typer.echo(f"{criterion}: {mean}{_counts(found['labels'])}")
+        typer.echo(f"{criterion}: {_mean(found)}{_counts(found['labels'])}")
     by_pairs = (summary.get("preferences") or {}).get("criteria", {}) if summary.get("kind") == "pairwise" else {}
     for criterion, counts in list(by_pairs.items())[:_MOST_CRITERIA]:
         typer.echo(f"{criterion}: {_counts(counts)} (pairs)")
@@ -83,7 +84,7 @@ def _show_one(summary: dict[str, Any]) -> None:
             f"samples of each response joined: {combined['verdicts']:,}, without one {_rate(combined['failure_rate'])}"
         )
         for criterion, found in combined["criteria"].items():
-            typer.echo(f"{criterion}: mean {_value(found['mean_score'])}; {_counts(found['labels'])}")
+            typer.echo(f"{criterion}: {_mean(found)}{_counts(found['labels'])}")
     if "totals" in summary:
         totals = summary["totals"]
         typer.echo(
@@ -117,6 +118,13 @@ def _show_flips(preferences: dict[str, Any]) -> None:
     ]
     if flips:
         typer.echo(f"disagree    {'; '.join(flips)}")
+
+
+def _mean(found: dict[str, Any]) -> str:
+    """The mean of a criterion, of goodness where it has several scales."""
+    if found["mean_score"]:
+        return f"mean {_value(found['mean_score'])}; "
+    return f"mean goodness {_value(found['mean_goodness'])}; " if found.get("mean_goodness") else ""
 
 
 def _rate(rate: dict[str, Any]) -> str:

@@ -200,3 +200,28 @@ def html(run: Path, folder: Path, *more: object) -> str:
 
 def copied(run: Path, folder: Path) -> Path:
     return Path(shutil.copytree(run, folder / "run"))
+
+
+def test_a_run_on_several_scales_is_told_in_goodness(tmp_path: Path) -> None:
+    # on each scale the judge says the worst and gold is the best, or both are the best
+    kinds = [("1-5", 5, "1"), ("pass/fail", 1, "fail"), ("0-10", 10, "0")]
+    items = []
+    for k in range(30):
+        scale, gold, _ = kinds[k % 3]
+        rubric = {"name": "good", "criterion": "Good?", "scale": scale}
+        items.append({"id": f"i{k}", "instruction": "?", "response": "x" * (k + 1), "rubric": rubric, "gold": gold})
+    path, run = runs.write_jsonl(tmp_path / "items.jsonl", items), tmp_path / "run"
+    assert runs.dikast_here("grade", path, "--judge", "mock:random,seed=1", "--out", run).returncode == 0
+    code, _, told = report(run, "-o", tmp_path / "r.json", "-o", tmp_path / "r.html")
+    assert code == 0, told
+    found = orjson.loads((tmp_path / "r.json").read_bytes())["runs"][0]
+    by_item = {row["question"]["item"]: (row["question"], row["score"]) for row in runs.lines(run / "verdicts.jsonl")}
+    for entry in found["queue"]:
+        score, high = by_item[entry["item"]][1], kinds[int(entry["item"][1:]) % 3][1]
+        low = 1 if high == 5 else 0
+        assert entry["gap"] == pytest.approx(1 - (score - low) / (high - low))  # gold is the best
+    assert found["labels"]["pass of pass/fail"]["gold"] == found["labels"]["5 of 1-5"]["gold"] == 10
+    assert abs(found["length_slope"]["value"]) < 1  # of goodness
+    page = (tmp_path / "r.html").read_text()
+    assert "Bias: score less gold, as goodness (0 to 1)" in page
+    assert "by scale" in {name for name in found["audit"]["tables"]}

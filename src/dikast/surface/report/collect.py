@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,13 @@ from dikast.audit.intervals import clusters_of
 from dikast.audit.length import length_slope
 from dikast.audit.plan import AuditPlan
 from dikast.audit.report import Audit
-from dikast.audit.runs import JOINT, LABELS, ORDERS, RunRows, gold_by_item, has_gold
+from dikast.audit.runs import JOINT, LABELS, ORDERS, RunRows, check_same_scale, gold_by_item, gold_scale_of, has_gold
 from dikast.core.errors import DataError, UserError
+from dikast.core.gold import lies_on
 from dikast.core.rubric import Rubric
 from dikast.core.runs.files import GOLD, LOCK, RUBRICS, SUMMARY, VERDICTS
 from dikast.core.runs.rubrics import load_rubrics
+from dikast.core.scale import Scale
 from dikast.core.verdict import DISAGREE
 from dikast.judging.lock import read_lock
 from dikast.judging.notes import notes_of
@@ -58,6 +60,7 @@ class RunPage:
     missing: list[str] = field(default_factory=list)
     labels: dict[str, tuple[int, int]] = field(default_factory=dict)  # label (of pairs: joint) -> verdicts, gold
     length: Estimate | None = None  # slope of the error on length
+    goodness: bool = False  # rows lie on several scales, or gold on another than scores: figures are of goodness
     entries: list[Entry] = field(default_factory=list)
     rows: int = 0
     differing: int = 0  # rows without a verdict, or with another than gold
@@ -106,7 +109,15 @@ def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
 
 
 def _alike(page: RunPage, other: Path) -> bool:
-    return page.kind == _kind(_summary(other), read_lock(other) or {})
+    """Whether two runs can be compared in pairs; that their scales differ is said."""
+    if page.kind != _kind(_summary(other), read_lock(other) or {}):
+        return False
+    try:
+        check_same_scale(page.folder, other)
+    except UserError as error:
+        page.missing.append(f"not compared in pairs: {error}")
+        return False
+    return True
 
 
 def _kind(summary: Mapping[str, Any], lock: Mapping[str, Any]) -> str:
@@ -152,24 +163,28 @@ def _read(page: RunPage, asked: Asked) -> None:
     gold = _gold(page.folder, asked.plan)
     column = next(iter(gold), "")
     rubrics = _rubrics(page.folder)
+    on = _Scales({name: rubric.scale for name, rubric in rubrics.items()}, _gold_scale(page.folder, asked.plan))
+    page.goodness = on.goodness and not page.pairwise
     queue = Queue(asked.queue, rubrics, has_gold=bool(gold))
     said, true, answers, joined, split = Counter[str](), Counter[str](), 0, False, False
     measured: list[tuple[str, int, float, float]] = []
-    for row, _ in RunRows(str(page.folder), gold=gold):
+    for row, _ in RunRows(str(page.folder), gold=gold, gold_scale=on.gold):
         if row["sample"] == JOINT:
             if page.pairwise and not joined:  # of several samples, what they say together is the verdict
                 said, true, joined = Counter(), Counter(), True
             if page.pairwise:
-                _count(row, row.get(column), said, true)
+                _count(row, row.get(column), said, true, on)
             continue
         page.rows += 1
         answers += sum(order in row for order in ORDERS) if page.pairwise else 1
         split |= "swapped" in row
         row["gold"] = row.get(column)
+        row["apart"] = on.both(row)
         page.differing += queue.offer(row)
-        _count(row, row["gold"], said, true)
-        if len(measured) < MOST_LENGTHS and row.get("score") is not None and isinstance(row["gold"], int | float):
-            measured.append((row["item"], row.get("response", 0), row["score"], row["gold"]))
+        _count(row, row["gold"], said, true, on)
+        if len(measured) < MOST_LENGTHS and row["apart"] is not None:
+            values = row["apart"] if page.goodness else (row["score"], row["gold"])
+            measured.append((row["item"], row.get("response", 0), *values))
     outcomes = {*LABELS, DISAGREE} if split else set()  # those of both orders, also where none is there
     names = sorted(outcomes | set(said) | set(true), key=_in_order)
     page.labels = {name: (said[name], true[name]) for name in names} if len(names) <= MOST_LABELS else {}
@@ -185,11 +200,57 @@ def _read(page: RunPage, asked: Asked) -> None:
     page.length = _slope(measured, found, asked.plan.resampling.level)
 
 
-def _count(row: Mapping[str, Any], gold: Any, said: Counter[str], true: Counter[str]) -> None:
+@dataclass(frozen=True, slots=True)
+class _Scales:
+    """The scales of a run's rubrics by hash, and the scale of gold where that is another."""
+
+    known: Mapping[str, Scale]
+    gold: Scale | None
+
+    @property
+    def several(self) -> bool:
+        """Whether the run holds several scales."""
+        return len(set(self.known.values())) > 1
+
+    @property
+    def goodness(self) -> bool:
+        """Whether score and gold are comparable as goodness only."""
+        return self.several or self.gold is not None
+
+    def both(self, row: Mapping[str, Any]) -> tuple[float, float] | None:
+        """The goodness of a row's score and of its gold; plain numbers where the scale is not known."""
+        score, gold = row.get("score"), row.get("gold")
+        if isinstance(gold, bool) or not isinstance(gold, int | float) or not isinstance(score, int | float):
+            return None
+        scale = self.known.get(str(row.get("rubric")))
+        if scale is None:
+            return float(score), float(gold)
+        own = scale if self.gold is None else replace(self.gold, lower_is_better=scale.lower_is_better)
+        return (scale.goodness(score), own.goodness(gold)) if lies_on(gold, own) else None
+
+    def name(self, value: Any, row: Mapping[str, Any], *, gold: bool = False) -> str | None:
+        """A label as it is counted: gold as the label of its value, with the scale where there are several."""
+        scale = self.known.get(str(row.get("rubric"))) if "response" in row else None
+        if scale is None or value is None:
+            return _label(value)
+        if gold and (self.gold is not None or not lies_on(value, scale)):
+            return None  # of another scale than the judge's labels
+        if isinstance(value, int | float):
+            value = scale.label(value) or value
+        label = _label(value)
+        return f"{label} of {scale}" if self.several and label is not None else label
+
+
+def _gold_scale(folder: Path, plan: AuditPlan) -> Scale | None:
+    """The scale of gold that the run wrote down, where gold is the run's."""
+    return gold_scale_of(folder) if plan.gold_file is None else None
+
+
+def _count(row: Mapping[str, Any], gold: Any, said: Counter[str], true: Counter[str], on: _Scales) -> None:
     """Count the verdict of a row (of a pair, the joint one) and its gold."""
-    if (label := _label(row.get("choice", row.get("label")))) is not None and row["status"] == "ok":
+    if (label := on.name(row.get("choice", row.get("label")), row)) is not None and row["status"] == "ok":
         said[label] += 1
-    if (label := _label(gold)) is not None:
+    if (label := on.name(gold, row, gold=True)) is not None:
         true[label] += 1
 
 

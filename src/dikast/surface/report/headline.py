@@ -43,9 +43,9 @@ def sentence(page: RunPage) -> str:
     if math.isnan(found.value):
         why = "there is no verdict to compare" if found.n == 0 else found.note or "one column is constant"
         return f"{told}; {name} with gold is undefined ({why})."
-    floor = _floor(audit, "all" if page.pairwise else name)
+    floor, of = _floor(audit, "all" if page.pairwise else name), ", of goodness," if page.goodness else ""
     beside = "" if floor is None else f"; the best judge that does not look reaches {floor[1]:.3f} ({floor[0]})"
-    return f"{told}; {name} with gold is {found:.3f} on {found.n:,} {'pairs' if page.pairwise else 'rows'}{beside}."
+    return f"{told}; {name} with gold{of} is {found:.3f} on {found.n:,} {'pairs' if page.pairwise else 'rows'}{beside}."
 
 
 def _failed_in_words(failed: Estimate | None, what: str) -> str:
@@ -153,7 +153,8 @@ def _agreement(page: RunPage) -> Card:
     if main is None or page.audit is None:
         return Card("Agreement with gold", "unknown", ("there is no gold",), "unknown")
     name, found = main
-    notes = [f"{_plain_interval(found)} {name}, n {found.n:,}".strip(), found.note if math.isnan(found.value) else ""]
+    what = f"{name} of goodness" if page.goodness else name
+    notes = [f"{_plain_interval(found)} {what}, n {found.n:,}".strip(), found.note if math.isnan(found.value) else ""]
     if "beside" in page.audit:
         table = page.audit["beside"]
         column = "all" if page.pairwise else name
@@ -173,17 +174,18 @@ def _bias(page: RunPage) -> Card:
     if page.length is not None:
         slope = "undefined" if math.isnan(page.length.value) else f"{page.length.value:+.3f}"
         why = page.length.note if math.isnan(page.length.value) else _plain_interval(page.length)
-        notes.append(f"{slope} per doubling of length {why}".rstrip())
+        notes.append(f"{slope}{' of goodness' if page.goodness else ''} per doubling of length {why}".rstrip())
     index = _cell(audit, "beside", "judge", "discrimination") if audit else None
     if index is not None:
         notes.append(f"discrimination {index:.2f}")
     elif audit is not None and "beside" in audit:
         notes.append(f"discrimination {shown(audit['beside']['judge'].get('discrimination'), 2)}")
+    title = "Bias: score less gold" + (", as goodness (0 to 1)" if page.goodness else "")
     if bias is None:
         why = "there is no gold" if page.audit is None or "agreement" not in page.audit else "gold is on no known scale"
-        return Card("Bias: score less gold", "unknown", (why, *notes), "unknown")
+        return Card(title, "unknown", (why, *notes), "unknown")
     value = "undefined" if math.isnan(bias.value) else f"{bias.value:+.3f}"
-    return Card("Bias: score less gold", value, (_plain_interval(bias), *notes))
+    return Card(title, value, (_plain_interval(bias), *notes))
 
 
 def _orders(page: RunPage) -> Card:

@@ -113,12 +113,8 @@ class Queue:
             if gold not in _WORTH or said is None:
                 return math.nan
             return _SPLIT if said == DISAGREE else abs(_WORTH[said] - _WORTH[gold])
-        score = row.get("score")
-        if isinstance(score, bool) or isinstance(gold, bool) or not isinstance(gold, int | float) or score is None:
-            return math.nan
-        rubric = self._rubrics.get(str(row.get("rubric")))
-        span = max(rubric.scale.values) - min(rubric.scale.values) if rubric is not None else 1.0
-        return abs(float(score) - float(gold)) / span
+        apart = row.get("apart")  # the goodness of score and gold
+        return math.nan if apart is None else abs(apart[0] - apart[1])
 
     def _chosen(self) -> list[dict[str, Any]]:
         gaps = [row for *_, row in sorted(self._gaps, key=lambda each: each[:2], reverse=True)]
