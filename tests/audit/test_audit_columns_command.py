@@ -1,5 +1,7 @@
 """Derived columns, long form, lists in cells and recorded replies, from the command line."""
 
+import os
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,6 +66,16 @@ def test_an_undefined_verdict_is_a_failure_with_its_reason(tmp_path: Path, run_a
     found = run_audit(write(tmp_path / "x.csv", ROWS), "--config", config(tmp_path), "--score", "shorter")
     failures = rows_of(found, "failures", "status")
     assert (failures["divided by zero"]["count"], failures["off_scale"]["count"]) == (2, 2)  # the others are .5
+
+
+def test_a_configuration_may_come_through_a_pipe(tmp_path: Path, run_audit: Run) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_text(CONFIG), daemon=True)
+    writer.start()
+    found = run_audit(write(tmp_path / "x.csv", ROWS), "--config", pipe)
+    writer.join()
+    assert values(found)["exact"]["n"] == 3
 
 
 def test_the_same_nouns_in_python(tmp_path: Path) -> None:

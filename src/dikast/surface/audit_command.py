@@ -74,7 +74,7 @@ def audit(
     from dikast.audit.audit import audit_file
     from dikast.audit.intervals import Resampling
     from dikast.audit.plan import AuditPlan, PairLabels
-    from dikast.surface.audit_config import config_columns, with_replies
+    from dikast.surface.audit_config import with_replies
 
     if not 0 < level < 1 or draws < 1:
         raise UserError("--level lies between 0 and 1 (.95), --draws is at least 1")
@@ -87,7 +87,7 @@ def audit(
         gold_file=gold_file,
         key=tuple(part.strip() for part in key.split(",") if part.strip()),
         long=long,
-        columns=config_columns(config),
+        columns=tuple(config or ()),
         scale=Scale.parse(scale) if scale not in ("", "none") else None,
         unscaled=scale == "none",
         by=tuple(by),

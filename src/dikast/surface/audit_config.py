@@ -6,32 +6,21 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dikast.core.errors import UserError
-from dikast.core.text import Located, read_located
 from dikast.surface.config import read_config
 
 if TYPE_CHECKING:
-    from dikast.audit.plan import AuditPlan, Column
+    from dikast.audit.plan import AuditPlan
 
 _SECTION = "columns"
 _READ = ("score", "swapped", "retest", "earlier")  # what the judge itself said
 
 
-def load_audit_config(context: typer.Context, path: str | None) -> str | None:
-    """As for every verb, with the section `columns`; all mistakes of flags and columns are told at once."""
-    return read_config(context, path, {_SECTION: _mistakes})
-
-
-def _mistakes(document: Located) -> list[str]:
+def load_audit_config(context: typer.Context, path: str | None) -> tuple[Any, ...]:
+    """The derived columns of a configuration, its flags as for every verb; all mistakes of both are told at once."""
     from dikast.audit.column_file import read_columns
 
-    return read_columns(document)[1]
-
-
-def config_columns(path: str | None) -> "tuple[Column, ...]":
-    """The derived columns of a configuration that `load_audit_config` has passed."""
-    from dikast.audit.column_file import read_columns
-
-    return () if path is None else tuple(read_columns(read_located(path))[0])
+    document = read_config(context, path, {_SECTION: lambda document: read_columns(document)[1]})
+    return () if document is None else tuple(read_columns(document)[0])
 
 
 def with_replies(plan: "AuditPlan", dialect: str) -> "AuditPlan":

@@ -1,7 +1,7 @@
 """The flags of `dikast audit`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -242,8 +242,8 @@ Width = Annotated[float, typer.Option("--width", help="Tell the labels needed fo
 Draws = Annotated[int, typer.Option("--draws", help="Bootstrap draws.", rich_help_panel=_INTERVALS)]
 Level = Annotated[float, typer.Option("--level", help="The level of intervals.", rich_help_panel=_INTERVALS)]
 Seed = Annotated[int, typer.Option("--seed", help="Of the bootstrap.", rich_help_panel=_INTERVALS)]
-Config = Annotated[
-    str | None,
+Config = Annotated[  # the file's name on the command line, its derived columns once it is read
+    Any,
     typer.Option(
         "--config",
         is_eager=True,

@@ -10,13 +10,17 @@ from dikast.core.text import Located, near_miss, read_located
 
 def load_config(context: typer.Context, path: str | None) -> str | None:
     """Make the file's values the defaults of the verb; unknown keys are errors with the near match, told at once."""
-    return read_config(context, path, {})
+    read_config(context, path, {})
+    return path
 
 
 def read_config(
     context: typer.Context, path: str | None, sections: Mapping[str, Callable[[Located], list[str]]]
-) -> str | None:
-    """As `load_config`, for a verb whose file may also hold `sections`: name -> what finds the mistakes in one."""
+) -> Located | None:
+    """As `load_config`, for a verb whose file may also hold `sections`: name -> what finds the mistakes in one.
+
+    Gives the document, which is read once: it may come through a pipe.
+    """
     if path is None:
         return None
     document = read_located(path)
@@ -39,7 +43,7 @@ def read_config(
     if mistakes:
         raise document.error("the configuration cannot be used:\n" + "\n".join(f"  {each}" for each in mistakes))
     context.default_map = {**(context.default_map or {}), **defaults}
-    return path
+    return document
 
 
 def _flag(parameter: Any) -> str:
