@@ -8,15 +8,29 @@ from dikast.prompts.parsed import Reading, Slot, Stated, Target
 ARENA = Scale(("B>>A", "B>A", "A=B", "A>B", "A>>B"), (-2.0, -1.0, 0.0, 1.0, 2.0))
 LABEL = re.compile(r"\[\[\s{0,4}+(?P<one>[AB])\s{0,4}+(?P<sign>>{1,2}|<{1,2}|=)\s{0,4}+(?P<two>[AB])\s{0,4}+\]\]", re.I)
 
+_SPOKEN_OF = re.compile(
+    r"[*_`\"'”’]{0,4}[ \t](?:would|could|might|may|should|if|means|stands\sfor|is\stoo|seems)(?!\w)", re.I
+)
 _NEAR, _LIST = 80, 3  # characters between the labels of a list; how many different ones make a list
 
 
 def read_arena(text: str, target: Target) -> Reading:
     """The last label in double brackets: its slot for a pair, or the label itself on the scale `ARENA`."""
-    found = without_lists([stated(match, target) for match in LABEL.finditer(text)])
+    found = labels(text, target)
     if not found:
         return Reading(None, "no arena label such as [[A>B]] in the reply, or only the list of all")
     return Reading(found[-1], earlier=tuple(found[:-1]))
+
+
+def labels(text: str, target: Target) -> list[Stated]:
+    """Every arena label that is given, in order."""
+    found = without_lists([stated(match, target) for match in LABEL.finditer(text)])
+    return [each for each in found if meant(text, each)]
+
+
+def meant(text: str, found: Stated) -> bool:
+    """Whether the label is given, and not spoken of: "[[A>B]] would be too harsh", "[[A]] if A is better"."""
+    return _SPOKEN_OF.match(text, found.end) is None
 
 
 def without_lists(found: list[Stated]) -> list[Stated]:

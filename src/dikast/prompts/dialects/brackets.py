@@ -2,7 +2,7 @@
 
 import re
 
-from dikast.prompts.dialects.arena import without_lists
+from dikast.prompts.dialects.arena import meant, without_lists
 from dikast.prompts.dialects.label import read_whole
 from dikast.prompts.parsed import Reading, Slot, Stated, Target
 
@@ -23,7 +23,7 @@ def labels(text: str, target: Target) -> list[Stated]:
         read = read_whole(said, target)
         if read.kind in ("label", "off_scale") and (read.label is not None or re.match(r"[-+]?\d", said)):
             found.append(Stated(read.label, match[0], match.start(), match.end()))
-    return without_lists(found)
+    return [each for each in without_lists(found) if meant(text, each)]
 
 
 def read_brackets(text: str, target: Target) -> Reading:

@@ -61,7 +61,7 @@ def _labels(text: str) -> Iterator[Sentence]:
 
 
 def _scores(text: str, target: Target) -> Iterator[Stated]:
-    yield from arena.without_lists([arena.stated(match, target) for match in arena.LABEL.finditer(text)])
+    yield from arena.labels(text, target)
     for match in _SCORE.finditer(text):
         label = read_one_of(text, match.end(), target)
         if label.kind in ("label", "off_scale"):

@@ -44,7 +44,7 @@ _SKIP = (
     rf"(?:\s{{1,3}}+(?!{_NOT_FULLY}(?!\w))"
     + any_of(
         r"\w{1,20}ly, a, the, far, much, somewhat, even, still, just, bit, little, overall, also, thus, therefore,"
-        "deemed, considered, judged, rated, more"
+        "deemed, considered, judged, rated, more, clear, obvious, definite"
     )
     + ")"
 )
@@ -154,17 +154,18 @@ WHOLE_MEANT = compiled(
 # What follows a response that was named or chosen: "I prefer A over B", but not "I prefer A's tone" or "A provides".
 NAME_ENDS = compiled(
     rf"{SHUT}(?!['’])\s{{0,3}}+(?:$|[.,;:!)\]*\n—–]|-\s",
-    rf"|(?:{any_of('over, because, as, since, due, for, by, overall, here, based, given, in this, and not, which is')}",
-    rf"|is{_SKIP}{{0,4}}\s(?:{_BETTER}|{_WORSE}))(?!\w))",
+    "|" + any_of("over, because, as, since, due, for, by, overall, here, based, given, in this, and not, which is"),
+    r"(?!\w))",
 )
 AFTER_OR = compiled(r"[\s\"'”’*_`)\]]{0,8}(?:or|vs\.?|/|versus)(?!\w)")
 
 # --- Only one aspect
 ASPECT_AFTER = compiled(
-    rf"{SHUT}\s{{0,3}}+(?:{WHOLE}\s)?(?:in\s(?!{_ALL_OF_IT}(?!\w))|at\s(?!(?:following|executing|answering))",
+    rf"{SHUT}\s{{0,3}}+(?:{WHOLE}\s)?(?:{_THAN}{_OF_IT}{SHUT}\s{{1,3}}+)?(?:in\s(?!{_ALL_OF_IT}(?!\w))|at\s(?!(?:following|executing|answering))",
     r"|on\s(?!(?:the\swhole|balance|all|every))|with\s(?:respect|regard)|when\sit\scomes|if(?!\w)|had(?!\w)",
     r"|only(?!\w)|as\s(?:far|regards))",
 )
+CONTRAST = compiled(rf"[,;]\s(?:(?:and|but|while|whereas)\s)?(?:the\s)?(?:{OPTIONS}|first|second|other)(?!\w)")
 ASPECT_OF_TIE = compiled(
     SHUT, r"\s{1,2}(?:in|at|on|for|with)\s(?!(?:overall\s)?(?:quality|all|every|this|general|both)(?!\w))"
 )

@@ -27,6 +27,8 @@ _HEADING = re.compile(
 _OR = re.compile(r"[\s.,\"'”’*_`)\]]{0,8}or[\s\"'“‘*_`(\[]{0,8}", re.I)
 _RANK: dict[Grade, int] = {"plain": 0, "concluding": 1, "announced": 2, "label": 3}
 _ENDS = re.compile(r"[ .\n]{0,40}+\Z")
+_OPENING = re.compile(r"[*_`]{0,3}+\.?[*_`]{0,3}+(?:[ \t]{0,4}+\n|[ \t])")
+_WHOLLY_EVEN = re.compile(r"(?:equally\sgood|tie|tied|draw|equal)\Z", re.I)
 _CLOSING = 400  # last characters in which a conclusion that both are alike is taken for the verdict
 _SENTENCE = 400  # characters that a sentence has at most
 _SENTENCE_END = re.compile(r"[.!?;]\s|\n")
@@ -70,13 +72,21 @@ def sentences(text: str) -> list[Sentence]:
             continue
         if one.slot != two.slot and len(gap) < 40 and _OR.fullmatch(gap):
             echoes |= {i, i + 1}
-    return [each for i, each in enumerate(found) if i not in echoes and not _on_the_way(text, each)]
+    kept = [each for i, each in enumerate(found) if i not in echoes and not _on_the_way(text, each)]
+    return kept or [each for each in found[:1] if _opens_even(text, each)]
+
+
+def _opens_even(text: str, each: Sentence) -> bool:
+    """Whether the reply opens with a tie in a line of its own, or with "equally good" as a sentence of its own."""
+    if each.slot != "tie" or text[: each.start].strip(" \n\t*_`#"):
+        return False
+    whole = _OPENING.match(text, each.end)
+    return whole is not None and ("\n" in whole[0] or _WHOLLY_EVEN.search(text, each.start, each.end) is not None)
 
 
 def _labels(text: str) -> list[Sentence]:
     pair = Target()
-    read = arena.without_lists([arena.stated(match, pair) for match in arena.LABEL.finditer(text)])
-    read += brackets.labels(text, pair)
+    read = [*arena.labels(text, pair), *brackets.labels(text, pair)]
     return [Sentence(each.label, each.start, each.end, "label") for each in read if each.label is not None]  # type: ignore[arg-type]  # a pair's labels are slots
 
 

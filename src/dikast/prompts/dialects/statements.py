@@ -86,13 +86,20 @@ def _option(text: str, match: re.Match[str], pattern: re.Pattern[str], naming: _
     grade = _grade(text, match, announced=announced or pattern is phrases.CHOSEN)
     if grade is None or (pattern is phrases.COMPARED and _of_something(text, match)):
         return None
-    if grade == "plain" and (
-        phrases.ASPECT_AFTER.match(text, match.end()) or phrases.ASPECT_BEFORE.search(_line_before(text, match))
-    ):
+    if phrases.ASPECT_AFTER.match(text, match.end()) and (grade == "plain" or _goes_on(text, match)):
+        return None
+    if grade == "plain" and phrases.ASPECT_BEFORE.search(_line_before(text, match)):
         return None
     word = (match["letter"] or match["ordinal"] or match["bare"]).casefold()
     slot: Slot = "first" if word in ("a", "1", "first") else "second"
     return Sentence(_OTHER[slot] if named.get("worse") else slot, match.start(), match.end(), grade)
+
+
+def _goes_on(text: str, match: re.Match[str]) -> bool:
+    """Whether the sentence goes on to the other one: "A is better in accuracy, B in style"."""
+    rest = text[match.end() : match.end() + _LOOK_ON]
+    end = phrases.END_OF_SENTENCE.search(rest)
+    return phrases.CONTRAST.search(rest[: end.start()] if end else rest) is not None
 
 
 def _foreign(match: re.Match[str], naming: _Naming) -> bool:
