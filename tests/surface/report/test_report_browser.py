@@ -30,7 +30,6 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     verdicts = runs.lines(folder / "run" / "verdicts.jsonl")  # what a real judge might have said
     for verdict, text in zip(verdicts, HOSTILE, strict=True):
-        del verdict["crc"]
         verdict["feedback"] = verdict["raw"] = verdict["reason"] = text
         verdict["claims"] = [{"text": text, "verdict": text, "note": text}]
         del verdict["crc"]  # the line is another one now
