@@ -6,7 +6,7 @@ import pytest
 from scipy.optimize import minimize
 from statsmodels.api import Logit
 
-from dikast.audit.bradley_terry import Games, Meetings, bradley_terry
+from dikast.audit.bradley_terry import Games, Meetings, Strengths, bradley_terry
 from dikast.audit.intervals import Resampling
 from dikast.audit.ranking import Bouts, cyclic_triples, rank_players, win_matrix, win_rate
 
@@ -168,3 +168,16 @@ def test_cycles_by_hand() -> None:
     ordered = Games.of([0, 1, 0], [1, 2, 2], [0, 0, 0], players=3)
     assert cyclic_triples(win_matrix(ordered)).value == 0
     assert math.isnan(cyclic_triples(np.zeros((3, 3))).value)
+
+
+def test_newtons_method_stays_within_the_range_of_floats() -> None:
+    # few games far from the start: a full step had log nu beyond what math.exp can take
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        players, count = int(rng.integers(2, 5)), int(rng.integers(1, 12))
+        first = rng.integers(0, players, count)
+        second = (first + rng.integers(1, players, count)) % players
+        games = Games.of(first, second, rng.choice(3, count, p=[0.1, 0.1, 0.8]), players=players)
+        start = Strengths(rng.normal(0, 30, players), np.zeros(0), float(rng.normal(0, 30)), converged=True)
+        found = bradley_terry(games, model="davidson", start=start)
+        assert np.isnan(found.strength).all() or (np.abs(found.strength) < 100).all()

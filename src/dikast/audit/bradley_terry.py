@@ -16,6 +16,8 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Model = Literal["bradley-terry", "davidson"]
 _STEPS = 100
+_MOST_TIES = 25.0  # log nu; beyond, hardly a game is decided, and strengths grow with it without end
+_LONGEST = 5.0  # nats; far from the maximum, Newton's step may leave the range of floats
 _TOLERANCE = 1e-10
 _OPEN = 1e-6  # share of its variance that a game must keep beside a covariate; below, the covariate decides it
 
@@ -230,9 +232,10 @@ def _maximum(
     for _ in range(_STEPS):
         step = np.zeros(len(theta))
         step[free] = _solved(hessian[np.ix_(free, free)] + shift, gradient[free])
-        if float(np.abs(step).max(initial=0)) < _TOLERANCE:
+        longest = float(np.abs(step).max(initial=0))
+        if longest < _TOLERANCE:
             return _Maximum(theta, True)
-        size = 1.0
+        size = min(1.0, _LONGEST / longest)
         while True:
             tried = theta + size * step
             new, new_gradient, new_hessian = _likelihood(games, tried, davidson, prior)
@@ -258,6 +261,8 @@ def _read(
     if not _bounded(games, found.theta):
         strength, effects = np.full(players, math.nan), np.full(k, math.nan)
     tie = float(found.theta[-1]) if model == "davidson" else math.nan
+    if tie > _MOST_TIES:
+        strength, effects, tie = np.full(players, math.nan), np.full(k, math.nan), math.nan
     return Strengths(strength, effects, tie, found.converged, touched if touched.any() else None)
 
 
@@ -284,7 +289,7 @@ def _solved(hessian: Floats, gradient: Floats) -> Floats:
 def _likelihood(games: Games, theta: Floats, davidson: bool, prior: Floats) -> tuple[float, Floats, Floats]:
     """Log-likelihood, its gradient, and minus its Hessian."""
     players, k = games.players, games.covariates.shape[1]
-    eta = theta[games.i] - theta[games.j] + games.covariates @ theta[players : players + k]
+    eta = np.clip(theta[games.i] - theta[games.j] + games.covariates @ theta[players : players + k], -500, 500)
     n = games.wins + games.losses + games.ties
     if davidson:
         nu = math.exp(theta[-1])

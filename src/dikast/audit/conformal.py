@@ -61,7 +61,7 @@ def set_masses(probabilities: ArrayLike) -> Floats:
         taken = np.where(down, low, high)
         mass = mass + p[rows, taken]
         out[rows, taken] = mass
-    return settled(out)
+    return settled(out, 1)
 
 
 def ordinal_sets(probabilities: ArrayLike, threshold: float) -> NDArray[np.bool_]:

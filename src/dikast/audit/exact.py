@@ -49,11 +49,14 @@ def _are_whole(values: Floats, places: int) -> bool:
     return bool((np.rint(values * per) / per == values).all())
 
 
-def settled(values: ArrayLike) -> Floats:
-    """Computed numbers rounded to 12 digits of the largest, so that those that should be equal are."""
+def settled(values: ArrayLike, most: float | None = None) -> Floats:
+    """Computed numbers rounded to 12 digits of `most`, so that those that should be equal are.
+
+    `most` is by default the largest of them: arrays that are compared with each other need the same.
+    """
     given = np.asarray(values, np.float64)
-    known = given[np.isfinite(given)]
-    most = float(np.abs(known).max(initial=0))
+    if most is None:
+        most = float(np.abs(given[np.isfinite(given)]).max(initial=0))
     if most == 0 or not 1e-200 < most < 1e200:
         return given
     return np.asarray(np.round(given, _DIGITS - math.ceil(math.log10(most))) + 0.0)

@@ -43,18 +43,18 @@ class Distributions:
     @property
     def expected(self) -> Floats:
         """The mean of the distribution (n,), NaN without one."""
-        return settled(self.probabilities @ np.asarray(self.scale.values))
+        return settled(self.probabilities @ np.asarray(self.scale.values), max(map(abs, self.scale.values)))
 
     @property
     def mode(self) -> Floats:
         """The likeliest label's value (n,), the lowest of equals; NaN without a distribution."""
-        values = np.asarray(self.scale.values)[np.nan_to_num(settled(self.probabilities)).argmax(1)]
+        values = np.asarray(self.scale.values)[np.nan_to_num(settled(self.probabilities, 1)).argmax(1)]
         return np.where(self.known, values, np.nan)
 
     @property
     def confidence(self) -> Floats:
         """The probability of the likeliest label (n,), NaN without a distribution."""
-        return settled(self.probabilities.max(1))
+        return settled(self.probabilities.max(1), 1)
 
 
 def from_logprobs(columns: Sequence[Floats], scale: Scale, floor: float) -> Distributions:
@@ -211,7 +211,7 @@ def calibration_table(
 def _calibration_row(
     name: str, p: Floats, true: Codes, values: Floats, how: Resampling, cluster: Codes | None
 ) -> list[Cell]:
-    p = settled(p)
+    p = settled(p, 1)
     sure, right = p.max(1), p.argmax(1) == true
     onehot = np.eye(p.shape[1])[true]
     losses = -np.log(np.maximum(p[np.arange(len(true)), true], 1e-12))

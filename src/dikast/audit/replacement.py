@@ -97,7 +97,7 @@ def _wins(f: Floats, h: Floats, j: int, alignment: Alignment) -> tuple[Floats, F
     """Per usable item: whether the judge is at least as close to the others as annotator j, and the reverse."""
     others = np.delete(h, j, axis=0)
     usable = _usable(f, h, j)
-    mine, theirs = (_closeness(each[usable], others[:, usable], alignment) for each in (f, h[j]))
+    mine, theirs = settled([_closeness(each[usable], others[:, usable], alignment) for each in (f, h[j])])
     return (mine >= theirs).astype(np.float64), (theirs >= mine).astype(np.float64)
 
 
@@ -106,7 +106,7 @@ def _closeness(answer: Floats, others: Floats, alignment: Alignment) -> Floats:
     if alignment == "exact":
         return np.asarray(((others == answer) & present).sum(0) / present.sum(0))
     squares = np.sort(np.where(present, (others - answer) ** 2, 0), axis=0).sum(0) / present.sum(0)
-    return settled(-np.sqrt(squares))
+    return np.asarray(-np.sqrt(squares))
 
 
 def _one_sided(difference: Floats, epsilon: float, cluster: Codes | None) -> float:

@@ -71,8 +71,10 @@ def weighted_quadratic_kappa(x: ArrayLike, y: ArrayLike) -> Weighted:
 
     def statistic(weights: Floats) -> Floats:
         total, sx, sy, sxx, syy, apart = (weights @ features).T
-        chance = (sxx + syy - 2 * sx * sy / total) / total
-        return 1 - _over(apart / total, chance)
+        spread = sxx + syy
+        chance = (spread - 2 * sx * sy / total) / total
+        flat = chance * total <= 1e-12 * spread  # all alike but for rounding
+        return 1 - _over(apart / total, np.where(flat, 0.0, chance))
 
     return statistic
 
