@@ -180,4 +180,13 @@ def test_newtons_method_stays_within_the_range_of_floats() -> None:
         games = Games.of(first, second, rng.choice(3, count, p=[0.1, 0.1, 0.8]), players=players)
         start = Strengths(rng.normal(0, 30, players), np.zeros(0), float(rng.normal(0, 30)), converged=True)
         found = bradley_terry(games, model="davidson", start=start)
-        assert np.isnan(found.strength).all() or (np.abs(found.strength) < 100).all()
+        assert not np.isinf(found.strength).any()
+
+
+def test_strengths_that_only_grow_with_the_tie_parameter_are_undefined() -> None:
+    # 0 beat 1 and 2 tied with both: the more ties there are, the further apart 0 and 1 may be
+    games = Games.of([0, 2, 2, 2, 2], [1, 0, 1, 0, 1], [0, 2, 2, 2, 2], players=3)
+    assert np.isfinite(bradley_terry(games).strength).all()
+    found = bradley_terry(games, model="davidson")
+    assert np.isnan(found.strength).all()
+    assert math.isnan(found.tie)

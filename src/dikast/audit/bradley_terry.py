@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Model = Literal["bradley-terry", "davidson"]
 _STEPS = 100
-_MOST_TIES = 25.0  # log nu; beyond, hardly a game is decided, and strengths grow with it without end
+_MOST_TIES = 25.0  # |log nu|; beyond, all games are ties or none is, and strengths grow with it without end
 _LONGEST = 5.0  # nats; far from the maximum, Newton's step may leave the range of floats
 _TOLERANCE = 1e-10
 _OPEN = 1e-6  # share of its variance that a game must keep beside a covariate; below, the covariate decides it
@@ -261,7 +261,7 @@ def _read(
     if not _bounded(games, found.theta):
         strength, effects = np.full(players, math.nan), np.full(k, math.nan)
     tie = float(found.theta[-1]) if model == "davidson" else math.nan
-    if tie > _MOST_TIES:
+    if abs(tie) > _MOST_TIES:
         strength, effects, tie = np.full(players, math.nan), np.full(k, math.nan), math.nan
     return Strengths(strength, effects, tie, found.converged, touched if touched.any() else None)
 

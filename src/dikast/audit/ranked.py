@@ -76,7 +76,10 @@ def _checks(
 
 
 def _largest(davidson: Ranking, ranking: Ranking) -> Estimate:
-    value = float(np.nanmax(np.abs(davidson.fit.strength - ranking.fit.strength)))
+    apart = np.abs(davidson.fit.strength - ranking.fit.strength)
+    if np.isnan(apart).all():
+        return undefined(ranking.n, "no finite strengths with ties of their own", level=ranking.how.level)
+    value = float(np.nanmax(apart))
     return Estimate(value, ranking.n, level=ranking.how.level, note="the largest of many; a check, not a finding")
 
 
