@@ -67,6 +67,13 @@ def test_no_spelling_of_a_key_is_left(tries: int) -> None:
     check()
 
 
+def test_a_backslash_before_an_escape_hides_nothing() -> None:
+    """Taken off layer by layer, the second layer takes the key's own backslash with it."""
+    key = "<00000\\0"
+    spelt = "".join(f"\\u{ord(each):04x}" for each in key)
+    assert Scrubber([key])("\\" + spelt) == HIDDEN
+
+
 def test_the_rest_of_a_text_is_kept() -> None:
     scrub = Scrubber(["sk-very/secret+key=="])
     text = "It is 100 % right: \\frac{1}{2} & more. sk-very\\/secret\\u002bkey== was sent."

@@ -21,6 +21,9 @@ _LEFT_OUT = "[left out: this text held the key]"
 _LONGEST = 65536  # characters of a quotation that are looked at
 _MOST_WAYS = 12  # in which a text is read at once
 _ROUNDS = 4  # of escaping within escaping
+_ESCAPE = re.compile(
+    r"\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[^\sA-Za-z0-9])|%[0-9a-fA-F]{2}|&(?:#|[A-Za-z][A-Za-z0-9]{1,30})"
+)
 _BACKSLASHED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.S)
 _NAMES = re.compile(
     r"(?:api|app|access|account|private|secret|shared|subscription|master|signing|encryption)[-_ ]?keys?"
@@ -104,7 +107,7 @@ class Scrubber:
         if not self._plain:
             return text
         text = self._direct(text)
-        if not ("%" in text or "\\" in text or "&" in text) or not self._hidden_in(text):
+        if not ("%" in text or "\\" in text or "&" in text) or not _ESCAPE.search(text):
             return text
         for secret in self._plain:
             text = _any_spelling(secret).sub(HIDDEN, text)
