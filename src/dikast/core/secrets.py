@@ -95,6 +95,7 @@ class Scrubber:
         self._plain = tuple(known)
         encoded = dict.fromkeys(spelt for each in known for spelt in (*_base64(each), *_hexadecimal(each)))
         self._encoded = tuple(spelt for spelt in encoded if len(spelt) >= LEAST)
+        self._all = self._plain + self._encoded
 
     def __bool__(self) -> bool:
         return bool(self._plain)
@@ -104,9 +105,12 @@ class Scrubber:
 
     def __call__(self, text: str) -> str:
         """`text` with every secret replaced; left out as a whole where one cannot be told from what is around it."""
-        if not self._plain:
+        if not text or not self._plain:
             return text
-        text = self._direct(text)
+        for spelt in self._all:
+            if spelt in text:
+                text = self._direct(text)
+                break
         if not ("%" in text or "\\" in text or "&" in text) or not _ESCAPE.search(text):
             return text
         for secret in self._plain:

@@ -194,11 +194,13 @@ def usage_of(
     answers: Notices, tokens_in: object, cached: object, tokens_out: object, price: Price | None, seconds: float
 ) -> Usage:
     """What a server says that a reply cost; a count that cannot be one is unknown, and noticed."""
-    counts = [count_of(each) for each in (tokens_in, cached or 0, tokens_out)]
-    if None in counts:
+    read, again, wrote = count_of(tokens_in), count_of(cached or 0), count_of(tokens_out)
+    if read is None or again is None or wrote is None:
         answers.notice("usage")
-    read, again, wrote = (each or 0 for each in counts)
-    known = price is not None and counts[0] is not None and counts[2] is not None
+        known = price is not None and read is not None and wrote is not None
+        read, again, wrote = read or 0, again or 0, wrote or 0
+    else:
+        known = price is not None
     return Usage(read, again, wrote, seconds, price.cost(read, again, wrote) if price and known else None)
 
 

@@ -39,7 +39,7 @@ def said(value: object) -> str:
 
 def count_of(value: object) -> int | None:
     """A number of tokens; None for what cannot be one."""
-    if isinstance(value, float) and value.is_integer():
+    if type(value) is float and value.is_integer():
         value = int(value)
     return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
 

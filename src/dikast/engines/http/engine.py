@@ -354,7 +354,7 @@ def clean(done: Completion, scrub: Scrubber) -> Completion:
     if not scrub:
         return done
     text, refusal, unread = scrub(done.text), scrub(done.refusal), scrub(done.unread)
-    if (text, refusal, unread) == (done.text, done.refusal, done.unread):
+    if text is done.text and refusal is done.refusal and unread is done.unread:
         return done
     return replace(done, text=text, refusal=refusal, unread=unread)
 
