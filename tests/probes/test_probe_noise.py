@@ -46,6 +46,19 @@ def test_what_a_change_adds_is_not_taken_for_lenience() -> None:
     assert found.middle.value == pytest.approx(0, abs=0.01)
 
 
+def test_drift_is_not_taken_for_lenience() -> None:
+    # answers fall by a quarter of the scale (one level) over the run: a tenth above the middle as it begins
+    drifting = [
+        each._replace(answer=each.answer - 0.25 * place, place=place)
+        for each, place in zip(line(0.1, 0.6, 0.0), np.random.default_rng(1).uniform(0, 1, 200), strict=True)
+    ]
+    found = noise_of(drifting)
+    assert found is not None
+    assert found.middle.value == pytest.approx(0.1, abs=0.01)
+    # what gold calls the worst, half way: .5 + .1 - .3 - .125
+    assert found.worst([5]).value == pytest.approx(0.175, abs=0.01)
+
+
 def test_too_little_gold_tells_no_noise() -> None:
     assert noise_of(line(0, 0.6, 0.0, n=19)) is None
     assert noise_of([Plain(f"i{i}", "", 5, 0.5, 0.5) for i in range(50)]) is None

@@ -96,7 +96,8 @@ class Card:
             " fault and with the measured noise of this judge would show (95 %, tolerance included)",
             "deaf on: of items on which gold calls for a change, the share on which the judge does not respond",
             "faulty: outside what a faultless judge would show (p, by Holm over the card, below .05); sound: an effect"
-            " of one level, or deafness on 40 % of items, lies outside the interval; cannot tell: neither",
+            " of one level (half a level of lenience and run-order, .2 per doubling), or deafness on 40 % of items,"
+            " lies outside the interval; cannot tell: neither",
             *(f"Not probed: {name} ({why})" for name, why in self.not_probed.items()),
             *(f"No probe looks for {each}" for each in NOT_COVERED),
         )

@@ -85,12 +85,13 @@ def plain_answers(asked: Asked, answers: Answers) -> list[Plain]:
     orders to the judge nor answers that say nothing.
     """
     found = []
+    places = {id: at / max(1, len(answers.absolute) - 1) for at, id in enumerate(answers.absolute)}
     for id, item in asked.absolute.items():
         stem, variant = id.rsplit("~", 1)
         original = variant in ORIGINAL and not stem.endswith(("-blank", "-swapped", "-second")) and _first(stem)
         gold, good = gold_goodness(item), goodness(item, answers.absolute)
         if gold is not None and good is not None and (original or variant in HARMLESS):
-            found.append(Plain(stem, "" if original else variant, _labels(item), gold - 0.5, good - 0.5))
+            found.append(Plain(stem, "" if original else variant, _labels(item), gold - 0.5, good - 0.5, places[id]))
     return found
 
 

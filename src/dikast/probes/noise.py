@@ -22,7 +22,7 @@ STILL = 0.05  # levels: two answers nearer than this are one answer
 class Plain(NamedTuple):
     """An answer that no missed change can have spoilt: its item, how it was changed ("" if it was not), scale, gold.
 
-    `gold` and `answer` are goodness less one half, -.5 worst to .5 best.
+    `gold` and `answer` are goodness less one half, -.5 worst to .5 best; `place` in the run is 0 first to 1 last.
     """
 
     item: str
@@ -30,6 +30,7 @@ class Plain(NamedTuple):
     labels: int
     gold: float
     answer: float
+    place: float = 0.0
 
 
 class Expected(NamedTuple):
@@ -41,10 +42,10 @@ class Expected(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """A line through the answers over gold, its slope pooled between scales: `answer = middle + gain * gold`."""
+    """A line through the answers: `answer = middle + gain * gold + drift * place`, its gain pooled between scales."""
 
     labels: tuple[int, ...]
-    theta: Floats  # middle, gain, the difference of each scale's gain, and what each kind of change adds
+    theta: Floats  # middle, gain, drift, the difference of each scale's gain, and what each kind of change adds
     covariance: Floats
     n: int
     free: float  # degrees of freedom
@@ -55,26 +56,26 @@ class Noise:
         for count, change in zip(labels, due, strict=True):
             row[1] += change
             if count in self.labels:
-                row[2 + self.labels.index(count)] += change
+                row[3 + self.labels.index(count)] += change
         return self._along(row / len(due))
 
     def worst(self, labels: Sequence[int]) -> Expected:
         """The mean goodness (0 to 1) of answers to what gold calls the worst."""
         found = self.shift(labels, np.full(len(labels), -0.5))
         row = np.zeros(len(self.theta))
-        row[0] = 1
+        row[0], row[2] = 1, 0.5  # in the middle of the run
         return Expected(min(max(0.5 + found.value + self._along(row).value, 0.0), 1.0), found.error)
 
     @property
     def middle(self) -> Expected:
-        """How far the answer lies above the middle of the scale where gold lies in the middle."""
+        """How far the answer lies above the middle of the scale where gold is in the middle, as the run begins."""
         row = np.zeros(len(self.theta))
         row[0] = 1
         return self._along(row)
 
     def answer(self, labels: int, gold: float) -> float:
         """The answer to be expected."""
-        own = self.theta[2 + self.labels.index(labels)] if labels in self.labels else 0.0
+        own = self.theta[3 + self.labels.index(labels)] if labels in self.labels else 0.0
         return float(self.theta[0] + (self.theta[1] + own) * gold)
 
     def _along(self, row: Floats) -> Expected:
@@ -85,7 +86,8 @@ def noise_of(plain: Collection[Plain]) -> Noise | None:
     """The noise measured on the answers; None where too few have gold.
 
     Ridge regression: one slope for all scales, for each scale a difference that is normal about 0 with standard
-    deviation `SPREAD`, and for each kind of change a shift with `SHIFT`. Errors are clustered by item.
+    deviation `SPREAD`, for each kind of change a shift with `SHIFT`, and a drift over the run. Errors are clustered by
+    item.
     """
     kept = list(plain)
     gold = np.array([each.gold for each in kept])
@@ -96,10 +98,12 @@ def noise_of(plain: Collection[Plain]) -> Noise | None:
     answers = np.array([each.answer for each in kept])
     own = np.array([each.labels for each in kept])[:, None] == np.array(labels)
     shifted = np.array([each.change for each in kept])[:, None] == np.array(kinds or ["-"])
-    design = np.column_stack([np.ones(len(kept)), gold, own * gold[:, None], shifted])
+    place = np.array([each.place for each in kept])
+    design = np.column_stack([np.ones(len(kept)), gold, place, own * gold[:, None], shifted])
     plainly, *_ = np.linalg.lstsq(design[:, :2], answers, rcond=None)
     variance = max(float(np.square(answers - design[:, :2] @ plainly).mean()), 1e-12)
-    penalty = np.diag([0.0, 0.0] + [variance / SPREAD**2] * len(labels) + [variance / SHIFT**2] * shifted.shape[1])
+    priors = [1.0] + [SPREAD] * len(labels) + [SHIFT] * shifted.shape[1]
+    penalty = np.diag([0.0, 0.0, *(variance / prior**2 for prior in priors)])
     inverse = np.linalg.inv(design.T @ design + penalty)
     theta = inverse @ design.T @ answers
     items = np.unique([each.item for each in kept], return_inverse=True)[1]
