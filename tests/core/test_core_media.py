@@ -462,6 +462,8 @@ def test_private_addresses_are_not_fetched_unasked(server: str, monkeypatch: pyt
         ("169.254.169.254", True), ("127.0.0.1", True), ("::1", True), ("fe80::1%eth0", True), ("fd00::1", True),
         ("::ffff:10.0.0.1", True), ("0.0.0.0", True), ("100.64.0.1", True), ("224.0.0.1", True), ("localhost", True),
         ("LOCALHOST.", True), ("a.localhost", True), ("2002:7f00:1::", True), ("example.org", False),
+        ("127.1", True), ("2130706433", True), ("0x7f000001", True), ("134744072", False), ("::7f00:1", True),
+        ("fec0::1", True), ("64:ff9b::7f00:1", True), ("64:ff9b::808:808", False), ("::ffff:8.8.8.8", False),
     ],
 )  # fmt: skip
 def test_which_addresses_are_private(address: str, private: bool) -> None:

@@ -62,3 +62,13 @@ def test_what_the_disk_refuses_names_the_file_and_the_cure(tmp_path: Path) -> No
     )
     with told, one_writer(tmp_path / "out", "building"):
         raise OSError(28, "No space left on device", str(tmp_path / "out" / "items.jsonl"))
+
+
+def test_a_refused_writer_does_not_remove_the_folder_of_the_one_that_holds_it(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    with one_writer(folder, "training"):
+        for _ in range(2):
+            with pytest.raises(RunError, match="another process is training here"), one_writer(folder, "training"):
+                pass
+            assert folder.is_dir()
+    assert not folder.exists()

@@ -143,3 +143,13 @@ def test_what_cannot_be_written_down_is_replaced() -> None:
     assert whole("a\ud800b") == "a\ufffdb"
     assert whole("\ud83d\ude00") == "😀"
     assert whole("plain €") == "plain €"
+
+
+def test_a_key_that_the_longest_quotation_would_cut_is_not_shown() -> None:
+    key = "sk-AbQ9zzKpx70LmN2ZqRt5"
+    scrub = Scrubber([key])
+    for spelt in (key, key.encode().hex(), "".join(f"\\u{ord(each):04x}" for each in key)):
+        for shown in range(1, len(spelt)):
+            text = " " * (65536 - shown) + spelt
+            assert key[:4] not in scrub.quote(text)
+            assert scrub.quote(text) == ""

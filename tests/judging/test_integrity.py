@@ -241,3 +241,14 @@ def test_doctor_needs_a_run(tmp_path: Path) -> None:
     for arguments in ((tmp_path,), (tmp_path / "none",), ("--repair",)):
         done = dikast_here("doctor", *arguments)
         assert done.returncode == 2, done.stderr
+
+
+@pytest.mark.parametrize("name", ["gold.jsonl", "rubrics.jsonl", "sheets.jsonl", "summary.json", "keys.txt"])
+def test_a_folder_in_the_place_of_a_file_is_told(graded: tuple[Path, Path], name: str) -> None:
+    _, run = graded
+    (run / name).unlink()
+    (run / name).mkdir()
+    done = dikast_here("doctor", run)
+    assert done.returncode == 1
+    assert f"{name}: this is not a file any more: remove it" in done.stdout
+    assert dikast_here("report", run, "-o", run / "r.html", "--draws", 20).returncode == 0

@@ -2,6 +2,7 @@
 
 import ipaddress
 import socket
+import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -10,6 +11,8 @@ from dikast.core.errors import DataError
 if TYPE_CHECKING:
     import urllib.request
 
+_PATIENCE = 10  # times the seconds without a byte, for a whole answer
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _PRIVATE = "a private address: download it and give its path, or allow it with --allow-private-urls"
 
 
@@ -17,8 +20,9 @@ def fetch(url: str, most: int, timeout: float, *, kind: str, private: bool = Fal
     """At most `most` bytes behind an http(s) URL; `kind` is what they should be. No other scheme is ever opened.
 
     Without `private` nothing is fetched from private, loopback, link-local or other addresses that are not public: the
-    address that is checked is the one that is connected to. Both hold for redirects too. `timeout` is in seconds
-    without a byte. Behind a proxy the proxy resolves names, so only addresses written in URLs are checked there.
+    address that is checked is the one that is connected to. Both hold for redirects too. Behind a proxy the proxy
+    resolves names, so only addresses written in URLs are checked there. `timeout` is in seconds without a byte; a
+    whole answer may take ten times that.
     """
     import http.client  # an HTTP client is loaded only by those who give URLs
     import urllib.error
@@ -30,8 +34,11 @@ def fetch(url: str, most: int, timeout: float, *, kind: str, private: bool = Fal
         request = urllib.request.Request(url, headers={"User-Agent": "dikast", "Accept": f"{kind}/*"})
         with _opener(shown, kind, private=private).open(request, timeout=timeout) as reply:
             raw = bytearray()
-            while len(raw) <= most and (chunk := reply.read(2**20)):
+            ends = time.monotonic() + _PATIENCE * timeout
+            while len(raw) <= most and (chunk := reply.read1(2**20)):
                 raw += chunk
+                if time.monotonic() > ends:
+                    raise TimeoutError(f"not complete after {_PATIENCE * timeout:.0f} s")
             if len(raw) <= most and reply.length:  # what was announced and did not come
                 raise http.client.IncompleteRead(bytes(raw), reply.length)
     except urllib.error.HTTPError as error:
@@ -110,12 +117,23 @@ def public_address(host: str, port: int) -> str | None:
 
 def is_private(address: str) -> bool:
     """Whether an address written in numbers is not public, or the name is that of this machine."""
+    name = address.partition("%")[0].rstrip(".").lower()
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        found = ipaddress.ip_address(name)
     except ValueError:
-        return address.lower().rstrip(".") == "localhost" or address.lower().endswith(".localhost")
-    mapped = getattr(found, "ipv4_mapped", None) or getattr(found, "sixtofour", None)
-    return not (mapped or found).is_global or found.is_multicast
+        try:
+            found = ipaddress.ip_address(socket.inet_aton(name))  # 127.1, 0x7f000001, 2130706433
+        except (OSError, ValueError):
+            return name == "localhost" or name.endswith(".localhost")
+    if isinstance(found, ipaddress.IPv6Address):
+        inner = found.ipv4_mapped or found.sixtofour
+        if inner is None and (found in _NAT64 or int(found) >> 32 == 0):  # ::7f00:1 is 127.0.0.1
+            inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+        if found.is_site_local or (inner is not None and is_private(str(inner))):
+            return True
+        if inner is not None:
+            return False
+    return not found.is_global or found.is_multicast
 
 
 def _why(error: Exception) -> str:

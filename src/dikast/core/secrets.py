@@ -19,6 +19,7 @@ LEAST = 6
 HIDDEN = "[key]"
 _LEFT_OUT = "[left out: this text held the key]"
 _LONGEST = 65536  # characters of a quotation that are looked at
+_LONGEST_SPELLING = 64  # characters that may stand for one of a secret
 _MOST_WAYS = 12  # in which a text is read at once
 _ROUNDS = 4  # of escaping within escaping
 _ESCAPE = re.compile(
@@ -119,7 +120,10 @@ class Scrubber:
 
     def quote(self, text: str, most: int = 300) -> str:
         """A server's words as a message may hold them: on one line, shortened, and without secrets, cut ones too."""
-        return " ".join(self(whole(text[:_LONGEST])).split())[:most]
+        shown = self(whole(text[:_LONGEST]))
+        if len(text) > _LONGEST:  # a secret that is cut in two here is not recognised
+            shown = shown[: max(0, len(shown) - _LONGEST_SPELLING * max(map(len, self._plain), default=0))]
+        return " ".join(shown.split())[:most]
 
     def _direct(self, text: str) -> str:
         for secret in self._plain:

@@ -23,13 +23,15 @@ def one_writer(folder: Path, doing: str) -> Iterator[None]:
         raise UserError(f"{folder}: is a file, or lies in one: name a folder") from None
     except OSError as error:
         raise RunError(f"{folder}: cannot write here ({error.strerror}); choose another folder") from error
+    held = False
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise RunError(
-                f"{folder}: another process is {doing} here; wait for it, or choose another folder"
-            ) from error
+            held = os.path.samestat(os.fstat(handle), os.stat(folder))  # else its last holder has just removed it
+        except OSError:
+            pass
+        if not held:
+            raise RunError(f"{folder}: another process is {doing} here; wait for it, or choose another folder")
         yield
     except OSError as error:
         where = error.filename or folder
@@ -39,6 +41,7 @@ def one_writer(folder: Path, doing: str) -> Iterator[None]:
             " command again"
         ) from error
     finally:
-        with suppress(OSError):
-            folder.rmdir()
+        if held:
+            with suppress(OSError):
+                folder.rmdir()
         os.close(handle)

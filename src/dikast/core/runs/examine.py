@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 
 from dikast.core.errors import DataError, RunError
-from dikast.core.runs.files import LOCK, VERDICTS, changed_files
+from dikast.core.runs.files import KEYS, LOCK, VERDICTS, changed_files
 from dikast.core.runs.lines import open_line, seal
 from dikast.core.runs.reading import is_in, load_keys
 from dikast.core.runs.rubrics import scales_of
@@ -68,10 +68,11 @@ def examine_run(folder: Path) -> Health:
         problems.append(Problem(LOCK, None, "the file is missing", again))
     except DataError as error:
         problems.append(Problem(Path(error.path).name, None, "the file is damaged", "remove it, then " + again))
-    except ValueError:
+    except (OSError, ValueError):
         problems.append(Problem(LOCK, None, "the file is not JSON", again))
     seals = {"verified": 0, "rewritten": 0, "unsealed": 0}
-    keys, scales = load_keys(folder), scales_of(folder)
+    keys = load_keys(folder) if (folder / KEYS).is_file() else None
+    scales = scales_of(folder)
     lines = stale = repeated = 0
     answered: set[str] = set()
     with path.open("rb") as file:

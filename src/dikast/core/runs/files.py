@@ -95,6 +95,8 @@ def changed_files(folder: Path, *names: str) -> dict[str, str]:
             continue
         if not (folder / name).exists():
             found[name] = "the file is missing, although the run wrote it"
+        elif not (folder / name).is_file():
+            found[name] = "this is not a file any more: remove it"
         elif checksum(folder / name) not in known[name]:
             found[name] = "the file has changed since the run wrote it (checksum)"
     return found
