@@ -12,7 +12,7 @@ from benchmarks import light, million
 from benchmarks.figures import table
 
 _OURS = {"__init__", "__main__", "figures", "light", "million", "peer", "peers"}
-_LONG = {"rubrics"}  # trains six judges: by itself, as docs/corpus.md says
+_LONG = {"rubrics", "coverage"}  # six judges to train, and an hour of simulations: by themselves
 
 
 def main() -> None:

@@ -1,5 +1,6 @@
 """A measured number beside its goal."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -26,6 +27,11 @@ def table(figures: list[Figure]) -> str:
         goal = "" if each.goal is None else f"< {each.goal:g} {each.unit}".rstrip()
         value = f"{each.value:,.3g}" if each.value < 1000 else f"{each.value:,.0f}"
         rows.append((each.name, f"{value} {each.unit}".rstrip(), goal, "" if each.met else "MISSED", each.note))
-    widths = [max(len(row[i]) for row in rows) for i in range(5)]
+    return rows_table(rows)
+
+
+def rows_table(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells as aligned lines."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     aligned = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     return "\n".join(line.rstrip() for line in aligned)

@@ -198,3 +198,14 @@ def test_few_pairs_are_called_few() -> None:
     found = measure(np.array([1.0, 2, 3]), np.array([1.0, 3, 2]), ["pearson"], HOW)["pearson"]
     assert found.note == "only 3 pairs"
     assert "every score is 2" in measure(np.full(9, 2.0), np.arange(9.0), ["pearson"], HOW)["pearson"].note
+
+
+def test_percentiles_of_few_groups_by_hand() -> None:
+    # of 10 rows Student's quantile is 2.2622; times sqrt(10/9) it is 2.3846, which the normal has at .00855 and .99145
+    draws = np.linspace(0, 1, 100_001)
+    found = Resampling(100_001).interval(draws, groups=10)
+    assert math.isclose(found.low, 0.00855, abs_tol=1e-4)
+    assert math.isclose(found.high, 0.99145, abs_tol=1e-4)
+    many = Resampling(100_001).interval(draws, groups=1_000_000)
+    assert math.isclose(many.low, 0.025, abs_tol=1e-4)
+    assert math.isclose(Resampling(100_001).interval(draws).low, 0.025, abs_tol=1e-4)

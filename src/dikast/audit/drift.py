@@ -64,10 +64,11 @@ def drift(
     drawn = bootstrap(weighted_mean(difference), n, how, cluster=codes)
     method = "paired bootstrap" + ("" if cluster is None else " of clusters")
     shift = Estimate(float(difference.mean()), n, *how.interval(drawn), how.level, method, lost + gained)
+    groups = n if codes is None else int(codes.max()) + 1
     icc = Estimate(
         icc_2_1(np.vstack([a[both], b[both]])),
         n,
-        *how.interval(bootstrap_kinds(weighted_icc, [a[both], b[both]], how, codes)),
+        *how.interval(bootstrap_kinds(weighted_icc, [a[both], b[both]], how, codes), groups=groups),
         how.level,
         method,
         lost + gained,

@@ -74,5 +74,7 @@ def _drawn(ratings: Floats, statistic: object, how: Resampling, cluster: Codes |
 
     if n * few.draws > 4e8:
         return Estimate(value, n, level=how.level, note="no interval: too many items to draw anew")
-    draws = bootstrap(weighted, n, few, cluster=None if cluster is None else clusters_of(cluster))
-    return Estimate(value, n, *how.interval(draws), how.level, f"bootstrap, {few.draws:,} draws")
+    codes = None if cluster is None else clusters_of(cluster)
+    draws = bootstrap(weighted, n, few, cluster=codes)
+    groups = n if codes is None else int(codes.max()) + 1
+    return Estimate(value, n, *how.interval(draws, groups=groups), how.level, f"bootstrap, {few.draws:,} draws")

@@ -42,8 +42,11 @@ class Resampling:
         """A fresh generator: every interval of an audit is drawn from the same stream, so rows can be compared."""
         return np.random.default_rng(self.seed)
 
-    def interval(self, draws: Floats, *, point: bool = False) -> Interval:
+    def interval(self, draws: Floats, *, point: bool = False, groups: int = 0) -> Interval:
         """The percentile interval; draws in which the statistic was undefined are left out.
+
+        Of few independent `groups` (rows or clusters) it is too narrow, as a normal interval is beside Student's: where
+        their number is given, the percentiles are those that make it as wide (Hesterberg 2015, section 5.3).
 
         NaN ends if it was undefined in more than a tenth of them: the sample is too thin to say. Likewise if all are
         alike, unless the statistic may honestly be known to a `point` (a rank): the bootstrap of a judge that was right
@@ -52,8 +55,15 @@ class Resampling:
         known = draws[~np.isnan(draws)]
         if len(known) < 0.9 * len(draws):
             return UNDEFINED
-        low, high = np.quantile(known, [(1 - self.level) / 2, (1 + self.level) / 2])
+        tail = _expanded(self.level, groups) if groups > 1 else (1 - self.level) / 2
+        low, high = np.quantile(known, [tail, 1 - tail])
         return Interval(float(low), float(high)) if point or high - low > 1e-12 else UNDEFINED
+
+
+def _expanded(level: float, groups: int) -> float:
+    from scipy.special import ndtr
+
+    return float(ndtr(-math.sqrt(groups / (groups - 1)) * t_of(level, groups - 1)))
 
 
 def z_of(level: float) -> float:

@@ -121,11 +121,12 @@ def measure(
     cells = Cells.of(score, gold)
     discrete = 0 < cells.size <= _MOST_CELLS
     note = f"only {n} pairs" if n < FEW else ""
+    groups = n if cluster is None else int(cluster.max(initial=0)) + 1
     intervals: dict[str, Interval] = {}
     method = f"bootstrap, {how.draws:,} draws" + (" of clusters" if cluster is not None else "")
     if discrete and n > 1:
         draws = bootstrap_tables(cells, {name: MEASURES[name].table for name in names}, how, cluster)
-        intervals = {name: how.interval(each) for name, each in draws.items()}
+        intervals = {name: how.interval(each, groups=groups) for name, each in draws.items()}
     coarse = _coarse_deviations(score, gold, names, how, cluster) if not discrete and n > _MANY else None
     found: dict[str, Estimate] = {}
     for name in names:
@@ -135,12 +136,11 @@ def measure(
         else:
             value = each.value(score, gold)
             if coarse is not None:
-                intervals[name], label = how.interval(coarse[name] + value), method + ", scores binned"
+                intervals[name], label = how.interval(coarse[name] + value, groups=groups), method + ", scores binned"
             else:
                 intervals[name], label = _continuous(name, score, gold, how, cluster, method)
         interval = intervals.get(name, UNDEFINED)
         if math.isnan(interval.low) and not math.isnan(value):
-            groups = n if cluster is None else int(cluster.max(initial=0)) + 1
             rate = name in ("exact", "within_1")
             interval, label = (wilson(value * groups, groups, how.level), "Wilson") if rate else (UNDEFINED, "none")
         if math.isnan(value):
@@ -185,7 +185,8 @@ def _continuous(
     if len(score) < 4:
         return Interval(math.nan, math.nan), ""
     if maker is not None:
-        return how.interval(bootstrap(maker(score, gold), len(score), how, cluster=cluster)), method
+        groups = len(score) if cluster is None else int(cluster.max(initial=0)) + 1
+        return how.interval(bootstrap(maker(score, gold), len(score), how, cluster=cluster), groups=groups), method
     by = " by cluster" if cluster is not None else ""
     return order_interval(name, score, gold, how.level, cluster), "linearised" + by
 

@@ -1,5 +1,6 @@
 """What the probabilities behind the scores add: expected against mode, calibration, abstaining."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -221,7 +222,11 @@ def _calibration_row(
 
 
 def _ece(sure: Floats, right: Masks, how: Resampling, cluster: Codes | None) -> Estimate:
-    """ECE, and an interval from drawing the gap of each bin (normal, with its own error); the bins stay."""
+    """ECE, and an interval from drawing the gap of each bin (normal, with its own error); the bins stay.
+
+    Chance makes ECE larger, never smaller: of few rows most of it may be chance. The low end is that of the smallest
+    share of the gaps with which so large an ECE would be no rarity (the upper percentile of its draws).
+    """
     value = cal.expected_calibration_error(sure, right)
     parts = cal.bin_rows(sure)
     gaps = [sure[part] - right[part] for part in parts]
@@ -230,8 +235,19 @@ def _ece(sure: Floats, right: Masks, how: Resampling, cluster: Codes | None) -> 
         for gap, part in zip(gaps, parts, strict=True)
     ]
     means, sizes = np.array([gap.mean() for gap in gaps]), np.array([len(part) for part in parts])
-    drawn = np.abs(how.rng().normal(means, np.nan_to_num(errors), (how.draws, len(gaps)))) @ (sizes / len(sure))
-    return Estimate(value, len(sure), *how.interval(drawn), how.level, "gaps of bins drawn")
+    noise = how.rng().normal(0, np.nan_to_num(errors), (how.draws, len(gaps)))
+
+    def drawn(share: float) -> Floats:
+        return np.asarray(np.abs(share * means + noise) @ (sizes / len(sure)))
+
+    whole = how.interval(drawn(1.0))
+    low, high = 0.0, 1.0  # the share of the gaps, by halving
+    if how.interval(drawn(low)).high < value:
+        while high - low > 1e-3:
+            middle = (low + high) / 2
+            low, high = (low, middle) if how.interval(drawn(middle)).high >= value else (middle, high)
+    ends = (low * value, whole.high) if math.isfinite(whole.high) else whole
+    return Estimate(value, len(sure), *ends, how.level, "gaps of bins drawn")
 
 
 def reliability_table(given: Distributions, gold: Floats, level: float, cluster: Codes | None = None) -> Table:
