@@ -160,6 +160,21 @@ def test_damaged_verdicts_are_told(graded: Path, tmp_path: Path) -> None:
     assert "a damaged record" in page
 
 
+def test_gold_that_cannot_be_used_is_an_error_not_a_page_without_gold(graded: Path, tmp_path: Path) -> None:
+    items = [each["question"]["item"] for each in runs.lines(graded / "verdicts.jsonl")]
+    runs.write_jsonl(tmp_path / "gold.jsonl", [{"item": item, "g": 100 * k} for k, item in enumerate(items)])
+    asked = ("report", graded, "-o", tmp_path / "r.html", "--gold-file", tmp_path / "gold.jsonl")
+    for more, told in (
+        (("--gold", "g"), "scale"),
+        (("--gold", "nowhere"), "nowhere"),
+        (("--by", "nowhere"), "nowhere"),
+    ):
+        done = runs.dikast_here(*asked, *more) if "--gold" in more else runs.dikast_here(*asked[:4], *more)
+        assert done.returncode == 2, (more, done.stderr)
+        assert told in done.stderr
+        assert not (tmp_path / "r.html").exists()
+
+
 def test_moved_items_and_moved_pictures(tmp_path: Path) -> None:
     run = grade(tmp_path, "mock:oracle")
     (tmp_path / "noise.png").unlink()

@@ -77,7 +77,9 @@ class RunPage:
 
 
 def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
-    """Read one run folder. Whatever is missing or damaged is said in `missing`; only a folder that is no run raises.
+    """Read one run folder. Whatever is missing or damaged is said in `missing`.
+
+    Raises UserError for a folder that is no run, and where columns of gold or slices were named that cannot be used.
 
     `rival` is another run on the same items, to be compared with in pairs; one of another kind (scores, choices) only
     stands beside it.
@@ -100,6 +102,8 @@ def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
             _planned(page, asked.plan, rival if rival is not None and _alike(page, rival) else None)
         )
     except (DataError, UserError) as error:
+        if asked.plan.gold or asked.plan.gold_file is not None or asked.plan.by:
+            raise  # a mistake in what was asked for, told as `dikast audit` tells it
         page.missing.append(f"no audit: {error}")
     try:
         _read(page, asked)
