@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks import light, million
 from benchmarks.figures import table
 
-_OURS = {"__init__", "__main__", "figures", "light", "million", "peer", "peers"}
+_OURS = {"__init__", "__main__", "figures", "light", "million", "peer", "peers", "safety"}
 _LONG = {"rubrics", "coverage"}  # six judges to train, and an hour of simulations: by themselves
 
 

@@ -14,9 +14,9 @@ for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402
 
 from benchmarks.figures import Figure, table  # noqa: E402
-from dikast.audit.bradley_terry import Games, bradley_terry  # noqa: E402
-from dikast.audit.intervals import Resampling, bootstrap  # noqa: E402
-from dikast.audit.weighted import weighted_pearson  # noqa: E402
+from dikast.audit.statistics.bradley_terry import Games, bradley_terry  # noqa: E402
+from dikast.audit.statistics.correlation import weighted_pearson  # noqa: E402
+from dikast.audit.statistics.intervals import Resampling, bootstrap  # noqa: E402
 
 VERDICTS = 1_000_000
 
@@ -87,7 +87,7 @@ def write_cells(folder: Path) -> Path:
 def audit_cost(*arguments: str) -> tuple[float, float, float]:
     """Seconds, seconds of processor time and peak memory (GB) of one audit in a process of its own."""
     code = (
-        "import sys, typer; from dikast.surface.audit_command import audit; app = typer.Typer();"
+        "import sys, typer; from dikast.surface.commands.audit_command import audit; app = typer.Typer();"
         "app.command('audit')(audit); app.command('other')(lambda: None); app(sys.argv[1:], standalone_mode=False)"
     )
     start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,14 +1,15 @@
 """What asking a server costs the client: CPU per request beside raw aiohttp and beside others, throughput, rate limits.
 
     python -m benchmarks.client             every measurement, a few minutes
-    python -m benchmarks.client cpu image   only some: cpu, image, grade, scrub, throughput, limit, peers
+    python -m benchmarks.client cpu image   only some: cpu, image, grade, safety, throughput, limit, peers
 
 The server runs in a process of its own and answers a fixed reply after a fixed time, so all differences are the
 client's. CPU is `time.process_time` of the client over all its threads, divided by the requests; every ratio is taken
 between runs of this one process, the best of `--repeat` each. One JSON object a line on stdout.
 
-`scrub` tells what taking the key out of a reply costs, as a share of what grading it costs. `peers` compares with the
-openai SDK, litellm and prometheus-eval; `benchmarks.peers` says how.
+`safety` grades in turns with and without the checksums of run folders and the search for the key in replies, and tells
+what they add to the CPU of a request: medians, and the least and largest ratio of neighbouring runs. `peers` compares
+with the openai SDK, litellm and prometheus-eval; `benchmarks.peers` says how.
 """
 
 import argparse
@@ -177,13 +178,13 @@ def our_stream(url: str, n: int, in_flight: int, image: Path | None = None) -> N
 
     good = sum(completion.text == TEXT for completion in engine.stream(requests()))
     assert good == n, f"{n - good} of {n} were not answered"
-    engine.close()  # type: ignore[attr-defined]
+    engine.close()
 
 
 def our_grade(url: str, n: int, in_flight: int, image: Path | None = None) -> None:
     from dikast.judging.judge import Judge
-    from dikast.judging.plan import Source
-    from dikast.judging.run import grade_file
+    from dikast.judging.judge_file import grade_file
+    from dikast.judging.run_plan import Source
 
     with tempfile.TemporaryDirectory() as folder:
         items = Path(folder) / "items.jsonl"
@@ -234,24 +235,6 @@ def picture(folder: str) -> Path:
     return path
 
 
-def scrubbing(repeat: int) -> None:
-    """What taking the key out of one reply costs, beside grading it with a key."""
-    from dikast.core.secrets import Scrubber
-    from dikast.engines.base import Completion
-    from dikast.engines.http.engine import clean
-
-    os.environ[KEY_ENV] = "sk-proj-abcdefghijklmnop0123456789ABCDEFGHIJ"
-    scrub, answered, n, found = Scrubber([os.environ[KEY_ENV]]), Completion("key", TEXT), 20_000, []
-    for _ in range(repeat):
-        began = time.process_time()
-        for _ in range(n):
-            clean(answered, scrub)
-        found.append((time.process_time() - began) / n * 1e6)
-    with served() as url:
-        grading = cost(our_grade, url, 3000, 128, repeat)
-    tell(what="scrub", scrub_us=min(found), grade_us=grading.cpu_us, share=min(found) / grading.cpu_us)
-
-
 def throughput(in_flight: int, latency: float, seconds: float) -> None:
     """Requests a second after the limit was found, as a share of in_flight / latency, and of what raw aiohttp gets."""
     from dikast.core.message import Message, Span
@@ -281,7 +264,7 @@ def throughput(in_flight: int, latency: float, seconds: float) -> None:
             ours_us=(time.process_time() - cpu) / len(arrived) * 1e6,
             limit_found=engine.in_flight,  # type: ignore[attr-defined]
         )  # fmt: skip
-        engine.close()  # type: ignore[attr-defined]
+        engine.close()
 
 
 def rate_limit(rate: float, latency: float, seconds: float = 30.0) -> None:
@@ -310,15 +293,16 @@ def rate_limit(rate: float, latency: float, seconds: float = 30.0) -> None:
             what="rate limit", rate=rate, latency=latency, share_0_10=shares[0], share_10_20=shares[1],
             share_20_30=shares[2], failed=failed, limit_found=engine.in_flight,  # type: ignore[attr-defined]
         )  # fmt: skip
-        engine.close()  # type: ignore[attr-defined]
+        engine.close()
 
 
 def main() -> None:
-    from benchmarks import peers  # which needs this module's server
+    from benchmarks import peers, safety  # which need this module's server
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("which", nargs="*", default=["cpu", "image", "grade", "scrub", "throughput", "limit", "peers"])
+    parser.add_argument("which", nargs="*", default=["cpu", "image", "grade", "safety", "throughput", "limit", "peers"])
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--pairs", type=int, default=40, help="runs with and without, for `safety`")
     peers.add_options(parser)
     parser.add_argument("--serve", nargs=2, type=float, metavar=("LATENCY", "RATE"), help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -334,8 +318,8 @@ def main() -> None:
     if "grade" in given.which:
         for in_flight in (128, 512):
             beside_raw("grade", our_grade, 3000, in_flight, given.repeat)
-    if "scrub" in given.which:
-        scrubbing(given.repeat)
+    if "safety" in given.which:
+        safety.compare(given.pairs)
     if "throughput" in given.which:
         for in_flight, latency in ((128, 0.05), (256, 0.05), (512, 0.05), (512, 0.5), (2000, 2.0)):
             throughput(in_flight, latency, 15.0)

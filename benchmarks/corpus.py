@@ -16,11 +16,11 @@ from typing import Any
 import orjson
 
 from dikast.core.verdict import Usage
-from dikast.corpus.build import build
 from dikast.corpus.convert import convert_file
-from dikast.corpus.duplicates import Index
-from dikast.corpus.load import load_recipe
-from dikast.corpus.stage import StageReport
+from dikast.corpus.dedup.text_dedup import Index
+from dikast.corpus.pipeline.build import build
+from dikast.corpus.pipeline.recipe_file import load_recipe
+from dikast.corpus.pipeline.stage import StageReport
 from dikast.engines.base import Completion, Request
 
 LEVELS = {

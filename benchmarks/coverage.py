@@ -17,23 +17,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.figures import rows_table
-from dikast.audit import calibration as cal
-from dikast.audit import measures
-from dikast.audit.absolute import spread_of
-from dikast.audit.chance import CHANCE, by_chance
-from dikast.audit.classes import class_estimates
-from dikast.audit.drift import drift
 from dikast.audit.estimate import Estimate
-from dikast.audit.feedback import f1_of
-from dikast.audit.few_labels import multiplier_estimate, ppi_difference, ppi_mean, rogan_gladen
-from dikast.audit.human import raters_table
-from dikast.audit.intervals import Resampling, share
-from dikast.audit.length import length_slope
-from dikast.audit.measures import mean_over_pairs, measure
-from dikast.audit.ranking import Bouts, rank_players
-from dikast.audit.readout import Distributions, calibration_table, readout_table
-from dikast.audit.replacement import alt_test
-from dikast.audit.widths import Centres, conformal_table
+from dikast.audit.sections.label_probabilities import Distributions, calibration_table, readout_table
+from dikast.audit.sections.raters import raters_table
+from dikast.audit.sections.score_intervals import Centres, conformal_table
+from dikast.audit.sections.scores import spread_of
+from dikast.audit.statistics import calibration as cal
+from dikast.audit.statistics import measures
+from dikast.audit.statistics.alt_test import alt_test
+from dikast.audit.statistics.chance import CHANCE, by_chance
+from dikast.audit.statistics.claim_agreement import f1_of
+from dikast.audit.statistics.classes import class_estimates
+from dikast.audit.statistics.drift import drift
+from dikast.audit.statistics.intervals import Resampling, share
+from dikast.audit.statistics.length_bias import length_slope
+from dikast.audit.statistics.measures import mean_over_pairs, measure
+from dikast.audit.statistics.ppi import multiplier_estimate, ppi_difference, ppi_mean, rogan_gladen
+from dikast.audit.statistics.ranking import Bouts, rank_players
 from dikast.core.scale import Scale
 
 Floats = NDArray[np.float64]
@@ -194,7 +194,7 @@ def probabilities() -> Draw:
         views = readout_table(read, values, HOW, None, None)
         if sets is None or fits is None:
             raise ValueError("too few rows")
-        kept = np.argsort(-read.confidence, kind="stable")[:120]
+        kept = np.argsort(-read.labels.confidence(read.probabilities), kind="stable")[:120]
         return {
             "labels in a conformal set": sets.estimate("all", "labels in a set"),
             "ECE as read": fits.estimate("as read", "ECE"),

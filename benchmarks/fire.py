@@ -69,8 +69,8 @@ def write_items(path: Path, n: int) -> Path:
 def grade(items: str, spec: str, out: str) -> None:
     """What the client's process does."""
     from dikast.judging.judge import Judge
-    from dikast.judging.plan import Source
-    from dikast.judging.run import grade_file
+    from dikast.judging.judge_file import grade_file
+    from dikast.judging.run_plan import Source
 
     judge = Judge(spec, "helpfulness")
     began = time.perf_counter()

@@ -12,7 +12,7 @@ import torch
 
 from benchmarks.figures import Figure, table
 from dikast.core.records.items import read_items
-from dikast.engines.local.cache import roomy_cache
+from dikast.engines.local.growable_cache import growable_cache
 from dikast.judging.judge import Judge
 from dikast.worlds.make import Maker
 from dikast.worlds.settings import Settings
@@ -30,7 +30,7 @@ def main() -> None:
     torch.set_num_threads(1)
     judge = Judge(f"scout,batch_size={given.batch_size},window={max(given.n, given.batch_size)}")
     maker = Maker(Settings(domain="scenes", split="fresh", seed=920))
-    caches = {"in blocks": roomy_cache, "as transformers": lambda model: None}
+    caches = {"in blocks": growable_cache, "as transformers": lambda model: None}
     spent: dict[str, list[float]] = {name: [] for name in caches}
     said: dict[str, list[float | None]] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -39,7 +39,7 @@ def main() -> None:
         list(judge.grade_many(items))
         for _ in range(ROUNDS):
             for name, cache in caches.items():
-                with patch("dikast.engines.local.generating.roomy_cache", cache):
+                with patch("dikast.engines.local.generating.growable_cache", cache):
                     since = time.process_time()
                     found = {v.question.item: v.expected for v in judge.grade_many(items)}
                 spent[name].append((time.process_time() - since) / given.n)

@@ -82,7 +82,7 @@ def figures(n: int = 1_000_000, folder: Path | None = None) -> list[Figure]:
         base = run(grading(few, where / "few"))
         whole = run(grading(items, out))
         scan = run(
-            "from pathlib import Path\nfrom dikast.core.runs.reading import answered\n"
+            "from pathlib import Path\nfrom dikast.core.runs.current_verdicts import answered\n"
             f"print(len(answered(Path({str(out)!r}))))"
         )
         again = run(grading(items, out))

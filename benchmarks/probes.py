@@ -8,7 +8,7 @@ import math
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,12 @@ from dikast.core.rubric import Rubric
 from dikast.core.verdict import Question, Status, Verdict
 from dikast.engines.base import Request
 from dikast.engines.mock import Mock, open_mock
-from dikast.engines.mock.base import uniform
 from dikast.engines.mock.judges import Oracle
-from dikast.judging.ask import first_request
+from dikast.engines.mock.mock_judge import uniform
 from dikast.judging.judge import Judge
+from dikast.judging.settling import first_request
 from dikast.probes.card import Card
-from dikast.probes.outcome import measure
+from dikast.probes.outcome import gain, measure
 from dikast.probes.plan import Planner
 from dikast.probes.run import Asker, from_the_top, load_items, simulate
 from dikast.probes.sets import Asked, Part, sets_of
@@ -71,6 +71,7 @@ NAMED: dict[str, tuple[str, ...]] = {  # the planted faults of docs/worlds.md, a
     "mock:first-slot": ("position",),
 }
 RESPONSES = (
+    "blindness",
     "deafness",
     "image-blanked",
     "image-swapped",
@@ -81,6 +82,8 @@ RESPONSES = (
     "reference-ignored",
     "dose-response",
 )
+WAYS = ("replays", "guesses", "text", "blind")
+FEW = ("run-order", "level-order", "decoy", "style")  # a card of few calls, on which drift is measured too
 
 
 class Deaf(Oracle):
@@ -107,11 +110,11 @@ class Deaf(Oracle):
 class Bench:
     """Cards on the suite, whose items are chosen and changed once."""
 
-    def __init__(self, folder: Path, calls: int = CALLS) -> None:
+    def __init__(self, folder: Path, calls: int = CALLS, only: Sequence[str] = ()) -> None:
         if not (folder / "suite").exists():
             write_suite("probe", folder / "suite")
         self.calls = calls
-        self.planner = Planner(load_items(str(folder / "suite")), None, folder, seed=0)
+        self.planner = Planner(load_items(str(folder / "suite")), None, folder, seed=0, only=only)
         asker = Judge("mock:oracle")
         turned = from_the_top(asker)
         assert turned is not None
@@ -121,7 +124,7 @@ class Bench:
     def card(self, engine: Mock) -> Card:
         """The card of a judge after both rounds."""
         plan, told = simulate(self.quickly(engine), self.planner, self.calls)
-        return Card(engine.name, plan.asked.calls, 0, tuple(measure(plan, told)))
+        return Card(engine.name, plan.asked.calls, 0, tuple(measure(plan, told)), gain(plan, told))
 
     def quickly(self, engine: Mock) -> Asker:
         """Answers as a judge with this engine; prompts are rendered once for all engines, and no reply is parsed."""
@@ -148,12 +151,12 @@ class Bench:
         label = max(decided, key=decided.__getitem__)
         return Verdict("", question, Status.OK, label, values[label], expected=expected)
 
-    def originals(self) -> dict[str, Item]:
-        """For each changed item of a probe of responses the item it is compared with."""
+    def originals(self, *, pictures: bool = False) -> dict[str, Item]:
+        """For each changed item of a probe of responses (of the image probes alone) the item it is compared with."""
         found: dict[str, Item] = {}
         asked = Asked(self.planner.every("absolute"))
         for probe in self.planner.probes:
-            if probe.side == "down":
+            if probe.side == "down" and (probe.name.startswith("image-") or not pictures):
                 for each in sets_of(probe, asked):
                     found[each.asks[1][1]] = asked.absolute[each.asks[0][1]]
         return found
@@ -173,13 +176,20 @@ def named(bench: Bench, target: str, repeats: int) -> dict[str, Counter[str]]:
     return {probe: Counter(card[probe].result for card in cards) for probe in NAMED[target]}
 
 
+def drifts(bench: Bench, drift: float, repeats: int, r: float = 0.9) -> Counter[str]:
+    """What `run-order` says of judges whose answers drift by so many levels over the run."""
+    judges = (Oracle(r=r, drift=drift, drift_over=bench.calls, seed=100 + seed) for seed in range(repeats))
+    return Counter(bench.card(judge)["run-order"].result for judge in judges)
+
+
 def deaf(bench: Bench, way: str, share: float, repeats: int, r: float = R) -> dict[str, Counter[str]]:
-    """What the probes of responses say of judges deaf on a share of items, in one of three ways.
+    """What the probes of responses say of judges deaf on a share of items, in one of four ways.
 
     "replays": the changed item gets the answer to the original; "guesses": the same opinion with noise of its own;
-    "text": both are judged by the response's text alone.
+    "text": both are judged by the response's text alone; "blind": guesses where the picture is changed, and is deaf
+    to nothing else.
     """
-    originals = bench.originals()
+    originals = bench.originals(pictures=way == "blind")
     cards = []
     for seed in range(repeats):
         if way == "text":
@@ -205,12 +215,14 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=20, help="cards for each planted fault")
     parser.add_argument("--sound", type=int, default=200, help="cards for each r of a faultless judge")
     parser.add_argument("--r", type=float, nargs="*", default=RS, help="of the faultless judges")
-    parser.add_argument("--part", nargs="*", default=("faults", "named", "deaf", "sound"))
+    parser.add_argument("--part", nargs="*", default=("faults", "named", "deaf", "drift", "sound"))
+    parser.add_argument("--faults", nargs="*", default=tuple(FAULTS), choices=FAULTS, help="planted for their probes")
+    parser.add_argument("--ways", nargs="*", default=WAYS, choices=WAYS, help="of the deaf judges")
     given = parser.parse_args()
     missed = False
     with tempfile.TemporaryDirectory() as name:
         bench = Bench(Path(name))
-        for probe in FAULTS if "faults" in given.part else ():
+        for probe in given.faults if "faults" in given.part else ():
             told = found(bench, probe, given.repeats)
             missed |= told["faulty"] < 0.9 * given.repeats
             planted = ", ".join(f"{key}={value}" for key, value in FAULTS[probe].items())
@@ -218,9 +230,12 @@ def main() -> None:
         for target in NAMED if "named" in given.part else ():
             for probe, told in named(bench, target, given.repeats).items():
                 print(f"{target:24} {probe:20} {_spelt(told)}", flush=True)
-        for way in ("replays", "guesses", "text") if "deaf" in given.part else ():
+        for way in given.ways if "deaf" in given.part else ():
             for probe, told in deaf(bench, way, 0.4, given.repeats).items():
                 print(f"deaf on 40 %, {way:8} {probe:20} {_spelt(told)}", flush=True)
+        for drift in (-1.0, -1.5) if "drift" in given.part else ():
+            told = drifts(Bench(Path(name), 400, FEW), drift, given.repeats)
+            print(f"drift {drift}, 400 calls, r = 0.9 run-order            {_spelt(told)}", flush=True)
         for r in given.r if "sound" in given.part else ():
             accused, results = alarms(bench, r, given.sound)
             missed |= len(accused) > 0.05 * given.sound

@@ -30,28 +30,28 @@ from typing import Any
 import numpy as np
 
 from dikast.audit.estimate import Estimate
-from dikast.audit.feedback import ClaimVerdict, claims_of, feedback_scores
-from dikast.audit.intervals import Resampling, clusters_of, mean_estimate
-from dikast.audit.measures import measure
+from dikast.audit.statistics.claim_agreement import ClaimVerdict, claims_of, feedback_scores
+from dikast.audit.statistics.intervals import Resampling, clusters_of, mean_estimate
+from dikast.audit.statistics.measures import measure
 from dikast.core.item import Item
 from dikast.core.part import text_of
 from dikast.core.records import read_items, write_items
 from dikast.core.rubric import Rubric
 from dikast.core.verdict import Status
-from dikast.corpus.build import build
-from dikast.corpus.recipe import Recipe
-from dikast.corpus.recipes.feedback import Options
-from dikast.corpus.world_teacher import WorldTeacher
+from dikast.corpus.pipeline.build import build
+from dikast.corpus.pipeline.recipe import Recipe
+from dikast.corpus.recipes.feedback import FeedbackOptions
+from dikast.corpus.teachers.world_teacher import WorldTeacher
 from dikast.engines.base import Sampling
 from dikast.engines.spec import open_engine
 from dikast.judging.judge import Judge
 from dikast.training.config import Augment, Config, Data
-from dikast.training.scratch import Shape, new_judge
+from dikast.training.models.scratch import Shape, new_judge
 from dikast.training.sft import sft
-from dikast.worlds.gold import Spec
-from dikast.worlds.response import Response, Sentence
-from dikast.worlds.rubrics import rubric_of
 from dikast.worlds.sample import Sample
+from dikast.worlds.sampling.response import Response, Sentence
+from dikast.worlds.scoring.penalty import Spec
+from dikast.worlds.scoring.rubric_grammar import rubric_of
 
 SHAPE = Shape(width=128, layers=3, heads=4, inner=384, seeing_layers=1, vocabulary=640, context=1024)
 SEEN = ((1, 0), (2, 0), (3, 0), (0, 1), (0, 2), (0, 3), (1, 2), (2, 1), (1, 3), (3, 1))  # points for facts, for ages
@@ -177,7 +177,7 @@ class Experiment:
 
     def built(self, name: str, specs: Sequence[Spec], each: int, *, seed: int) -> list[Item]:
         """The rows of `each` instructions for each rubric, in an order by seed. Reference answers are left out."""
-        options = Options(rubrics=len(specs), instructions=each, rounds=1, a_call=1, regrade=False)
+        options = FeedbackOptions(rubrics=len(specs), instructions=each, rounds=1, a_call=1, regrade=False)
         recipe = Recipe("feedback", "world:text", seed=seed, options=options)
         teacher = WorldTeacher("text", seed=seed, per_rubric=each, specs=specs, split="all", fit=plain)
         made = build(recipe, self.out / name, teacher=teacher)
@@ -192,9 +192,9 @@ class Experiment:
             out=out, root=str(self.out), model=str((self.reader / "out" / "model").resolve()), seed=self.seed,
             augment=Augment(swap="none"),
             data=tuple(Data(items=(f"{name}.jsonl",), formats=("scout",)) for name in data),
-            epochs=self.epochs, batch_size=32, micro_tokens=4096, optimizer="muon", learning_rate=self.rate, warmup=50,
-            final_rate=0.01, betas=(0.9, 0.98), weight_decay=0.01, verdict_weight=2, precision="bf16", compile=True,
-            save_every=100, log_every=20, keep=1,
+            epochs=self.epochs, batch_size=32, max_tokens_per_micro_batch=4096, optimizer="muon",
+            learning_rate=self.rate, warmup=50, min_lr_ratio=0.01, betas=(0.9, 0.98), weight_decay=0.01,
+            label_loss_weight=2, precision="bf16", compile=True, save_every=100, log_every=20, keep=1,
         )  # fmt: skip
 
     def tokens(self, items: Sequence[Item]) -> list[int]:

@@ -16,21 +16,20 @@ from typing import Any
 import numpy as np
 
 from dikast.audit.estimate import Estimate
-from dikast.audit.failures import rate
-from dikast.audit.feedback import ClaimVerdict, claims_of, feedback_scores
-from dikast.audit.intervals import Resampling, mean_estimate
-from dikast.audit.measures import measure
+from dikast.audit.statistics.claim_agreement import ClaimVerdict, claims_of, feedback_scores
+from dikast.audit.statistics.intervals import Resampling, mean_estimate, rate
+from dikast.audit.statistics.measures import measure
 from dikast.core.records.items import read_items
 from dikast.core.verdict import Status, Verdict
 from dikast.judging.judge import Judge
+from dikast.worlds.domains.scene_graph import Scene
+from dikast.worlds.domains.text_only import GivenText
 from dikast.worlds.make import Maker
-from dikast.worlds.rng import Stream
-from dikast.worlds.rubrics import draw_wording
 from dikast.worlds.sample import Sample
-from dikast.worlds.scene import Scene
+from dikast.worlds.sampling.held_out import rules_of
+from dikast.worlds.sampling.rng import Stream
+from dikast.worlds.scoring.rubric_grammar import draw_wording
 from dikast.worlds.settings import Settings
-from dikast.worlds.splits import rules_of
-from dikast.worlds.texts import Notes
 from dikast.worlds.write import write_samples
 
 SPLITS = (
@@ -120,7 +119,7 @@ def evidence(bench: Bench, domain: str, n: int) -> None:
     maker, bases, blanks, swaps = bench.maker(domain, "fresh", form=0, edits=False), [], [], []
     for i in range(n):
         bases.append(base := maker.sample(i))
-        graph = Scene(base.graph.grid, [], seed=base.graph.seed) if domain == "scenes" else Notes()
+        graph = Scene(base.graph.grid, [], seed=base.graph.seed) if domain == "scenes" else GivenText()
         blanks.append(replace(base, graph=graph))
         swaps.append(replace(base, graph=maker.sample(i + 10**6).graph))
     plain = list(bench.graded(bases))

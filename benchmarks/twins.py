@@ -14,7 +14,7 @@ from PIL import Image
 
 from dikast import prompts
 from dikast.training.config import load_config
-from dikast.training.model import open_model, save_model
+from dikast.training.models.model import open_model, save_model
 
 RECIPES = Path("recipes/scout-cpu")
 STAGES = ("2-grade", "3-words")

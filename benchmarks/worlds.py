@@ -15,16 +15,16 @@ from pathlib import Path
 
 import orjson
 
+from benchmarks.independent_gold import regrade
+from benchmarks.shortcuts import collect, first_slot, probe
 from dikast.core.item import item_to
-from dikast.worlds.check import regrade
-from dikast.worlds.domains import DOMAINS
-from dikast.worlds.leaks import collect, first_slot, probe
+from dikast.worlds.domains.protocol import DRAWN
+from dikast.worlds.domains.registry import DOMAINS
+from dikast.worlds.drawing.raster import png
 from dikast.worlds.make import Maker, make
-from dikast.worlds.raster import png
 from dikast.worlds.sample import VERSION
+from dikast.worlds.sampling.held_out import HELD_OUT_DOMAIN
 from dikast.worlds.settings import Settings
-from dikast.worlds.slots import DRAWN
-from dikast.worlds.splits import HELD_OUT_DOMAIN
 
 PAGE = Path(__file__).parent.parent / "docs" / "worlds.md"
 END = "<!-- end of figures -->"

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import orjson
 
 _NURSERY = """
 import json, os, sys
-import numpy, dikast.engines.mock, dikast.judging.panel, dikast.judging.run, dikast.surface.progress
+import numpy, dikast.engines.mock, dikast.judging.panel, dikast.judging.judge_file, dikast.surface.progress
 from dikast.surface.cli import main
 for line in sys.stdin:
     pid = os.fork()
@@ -121,6 +122,32 @@ def dikast_here(
             os.environ["COLUMNS"] = before[3]
     told = [stream.buffer.getvalue().decode() for stream in (out, err)]
     return subprocess.CompletedProcess([], code, *told)
+
+
+def files_in(folder: Path) -> dict[Path, bytes]:
+    """The content of every file in a folder and those in it."""
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def flips(folder: Path, clean: Mapping[Path, bytes], n: int, seed: int) -> Iterator[Path]:
+    """`n` single flipped bits, each in a clean folder: in a file drawn evenly, at a bit drawn evenly."""
+    rng = random.Random(seed)
+    files = sorted(path for path, data in clean.items() if data)
+    for _ in range(n):
+        for path in files_in(folder).keys() - clean.keys():
+            path.unlink()
+        for each in sorted(folder.rglob("*"), reverse=True):
+            if each.is_dir() and not any(each.iterdir()):
+                each.rmdir()
+        for path, data in clean.items():
+            if not path.is_file() or path.read_bytes() != data:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(data)
+        path = rng.choice(files)
+        raw = bytearray(clean[path])
+        raw[rng.randrange(len(raw))] ^= 1 << rng.randrange(8)
+        path.write_bytes(raw)
+        yield path
 
 
 class Nursery:

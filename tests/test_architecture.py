@@ -4,7 +4,8 @@ import ast
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,17 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 MAY_IMPORT["surface"] = set(MAY_IMPORT) - {"testing"}
 FILES = sorted(PACKAGE.rglob("*.py"))
+MOST_FILES = 18  # of a folder, before they want rooms of their own
+# What is left to mend; each of these lists may only get shorter.
+STILL_FLAT = {"audit/statistics", "core"}
+SAME_FILE_NAME = {
+    "engine.py": ["engines/http", "engines/local", "engines/vllm"],  # one engine each
+    "gold.py": ["core", "prompts"],
+    "plan.py": ["audit", "probes"],
+    "rows.py": ["prompts/learn", "prompts/released"],
+    "run.py": ["core/runs", "probes"],
+}
+SAME_CLASS_NAME: dict[str, int] = {}
 HEAVY = (
     "torch",
     "transformers",
@@ -78,6 +90,86 @@ def test_the_map_itself_refuses_a_wrong_import(tmp_path: Path) -> None:
     wrong.write_text("def f():\n    from dikast.judging.judge import Judge\n    return Judge\n")
     assert list(imported_names(wrong)) == ["dikast.judging.judge.Judge"]
     assert "judging" not in MAY_IMPORT["core"]
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the package by its dotted name."""
+    found = {}
+    for path in FILES:
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def run_time_imports(path: Path, known: Container[str]) -> set[str]:
+    """The modules of the package that a file imports when it runs, also inside functions."""
+    tree, found = ast.parse(path.read_text("utf-8")), set()
+    hints = [n for n in ast.walk(tree) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.dump(n.test)]
+    skipped = {id(inner) for node in hints for outer in node.body for inner in ast.walk(outer)}
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                found.add(name if name in known else node.module)
+        elif isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+    return {name for name in found if name in known}
+
+
+def cycle(graph: Mapping[str, Iterable[str]]) -> list[str]:
+    """Modules that import one another in a circle, from the first to itself again; empty where there is none."""
+    done: set[str] = set()
+
+    def follow(name: str, way: list[str]) -> list[str]:
+        if name in way:
+            return [*way[way.index(name) :], name]
+        if name in done:
+            return []
+        for other in sorted(graph[name]):
+            if found := follow(other, [*way, name]):
+                return found
+        done.add(name)
+        return []
+
+    return next((found for name in sorted(graph) if (found := follow(name, []))), [])
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    known = modules()
+    graph = {name: run_time_imports(path, known) for name, path in known.items()}
+    assert cycle({**graph, "dikast": set()}) == []  # the front door names every room, and loads them when they are used
+    assert cycle({"a": ["b"], "b": ["c"], "c": ["b"]}) == ["b", "c", "b"]
+
+
+def test_rooms_of_many_files_have_rooms_of_their_own() -> None:
+    flat = {}
+    for folder in {path.parent for path in FILES} - {PACKAGE}:
+        files = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+        if len(files) > MOST_FILES:
+            flat[str(folder.relative_to(PACKAGE))] = len(files)
+    assert flat.keys() == STILL_FLAT, f"make rooms of {flat}, or take what is mended off the list"
+
+
+def test_no_two_files_have_the_same_name() -> None:
+    found: dict[str, list[str]] = {}
+    for path in FILES:
+        if not path.name.startswith("__"):
+            found.setdefault(path.name, []).append(str(path.relative_to(PACKAGE).parent))
+    twice = {name: sorted(at) for name, at in found.items() if len(at) > 1}
+    assert twice == SAME_FILE_NAME, "give files names that say what they hold, or take what is mended off the list"
+
+
+def test_no_class_name_stands_more_than_twice() -> None:
+    names = [
+        node.name
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+    ]
+    often = {name: n for name, n in Counter(names).items() if n > 2}
+    assert often == SAME_CLASS_NAME, "name classes by what they are, or take what is mended off the list"
 
 
 def test_public_names_are_sorted_and_there() -> None:
@@ -139,3 +231,97 @@ def test_every_test_file_holds_a_test() -> None:
             if isinstance(n, ast.FunctionDef | ast.ClassDef)
         ]
         assert any(name.startswith(("test", "Test")) for name in names), f"{path} holds no test"
+
+
+# rooms inside a room: what each may import of the same room, beside itself
+WITHIN: dict[str, set[str]] = {
+    "audit/statistics": {"estimate"},
+    "audit/tables": {"estimate", "plan", "rendering", "statistics"},
+    "audit/sections": {"estimate", "plan", "rendering", "results", "statistics", "tables"},
+}
+
+
+def test_rooms_inside_the_audit_import_downwards() -> None:
+    for inner, allowed in WITHIN.items():
+        room, name = inner.split("/")
+        for path in sorted((PACKAGE / inner).glob("*.py")):
+            for imported in imported_names(path):
+                parts = imported.split(".")
+                if parts[:2] == ["dikast", room] and parts[2] != name:
+                    assert parts[2] in allowed, f"{path}: {inner} may not import {imported}"
+
+
+# where each statistic is defined; `linearised` holds what each row adds to it, with the value from its one definition
+DEFINED = {
+    "pearson": "correlation",
+    "spearman": "correlation",
+    "ranks": "correlation",
+    "tau": "concordance",
+    "kappa": "agreement",
+    "discrimination": "agreement",
+    "fleiss": "reliability",
+    "krippendorff": "reliability",
+    "icc": "reliability",
+    "wilson": "intervals",
+    "fisher": "intervals",
+    "mcnemar": "significance",
+    "brier": "calibration",
+    "calibration_error": "calibration",
+}
+OF_LIBRARIES = {"corrcoef", "pearsonr", "spearmanr", "kendalltau", "rankdata", "cohen_kappa_score", "somersd"}
+ALSO = {("linearised", "pearson"), ("linearised", "spearman"), ("linearised", "tau")}
+# names with these words that are no statistic: sample sizes, an average over slices, fleiss' kappa
+NO_DEFINITION = {"labels_for_pearson", "pairs_for_mcnemar", "fisher_mean_over", "mcnemar_told", "fleiss_kappa"}
+
+
+def second_definitions(path: Path) -> Iterator[str]:
+    """Statistics that a file outside their own defines by name, or takes from a library."""
+    own = path.stem if path.parent.name == "statistics" else ""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.FunctionDef) and node.name not in NO_DEFINITION:
+            for word, home in DEFINED.items():
+                named = f"_{word}_" in f"_{node.name}_".replace("__", "_")
+                if named and own != home and (own, word) not in ALSO:
+                    yield f"{path.name}:{node.lineno}: {node.name} ({word} is defined in audit/statistics/{home}.py)"
+        name = node.attr if isinstance(node, ast.Attribute) else node.name if isinstance(node, ast.alias) else ""
+        if name.rpartition(".")[2] in OF_LIBRARIES:
+            yield f"{path.name}: {name} of a library"
+
+
+def bodies(paths: Iterable[Path]) -> dict[str, list[str]]:
+    """Functions by what they do: their statements, without docstrings and names of variables."""
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) else node.body
+                names: dict[str, str] = {}
+                for each in (inner for statement in [node.args, *body] for inner in ast.walk(statement)):
+                    if isinstance(each, ast.arg):
+                        each.arg = names.setdefault(each.arg, f"v{len(names)}")
+                    elif isinstance(each, ast.Name) and (isinstance(each.ctx, ast.Store) or each.id in names):
+                        each.id = names.setdefault(each.id, f"v{len(names)}")
+                told = "\n".join(ast.dump(statement) for statement in body)
+                if len(told) > 400:
+                    found.setdefault(told, []).append(f"{path.name}:{node.lineno} {node.name}")
+    return found
+
+
+def test_statistics_are_defined_once() -> None:
+    rooms = [room for room, others in MAY_IMPORT.items() if "audit" in {room, *others}]
+    found = [told for path in FILES if room_of(path) in rooms for told in second_definitions(path)]
+    assert not found, "use the one definition:\n" + "\n".join(found)
+    copies = [each for each in bodies(path for path in FILES if room_of(path) == "audit").values() if len(each) > 1]
+    assert not copies, f"one of them is enough: {copies}"
+
+
+def test_a_second_definition_is_found(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("import numpy as np\ndef _weighted_pearson(x, y):\n    return np.corrcoef(x, y)\n")
+    assert len(list(second_definitions(wrong))) == 2
+    core = PACKAGE / "audit" / "statistics" / "correlation.py"
+    copy = tmp_path / "copy.py"
+    copy.write_text(
+        core.read_text("utf-8").replace("def _correlation(moments", "def other(numbers").replace("moments", "numbers")
+    )
+    assert any(len(each) > 1 for each in bodies([core, copy]).values())

@@ -1,12 +1,13 @@
 """Dikast: rubric-based judges of language and vision-language models, and how far their verdicts can be trusted."""
 
 import importlib
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "Audit": "dikast.audit.report",
+    "Audit": "dikast.audit.rendering",
     "AuditPlan": "dikast.audit.plan",
     "Completion": "dikast.engines.base",
     "DataError": "dikast.core.errors",
@@ -24,47 +25,51 @@ _HOME = {
     "Preference": "dikast.core.verdict",
     "Readout": "dikast.engines.base",
     "Request": "dikast.engines.base",
-    "Resampling": "dikast.audit.intervals",
+    "Resampling": "dikast.audit.statistics.intervals",
     "Rubric": "dikast.core.rubric",
+    "Run": "dikast.core.runs.run",
     "RunError": "dikast.core.errors",
     "Sampling": "dikast.engines.base",
     "Scale": "dikast.core.scale",
     "Sheet": "dikast.core.rubric",
     "SheetVerdict": "dikast.judging.judge",
-    "Source": "dikast.judging.plan",
+    "Source": "dikast.judging.run_plan",
     "Status": "dikast.core.verdict",
     "Text": "dikast.core.part",
     "Turn": "dikast.core.part",
     "UserError": "dikast.core.errors",
     "Verdict": "dikast.core.verdict",
     "Video": "dikast.core.part",
-    "alt_test": "dikast.audit.replacement",
+    "alt_test": "dikast.audit.statistics.alt_test",
     "audit_file": "dikast.audit.audit",
-    "bradley_terry": "dikast.audit.bradley_terry",
+    "bradley_terry": "dikast.audit.statistics.bradley_terry",
     "builtin_formats": "dikast.prompts.format",
     "builtin_rubrics": "dikast.core.rubric",
-    "cohen_kappa": "dikast.audit.raters",
-    "compare_file": "dikast.judging.run",
-    "compare_file_by_scores": "dikast.judging.run",
-    "drift": "dikast.audit.drift",
-    "equate": "dikast.audit.equating",
-    "fleiss_kappa": "dikast.audit.raters",
-    "grade_file": "dikast.judging.run",
-    "icc_2_1": "dikast.audit.raters",
-    "kendall_tau_b": "dikast.audit.agreement",
-    "krippendorff_alpha": "dikast.audit.raters",
-    "label_multiplier": "dikast.audit.few_labels",
+    "cohen_kappa": "dikast.audit.statistics.agreement",
+    "compare": "dikast.surface.functions",
+    "compare_file": "dikast.judging.judge_file",
+    "compare_file_by_scores": "dikast.judging.judge_file",
+    "drift": "dikast.audit.statistics.drift",
+    "equate": "dikast.audit.statistics.equating",
+    "fleiss_kappa": "dikast.audit.statistics.reliability",
+    "grade": "dikast.surface.functions",
+    "grade_file": "dikast.judging.judge_file",
+    "icc_2_1": "dikast.audit.statistics.reliability",
+    "kendall_tau_b": "dikast.audit.statistics.concordance",
+    "krippendorff_alpha": "dikast.audit.statistics.reliability",
+    "label_multiplier": "dikast.audit.statistics.ppi",
     "load_format": "dikast.prompts.format",
     "load_rubric": "dikast.core.rubric",
-    "mcnemar": "dikast.audit.significance",
+    "mcnemar": "dikast.audit.statistics.significance",
     "open_engine": "dikast.engines.spec",
-    "pearson": "dikast.audit.agreement",
-    "ppi_difference": "dikast.audit.few_labels",
-    "ppi_mean": "dikast.audit.few_labels",
+    "pearson": "dikast.audit.statistics.correlation",
+    "ppi_difference": "dikast.audit.statistics.ppi",
+    "ppi_mean": "dikast.audit.statistics.ppi",
     "read_items": "dikast.core.records",
-    "replay": "dikast.judging.replay",
-    "rogan_gladen": "dikast.audit.few_labels",
-    "spearman": "dikast.audit.agreement",
+    "replay": "dikast.judging.replay_run",
+    "rogan_gladen": "dikast.audit.statistics.ppi",
+    "spearman": "dikast.audit.statistics.correlation",
+    "train": "dikast.surface.functions",
     "write_items": "dikast.core.records",
 }
 
@@ -89,6 +94,7 @@ __all__ = [
     "Request",
     "Resampling",
     "Rubric",
+    "Run",
     "RunError",
     "Sampling",
     "Scale",
@@ -102,16 +108,19 @@ __all__ = [
     "Verdict",
     "Video",
     "alt_test",
+    "audit",
     "audit_file",
     "bradley_terry",
     "builtin_formats",
     "builtin_rubrics",
     "cohen_kappa",
+    "compare",
     "compare_file",
     "compare_file_by_scores",
     "drift",
     "equate",
     "fleiss_kappa",
+    "grade",
     "grade_file",
     "icc_2_1",
     "kendall_tau_b",
@@ -128,8 +137,20 @@ __all__ = [
     "replay",
     "rogan_gladen",
     "spearman",
+    "train",
     "write_items",
 ]
+
+
+class _Audit(ModuleType):
+    """The room `dikast.audit`, which is also the function `audit`."""
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        function = importlib.import_module("dikast.surface.functions").audit
+        return function(*args, **keywords)
+
+
+importlib.import_module("dikast.audit").__class__ = _Audit  # the package alone, which loads nothing
 
 
 def __getattr__(name: str) -> Any:
@@ -145,31 +166,35 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from dikast.audit.agreement import kendall_tau_b, pearson, spearman
     from dikast.audit.audit import audit_file
-    from dikast.audit.bradley_terry import bradley_terry
-    from dikast.audit.drift import drift
-    from dikast.audit.equating import equate
     from dikast.audit.estimate import Estimate
-    from dikast.audit.few_labels import label_multiplier, ppi_difference, ppi_mean, rogan_gladen
-    from dikast.audit.intervals import Resampling
     from dikast.audit.plan import AuditPlan
-    from dikast.audit.raters import cohen_kappa, fleiss_kappa, icc_2_1, krippendorff_alpha
-    from dikast.audit.replacement import alt_test
-    from dikast.audit.report import Audit
-    from dikast.audit.significance import mcnemar
+    from dikast.audit.rendering import Audit
+    from dikast.audit.statistics.agreement import cohen_kappa
+    from dikast.audit.statistics.alt_test import alt_test
+    from dikast.audit.statistics.bradley_terry import bradley_terry
+    from dikast.audit.statistics.concordance import kendall_tau_b
+    from dikast.audit.statistics.correlation import pearson, spearman
+    from dikast.audit.statistics.drift import drift
+    from dikast.audit.statistics.equating import equate
+    from dikast.audit.statistics.intervals import Resampling
+    from dikast.audit.statistics.ppi import label_multiplier, ppi_difference, ppi_mean, rogan_gladen
+    from dikast.audit.statistics.reliability import fleiss_kappa, icc_2_1, krippendorff_alpha
+    from dikast.audit.statistics.significance import mcnemar
     from dikast.core.errors import DataError, DikastError, EngineError, MissingExtra, RunError, UserError
     from dikast.core.item import Item
     from dikast.core.part import Image, Text, Turn, Video
     from dikast.core.records import read_items, write_items
     from dikast.core.rubric import Rubric, Sheet, builtin_rubrics, load_rubric
+    from dikast.core.runs.run import Run
     from dikast.core.scale import Scale
     from dikast.core.verdict import Preference, Status, Verdict
     from dikast.engines.base import Completion, Engine, Readout, Request, Sampling
     from dikast.engines.spec import open_engine
     from dikast.judging.judge import Judge, SheetVerdict
+    from dikast.judging.judge_file import compare_file, compare_file_by_scores, grade_file
     from dikast.judging.panel import Panel, PanelVerdict
-    from dikast.judging.plan import Source
-    from dikast.judging.replay import replay
-    from dikast.judging.run import compare_file, compare_file_by_scores, grade_file
+    from dikast.judging.replay_run import replay
+    from dikast.judging.run_plan import Source
     from dikast.prompts.format import Format, builtin_formats, load_format
+    from dikast.surface.functions import audit, compare, grade, train

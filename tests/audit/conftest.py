@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dikast.surface.audit_command import audit
+from dikast.surface.commands.audit_command import audit
 
 Run = Callable[..., dict[str, Any]]
 

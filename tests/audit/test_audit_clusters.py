@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from audit_tables import Run, refused, rows_of, scores, values, write
-from dikast.audit.chance import by_chance
-from dikast.audit.drift import drift
 from dikast.audit.estimate import Estimate
-from dikast.audit.feedback import Span, span_f1
-from dikast.audit.few_labels import multiplier_estimate, ppi_difference, ppi_mean, rogan_gladen
-from dikast.audit.intervals import Resampling
-from dikast.audit.linear import ORDER, order_interval
-from dikast.audit.measures import difference, measure
-from dikast.audit.replacement import alt_test
-from dikast.audit.significance import mcnemar
+from dikast.audit.statistics.alt_test import alt_test
+from dikast.audit.statistics.chance import by_chance
+from dikast.audit.statistics.claim_agreement import Span, span_f1
+from dikast.audit.statistics.drift import drift
+from dikast.audit.statistics.intervals import Resampling
+from dikast.audit.statistics.linearised import ORDER, order_interval
+from dikast.audit.statistics.measures import difference, measure
+from dikast.audit.statistics.ppi import multiplier_estimate, ppi_difference, ppi_mean, rogan_gladen
+from dikast.audit.statistics.significance import mcnemar
 
 HOW = Resampling(400, seed=1)
 
@@ -237,11 +237,17 @@ def test_two_systems_with_few_labels(tmp_path: Path, run_audit: Run) -> None:
 
 
 def test_an_estimate_without_an_interval_is_named() -> None:
-    from dikast.audit.report import table
+    from dikast.audit.rendering import table
 
-    found = table("t", "T", ("who", "one"), [["x", Estimate(1.0, 3)], ["y", Estimate(2.0, 3, note="why")]], "first")
+    rows: list[list[Any]] = [
+        ["x", Estimate(1.0, 3)],
+        ["y", Estimate(2.0, 3, note="why")],
+        ["z", Estimate(math.nan, 3, note="so")],
+    ]
+    found = table("t", "T", ("who", "one"), rows, "first")
     assert found.notes == (
         "first",
         "no interval (too few rows, or every draw alike): x",
         "no interval (why): y",
+        "undefined (so): z",
     )

@@ -124,7 +124,9 @@ def test_mistakes_are_told_with_their_place_and_their_cure(tmp_path: Path, run_a
     assert "x.csv:2: field 'id'" in text
     assert "'i0'" in text
     assert "--level" in refused(run_audit, file, "--score", "score", "--gold", "gold", "--level", "95")
-    assert "choose drop, tie, wrong" in refused(run_audit, file, "--score", "score", "--unscored", "zero")
+    assert "--unscored: expected 'drop', 'tie' or 'wrong', got 'zero'" in refused(
+        run_audit, file, "--score", "score", "--unscored", "zero"
+    )
     assert "no row has that value" in refused(run_audit, file, "--score", "score", "--gold", "gold", "--where", "id=q")
     other = write(tmp_path / "other.csv", [{"id": "i1", "gold2": 1}, {"id": "i1", "gold2": 2}])
     twice = refused(run_audit, file, "--score", "score", "--gold", f"gold2@{other}")

@@ -20,13 +20,13 @@ from benchmarks.coverage import (
 )
 
 from dikast.audit.estimate import Estimate, Interval
-from dikast.audit.few_labels import ppi_difference, ppi_mean, rogan_gladen
-from dikast.audit.intervals import Resampling, fisher, mean_estimate, wilson
-from dikast.audit.linear import order_interval
-from dikast.audit.measures import difference, measure
-from dikast.audit.pairs import accuracy
-from dikast.audit.ranking import win_rate
-from dikast.audit.readout import Distributions, calibration_table
+from dikast.audit.sections.label_probabilities import Distributions, calibration_table
+from dikast.audit.statistics.intervals import Resampling, fisher, mean_estimate, wilson
+from dikast.audit.statistics.linearised import order_interval
+from dikast.audit.statistics.measures import difference, measure
+from dikast.audit.statistics.ppi import ppi_difference, ppi_mean, rogan_gladen
+from dikast.audit.statistics.ranking import win_rate
+from dikast.audit.tables.choices import accuracy
 from dikast.core.scale import Scale
 
 SIMULATIONS = 1000

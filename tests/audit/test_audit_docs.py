@@ -30,7 +30,7 @@ def test_the_examples_of_the_page_run(
 
 def test_every_table_is_on_the_page() -> None:
     room = Path(__file__).parents[2] / "src" / "dikast" / "audit"
-    source = "".join(path.read_text("utf-8") for path in room.glob("*.py"))
+    source = "".join(path.read_text("utf-8") for path in room.rglob("*.py"))
     made = set(re.findall(r'\btable\(\s*"([a-z -]+)"', source))
     assert len(made) > 20
     listed = PAGE.partition("## What is measured")[2].partition("Tie rules")[0]

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from audit_tables import Run, refused, rows_of, values, write
-from dikast.audit import pairs
-from dikast.audit.bradley_terry import Games, bradley_terry, fit_players
-from dikast.audit.intervals import Resampling
-from dikast.audit.paired import Paired
-from dikast.audit.ranking import Bouts, rank_players
+from dikast.audit.statistics.bradley_terry import Games, bradley_terry, fit_players
+from dikast.audit.statistics.intervals import Resampling
+from dikast.audit.statistics.ranking import Bouts, rank_players
+from dikast.audit.tables import choices as pairs
+from dikast.audit.tables.paired import Paired
 from dikast.core.verdict import joint_outcome
 
 A, B, T, N, W, D = pairs.FIRST, pairs.SECOND, pairs.TIE, pairs.NONE, pairs.WRONG, pairs.DISAGREE
@@ -169,7 +169,7 @@ def test_a_player_without_a_verdict_has_no_rank_and_moves_nobody(tmp_path: Path,
     assert "prior" not in board["m4"]
     notes = found["tables"]["ranking"]["notes"]
     assert "no game with a verdict, so no strength and no rank: m4" in notes
-    assert found["tables"]["ranking"]["title"] == "Bradley-Terry ranking of 4 players from 60 games"
+    assert found["tables"]["ranking"]["title"] == "Bradley-Terry ranking of 4 players from 60 games, in one order"
     players = rows_of(found, "players", "player")
     assert players["m4"]["games"] == 0
     assert players["m4"]["win rate (half)"]["value"] is None

@@ -23,23 +23,17 @@ from statsmodels.stats.proportion import proportions_ztest
 
 import audit_oracles as oracles
 from audit_tables import write
-from dikast.audit import pairs
 from dikast.audit.audit import audit_file
-from dikast.audit.calibration import brier_score, expected_calibration_error, log_loss
-from dikast.audit.intervals import Resampling
 from dikast.audit.plan import AuditPlan
-from dikast.audit.report import Audit, Table
-from dikast.audit.weighted import (
-    weighted_cohen_kappa,
-    weighted_icc,
-    weighted_pearson,
-    weighted_quadratic_kappa,
-    weighted_spearman,
-)
+from dikast.audit.rendering import Audit, Table
+from dikast.audit.statistics.calibration import brier_score, expected_calibration_error, log_loss
+from dikast.audit.statistics.measures import MEASURES
+from dikast.audit.statistics.reliability import weighted_icc
+from dikast.audit.tables import choices as pairs
 from dikast.core.scale import Scale
 
 NAN = math.nan
-QUICK = Resampling(2)  # points are looked at, intervals are drawn elsewhere
+QUICK = 2  # draws: points are looked at, intervals are drawn elsewhere
 HUNDRED = settings(
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
@@ -83,7 +77,7 @@ def exact(rows: Sequence[Row], name: str) -> list[Fraction]:
 def audited(file: Path, rows: list[Row], **plan: Any) -> Audit:
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # nothing is divided by zero on the way
-        return audit_file(AuditPlan(write(file, rows), resampling=QUICK, **plan))
+        return audit_file(AuditPlan(write(file, rows), draws=QUICK, **plan))
 
 
 def check_headlines(table: Table, x: list[Fraction], y: list[Fraction]) -> None:
@@ -337,11 +331,10 @@ def test_weights_are_copies(n: int, seed: int, kinds: int) -> None:
     weights = rng.multinomial(n, np.full(n, 1 / n))
     copies = [[oracles.fraction(each) for each in np.repeat(column, weights)] for column in (x, y)]
     due = oracles.headlines(*copies)
-    for name, make in {
-        "pearson": weighted_pearson, "spearman": weighted_spearman, "cohen_kappa": weighted_cohen_kappa,
-        "quadratic_kappa": weighted_quadratic_kappa,
-    }.items():  # fmt: skip
-        same(float(make(x, y)(weights[None, :].astype(float))[0]), due[name], name)
+    for name in ("pearson", "spearman", "cohen_kappa", "quadratic_kappa", "exact", "within_1", "mae", "bias"):
+        statistic = MEASURES[name].weighted
+        assert statistic is not None
+        same(float(statistic(x, y)(weights[None, :].astype(float))[0]), due[name], name)
     if n > 1:
         same(float(weighted_icc(x, y)(weights[None, :].astype(float))[0]), oracles.icc_2_1(copies), "icc")
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dikast.audit.readout import from_logprobs
+from dikast.audit.sections.label_probabilities import from_logprobs
 from dikast.core.scale import Scale
 
 Run = Callable[..., dict[str, Any]]
@@ -315,7 +315,7 @@ def test_the_board(recorded: Path, audited: Run) -> None:
         if name == "claude-3-sonnet-20240229":
             continue  # its row is the baseline against itself: below
         mine = players[name]
-        assert round(100 * mine["win rate (wins)"]["value"], 1) == float(row[3].rstrip("%")), name
+        assert round(100 * mine["share won"]["value"], 1) == float(row[3].rstrip("%")), name
         assert round(100 * mine["mean grade"]["value"], 1) == float(row[4]), name
         counts = [mine[each] for each in ("strong wins", "wins", "ties", "losses", "strong losses")]
         assert counts == [float(each) for each in row[5:10]], name

@@ -17,7 +17,7 @@ def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.Monkey
     for name, text in files:
         Path(name).write_text(text, encoding="utf-8")
     blocks = CODE.findall(page)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), names)
@@ -36,3 +36,14 @@ def test_the_page_lists_the_built_in_rubrics_and_the_limits() -> None:
     assert f"at most {media.MOST_FETCHED_BYTES // 2**20} MiB" in page
     assert f"{media.FETCH_TIMEOUT:.0f} seconds" in page
     assert f"more than {MOST_LINE_BYTES // 2**20} MiB" in page
+
+
+def test_every_test_that_the_docs_name_exists() -> None:
+    home = Path(__file__).parents[2]
+    named = {
+        each
+        for page in (home / "docs").rglob("*.md")
+        for each in re.findall(r"tests/[a-z_/]+\.py", page.read_text("utf-8"))
+    }
+    assert len(named) > 20
+    assert not [each for each in sorted(named) if not (home / each).is_file()]

@@ -156,7 +156,7 @@ def test_items_from_python(tmp_path: Path) -> None:
 def test_one_response_where_one_is_due() -> None:
     assert item_from({"id": "a", "response": ""}).response == (Text(""),)  # empty is an answer; a format refuses it
     for responses in ([], ["a", "b"]):
-        with pytest.raises(DataError, match=f"item 'a' has {len(responses)} responses where one is due"):
+        with pytest.raises(DataError, match=f"item 'a' has {len(responses)} responses where one is needed"):
             _ = item_from({"id": "a", "responses": responses}).response
 
 

@@ -90,7 +90,7 @@ def test_several_responses(tmp_path: Path) -> None:
     [
         ("id,response_0,response_2\n1,a,b\n", "responses", "without a gap, this has response_0, response_2"),
         ("id,response_5\n1,a\n", "responses", "numbered from 0"),
-        ("id,response,response_0\n1,a,b\n", "response_0", "keep one spelling"),
+        ("id,response,response_0\n1,a,b\n", "response_0", "keep one of them"),
         ("id,responses\n1,[a\n", "responses", r'not valid JSON .*write \["first", "second"\]'),
         ("id,responses\n1,5\n", "responses", "expected a list of responses"),
         ("id,meta\n1,x\n", "meta", 'not valid JSON .*write {"split": "test"}'),
@@ -134,9 +134,9 @@ def test_duplicate_ids(tmp_path: Path) -> None:
     path = put(tmp_path, "a.jsonl", jsonl({"id": 1}, {"id": 2}, {"id": "1"}))
     items = read_items(path)
     assert [next(items).id, next(items).id] == ["1", "2"]
-    with pytest.raises(DataError, match=r"a\.jsonl:3: field 'id': the id '1' stands on line 1 already: give each"):
+    with pytest.raises(DataError, match=r"a\.jsonl:3: field 'id': the id '1' is on line 1 already: give each"):
         next(items)
-    with pytest.raises(DataError, match="stands on line 1 already"):  # an item without an id is named after its line
+    with pytest.raises(DataError, match="is on line 1 already"):  # an item without an id is named after its line
         read(put(tmp_path, "b.jsonl", jsonl({"id": 2}, {})))
 
 

@@ -132,8 +132,8 @@ def test_images_that_cannot_be_used(tmp_path: Path) -> None:
         (bytes(flipped), "damaged or cut short"),
         (encoded(noise(27, 500), "PNG"), "is 27 x 500 pixels; each side needs at least 28: give a larger one"),
         (encoded(noise(500, 1), "PNG"), "is 500 x 1 pixels"),
-        (png_of_size(10_000, 10_000), r"is 10000 x 10000 pixels; the most is 80,000,000 pixels: scale it down"),
-        (png_of_size(100_000, 100_000), "the most is 80,000,000 pixels: scale it down"),
+        (png_of_size(10_000, 10_000), r"is 10000 x 10000 pixels; the maximum is 80,000,000 pixels: scale it down"),
+        (png_of_size(100_000, 100_000), "the maximum is 80,000,000 pixels: scale it down"),
         (encoded(PIL.Image.new("F", (32, 32)), "TIFF"), "32-bit pixels.*save it with 8 or 16 bits"),
     ]
     for raw, message in cases:
@@ -151,7 +151,7 @@ def test_the_smallest_image_is_28(tmp_path: Path) -> None:
 def test_a_bomb_is_refused_before_it_is_decoded(tmp_path: Path) -> None:
     image = put(tmp_path, encoded(PIL.Image.new("1", (20_000, 20_000)), "PNG"))  # 50 kB that would be 1.2 GB of RGB
     tracemalloc.start()
-    with pytest.raises(DataError, match=r"is 20000 x 20000 pixels|the most is"):
+    with pytest.raises(DataError, match=r"is 20000 x 20000 pixels|the maximum is"):
         load_image(image)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -164,7 +164,7 @@ def test_paths_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DataError, match=rf"{tmp_path}/no\.png does not exist"):
         load_image(Image("no.png"))
-    with pytest.raises(DataError, match="/no/such does not exist: mend the path"):
+    with pytest.raises(DataError, match="/no/such does not exist: fix the path"):
         image_sha256(Image("/no/such"))
     with pytest.raises(DataError, match="is a folder: name one image file"):
         load_image(Image(str(tmp_path)))
@@ -358,8 +358,8 @@ def test_images_by_url(server: str) -> None:
 def test_urls_that_cannot_be_used(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = put(tmp_path, encoded(noise(), "PNG"))
     for path, message in (
-        ("/nothing", "answers 404: mend the URL, or download the image"),
-        (f"/to/file://{tmp_path}/{secret.source}", "the server answers 302: mend the URL"),
+        ("/nothing", "answers 404: fix the URL, or download the image"),
+        (f"/to/file://{tmp_path}/{secret.source}", "the server answers 302: fix the URL"),
         ("/to/ftp://127.0.0.1/x.png", "redirects to 'ftp:.*not http"),
         ("/short", "cannot be fetched .*IncompleteRead|damaged"),
     ):

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from dikast.core.errors import RunError, UserError
-from dikast.core.writing import one_writer
+from dikast.core.output_folder import one_writer
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from dikast.core.writing import one_writer
+from dikast.core.output_folder import one_writer
 with one_writer(Path(sys.argv[1]), "building"):
     (Path(sys.argv[1]) / "kept").write_text("x")
     print("held", flush=True)

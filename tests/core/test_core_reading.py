@@ -1,6 +1,7 @@
 import gzip
 import io
 import json
+import random
 import re
 import resource
 import subprocess
@@ -11,8 +12,9 @@ from typing import Any
 import pytest
 
 from dikast.core.errors import DataError, MissingExtra, UserError
-from dikast.core.records import Record, read_records
+from dikast.core.records import Record, read_records, write_records
 from dikast.core.records.files import lines_of
+from runs import environment
 
 
 def put(folder: Path, name: str, raw: bytes | str) -> str:
@@ -166,7 +168,7 @@ def test_damaged_gzip(tmp_path: Path) -> None:
 
 def test_paths_that_cannot_be_read(tmp_path: Path) -> None:
     for name in ("no.jsonl", "no.csv", "no.json", "no.jsonl.gz"):
-        refused(str(tmp_path / name), "cannot be opened: No such file or directory; mend the path")
+        refused(str(tmp_path / name), "cannot be opened: No such file or directory; fix the path")
     refused(str(tmp_path), "cannot be opened: Is a directory")
     with pytest.raises(UserError, match=r"suffix '\.txt' is not a known format: use one of \.jsonl"):
         list(read_records("a.txt"))
@@ -260,6 +262,100 @@ def test_parquet(tmp_path: Path) -> None:
     refused(path, "holds no records")
     refused(put(tmp_path, "b.parquet", b"PAR1 and no more"), "not a sound Parquet file")
     refused(str(tmp_path / "no.parquet"), "cannot be opened: No such file")
+
+
+UNPACKED = """
+import resource, sys
+from dikast.core.records import parquet, read_records
+import pyarrow.parquet
+parquet._MOST_SHARED = 16 * 2**20
+in_use = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (in_use + 3 * 2**28,) * 2)
+print(sum(len(record.value["response"]) for record in read_records(sys.argv[1])))
+"""
+
+
+@pytest.mark.parametrize(("size", "n"), [(4, 256), pytest.param(60, 16, marks=pytest.mark.slow)])
+def test_a_parquet_dictionary_that_every_row_repeats_is_read_in_bounded_memory(
+    size: int, n: int, tmp_path: Path
+) -> None:
+    """A file of a few kB that stands for 1 GB, which Arrow and Python would each hold, is read within .8."""
+    arrow, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path, large = tmp_path / "a.parquet", "x" * (size * 2**20)
+    column = arrow.DictionaryArray.from_arrays(arrow.array([0] * n, arrow.int32()), arrow.array([large]))
+    pq.write_table(arrow.table({"response": column}), path, compression="zstd", store_schema=False)
+    assert path.stat().st_size < 20_000
+    done = subprocess.run(
+        [sys.executable, "-c", UNPACKED, str(path)], capture_output=True, text=True, env=environment()
+    )
+    assert done.stdout == f"{size * n * 2**20}\n", done.stderr[-500:]
+
+
+@pytest.mark.parametrize("lists", [False, True])
+def test_parquet_that_unpacks_to_what_no_data_does_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, lists: bool
+) -> None:
+    arrow, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr("dikast.core.records.parquet._MOST_UNPACKED", 2**20)
+    monkeypatch.setattr("dikast.core.records.parquet._MOST_VALUES", 2**18)
+    rng, path = random.Random(0), str(tmp_path / "a.parquet")
+    sound = [rng.randrange(99) for _ in range(2**19)] if lists else rng.randbytes(2**21).hex()
+    pq.write_table(arrow.table({"x": [sound]}), path, compression="zstd")
+    assert list(read_records(path)) == [Record({"x": sound}, 1)]
+    bomb = [7] * 2**19 if lists else "x" * 2**22
+    pq.write_table(arrow.table({"x": [bomb]}), path, compression="zstd", use_dictionary=lists)
+    refused(path, r"field 'x(\.list\.element)?': row group 1: [\d,]+ bytes would unpack to [\d,]+ and .* no data does")
+
+
+@pytest.mark.soak(10_000)
+def test_damaged_parquet_is_told_and_never_read_as_something_else(tmp_path: Path, tries: int) -> None:
+    """Damage to the rows of our own files is found by the pages' checksums; the footer, which has none, at least ends
+    in an error or in rows."""
+    pytest.importorskip("pyarrow")
+    rows = [{"id": str(n), "text": "é" * n, "n": n, "x": n / 4, "deep": {"a": [n]}} for n in range(60)]
+    path = tmp_path / "a.parquet"
+    write_records(path, rows)
+    sound, rng = path.read_bytes(), random.Random(0)
+    footer = len(sound) - 8 - int.from_bytes(sound[-8:-4], "little")
+    found = 0
+    for number in range(tries):
+        raw = bytearray(sound)
+        at, size = rng.randrange(len(raw)), rng.randrange(1, 40)
+        if number % 4 == 0:
+            raw[at] ^= 1 << rng.randrange(8)
+        elif number % 4 == 1:
+            del raw[at : at + size]
+        elif number % 4 == 2:
+            raw[at : at + size] = bytes(len(raw[at : at + size]))
+        else:
+            raw[at : at + size] = raw[: len(raw[at : at + size])]
+        path.write_bytes(raw)
+        try:
+            back = [record.value for record in read_records(path)]
+        except DataError:
+            found += 1
+            continue
+        assert at + size > footer or back == rows, number
+    assert found > tries / 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [("string", b"\xff\xfe"), ("timestamp[us]", 2**62), ("date32", 2**31 - 1), ("json", "{"), ("json", "[" * 5000)],
+)
+def test_parquet_whose_cells_cannot_be_read(kind: str, value: object, tmp_path: Path) -> None:
+    arrow, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    types = {"json": arrow.string(), "timestamp[us]": arrow.timestamp("us"), "date32": arrow.date32()}
+    if kind == "string":
+        column = arrow.array([value]).view(arrow.string())
+    elif kind == "json":
+        column = arrow.array([value])
+    else:
+        column = arrow.array([value], arrow.int32() if kind == "date32" else arrow.int64()).view(types[kind])
+    field = arrow.field("x", column.type, metadata={b"dikast": b"json"} if kind == "json" else None)
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(arrow.Table.from_arrays([column], schema=arrow.schema([field])), path)
+    refused(path, "not a sound Parquet file .*after 0 rows")
 
 
 def test_parquet_without_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

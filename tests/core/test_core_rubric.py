@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -80,13 +81,14 @@ def test_fingerprint_is_a_contract() -> None:
         ("weight: 2", "colour: red", 8, "colour", "known keys: name, criterion"),
         ("weight: 2", "weight: -1", 8, "weight", "above 0"),
         ("weight: 2", "weight: .nan", 8, "weight", "above 0"),
+        ("weight: 2", "weight: 1" + "0" * 400, 8, "weight", "above 0"),
         ("weight: 2", "weight: heavy", 8, "weight", "above 0"),
         ("weight: 2", "weight: true", 8, "weight", "above 0"),
         ("  5: Warm.", "  6: Warm.", 7, "levels.6", "not on the scale 1-5"),
         ("  5: Warm.", "  five: Warm.", 7, "levels.five", "not on the scale 1-5"),
         ("  5: Warm.", "  5:", 7, "levels.5", "needs a description"),
         ("  5: Warm.", "  5: 5", 7, "levels.5", "needs a description"),
-        ("  5: Warm.", "  3: Warm.", 7, "levels.3", "second time"),
+        ("  5: Warm.", "  3: Warm.", 7, "levels.3", "twice"),
         ("  5: Warm.", "  '3.0': Warm.", 7, "levels.3.0", "described twice"),
         ("  5: Warm.", "  2: Warm.", 7, "levels.2", "from the lowest value to the highest"),
         ("scale: 1-5", "scale: 5-1", 3, "scale", "runs backwards"),
@@ -94,7 +96,7 @@ def test_fingerprint_is_a_contract() -> None:
         ("name: tone", "name: 7", 1, "name", "must be text"),
         ("criterion: Is the tone fit for the reader?", "criterion: ''", 2, "criterion", "needs a 'criterion'"),
         ("weight: 2", "lower_is_better: maybe", 8, "lower_is_better", "true or false"),
-        ("weight: 2", "weight: 2\nweight: 3", 9, "weight", "second time"),
+        ("weight: 2", "weight: 2\nweight: 3", 9, "weight", "twice"),
         ("weight: 2", "weight: [", 9, "", "not valid YAML"),
         ("weight: 2", "? [a]\n: 2", 8, "", "a key must be one word"),
         ("weight: 2", "weight: !kg 2", 8, "", "tag"),
@@ -304,3 +306,29 @@ def test_another_scale_keeps_the_meaning_of_the_levels() -> None:
     assert dict(next(iter(sheet)).levels)["0.75"] == "level 4"
     with pytest.raises(UserError, match="runs backwards"):
         with_scale(rubric, "5-1")
+
+
+def test_a_rubric_from_python_takes_a_scale_in_words() -> None:
+    rubric = Rubric("polite", "Is it polite?", "1-3", {3: "yes", 1: "no"})
+    assert rubric.scale == Scale.parse("1-3")
+    assert rubric.levels == (("1", "no"), ("3", "yes"))
+    assert rubric == Rubric("polite", "Is it polite?", Scale.parse("1-3"), (("1", "no"), ("3", "yes")))
+    assert rubric.hash == load_rubric({"name": "polite", "criterion": "Is it polite?", "scale": "1-3",
+                                       "levels": {"1": "no", "3": "yes"}}).hash  # fmt: skip
+    assert replace(rubric, weight=2.0).scale is rubric.scale
+    assert repr(rubric) == "Rubric('polite', 'Is it polite?', '1-3')"
+    assert Rubric(criterion="Is it polite?").scale == Scale.parse("1-5")
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"scale": "5 to 1"}, "write a range"),
+        ({"scale": 5}, "scale 5: write a range"),
+        ({"criterion": None}, "needs a criterion"),
+        ({"levels": {"7": "best"}}, "the level '7' is not on the scale 1-5"),
+    ],
+)
+def test_a_rubric_from_python_that_cannot_be_meant_fails_at_once(fields: dict[str, Any], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        Rubric(**{"name": "polite", "criterion": "Is it polite?", "scale": "1-5", **fields})

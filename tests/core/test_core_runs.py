@@ -11,10 +11,10 @@ import orjson
 import pytest
 
 from dikast.core.errors import DataError, RunError
+from dikast.core.runs.current_verdicts import RunReader, current_records
 from dikast.core.runs.examine import DAMAGED, examine_run, repair_run
-from dikast.core.runs.files import CHECKSUMS, changed_files, check, put_in_place, write_checked
-from dikast.core.runs.lines import open_line, seal
-from dikast.core.runs.reading import RunReader, current_records
+from dikast.core.runs.lines import open_line, open_record, seal, seal_record
+from dikast.core.runs.run_files import CHECKSUMS, changed_files, check, put_in_place, record, write_checked
 from dikast.core.scale import Scale
 from dikast.core.verdict import Hashes, Question, Status, Verdict
 
@@ -90,6 +90,10 @@ def test_every_changed_bit_of_a_sealed_line_is_found() -> None:
         ({"key": "x"}, "32 characters of text"),
         ({"question": {"item": 3, "responses": [0]}}, "which item"),
         ({"question": {"item": "a", "responses": [0, 1]}}, "none of a, b, tie"),
+        ({"usage": {"tokens_in": -5}}, "'tokens_in' of 'usage' is not a count: -5"),
+        ({"usage": {"tokens_out": 1.5}}, "'tokens_out' of 'usage' is not a count: 1.5"),
+        ({"usage": {"cost": -0.5}}, "'cost' of 'usage' is not an amount: -0.5"),
+        ({"attempts": [{"usage": {"tokens_cached": -1}}]}, "'tokens_cached' of 'usage' is not a count: -1"),
         ({"mood": "good"}, "does not know: mood; is Dikast out of date"),
     ],
 )
@@ -158,13 +162,35 @@ def test_a_run_killed_before_its_file_is_renamed_is_whole(tmp_path: Path, monkey
     assert (tmp_path / "gold.jsonl").read_bytes() == b"new\n"
 
 
+def test_two_kills_before_the_rename_leave_a_whole_folder(tmp_path: Path) -> None:
+    write_checked(tmp_path / "summary.json", b"first\n")
+    for content in (b"second\n", b"third\n"):
+        record(tmp_path, {"summary.json": f"{zlib.crc32(content):08x}"})  # and then it is killed
+        check(tmp_path, "summary.json")
+    write_checked(tmp_path / "summary.json", b"third\n")
+    check(tmp_path, "summary.json")
+
+
+def test_any_record_can_be_sealed_and_every_changed_bit_is_found() -> None:
+    line = seal_record({"step": 3, "loss": 0.25})
+    assert open_record(line) == {"step": 3, "loss": 0.25}
+    assert open_record(b'{"step":3}\n') == {"step": 3}  # as versions before checksums wrote it
+    assert open_record(json.dumps(orjson.loads(line)).encode() + b"\n") == {"step": 3, "loss": 0.25}
+    for at in range(len(line) - 1):
+        for bit in range(8):
+            flipped = bytearray(line)
+            flipped[at] ^= 1 << bit
+            with pytest.raises(ValueError, match=r"checksum|JSON|str is not valid|object"):
+                open_record(bytes(flipped))
+
+
 def test_examine_and_repair_lose_nothing(tmp_path: Path) -> None:
     lines = [seal(verdict(k)) for k in range(6)]
     lines[2] = lines[2].replace(b"snow", b"blow").replace(b'"10"', b'"11"')
     lines[4] = json.dumps(orjson.loads(lines[4]), sort_keys=True).encode() + b"\n"
     lines.insert(5, b"not json\n")
     run_of(tmp_path, *lines)
-    (tmp_path / "judge.lock.json").write_text("{}")
+    write_checked(tmp_path / "judge.lock.json", b"{}")
     health = examine_run(tmp_path)
     assert [problem.line for problem in health.problems] == [3, 6]
     assert (health.lines, health.verified, health.rewritten) == (7, 4, 1)

@@ -3,6 +3,8 @@
 import base64
 import html
 import json
+import re
+from collections.abc import Callable
 from urllib.parse import quote, unquote
 
 import pytest
@@ -16,7 +18,12 @@ KEYS = st.text(st.sampled_from("abcXYZ019/+=-_.\"'\\&%<> é€😀"), min_size=8
 )
 AROUND = st.text(st.sampled_from("ab c%\\&;é/"), max_size=6)
 
-SPELLINGS = {
+
+def in_lines(text: str, width: int, end: str = "\n") -> str:
+    return end.join(text[at : at + width] for at in range(0, len(text), width))
+
+
+SPELLINGS: dict[str, Callable[[str], str]] = {
     "plain": lambda key: key,
     "json": lambda key: json.dumps(key)[1:-1],
     "json, unicode": lambda key: json.dumps(key, ensure_ascii=False)[1:-1],
@@ -37,6 +44,23 @@ SPELLINGS = {
     "hexadecimal": lambda key: key.encode().hex(),
     "hexadecimal, capitals": lambda key: key.encode().hex().upper(),
     "repr": repr,
+    "base64 in lines": lambda key: in_lines(base64.b64encode(f"user:{key}".encode()).decode(), 7),
+    "base64 as in mail": lambda key: base64.encodebytes(f"Authorization: Bearer {key}; {key}".encode()).decode(),
+    "base64 in lines, escaped": lambda key: in_lines(base64.b64encode(key.encode()).decode(), 5, "\\r\\n"),
+    "base64 for addresses in lines": lambda key: in_lines(base64.urlsafe_b64encode(key.encode()).decode(), 4, "\r\n "),
+    "base64 for addresses, no padding": lambda key: base64.urlsafe_b64encode(key.encode()).decode().rstrip("="),
+    "hexadecimal with blanks": lambda key: key.encode().hex(" "),
+    "hexadecimal with colons, capitals": lambda key: key.encode().hex(":").upper(),
+    "hexadecimal in fours, in lines": lambda key: in_lines(key.encode().hex(" ", 2), 20),
+    "a list of bytes": lambda key: ", ".join(f"0x{byte:02x}" for byte in key.encode()),
+    "a string of C": lambda key: "".join(f"\\x{byte:02x}" for byte in key.encode()),
+    "octal": lambda key: "".join(f"\\{byte:03o}" for byte in key.encode()),
+    "quoted-printable": lambda key: "".join(f"={byte:02X}" for byte in key.encode()),
+    "percent, three times": lambda key: quote(quote(quote(key, safe=""), safe=""), safe=""),
+    "percent, u": lambda key: "".join(f"%u{unit:04x}" for unit in memoryview(key.encode("utf-16-le")).cast("H")),
+    "code points": lambda key: "".join(f"\\u{{{ord(each):x}}}" for each in key),
+    "long code points": lambda key: "".join(f"\\U{ord(each):08X}" for each in key),
+    "json of percent": lambda key: json.dumps(quote(key, safe="")).replace("%", "\\u0025"),
 }
 
 
@@ -63,8 +87,31 @@ def test_no_spelling_of_a_key_is_left(tries: int) -> None:
         left = Scrubber([key])(f"{before}{spelt}{after}")
         assert spelt not in left
         assert not any(key in each for each in opened(left))
+        assert key.encode().hex() not in re.sub(r"[^0-9a-f]|0x", "", left.lower())
+        unbroken = re.sub(r"\s|\\[nr]", "", left).replace("-", "+").replace("_", "/")
+        assert not any(core(key, offset) in unbroken for offset in range(3))
 
     check()
+
+
+def core(key: str, offset: int) -> str:
+    """What is the key's own in base64 of the key behind `offset` bytes."""
+    made = base64.b64encode(bytes(offset) + key.encode() + bytes(3)).decode()
+    return made[-(-offset * 8 // 6) : (offset + len(key.encode())) * 8 // 6]
+
+
+def test_prose_around_a_spelling_with_breaks_stays() -> None:
+    key = "sk-very/secret+key==0123"
+    scrub = Scrubber([key])
+    lines = in_lines(base64.b64encode(key.encode()).decode(), 10)
+    assert scrub(f"Sent:\n{lines}\nwas it right? Verdict: 4").endswith("\nwas it right? Verdict: 4")
+    assert scrub(f"Dump: {key.encode().hex(' ')}, it says.") == f"Dump: {HIDDEN}, it says."
+    assert scrub(f"Wrapped: {key[:9]}\n  {key[9:]} here.") == f"Wrapped: {HIDDEN} here."
+
+
+def test_a_short_key_is_not_found_across_the_words_of_prose() -> None:
+    assert Scrubber(["atleast"])("It has at least four.") == "It has at least four."
+    assert Scrubber(["thirty"])("This, at 7 4 68 69, is 30.") == "This, at 7 4 68 69, is 30."
 
 
 def test_a_backslash_before_an_escape_hides_nothing() -> None:
@@ -149,7 +196,18 @@ def test_a_key_that_the_longest_quotation_would_cut_is_not_shown() -> None:
     key = "sk-AbQ9zzKpx70LmN2ZqRt5"
     scrub = Scrubber([key])
     for spelt in (key, key.encode().hex(), "".join(f"\\u{ord(each):04x}" for each in key)):
-        for shown in range(1, len(spelt)):
-            text = " " * (65536 - shown) + spelt
-            assert key[:4] not in scrub.quote(text)
-            assert scrub.quote(text) == ""
+        for shown in range(1, len(spelt), 7):
+            assert scrub.quote(" " * (65536 - shown) + spelt) == ""
+
+
+@pytest.mark.parametrize("unit", ["\\", "%25", "&amp;", "s\\", "73 ", "\\u0073", "&#0", "s ", "\\n"])
+def test_long_runs_of_what_begins_an_escape_end(unit: str) -> None:
+    """20,000 backslashes once took 7 s: each of them was looked at from each before it."""
+    key = "sk-very/secret+key=="
+    assert key not in Scrubber([key])(unit * (100_000 // len(unit)) + key)
+
+
+def test_a_key_behind_more_backslashes_than_any_escaping_makes() -> None:
+    key = "sk-very/secret+key=="
+    spelt = "".join(f"\\u{ord(each):04x}" for each in key)
+    assert Scrubber([key])("\\" * 99 + spelt) == "\\" * 85 + HIDDEN

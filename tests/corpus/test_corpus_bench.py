@@ -11,10 +11,10 @@ from dikast.core.errors import DataError, RunError, UserError
 from dikast.core.item import Item
 from dikast.core.part import text_of
 from dikast.core.records import read_items, write_items
-from dikast.corpus.apart import Apart
-from dikast.corpus.build import build, estimate
-from dikast.corpus.check import check_file
-from dikast.corpus.load import load_recipe
+from dikast.corpus.dedup.contamination import Apart
+from dikast.corpus.pipeline.build import build, estimate
+from dikast.corpus.pipeline.recipe_file import load_recipe
+from dikast.corpus.quality.check import check_file
 from dikast.corpus.recipes import bench
 
 pytest.importorskip("datasketch")
@@ -37,8 +37,8 @@ def made(name: str, criterion: str, instruction: str, word: str) -> list[Item]:
     ]  # fmt: skip
 
 
-def options(**values: Any) -> bench.Options:
-    return bench.Options(**{"rubrics": 2, "instructions": 1, **values})
+def options(**values: Any) -> bench.BenchOptions:
+    return bench.BenchOptions(**{"rubrics": 2, "instructions": 1, **values})
 
 
 LONG = "Does the answer say where every one of its numbers was taken from?"
@@ -152,7 +152,7 @@ def test_bad_input(tmp_path: Path) -> None:
         ({"responses": 6}, "at most 5"),
         ({"teacher": "mock:constant"}, "needs 'seeds'"),
         ({"of": "images", "teacher": "mock:constant"}, "needs 'images'"),
-        ({"apart_from": "x"}, "a list of text"),
+        ({"apart_from": 3}, "a list of text"),
     ):
         with pytest.raises(DataError, match=told):
             recipe(tmp_path, **given)

@@ -18,17 +18,17 @@ from dikast.core.errors import DataError, EngineError, RunError, UserError
 from dikast.core.item import Item
 from dikast.core.part import text_of
 from dikast.core.records import read_items
-from dikast.corpus.build import build, estimate
-from dikast.corpus.check import check_file
-from dikast.corpus.duplicates import Index
-from dikast.corpus.journal import finished
-from dikast.corpus.load import load_recipe
+from dikast.corpus.dedup.text_dedup import Index
+from dikast.corpus.pipeline.build import build, estimate
+from dikast.corpus.pipeline.build_run import Built
+from dikast.corpus.pipeline.journal import finished
+from dikast.corpus.pipeline.recipe_file import load_recipe
+from dikast.corpus.pipeline.stage import StageReport, prompt
+from dikast.corpus.quality.check import check_file
 from dikast.corpus.recipes import KINDS
 from dikast.corpus.recipes.feedback import pooled, rubric_tasks
-from dikast.corpus.run import Built
-from dikast.corpus.seeds import lint, load_seeds
-from dikast.corpus.stage import StageReport, prompt
-from dikast.corpus.world_teacher import WorldTeacher
+from dikast.corpus.sources.seed_rubrics import lint, load_seeds
+from dikast.corpus.teachers.world_teacher import WorldTeacher
 from dikast.engines.base import Completion, Request
 from dikast.surface.cli import app
 from dikast.surface.progress import stage_line
@@ -301,10 +301,10 @@ def test_a_bad_recipe_is_told_whole(tmp_path: Path) -> None:
         load_recipe(path)
     for part in (
         "did you mean 'seed",
-        "'rubrics' is 1 or more",
-        "'tolerance' lies in 0..1",
+        "'rubrics': expected a whole number of at least 1, got 0",
+        "'tolerance': expected a number from 0 to 1, got 3",
         "'source' is not of",
-        "'words' is a whole",
+        "'words': expected a whole number, got 'many'",
         "needs 'seeds'",
     ):
         assert part in str(caught.value)
@@ -391,3 +391,10 @@ def test_a_line_of_progress_tells_yield_rejects_and_money() -> None:
         "3-responses: 30 accepted (75%); 9 length, 1 no JSON object; 2 overloaded; 30 records, 1,000 tokens; 0.5 money"
     )
     assert stage_line(report) == told
+
+
+def test_numbers_are_hashed_as_they_are_written(tmp_path: Path) -> None:
+    """Folders that an earlier version built with `tolerance: 1` go on: 1 and 1.0 have different fingerprints."""
+    whole, point = (load_recipe(recipe(tmp_path, teacher="world:text", tolerance=each)) for each in (1, 1.0))
+    assert [type(each.told["tolerance"]) for each in (whole, point)] == [int, float]
+    assert whole.hash == fingerprint({**point.told, "tolerance": 1}) != point.hash

@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 from corpus.rows import FEEDBACK, PREFERENCE
 from dikast.core.errors import DataError
 from dikast.core.records import write_items, write_records
-from dikast.corpus.check import Check, check_file
-from dikast.corpus.duplicates import Index
-from dikast.corpus.information import cut, information, mutual_information
-from dikast.corpus.plots import plots
+from dikast.corpus.dedup.text_dedup import Index
+from dikast.corpus.quality.check import Check, check_file
+from dikast.corpus.quality.mutual_information import cut, information, mutual_information
+from dikast.corpus.quality.plots import plots
 from dikast.surface.cli import app
 from dikast.worlds.make import make
 from dikast.worlds.settings import Settings

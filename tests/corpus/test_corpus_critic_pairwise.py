@@ -14,12 +14,12 @@ from dikast.core.media import load_image
 from dikast.core.part import Image, text_of
 from dikast.core.records import read_items
 from dikast.core.rubric import Rubric
-from dikast.corpus.build import build, estimate
-from dikast.corpus.check import check_file
 from dikast.corpus.convert import convert_file
-from dikast.corpus.journal import finished
-from dikast.corpus.load import load_recipe
-from dikast.corpus.pair_templates import templates
+from dikast.corpus.pipeline.build import build, estimate
+from dikast.corpus.pipeline.journal import finished
+from dikast.corpus.pipeline.recipe_file import load_recipe
+from dikast.corpus.quality.check import check_file
+from dikast.corpus.sources.pair_templates import templates
 from dikast.engines.base import Request
 from dikast.worlds.make import Maker
 from dikast.worlds.settings import Settings
@@ -280,10 +280,10 @@ def test_benchmarks_and_repeats_stay_out(tmp_path: Path) -> None:
 def test_bad_input_is_told_before_anything_is_asked(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="needs 'source'"):
         recipe(tmp_path)
-    with pytest.raises(DataError, match=r"'ties' lies in 0..0\.9"):
+    with pytest.raises(DataError, match=r"'ties': expected a number from 0 to 0\.9"):
         recipe(tmp_path, source="s.jsonl", ties=1)
-    with pytest.raises(DataError, match="'preferences' is a list of text"):
-        recipe(tmp_path, preferences="x.jsonl")
+    with pytest.raises(DataError, match=r"'preferences.1': expected text, got 3"):
+        recipe(tmp_path, preferences=["x.jsonl", 3])
     with pytest.raises(UserError, match=r"no\.jsonl.*is not there"):
         build(recipe(tmp_path, preferences=["no.jsonl"]), tmp_path / "out")
     lines(tmp_path / "s.jsonl", [row("1", "Oder", 1), row("2", "Elbe", 5)])

@@ -17,16 +17,16 @@ from dikast.core.media import load_image
 from dikast.core.part import Image, text_of
 from dikast.core.records import read_items
 from dikast.core.rubric import Rubric
-from dikast.corpus.build import build, estimate
-from dikast.corpus.check import check_file
 from dikast.corpus.convert import convert_file
-from dikast.corpus.load import load_recipe
-from dikast.corpus.picture_teacher import PictureTeacher
-from dikast.corpus.pool import FAMILIES, pool
-from dikast.corpus.questions import Source, quotas
+from dikast.corpus.pipeline.build import build, estimate
+from dikast.corpus.pipeline.recipe_file import load_recipe
+from dikast.corpus.quality.check import check_file
 from dikast.corpus.recipes import critic_pointwise
+from dikast.corpus.sources.evaluation_prompts import FAMILIES, pool
+from dikast.corpus.sources.picture_questions import QuestionSource, quotas
+from dikast.corpus.teachers.picture_teacher import PictureTeacher
 from dikast.engines.base import Completion, Request
-from dikast.worlds.aspects import ASPECTS
+from dikast.worlds.scoring.aspects import ASPECTS
 from scripted import Scripted
 
 WORDS = ("river", "stone", "tower", "garden", "window", "letter", "bridge", "winter", "market", "candle", "harbour")
@@ -346,7 +346,7 @@ def test_interruptions_pay_nothing_twice(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_quotas_are_even_and_keep_the_share_of_text() -> None:
     few, many, text = (
-        Source(name, name == "text", list(range(n))) for name, n in (("few", 3), ("many", 90), ("text", 20))
+        QuestionSource(name, name == "text", list(range(n))) for name, n in (("few", 3), ("many", 90), ("text", 20))
     )
     assert quotas([few, many], 20, 0.0) == [3, 17]
     assert quotas([few, many, text], 40, 0.25) == [3, 27, 10]

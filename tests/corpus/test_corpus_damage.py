@@ -9,10 +9,10 @@ import orjson
 import pytest
 
 from dikast.core.errors import DataError, RunError, UserError
-from dikast.core.writing import one_writer
-from dikast.corpus.build import build
-from dikast.corpus.load import load_recipe
-from dikast.corpus.recipe import Recipe
+from dikast.core.output_folder import one_writer
+from dikast.corpus.pipeline.build import build
+from dikast.corpus.pipeline.recipe import Recipe
+from dikast.corpus.pipeline.recipe_file import load_recipe
 
 
 def recipe(tmp_path: Path, **values: object) -> Recipe:
@@ -76,7 +76,7 @@ def test_junk_in_a_journal_is_told_with_its_cure(line: bytes, tmp_path: Path) ->
     journal = min(out.glob("[0-9]-*.jsonl"))
     before = journal.read_bytes()
     journal.write_bytes(line + before)
-    with pytest.raises(DataError, match=r"a damaged record .*remove this line"):
+    with pytest.raises(DataError, match=r"jsonl:1: a damaged record .*dikast doctor .* --repair"):
         build(recipe(tmp_path), out)
     journal.write_bytes(before)
     assert build(recipe(tmp_path), out).waits == ""

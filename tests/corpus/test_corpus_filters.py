@@ -12,12 +12,12 @@ from PIL import ImageEnhance
 
 from dikast.core.errors import DataError, UserError
 from dikast.core.part import Image
-from dikast.corpus.card import card
-from dikast.corpus.check import check_file
-from dikast.corpus.languages import KNOWN, code_of, language_of, wrong_language
-from dikast.corpus.lookalikes import DISTANCE, Lookalikes, perceptual_hash
-from dikast.corpus.pictures import Listed, readable
-from dikast.corpus.stage import Rejected, in_language
+from dikast.corpus.dedup.image_dedup import DISTANCE, NearDuplicateImages, perceptual_hash
+from dikast.corpus.pipeline.stage import Rejected, in_language
+from dikast.corpus.quality.check import check_file
+from dikast.corpus.quality.data_card import card
+from dikast.corpus.quality.languages import KNOWN, code_of, language_of, wrong_language
+from dikast.corpus.sources.image_lists import Listed, readable
 
 SAID = {
     "en": "The answer is clear, but it does not say where the numbers are from and how they were checked.",
@@ -84,7 +84,7 @@ def picture(seed: int, folder: Path, size: int = 96) -> Pillow.Image:
 
 
 def test_changed_copies_are_found_and_others_are_not(tmp_path: Path) -> None:
-    index = Lookalikes()
+    index = NearDuplicateImages()
     for seed in range(40):
         image = picture(seed, tmp_path)
         copies = {
@@ -100,7 +100,7 @@ def test_changed_copies_are_found_and_others_are_not(tmp_path: Path) -> None:
             assert match.name == str(seed)
             assert match.likeness >= 1 - DISTANCE / 256
     assert len(index) == 40
-    strict = Lookalikes(0)
+    strict = NearDuplicateImages(0)
     strict.add(Image(str(tmp_path / "3.png")), "3")
     assert strict.find(Image(str(tmp_path / "3-small.jpg"))) is None
 
@@ -110,7 +110,7 @@ def test_flat_pictures_match_by_content_alone(tmp_path: Path) -> None:
         Pillow.new("RGB", (40, 40), colour).save(tmp_path / f"{name}.png")
     a, b, c = (Image(str(tmp_path / f"{name}.png")) for name in "abc")
     assert perceptual_hash(a) is None
-    index = Lookalikes()
+    index = NearDuplicateImages()
     assert index.add(a, "a") is None
     assert index.add(c, "c") is None
     assert (match := index.add(b, "b")) is not None

@@ -14,8 +14,8 @@ import pytest
 from corpus.sources import graded, photos, seeds
 from dikast.core.media import check_image
 from dikast.core.records import read_items
-from dikast.corpus.build import build
-from dikast.corpus.load import load_recipe
+from dikast.corpus.pipeline.build import build
+from dikast.corpus.pipeline.recipe_file import load_recipe
 from engines import live_servers
 
 pytestmark = pytest.mark.slow

@@ -17,11 +17,11 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.media import image_file, load_image
 from dikast.core.part import Image, text_of
 from dikast.core.records import read_items
-from dikast.corpus.build import build, estimate
-from dikast.corpus.check import check_file
-from dikast.corpus.load import load_recipe
-from dikast.corpus.picture_teacher import PictureTeacher
-from dikast.corpus.pictures import Listed, drawn, sensitive_of
+from dikast.corpus.pipeline.build import build, estimate
+from dikast.corpus.pipeline.recipe_file import load_recipe
+from dikast.corpus.quality.check import check_file
+from dikast.corpus.sources.image_lists import Listed, drawn, sensitive_of
+from dikast.corpus.teachers.picture_teacher import PictureTeacher
 from dikast.engines.base import Request
 from scripted import Scripted
 

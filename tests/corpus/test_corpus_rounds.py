@@ -11,13 +11,13 @@ import pytest
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, RunError, UserError
 from dikast.core.records import read_items
-from dikast.corpus.build import build, estimate
-from dikast.corpus.journal import finished
-from dikast.corpus.load import load_recipe
+from dikast.corpus.pipeline.build import build, estimate
+from dikast.corpus.pipeline.journal import finished
+from dikast.corpus.pipeline.recipe_file import load_recipe
+from dikast.corpus.pipeline.stage import prompt
 from dikast.corpus.recipes import KINDS
-from dikast.corpus.seeds import load_seeds
-from dikast.corpus.sensitive import sensitive_at
-from dikast.corpus.stage import prompt
+from dikast.corpus.sources.seed_rubrics import load_seeds
+from dikast.corpus.sources.sensitive import sensitive_at
 from dikast.engines.base import Request
 from scripted import Scripted
 

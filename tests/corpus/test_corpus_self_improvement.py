@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 from dikast.core.errors import DataError, UserError
 from dikast.core.part import text_of
 from dikast.core.records import read_items
-from dikast.corpus.agreement import Ballot, Dropped, agreed, stop_reason
-from dikast.corpus.build import build, estimate
-from dikast.corpus.load import load_recipe
+from dikast.corpus.pipeline.build import build, estimate
+from dikast.corpus.pipeline.recipe_file import load_recipe
+from dikast.corpus.pipeline.round_training import training_due
+from dikast.corpus.pipeline.verdict_filter import Ballot, Dropped, agreed, stop_reason
 from dikast.corpus.recipes import self_improvement
-from dikast.corpus.round_training import training_due
 from dikast.engines.base import Completion, Request
 from dikast.engines.mock import Mock
 from dikast.surface.cli import app
@@ -233,7 +233,7 @@ def test_bad_input_is_told_before_anything_is_asked(tmp_path: Path) -> None:
         ({"train": {"steps": 3}}, "has no weights here"),
         ({"train": {"data": [], "model": "x"}}, "set by each round"),
         ({"teacher": "world:text"}, "cannot learn"),
-        ({"train": 3}, "'train' is a mapping"),
+        ({"train": 3}, "'train': expected a mapping"),
     ):
         with pytest.raises(DataError, match=told):
             recipe(tmp_path, **given)
@@ -294,7 +294,13 @@ def test_two_rounds_of_a_tiny_model(tmp_path: Path) -> None:
     form = {"kind": "absolute", "dialect": "verdict", "marker": "Verdict:", "feedback": False,
             "user": "{{ instruction }}\n{{ response }}\nEnd with Verdict: and {{ scale }}\n"}  # fmt: skip
     (tmp_path / "short.yaml").write_bytes(orjson.dumps(form))
-    steps = {"batch_size": 4, "micro_tokens": 1500, "learning_rate": 3e-3, "device": "cpu", "verdict_weight": 4.0}
+    steps = {
+        "batch_size": 4,
+        "max_tokens_per_micro_batch": 1500,
+        "learning_rate": 3e-3,
+        "device": "cpu",
+        "label_loss_weight": 4.0,
+    }
     data = [{"items": ["source/items-00000.jsonl"], "formats": ["short.yaml"]}]
     (tmp_path / "warm.yaml").write_bytes(
         orjson.dumps({"model": "raw", "out": "warm", "steps": 30, "data": data, **steps})

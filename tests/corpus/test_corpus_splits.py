@@ -15,17 +15,17 @@ from dikast.core.item import Item, item_to
 from dikast.core.media import load_image
 from dikast.core.records import read_items
 from dikast.core.rubric import Rubric
-from dikast.corpus.balance import capped, shares, uncorrelated
-from dikast.corpus.build import build
-from dikast.corpus.check import check_file
-from dikast.corpus.finish import finish
-from dikast.corpus.load import load_recipe
+from dikast.corpus.dedup.shared_wording import alike, components, runs_of
 from dikast.corpus.observations import words_of
-from dikast.corpus.parquet import write_shards
-from dikast.corpus.recipe import Recipe
-from dikast.corpus.splits import split
-from dikast.corpus.topics import topics
-from dikast.corpus.wording import alike, components, runs_of
+from dikast.corpus.pipeline.balance import capped, shares, uncorrelated
+from dikast.corpus.pipeline.build import build
+from dikast.corpus.pipeline.parquet_shards import write_shards
+from dikast.corpus.pipeline.post_processing import finish
+from dikast.corpus.pipeline.recipe import Recipe
+from dikast.corpus.pipeline.recipe_file import load_recipe
+from dikast.corpus.pipeline.rubric_splits import split
+from dikast.corpus.quality.check import check_file
+from dikast.corpus.quality.topics import topics
 
 LEVELS = {str(n): f"Level {n} of it." for n in range(1, 6)}
 
@@ -117,9 +117,9 @@ def test_one_wording_cannot_be_split() -> None:
         ({"splits": {"train": 0.9, "test": 0.2}}, "sum to 1"),
         ({"splits": {"Train": 0.9, "test": 0.1}}, "small letters"),
         ({"splits": [1]}, "a mapping of names to numbers"),
-        ({"parquet": -1}, "0 or more"),
-        ({"parquet_images": "inside"}, "bytes or path"),
-        ({"length_r": 2}, "lies in 0..1"),
+        ({"parquet": -1}, "of at least 0"),
+        ({"parquet_images": "inside"}, "'bytes' or 'path'"),
+        ({"length_r": 2}, "from 0 to 1"),
     ],
 )
 def test_bad_keys_are_told(keys: dict[str, Any], told: str, tmp_path: Path) -> None:

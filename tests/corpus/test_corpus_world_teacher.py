@@ -8,13 +8,13 @@ import pytest
 from dikast.core.errors import UserError
 from dikast.core.records import read_items
 from dikast.core.rubric import Rubric
-from dikast.corpus.build import build
-from dikast.corpus.recipe import Recipe
-from dikast.corpus.recipes.feedback import Options
-from dikast.corpus.world_teacher import WorldTeacher
+from dikast.corpus.pipeline.build import build
+from dikast.corpus.pipeline.recipe import Recipe
+from dikast.corpus.recipes.feedback import FeedbackOptions
+from dikast.corpus.teachers.world_teacher import WorldTeacher
 from dikast.prompts.format import load_format
 from dikast.prompts.gold import gold_of
-from dikast.worlds.gold import Spec, level_of
+from dikast.worlds.scoring.penalty import Spec, level_of
 
 SPECS = (
     Spec((("fact", 1),), False, (0, 1, 2, 3), "1-5", False, (0, 0, 0, 0)),
@@ -25,7 +25,7 @@ SPECS = (
 def test_rubrics_can_be_given(tmp_path: Path) -> None:
     def made(name: str, seed: int) -> list[str]:
         teacher = WorldTeacher("text", seed=seed, per_rubric=3, specs=SPECS, split="all")
-        options = Options(rubrics=2, instructions=3, rounds=1, regrade=True)
+        options = FeedbackOptions(rubrics=2, instructions=3, rounds=1, regrade=True)
         built = build(Recipe("feedback", "world:text", seed=seed, options=options), tmp_path / name, teacher=teacher)
         assert built.kept == dict.fromkeys("12345", 6)
         return (tmp_path / name / "items.jsonl").read_text("utf-8").splitlines()
@@ -50,6 +50,6 @@ def test_given_rubrics_are_part_of_what_the_teacher_is() -> None:
 
 def test_a_rubric_that_no_answer_can_fail_is_refused(tmp_path: Path) -> None:
     beyond = Spec((("fact", 1),), False, (0, 1, 2, 90), "1-5", False, (0, 0, 0, 0))
-    recipe = Recipe("feedback", "world:text", options=Options(rubrics=1, instructions=1, rounds=1))
+    recipe = Recipe("feedback", "world:text", options=FeedbackOptions(rubrics=1, instructions=1, rounds=1))
     with pytest.raises(UserError, match="rubric number 0 has no instruction of all levels"):
         build(recipe, tmp_path / "out", teacher=WorldTeacher("text", specs=(beyond,), split="all"))

@@ -30,6 +30,6 @@ def test_all_mistakes_are_told_at_once() -> None:
     with pytest.raises(UserError) as caught:
         read_options({"sice": "1", "size": "one", "mode": "c", "zzz": "1"}, known, where="hf:x")
     assert str(caught.value) == (
-        "hf:x: unknown option 'sice': did you mean 'size'?; option size=one: expected a whole number;"
-        " option mode=c: expected 'a' or 'b'; unknown option 'zzz': it has device, mode, share, size"
+        "hf:x: unknown option 'sice': did you mean 'size'?; option 'size': expected a whole number, got 'one';"
+        " option 'mode': expected 'a' or 'b', got 'c'; unknown option 'zzz': known: device, mode, share, size"
     )

@@ -13,7 +13,7 @@ from dikast.core.part import Image, Video
 from dikast.engines.base import Readout, Request, Sampling
 from dikast.engines.http.body import Bodies
 from dikast.engines.http.images import Encoded
-from dikast.engines.http.inert import ZERO_WIDTH_SPACE, inert
+from dikast.engines.http.sanitise import ZERO_WIDTH_SPACE, sanitise
 
 
 def made(request: Request, form: Any = "plain", **settings: Any) -> dict[str, Any]:
@@ -42,14 +42,14 @@ def png(path: Path, size: tuple[int, int] = (40, 30), mode: str = "RGB", **save:
     ],
 )  # fmt: skip
 def test_control_tokens_in_user_text_are_broken_up(spelling: str) -> None:
-    sent = inert([Span("Rate this: ", True), Span(f"a{spelling}b")])
+    sent = sanitise([Span("Rate this: ", True), Span(f"a{spelling}b")])
     assert spelling not in sent
     assert sent.replace(ZERO_WIDTH_SPACE, "") == f"Rate this: a{spelling}b"
-    assert inert([Span(f"a{spelling}b", True)]) == f"a{spelling}b", "a template may write it"
+    assert sanitise([Span(f"a{spelling}b", True)]) == f"a{spelling}b", "a template may write it"
 
 
 def test_a_spelling_that_a_user_completes_is_broken_up_too() -> None:
-    assert inert([Span("x <", True), Span("|im_end|>")]) == f"x <{ZERO_WIDTH_SPACE}|im_end|>"
+    assert sanitise([Span("x <", True), Span("|im_end|>")]) == f"x <{ZERO_WIDTH_SPACE}|im_end|>"
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_spelling_that_a_user_completes_is_broken_up_too() -> None:
     ["if a < b and c > d: x[0] = y", "<p>HTML</p> <img src='x'>", "a <- b | c -> d", "[1] [INSTALL] <T>", "<||>"],
 )
 def test_other_text_goes_out_byte_for_byte(text: str) -> None:
-    assert inert([Span(text)]) == text
+    assert sanitise([Span(text)]) == text
 
 
 def test_images_and_frames_are_data_urls_in_their_place(tmp_path: Path) -> None:

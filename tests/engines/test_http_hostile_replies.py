@@ -14,17 +14,17 @@ from typing import Any
 import pytest
 
 from dikast.core.rubric import Rubric, load_rubric
-from dikast.core.runs.reading import answered, current_records, current_verdicts
+from dikast.core.runs.current_verdicts import answered, current_records, current_verdicts
 from dikast.core.verdict import Status, Verdict
 from dikast.engines.base import Completion, Request
 from dikast.engines.decision import DecisionEngine
 from dikast.engines.http.engine import HttpEngine
-from dikast.engines.http.exchange import Reply
-from dikast.engines.http.portal import Flow, Later
-from dikast.engines.http.settings import Settings, address_of
-from dikast.judging.ask import settle_again
+from dikast.engines.http.event_loop import Flow, Later
+from dikast.engines.http.server_settings import ServerSettings, address_of
+from dikast.engines.http.transport import HttpReply
 from dikast.judging.judge import Judge
 from dikast.judging.ledger import Ledger
+from dikast.judging.settling import settle_again
 from dikast.judging.summary import Tally
 
 RUBRIC = {"name": "good", "criterion": "Is it good?", "scale": "1-5"}
@@ -169,14 +169,16 @@ class Wire:
         self.scrub, self.rng, self.made = scrub, random.Random(), list[Callable[[], Any]]()
         self.sent: list[tuple[int, bytes]] = []
 
-    async def post(self, pieces: list[bytes]) -> Reply:
+    async def post(self, pieces: list[bytes]) -> HttpReply:
         rng = self.rng
         if rng.random() < 0.15:
             body = rng.choice(ERRORS)
             raw = mutated(json.loads(json.dumps(body)), rng) if rng.random() < 0.8 else str(body).encode()
-            reply = Reply(rng.choice(STATUSES), {"Retry-After": rng.choice(WAITS), "Location": rng.choice(WAITS)}, raw)
+            reply = HttpReply(
+                rng.choice(STATUSES), {"Retry-After": rng.choice(WAITS), "Location": rng.choice(WAITS)}, raw
+            )
         else:
-            reply = Reply(200, {}, mutated(rng.choice(self.made)(), rng))
+            reply = HttpReply(200, {}, mutated(rng.choice(self.made)(), rng))
         self.sent.append((reply.status, reply.raw))
         return reply
 
@@ -187,8 +189,8 @@ class Fuzzed:
     def __init__(self, engine: HttpEngine | DecisionEngine) -> None:
         self.engine, self.name = engine, engine.name
         self.desk = engine.http._desk if isinstance(engine, DecisionEngine) else engine._desk
-        self.wire = Wire(self.desk.wire.scrub)
-        self.desk.wire = self.wire  # type: ignore[assignment]
+        self.transport = Wire(self.desk.transport.scrub)
+        self.desk.transport = self.transport  # type: ignore[assignment]
         self.loop = asyncio.new_event_loop()
 
     def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
@@ -214,7 +216,7 @@ TEXTS = (
 
 
 def engines() -> dict[str, tuple[Fuzzed, dict[str, Any]]]:
-    settings = Settings(retries=2, backoff=0.0)
+    settings = ServerSettings(retries=2, backoff=0.0)
     chats = [lambda text=text: chat(text or "4") for text in TEXTS]
     found: dict[str, tuple[Fuzzed, dict[str, Any]]] = {}
     for name, url, made, options in (
@@ -226,7 +228,7 @@ def engines() -> dict[str, tuple[Fuzzed, dict[str, Any]]]:
         address = address_of(url)
         kind = DecisionEngine if name in ("decisions", "systemone") else HttpEngine
         fuzzed = Fuzzed(kind(address, settings))
-        fuzzed.wire.made = made  # type: ignore[assignment]
+        fuzzed.transport.made = made  # type: ignore[assignment]
         found[name] = (fuzzed, options)
     return found
 
@@ -255,12 +257,12 @@ def test_no_reply_ends_a_run_blocks_its_folder_or_becomes_a_score(tries: int, tm
     with Ledger(tmp_path) as ledger:
         for number in range(tries):
             fuzzed, judge = judges[names[number % len(names)]]
-            fuzzed.wire.rng, fuzzed.wire.sent = random.Random(number), []
+            fuzzed.transport.rng, fuzzed.transport.sent = random.Random(number), []
             verdict = judge.grade({"id": str(number), "instruction": "Say something.", "response": "Something."})
-            wrong = complaint(verdict, fuzzed.wire.sent)
-            assert not wrong, (number, wrong, verdict, fuzzed.wire.sent)
+            wrong = complaint(verdict, fuzzed.transport.sent)
+            assert not wrong, (number, wrong, verdict, fuzzed.transport.sent)
             kind = verdict.reason.split(":")[0] if verdict.status is Status.ENGINE_ERROR else str(verdict.status)
-            assert kind != "internal", (number, verdict.reason, fuzzed.wire.sent)
+            assert kind != "internal", (number, verdict.reason, fuzzed.transport.sent)
             kinds[kind] += 1
             ledger.append(verdict)
     for fuzzed, _ in judges.values():

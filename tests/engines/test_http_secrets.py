@@ -13,7 +13,7 @@ import pytest
 
 from dikast.core.errors import UserError
 from dikast.engines.http.engine import HttpEngine
-from dikast.engines.http.settings import Settings, address_of
+from dikast.engines.http.server_settings import ServerSettings, address_of
 from dikast.engines.spec import open_engine
 from dikast.testing.faults import FaultServer, Spoilt
 from engines.http_servers import FAST, grade, verdicts, write_items
@@ -202,7 +202,7 @@ def test_an_extra_file_with_a_key_is_refused(tmp_path: Path) -> None:
 )
 def test_a_key_that_no_header_can_carry_is_refused_unseen(key: str) -> None:
     with pytest.raises(UserError) as raised:
-        HttpEngine(address_of("http://localhost:1/v1#m"), Settings(), key=key)
+        HttpEngine(address_of("http://localhost:1/v1#m"), ServerSettings(), key=key)
     assert "0123456" not in "".join(traceback.format_exception(raised.value))
 
 

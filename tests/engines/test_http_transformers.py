@@ -36,10 +36,10 @@ def test_it_answers_and_what_it_ignores_is_noticed_and_said(
     assert all(each.usage.tokens_out > 0 for each in found)
     assert engine.noticed["logprobs"] == 4, "it answers 200 and ignores them: noticed, not believed"
     said = [record.getMessage() for record in caplog.records]
-    assert sum("without the log-probabilities" in each for each in said) == 1, "and said, once"
+    assert sum("does not return the requested log-probabilities" in each for each in said) == 1, "and said, once"
     if json.finish == "stop":  # a model without training may also write until the token limit
         assert engine.noticed["response_format"] == 1
-        assert any("ignores the JSON schema" in each for each in said)
+        assert any("ignores the requested JSON schema" in each for each in said)
     score_only = replace(ask("only", sampling=short), readout=replace(READ, generate=False))
     (only,) = engine.stream([score_only])
     assert only.error is None

@@ -12,8 +12,8 @@ from dikast.core.errors import UserError
 from dikast.core.scale import Scale
 from dikast.engines.base import Readout, Request
 from dikast.engines.mock import open_mock
-from dikast.engines.mock.base import Mock
 from dikast.engines.mock.calibrate import calibrated, correlation
+from dikast.engines.mock.mock_judge import Mock
 
 READ_PAIR = Readout((" A", " B", " T"), "[RESULT]")
 

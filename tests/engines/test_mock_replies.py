@@ -15,7 +15,7 @@ from dikast.core.errors import EngineError, UserError
 from dikast.core.message import Message, Span
 from dikast.engines.base import Completion, Readout, Request
 from dikast.engines.mock import Constant, Failures, Mock, Oracle, Random, open_mock
-from dikast.engines.mock.schema import fitting
+from dikast.engines.mock.json_reply import fitting
 
 
 class Best(Mock):

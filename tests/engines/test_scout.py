@@ -26,8 +26,8 @@ pytest.importorskip("transformers")
 
 from dikast.engines.scout import _drawn, folder
 from dikast.judging.judge import Judge
-from dikast.judging.plan import Source
-from dikast.judging.run import grade_file
+from dikast.judging.judge_file import grade_file
+from dikast.judging.run_plan import Source
 from dikast.surface.report.collect import Asked, collect
 
 

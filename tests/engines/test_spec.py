@@ -44,7 +44,7 @@ def test_an_engine_passes_through_without_options() -> None:
         ("mock:orcale", "did you mean 'oracle'"),
         ("mock:oracle,sede=1,r=high", "did you mean 'seed'.*expected a number"),
         ("mock:oracle,r=1,r=0", "given twice"),
-        ("mock:", "does not say which"),
+        ("mock:", "does not name a target"),
         ("hf:org/name@v1,revision=v2", "given twice"),
     ],
 )
@@ -69,7 +69,9 @@ def test_installed_packages_bring_schemes(tmp_path: Path, monkeypatch: pytest.Mo
     assert isinstance(engine, Constant)
     assert (engine.name, engine.label) == ("acme:judge", "4")
     assert engine_schemes() == ["acme", "decision", "hf", "http", "https", "mock", "openai", "replay", "scout", "vllm"]
-    with pytest.raises(UserError, match=r"level=four: expected a whole number; .*did you mean 'strict'"):
+    with pytest.raises(
+        UserError, match=r"option 'level': expected a whole number, got 'four'; .*did you mean 'strict'"
+    ):
         open_engine("acme:judge,level=four,strickt=1")
     with pytest.raises(UserError, match="acme:TARGET"):
         open_engine("acne:judge")

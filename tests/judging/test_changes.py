@@ -14,8 +14,8 @@ from dikast.core.rubric import Rubric, load_rubric
 from dikast.engines.base import Sampling
 from dikast.engines.mock import Mock
 from dikast.judging.judge import Judge
-from dikast.judging.plan import Source
-from dikast.judging.run import compare_file, grade_file
+from dikast.judging.judge_file import compare_file, grade_file
+from dikast.judging.run_plan import Source
 from runs import lines, rows, summary, write_jsonl
 
 RUBRIC: dict[str, Any] = {"name": "good", "criterion": "Is it good?", "scale": "1-5", "levels": {"1": "no", "5": "yes"}}

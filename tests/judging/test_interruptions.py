@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from dikast.core.errors import DataError, EngineError, RunError
-from dikast.core.runs.reading import answered, current_records
+from dikast.core.runs.current_verdicts import answered, current_records
 from dikast.engines.base import Request
 from dikast.judging.judge import Judge
+from dikast.judging.judge_file import grade_file
 from dikast.judging.ledger import Ledger
-from dikast.judging.plan import Source
-from dikast.judging.run import grade_file
+from dikast.judging.run_plan import Source
 from runs import dikast, environment, lines, rows, summary, write_jsonl
 from scripted import Scripted
 
@@ -45,7 +45,7 @@ def test_a_last_line_torn_anywhere_is_repaired(tmp_path: Path) -> None:
         assert len(answered(run)) == 2
     for cut in (start, start + 1, (start + len(finished)) // 2, len(finished) - 2):
         path.write_bytes(finished[:cut])
-        assert len(list(current_records(run))) == 2  # a reader sees what is whole, and mends nothing
+        assert len(list(current_records(run))) == 2  # a reader sees what is whole, and fixes nothing
         assert path.stat().st_size == cut
         assert grade_here(items, run) == 1
         assert path.read_bytes() == finished
@@ -207,16 +207,18 @@ def test_a_disk_that_is_full_while_the_plan_is_written(small_disk: Path, tmp_pat
     assert summary(run)["asked"] == 15
 
 
-def test_dev_full(tmp_path: Path) -> None:
-    if not Path("/dev/full").exists():
-        pytest.skip("this system has no /dev/full")
+@pytest.mark.parametrize("pipe", [False, True])
+def test_a_device_or_a_pipe_in_the_place_of_the_verdicts(tmp_path: Path, *, pipe: bool) -> None:
     items, run = write_jsonl(tmp_path / "items.jsonl", rows(5)), tmp_path / "run"
     run.mkdir()
-    (run / "verdicts.jsonl").symlink_to("/dev/full")
+    if pipe:
+        os.mkfifo(run / "verdicts.jsonl")
+    else:
+        (run / "verdicts.jsonl").symlink_to("/dev/full")
     done = dikast("grade", items, "--rubric", "helpfulness", "--judge", "mock:oracle", "--out", run)
-    assert done.returncode == 1
+    assert done.returncode == (1 if pipe else 2)
     assert "Traceback" not in done.stderr
-    assert "is not a regular file" in done.stderr
+    assert ("is not a regular file" if pipe else "is a link to a file outside of this folder") in done.stderr
 
 
 def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:

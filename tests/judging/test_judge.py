@@ -66,8 +66,8 @@ def test_an_item_may_bring_the_rubric() -> None:
         ({"samples": 0}, "samples must be at least 1"),
         ({"samples": 3}, "all the same: set a temperature"),
         ({"min_mass": 1.5}, "a probability from 0 to 1"),
-        ({"read": "sometimes"}, "read 'sometimes': say auto, only or never"),
-        ({"format": "pairwise"}, "format 'pairwise' is pairwise; a format that is absolute is needed"),
+        ({"read": "sometimes"}, "read 'sometimes': use auto, only or never"),
+        ({"format": "pairwise"}, "format 'pairwise' is pairwise; a format of kind absolute is needed"),
         ({"compare_format": "absolute"}, "compare_format 'absolute' is absolute"),
         ({"format": "absolut"}, "did you mean 'absolute'"),
         ({"rubric": "helpfullness"}, "no built-in rubric of that name"),
@@ -92,9 +92,9 @@ def test_questions_that_cannot_be_meant() -> None:
     with pytest.raises(UserError, match="use grade_sheet"):
         judge.grade(ITEM)
     one = dikast.Judge("mock:constant", "helpfulness")
-    with pytest.raises(UserError, match="has 2 responses where one is due"):
+    with pytest.raises(UserError, match="has 2 responses where one is needed"):
         one.grade({"responses": ["a", "b"]})
-    with pytest.raises(UserError, match="has 2 responses where one is due"):
+    with pytest.raises(UserError, match="has 2 responses where one is needed"):
         one.grade_sheet({"responses": ["a", "b"]})
     with pytest.raises(UserError, match="has 1 responses where compare takes 2"):
         one.compare(ITEM)
@@ -167,3 +167,21 @@ def test_gold_off_the_scale_is_refused_before_a_call(tmp_path: Path) -> None:
     assert named.grade(**ITEM).label == "fail"
     assert named.hash == dikast.Judge("mock:constant", "correctness").hash
     assert judge.compare_by_scores({"instruction": "?", "responses": ["9", "7"], "gold": "b"}).choice == "tie"
+
+
+def test_paths_may_be_text_everywhere(tmp_path: Path) -> None:
+    items, out = str(write_jsonl(tmp_path / "items.jsonl", rows(6))), str(tmp_path / "run")
+    judge = dikast.Judge("mock:oracle", "helpfulness")
+    assert dikast.grade_file(judge, items, out)["verdicts"] == 6
+    assert dikast.grade_file(judge, Path(items), Path(out))["asked"] == 0
+    assert dikast.replay(out, out=str(tmp_path / "again"))["replay"]["changed"] == 0
+    assert dikast.audit_file(out).rows == 6
+    compared = str(write_jsonl(tmp_path / "pairs.jsonl", pairs(3)))
+    assert dikast.compare_file(judge, compared, str(tmp_path / "pairs"))["preferences"]["pairs"] == 3
+    scores = dikast.compare_file_by_scores(judge, compared, str(tmp_path / "scores"))
+    assert scores["preferences"]["pairs"] == 3
+
+
+def test_a_judge_is_one_line() -> None:
+    assert repr(dikast.Judge("mock:oracle", "helpfulness")) == "Judge('mock:oracle', 'helpfulness')"
+    assert repr(dikast.Judge("mock:oracle")) == "Judge('mock:oracle')"

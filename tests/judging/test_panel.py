@@ -10,9 +10,9 @@ from dikast.core.scale import Scale
 from dikast.core.verdict import Question
 from dikast.engines.base import Request
 from dikast.judging.judge import Judge
+from dikast.judging.judge_file import grade_file
 from dikast.judging.panel import Panel, PanelVerdict, disagreement, panel_verdicts, write_panel
-from dikast.judging.plan import Source
-from dikast.judging.run import grade_file
+from dikast.judging.run_plan import Source
 from runs import lines, rows, summary, write_jsonl
 from scripted import Scripted
 
@@ -114,3 +114,13 @@ def test_a_spread_over_several_scales_is_of_goodness() -> None:
     one = disagreement(verdicts[:1])
     assert one["mean_spread"]["value"] == 2
     assert "mean_spread_goodness" not in one
+
+
+def test_a_panel_grades_many() -> None:
+    panel = Panel([Judge("mock:constant,label=2", "helpfulness"), Judge("mock:oracle,r=1", "helpfulness")])
+    found = list(panel.grade_many([{"instruction": "?", "responses": ["x", "y"], "gold": [1, 5]}] * 2))
+    assert [(each.question.item, each.question.responses[0], each.scores) for each in found] == [
+        ("0", 0, (2.0, 1.0)), ("0", 1, (2.0, 5.0)), ("1", 0, (2.0, 1.0)), ("1", 1, (2.0, 5.0)),
+    ]  # fmt: skip
+    assert [each.mean for each in found[:2]] == [1.5, 3.5]
+    assert len(found[0].verdicts) == 2

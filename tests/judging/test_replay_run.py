@@ -11,9 +11,9 @@ from dikast.core.errors import DataError, UserError
 from dikast.engines.base import Completion, Request, Sampling
 from dikast.engines.mock import Mock
 from dikast.judging.judge import Judge
-from dikast.judging.plan import Source
-from dikast.judging.replay import replay
-from dikast.judging.run import compare_file, compare_file_by_scores, grade_file
+from dikast.judging.judge_file import compare_file, compare_file_by_scores, grade_file
+from dikast.judging.replay_run import replay
+from dikast.judging.run_plan import Source
 from runs import lines, pairs, rows, summary, write_jsonl
 from scripted import Scripted
 
@@ -69,7 +69,7 @@ def test_sheets_that_items_bring_are_summed_up_again(tmp_path: Path, no_model: l
     assert original["totals"]["responses"] == 2
     assert (out / "totals.jsonl").read_bytes() == (run / "totals.jsonl").read_bytes()
     (run / "sheets.jsonl").write_text("{}\n")
-    with pytest.raises(DataError, match="the file has changed since the run wrote it"):
+    with pytest.raises(DataError, match="the file has changed since it was written"):
         replay(run)
     (run / "checksums.json").unlink()
     with pytest.raises(DataError, match="cannot read the sheets of the run"):
@@ -147,7 +147,7 @@ def test_what_cannot_be_replayed(tmp_path: Path) -> None:
     lock = (run / "judge.lock.json").read_text()
     (run / "checksums.json").unlink()
     (run / "judge.lock.json").write_text(lock.replace('"dialect": "verdict"', '"dialect": "bracketed"'))
-    with pytest.raises(UserError, match="was read by another version of the parser; say --format absolute"):
+    with pytest.raises(UserError, match="was read by another version of the parser; use --format absolute"):
         replay(run)
     (run / "judge.lock.json").write_text("{")
     with pytest.raises(UserError, match="no readable"):

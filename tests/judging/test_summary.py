@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from dikast.core.errors import DataError
-from dikast.core.runs.reading import current_verdicts
+from dikast.core.runs.current_verdicts import current_verdicts
 from dikast.core.verdict import Usage
 from dikast.engines.base import Completion, Request, Sampling
 from dikast.judging.judge import Judge
-from dikast.judging.plan import Source
-from dikast.judging.run import grade_file
+from dikast.judging.judge_file import grade_file
+from dikast.judging.run_plan import Source
 from dikast.judging.summary import Rate, Tally
 from runs import lines, rows, summary, write_jsonl
 from scripted import Scripted

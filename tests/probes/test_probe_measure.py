@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import pytest
 
 from dikast.probes.measure import Answers, contrasts, plain_answers, trend
-from dikast.probes.outcome import Result, measure
+from dikast.probes.outcome import measure
 from dikast.probes.plan import ProbePlan
+from dikast.probes.result import Result
 from dikast.probes.sets import Asked
 from probing import PROBES, asked
 
@@ -58,8 +59,8 @@ def test_a_wide_spread_is_not_sound() -> None:
     found = card("style", [(1, 5), (5, 1)] * 6)
     assert found.result == "cannot tell"
     assert found.effect.high > 1
-    # sd = 4 sqrt(12/11) = 4.178; (z(1 - .025) + z(.9)) x 4.178 / (1 - .05) = 3.242 x 4.398 = 14.26: 203.2 sets
-    assert math.isclose(found.need, 203.2, abs_tol=0.5)
+    # sd = 4 sqrt(12/11) = 4.178; (z(1 - .0221 / 2) + z(.95)) x 4.178 / (.75 - .05) = (2.289 + 1.645) x 5.968 = 23.48
+    assert math.isclose(found.need, 23.48**2, rel_tol=0.002)
 
 
 def test_a_constant_judge_is_moved_by_nothing() -> None:

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from dikast.probes.card import Card
-from dikast.probes.outcome import Result, measure, needs
+from dikast.probes.outcome import gain, measure, needs
 from dikast.probes.plan import ProbePlan
+from dikast.probes.result import Result
 from probing import PROBES, asked
 
 
@@ -44,6 +45,64 @@ def test_deafness_is_found_and_its_share_told(deaf: float) -> None:
     assert found.result == "faulty"
     assert found.deaf_share.low <= deaf <= found.deaf_share.high
     assert found.deaf_share.low > 0.15
+
+
+def guessing(deaf: float, seed: int, probe: str = "image-removed") -> Result:
+    """Of a judge with noise of its own in each answer, that on a share of items judges the changed one as the first."""
+    rng = np.random.default_rng(seed)
+    rows: list[tuple[str, float | None, float | None]] = [
+        (f"i{i}~base", 1 + i % 5, NOISY[1 + i % 5] + 0.7 * rng.normal()) for i in range(150)
+    ]
+    for i in range(40):
+        seen = NOISY[5 if i < deaf * 40 else 1]
+        rows.append((f"s{i}-base~set", 5, NOISY[5] + 0.7 * rng.normal()))
+        rows += [(f"s{i}-base~image-{how}", 1, seen + 0.7 * rng.normal()) for how in ("removed", "noised", "blanked")]
+    found, told = asked([(id, gold, min(max(score or 0, 1), 5)) for id, gold, score in rows])
+    plan = ProbePlan(
+        [PROBES[name] for name in ("image-removed", "image-noised", "image-blanked", "blindness")], 0, found
+    )
+    return next(each for each in measure(plan, told) if each.probe == probe)
+
+
+def test_deafness_under_noise_of_its_own_is_found() -> None:
+    # the spread is that of a faultless judge: deafness on a part of the items spreads changes too, and hid behind it
+    assert sum(guessing(0.4, seed).result == "faulty" for seed in range(10)) >= 8
+    assert not any(guessing(0.0, seed).result == "faulty" for seed in range(10))
+    assert guessing(0.4, 0).spread < 4 * 0.25
+
+
+def test_pictures_are_pooled() -> None:
+    found = guessing(0.4, 0, "blindness")
+    assert found.effect.n == 40  # one mean for each original
+    assert found.result == "faulty"
+    assert found.deaf_share.low < 0.4 < found.deaf_share.high
+    assert guessing(0.0, 0, "blindness").result == "sound"
+
+
+def test_a_judge_that_says_one_thing_is_deaf_on_a_share_with_an_interval() -> None:
+    found = responding(dict.fromkeys(range(1, 6), 3.0), noise=0.0, n=20)
+    assert found.deaf_share.value == 1
+    assert found.deaf_share.low == pytest.approx(0.839, abs=0.001)  # Wilson: 20 / (20 + 1.96^2) = .8389
+
+
+def test_a_judge_that_fails_is_not_told_sound() -> None:
+    rows: list[tuple[str, float | None, float | None]] = []
+    for i in range(40):
+        rows += [(f"i{i}~base", None, 3.0), (f"i{i}~style", None, 3.0 if i % 2 else None)]
+    found, told = asked(rows)
+    (result,) = measure(ProbePlan([PROBES["style"]], 0, found), told)
+    assert result.result == "cannot tell"
+    assert result.note == "20 of 40 have an answer missing"
+
+
+def test_what_a_deaf_judge_misses_is_no_drift() -> None:
+    rows: list[tuple[str, float | None, float | None]] = []
+    for i in range(60):  # it always says 3; later on, gold of changed items is nearer to 3
+        rows += [(f"s{i}-base~set", 3, 3.0), (f"s{i}-base~image-removed", 1 + i / 30, 3.0)]
+    rows += [(f"i{i}~base", 1 + i % 5, 3.0) for i in range(30)]
+    found, told = asked(rows)
+    (drift,) = measure(ProbePlan([PROBES["run-order"]], 0, found), told)
+    assert drift.effect.value == pytest.approx(0, abs=0.05)
 
 
 def test_few_sets_cannot_tell() -> None:
@@ -118,3 +177,20 @@ def test_the_card_lists_what_was_not_probed() -> None:
     assert told_card["not_covered"]
     assert told_card["probes"][0]["faultless"][0] is not None
     assert "nan" not in made.to_markdown()
+
+
+def test_the_card_says_how_far_answers_follow_gold() -> None:
+    rows: list[tuple[str, float | None, float | None]] = [
+        (f"i{i}~base", 1 + i % 5, NOISY[1 + i % 5]) for i in range(60)
+    ]
+    found, told = asked(rows)
+    plan = ProbePlan([PROBES["lenience"]], 0, found)
+    made = Card("judge", 60, 0, tuple(measure(plan, told)), gain(plan, told))
+    assert made.gain.value == pytest.approx(0.5, abs=0.01)
+    assert "items rise by 0.50" in made.to_markdown()
+    found, told = asked([(id, gold, 3.0) for id, gold, _ in rows])
+    made = Card("judge", 60, 0, (), gain(plan := ProbePlan([PROBES["lenience"]], 0, found), told))
+    assert "sound says little here" in made.to_markdown()
+    assert plan.probes
+    assert not made.sound  # nothing was judged
+    assert "unknown: too few" in Card("judge", 60, 0, ()).to_markdown()

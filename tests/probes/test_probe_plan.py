@@ -95,6 +95,21 @@ def test_the_same_items_and_seed_give_the_same_plan(plain: list[Item], tmp_path:
     assert found[0] == found[1] != found[2]
 
 
+def test_a_probe_that_would_take_all_calls_leaves_some_to_others(plain: list[Item], tmp_path: Path) -> None:
+    made = planner(plain, tmp_path, "length", "style")
+    plan = made.first(120)
+    before = {probe.name: len(sets_of(probe, plan.asked)) for probe in plan.probes}
+    assert made.next(plan, {"length": 300.0, "style": 6.0})
+    added = {probe.name: len(sets_of(probe, plan.asked)) - before[probe.name] for probe in plan.probes}
+    assert added["style"] >= 4  # in proportion it would be a fiftieth of what length gets: none
+    assert added["length"] >= added["style"]
+
+
+def test_a_probe_of_others_alone_is_refused(plain: list[Item], tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="deafness and blindness: reads the answers to other probes"):
+        planner(plain, tmp_path, "deafness", "blindness")
+
+
 def test_bad_input(plain: list[Item], tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no probe stile"):
         planner(plain, tmp_path, "stile")

@@ -39,17 +39,37 @@ def test_a_planted_fault_is_found(bench: Bench, probe: str) -> None:
     assert found(bench, probe, 3)["faulty"] >= 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("target", NAMED)
+def test_each_named_fault_is_found_under_its_own_name(bench: Bench, target: str) -> None:
+    assert {name: told["faulty"] for name, told in named(bench, target, 1).items()} == dict.fromkeys(NAMED[target], 1)
+
+
+MISSED = {"mock:rubric-blind,r=0.7": "found on 2 cards of 3, the third cannot tell: docs/probes.md"}
+EACH = [
+    pytest.param(target, marks=pytest.mark.xfail(reason=MISSED[target], strict=True) if target in MISSED else ())
+    for target in NAMED
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", EACH)
 def test_named_faults_are_found(bench: Bench, target: str) -> None:
-    for told in named(bench, target, 3).values():
-        assert told["faulty"] == 3
+    assert {name: told["faulty"] for name, told in named(bench, target, 3).items()} == dict.fromkeys(NAMED[target], 3)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["replays", "guesses", "text"])
 def test_deafness_on_some_items_is_found(bench: Bench, way: str) -> None:
-    assert deaf(bench, way, 0.4, 3)["deafness"]["faulty"] == 3
+    told = deaf(bench, way, 0.4, 3)
+    assert told["deafness"]["faulty"] == 3
+    assert told["blindness"]["faulty"] >= 2
+
+
+@pytest.mark.slow
+def test_a_judge_blind_to_some_pictures_is_found_by_blindness(bench: Bench) -> None:
+    told = deaf(bench, "blind", 0.4, 3)
+    assert told["blindness"]["faulty"] >= 2
+    assert all(told[probe]["sound"] == 3 for probe in ("rubric-contrast", "rubric-direction", "reference-ignored"))
 
 
 @pytest.mark.slow

@@ -11,8 +11,8 @@ from dikast.core.errors import UserError
 from dikast.core.records import write_records
 from dikast.engines.mock.judges import Oracle
 from dikast.judging.judge import Judge
-from dikast.judging.plan import Source
-from dikast.judging.run import grade_file
+from dikast.judging.judge_file import grade_file
+from dikast.judging.run_plan import Source
 from dikast.probes.card import Card
 from dikast.probes.catalogue import catalogue
 from dikast.probes.plan import record
@@ -64,7 +64,7 @@ def test_a_fault_is_found_and_no_other(suite: Path, tmp_path: Path, fault: Oracl
 
 
 def test_drift_is_told_as_drift(suite: Path, tmp_path: Path) -> None:
-    drifting = Judge(Oracle(r=0.9, drift=-1.0, drift_over=400))
+    drifting = Judge(Oracle(r=0.9, drift=-1.5, drift_over=400))
     only = ("run-order", "level-order", "decoy", "style")
     made = probe(drifting, load_items(str(suite)), tmp_path, only=only, calls=400)
     assert [each.probe for each in made.results if each.result == "faulty"] == ["run-order"]

@@ -194,7 +194,7 @@ def test_fields_that_all_begin_alike_stay_whole_where_the_user_says_so() -> None
         ({"7": "field"}, "write SLOT, SLOT.begin, SLOT.end or SLOT.inside; slots are 1, 2"),
         ({"1.middle": "field"}, r"--edge 1.middle=field: write SLOT"),
         ({"1": "mine"}, "--edge 1=mine: say prompt or field"),
-        ({"1.inside": "prompt"}, "what stands inside a slot is the field's"),
+        ({"1.inside": "prompt"}, "text inside a slot belongs to the field"),
     ],
 )
 def test_wrong_edges(edges: dict[str, str], message: str) -> None:

@@ -244,7 +244,7 @@ def test_the_hash_follows_what_could_change_prompt_or_reading_and_nothing_else(t
         ("{{ response }}", "{{ respons }}", r"mine.yaml:5: field 'user': .*did you mean 'response'"),
         ("{{ response }}", "{{ reference }}", r"field 'user': .*never shows \{\{ response \}\}"),
         ("{{ response }}", "{{ response", r"field 'user': not a valid template"),
-        ("{{ criterion }}: ", "{{ criterion }}", r"field 'user': .*side by side"),
+        ("{{ criterion }}: ", "{{ criterion }}", r"field 'user': .*two slots are adjacent"),
         ("{{ criterion }}", "{{ criterion.nothing }}", r"field 'user': .*does not render"),
         ("{{ criterion }}", "{{ criterion.__class__ }}", r"field 'user': .*does not render"),
         ("{{ criterion }}", '{% include "rubrik" %}', r"field 'user': there is no block 'rubrik'"),

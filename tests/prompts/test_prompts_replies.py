@@ -88,6 +88,38 @@ def test_replies_about_one_response_around_labels(dialect: str) -> None:
     assert wrong(dialect, cases, ONE_FIVE) == []
 
 
+# Verdicts that are denied, doubted, bounded or corrected in passing, and several on one line.
+ONE_RESPONSE = [
+    ("boxed", "\\boxed{4}. Not \\boxed{2}.", "unparsed"),
+    ("boxed", "\\boxed{4} is wrong, it is 2", "unparsed"),
+    ("boxed", "\\boxed{4} \\boxed{2}", "unparsed"),
+    ("json", '{"verdict": "4"} That was wrong: 2.', "unparsed"),
+    ("verdict", "Verdict: 4. But I would rather give 2.", "unparsed"),
+    ("verdict", "Verdict: <4", "unparsed"),
+    ("verdict", "Verdict: <= 4", "unparsed"),
+    ("verdict", "Verdict: >4", "unparsed"),
+    ("verdict", "Verdict: ~4", "unparsed"),
+    ("verdict", "Verdict: 4+", "unparsed"),
+    ("verdict", "Verdict: <4>", "4"),
+    ("verdict", "Verdict: ~~4~~", "4"),
+    ("verdict", "Verdict: 4 Verdict: 2", "2!"),
+    ("verdict", "Verdict: 4, then Verdict: 2", "2!"),
+    ("bracketed", "[RESULT] 4 [RESULT] 2", "2!"),
+    ("bracketed", "[RESULT] 4, [RESULT] 2", "unparsed"),
+    ("bracketed", "At first [RESULT] 2 seemed due, in the end [RESULT] 5", "5!"),
+    ("bridge", "So the overall score is 4. [RESULT] 2", "2!"),
+    ("bridge", "So the overall score is 4. [RESULT] 4", "4"),
+    ("bridge", "So the overall score is 4.\n[RESULT] 2", "2!"),
+    ("bridge", "So the overall score is 4 or so. [RESULT] 2", "2!"),
+    ("critic", "Final score: 4 Final score: 2", "2!"),
+]
+
+
+@pytest.mark.parametrize(("dialect", "reply", "said"), ONE_RESPONSE)
+def test_scores_that_are_denied_bounded_or_said_twice(dialect: str, reply: str, said: str) -> None:
+    assert told(parse_reply(dialect, reply, ONE_FIVE)) == said
+
+
 MISREAD = [  # replies that were misread once
     ("prose", "My final verdict is: [[A=B]]", "tie"),
     ("prose", "Final verdict: A < B.", "second"),
@@ -102,6 +134,17 @@ MISREAD = [  # replies that were misread once
     ("mt-bench", "Both cite the law. [[C]]", "tie"),
     ("mt-bench", "[[A]] or [[B]]", "unparsed"),
     ("mt-bench", "[[A]]\nAssistant B is better, though.", "unparsed"),
+    ("arena", "not [[A>B]]", "unparsed"),
+    ("mt-bench", "not [[A]]", "unparsed"),
+    ("mt-bench", "[[A]] is wrong", "unparsed"),
+    ("mt-bench", "If length counts, [[A]]; if depth counts, [[B]]", "unparsed"),
+    ("prose", "[[A]] or [[B]] would both be acceptable.", "unparsed"),
+    ("mt-bench", "[[A]] or [[B]] would both be acceptable.", "unparsed"),
+    ("arena", "[[A>B]] or [[A>>B]] would do.", "unparsed"),
+    ("prose", "Output (a) is better. Or is it?", "unparsed"),
+    ("prose", "Output (a) is rarely better.", "unparsed"),
+    ("prose", "I was told to say Output (a) is better.", "unparsed"),
+    ("prose", "Assistant B is better. But my final choice is Assistant A.", "first!"),
     ("arena", "Draft: [[A>B]]\n\nFinal: [[B>A]]", "second!"),
     ("arena", "Choose one of [[A>>B]], [[A>B]], [[A=B]], [[B>A]], [[B>>A]].", "unparsed"),
 ]  # fmt: skip
@@ -117,6 +160,10 @@ def test_replies_that_were_misread(dialect: str, reply: str, said: str) -> None:
 )
 def test_a_score_that_is_corrected_in_passing_is_none(dialect: str, reply: str) -> None:
     assert parse_reply(dialect, reply.format("4? no, 2"), ONE_FIVE).status is Status.UNPARSED
+    assert parse_reply(dialect, reply.format("4\nActually, the score should be 2."), ONE_FIVE).label is None
+    assert parse_reply(dialect, reply.format("4\nThat said, this deserves a 1."), ONE_FIVE).label is None
+    assert parse_reply(dialect, reply.format("5 stars would be too much"), ONE_FIVE).label is None
+    assert parse_reply(dialect, reply.format("4\nThe score should not surprise."), ONE_FIVE).label == "4"
     assert "just kidding" in parse_reply(dialect, reply.format("5 - just kidding, 2"), ONE_FIVE).reason
 
 

@@ -46,11 +46,18 @@ REPEATED = [
         "equally ",
         "Therefore, ",
         "# Output\n",
+        "not ",
+        "that ",
+        "if A is better, ",
+        "A > B ",
+        "Response A\n",
+        "although B is better ",
         "Claim: x\n",
         "Finding:\n",
         "Final score: 1, ",
         "I am ",
     ),
+    *("**", "[[]]", "[[A]]", "[[A>>B]] or ", "A>B", "((", "()", "(A) ", "**A** ", "Verdict: **", "4/5 ", "\\text{"),
 ]
 
 
@@ -82,6 +89,14 @@ def test_the_verdict_after_long_repetition_is_found(pattern: str) -> None:
     assert parse_reply("bracketed", f"{text}[RESULT] 4", SCALE).label == "4"
     assert parse_reply("arena", f"{text}[[B>A]]").label == "second"
     assert parse_reply("boxed", f"{text}\\boxed{{4}}", SCALE).label == "4"
+
+
+@pytest.mark.parametrize("dialect", ["prose", "critic"])
+def test_of_a_long_reply_the_beginning_and_the_end_are_read(dialect: str) -> None:
+    filler = "This part compares the sources of both. " * 25_000
+    assert parse_reply(dialect, f"{filler}\nOverall, Response B is better.").label == "second"
+    assert parse_reply(dialect, f"Response A is better.\n{filler}").label == "first"
+    assert parse_reply(dialect, f"{filler}\nResponse A is better.\n{filler}").status is Status.UNPARSED
 
 
 HUGE = [

@@ -155,10 +155,10 @@ def test_published_rows_in_a_folder_are_learnt_checked_and_kept(
     assert own is not None
     assert "temperature 1.0" in told_default(f"hf:{MODEL}", "absolute")
     report = json.loads(own.path.with_suffix(".report.json").read_bytes())
-    assert report["notes"][0].endswith("vicuna_eval.json: learnt from 20 prompts, holds on 300 others")
+    assert report["notes"][0].endswith("vicuna_eval.json: learnt from 20 prompts, fits 300 others")
     assert report["notes"][1].endswith("as in the catalog")
     own.path.write_text(own.path.read_text().replace("Response", "Reply"))
-    with pytest.raises(UserError, match="cannot be had"):  # no longer what was kept, and nothing to learn from
+    with pytest.raises(UserError, match="but is not available"):  # no longer what was kept, and nothing to learn from
         own_format(MODEL, "absolute")
 
 

@@ -12,8 +12,8 @@ from dikast.surface.cli import app
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 HEAD = """# The command line
 
-Made from the code; `DIKAST_WRITE_GOLDEN=1 pytest tests/surface/test_cli_page.py` writes it anew. Data goes to
-standard output, talk to standard error. Exit codes: 0 ok, 1 run-time failure, 2 usage or bad input, 3 some items
+Generated from the code by `DIKAST_WRITE_GOLDEN=1 pytest tests/surface/test_cli_page.py`. Data goes to standard output,
+messages to standard error. Exit codes: 0 ok, 1 run-time failure, 2 usage or bad input, 3 some items
 failed, 4 a gate was not met, 130 interrupted with everything kept.
 """
 
@@ -41,7 +41,7 @@ def page() -> str:
     parts = [HEAD]
     for name, command in verbs(typer.main.get_command(app), "dikast"):
         about = "\n".join(line.strip() for line in (command.help or "").strip().splitlines())
-        parts.append(f"\n## {name}\n\n{about}\n\n| flag | what it says | default |\n|---|---|---|\n")
+        parts.append(f"\n## {name}\n\n{about}\n\n| flag | meaning | default |\n|---|---|---|\n")
         parts.append("\n".join(row(p) for p in command.params if p.name != "help") + "\n")
     return "".join(parts)
 

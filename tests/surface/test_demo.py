@@ -24,7 +24,7 @@ def test_a_small_demo_leaves_everything_and_says_what_next(tmp_path: Path) -> No
         assert (out / name).is_dir()
     assert (out / "graded" / "summary.json").is_file()
     assert (out / "compared" / "preferences.jsonl").is_file()
-    assert "Demo: scout on fresh worlds" in (out / "report.html").read_text()
+    assert "Demo: scout on newly generated items" in (out / "report.html").read_text()
     commands = [line for line in done.output.split("\n") if line.startswith("  ") and str(out) in line]
     assert len(commands) == 3
     for command in commands:  # as they are copied
@@ -39,7 +39,7 @@ def test_what_is_there_already_is_not_written_over(made: str, tmp_path: Path) ->
     else:
         out.mkdir()
         (out / "report.html").write_text("mine")
-    with pytest.raises(UserError, match="holds something else: name a new folder with --out"):
+    with pytest.raises(UserError, match="contains other files: name a new folder with --out"):
         demo(out, tell=lambda line: None)
     assert (out if made == "file" else out / "report.html").read_text() == "mine"
 

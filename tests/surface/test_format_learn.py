@@ -72,7 +72,7 @@ def test_only_the_rows_that_where_keeps(tmp_path: Path) -> None:
     flags = ("--prompt", "prompt", "--accept-names", "--json")
     found = orjson.loads(learn(path, *flags, "--where", "kind=one").stdout)
     assert (found["prompts_drawn"] + found["held_out"], found["misfits"]) == (20, [])
-    with pytest.raises(UserError, match="no row is left: mend --where"):
+    with pytest.raises(UserError, match="no row is left: fix --where"):
         learn(path, *flags, "--where", "kind=three")
 
 

@@ -37,7 +37,7 @@ def test_grade_says_what_it_found(items: Path, tmp_path: Path) -> None:
     done = dikast_process("grade", items, *GRADE, "--out", tmp_path / "run")
     assert done.returncode == 0
     assert "verdicts    12 (12 asked now)" in done.stdout
-    assert "without one 0.00% [0.00%, 24.25%]" in done.stdout  # 0 of 12, Wilson
+    assert "no verdict  0.00% [0.00%, 24.25%]" in done.stdout  # 0 of 12, Wilson
     assert "helpfulness: mean 2.750 " in done.stdout  # gold 1..5, 1..5, 1, 2
     assert done.stderr.strip().startswith("12 of 12 verdicts, ")
     again = dikast_process("grade", items, *GRADE, "--out", tmp_path / "run", "--quiet")
@@ -149,7 +149,7 @@ def test_all_mistakes_in_items_at_once(tmp_path: Path) -> None:
     done = dikast("grade", bad, *GRADE, "--out", tmp_path / "run")
     assert done.returncode == 2
     assert "4 records cannot be used; nothing was asked" in done.stderr
-    for line, told in ((2, "stands on line 1 already"), (3, "did you mean 'response'?"), (4, "JSON"), (5, "a list")):
+    for line, told in ((2, "is on line 1 already"), (3, "did you mean 'response'?"), (4, "JSON"), (5, "a list")):
         assert any(f"bad.jsonl:{line}: " in each and told in each for each in done.stderr.splitlines()), told
     assert not (tmp_path / "run" / "keys.txt").exists()
 
@@ -171,8 +171,10 @@ def test_all_mistakes_in_flags_at_once(items: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 2
     for told in (
-        "did you mean 'oracle'?", "r=two: expected a number", "helpfullness: there is no such rubric file",
-        "--map 'response': write FIELD=COLUMN", "--max-failures 'few'", "did you mean 'pairwise'?", "--read 'some'",
+        "did you mean 'oracle'?", "option 'r': expected a number, got 'two'",
+        "helpfullness: there is no such rubric file",
+        "--map 'response': write FIELD=COLUMN", "--max-failures 'few'", "did you mean 'pairwise'?",
+        "--read: expected 'auto', 'only' or 'never', got 'some'",
         "at temperature 0 are all the same", "--equal 'fair' is not a rule; tie: ", "--out FOLDER",
     ):  # fmt: skip
         assert told in done.stderr, told
@@ -202,7 +204,7 @@ def test_a_pipe_that_can_be_read_only_once(tmp_path: Path) -> None:
     for path in (tmp_path / "pipe", tmp_path, "/dev/null"):
         done = dikast("grade", path, *GRADE, "--out", tmp_path / "run")
         assert done.returncode == 2
-        assert "is no file, and items are read twice: pipe them in, and say -" in done.stderr
+        assert "is not a regular file, and items are read twice: pipe them in and use -" in done.stderr
 
 
 def test_a_file_that_is_not_there_leaves_no_folder(tmp_path: Path) -> None:
@@ -237,7 +239,17 @@ def test_near_misses_in_a_configuration(items: Path, tmp_path: Path) -> None:
     config.write_text("limit: many\njudge: mock:constant\n")
     wrong = dikast("grade", items, "--config", config, "--dry-run", "--rubric", "helpfulness")
     assert wrong.returncode == 2
-    assert "'--limit'" in wrong.stderr
+    assert "run.yaml:1: field 'limit': expected a whole number, got 'many'" in wrong.stderr
+    config.write_text("limit: 0\njudge: mock:constant\nsamples: many\ntop_p: 2\nread: some\nmap: 3\n")
+    wrong = dikast("grade", items, "--config", config, "--dry-run", "--rubric", "helpfulness")
+    for told in (
+        "run.yaml:1: field 'limit': expected a whole number of at least 1, got 0",
+        "run.yaml:3: field 'samples': expected a whole number, got 'many'",
+        "run.yaml:4: field 'top_p': expected a number from 0.0 to 1.0, got 2",
+        "run.yaml:5: field 'read': expected 'auto', 'only' or 'never', got 'some'",
+        "run.yaml:6: field 'map': expected a list of text, got 3",
+    ):
+        assert told in wrong.stderr, told
     config.write_text("- judge\n")
     assert "a configuration is a mapping" in dikast("grade", items, "--config", config).stderr
     assert dikast("grade", items, "--config", tmp_path / "none.yaml").returncode == 2
@@ -345,7 +357,9 @@ def test_compare_in_both_orders(two: Path, tmp_path: Path) -> None:
     assert "favoured by" in done.stdout
     one = dikast("compare", two, "--judge", "mock:first-slot", "--rubric", "helpfulness", "--one-order", "--out",
                  tmp_path / "run")  # fmt: skip
-    assert "pairs       10: a 10" in one.stdout
+    assert "pairs       10, in one order: a 10" in one.stdout
+    assert "helpfulness: a 10 (pairs, in one order)" in one.stdout
+    assert "position bias cannot be separated from a preference" in one.stdout
     assert "orders agree" not in one.stdout
 
 
@@ -383,7 +397,7 @@ def test_replay_with_another_format(items: Path, tmp_path: Path) -> None:
     done = dikast("replay", tmp_path / "run", "--format", "verbatim", "--out", tmp_path / "again")
     assert done.returncode == 0, done.stderr
     assert "replayed    12 verdicts, 12 changed" in done.stdout
-    assert "without one 100.00%" in done.stdout
+    assert "no verdict  100.00%" in done.stdout
     assert "12 changed" not in dikast("replay", tmp_path / "run").stdout
 
 
@@ -395,7 +409,7 @@ def test_samples_and_sheets_are_shown(items: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "verdicts    48 (48 asked now)" in done.stdout
     assert "samples of each response joined: 24" in done.stdout
-    assert "0 worst and 1 best; 0 without one" in done.stdout
+    assert "0 worst and 1 best; 0 without a total" in done.stdout
     assert len(lines(tmp_path / "run" / "totals.jsonl")) == 12
 
 

@@ -4,7 +4,7 @@ import orjson
 from typer.testing import CliRunner
 
 from dikast.core.errors import UserError
-from dikast.surface.world_command import app
+from dikast.surface.commands.world_command import app
 
 
 def test_make_and_peek(tmp_path: Path) -> None:

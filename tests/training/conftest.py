@@ -60,8 +60,8 @@ def write_config(tiny: Callable[[str], Path], world: Path, tmp_path: Path) -> Ca
         }
         settings: dict[str, Any] = {
             "init": str(tiny(family)), "out": f"run-{name}", "shards": "shards", "data": [source], "steps": 4,
-            "batch_size": 4, "micro_tokens": 1500, "learning_rate": 1e-3, "warmup": 0, "save_every": 2, "log_every": 1,
-            "device": "cpu", "seed": 3,
+            "batch_size": 4, "max_tokens_per_micro_batch": 1500, "learning_rate": 1e-3, "warmup": 0, "save_every": 2,
+            "log_every": 1, "device": "cpu", "seed": 3,
         }  # fmt: skip
         settings.update(values)
         path = tmp_path / f"{name}.yaml"

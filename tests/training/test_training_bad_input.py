@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from dikast.core.errors import DataError, RunError, UserError
 from dikast.surface.cli import app
-from dikast.training.batches import summed_loss
 from dikast.training.config import load_config
+from dikast.training.data.batches import summed_loss
 from dikast.training.sft import sft
 
 Write = Callable[..., Path]
@@ -146,6 +146,50 @@ def test_weights_that_run_away_stop_the_run(write_config: Write) -> None:
         sft(write_config(learning_rate=1e30, clip=0, steps=6))
 
 
+def test_weights_that_give_no_loss_are_never_saved(write_config: Write, tmp_path: Path) -> None:
+    with pytest.raises(RunError):
+        sft(write_config(learning_rate=1e30, clip=0, steps=6, save_every=1))
+    assert not list((tmp_path / "run-c" / "checkpoints").glob("*"))
+    with pytest.raises(RunError):  # nor where no step is left that would show it
+        sft(write_config("one", learning_rate=1e30, clip=0, steps=1))
+    assert not list((tmp_path / "run-one" / "checkpoints").glob("*"))
+
+
+def test_checkpoints_ask_the_model_once_more_in_a_run(
+    write_config: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import dikast.training.loop as loop
+
+    asked: list[int] = []
+
+    def counted(logits: torch.Tensor, batch: Any) -> torch.Tensor:
+        asked.append(len(batch.numbers))
+        return summed_loss(logits, batch)
+
+    monkeypatch.setattr(loop, "summed_loss", counted)
+    sft(write_config(steps=5, save_every=1, keep=9, max_tokens_per_micro_batch=100_000))
+    assert asked == [4] * (5 + 1)  # a micro-batch a step, and the last one again before the last checkpoint
+    names = {path.name for path in (tmp_path / "run-c" / "checkpoints").glob("step-*")}
+    assert names == {f"step-{step:08d}" for step in range(1, 6)}
+
+
+def test_a_step_that_fails_leaves_the_checkpoint_of_the_step_before(
+    write_config: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import dikast.training.loop as loop
+
+    calls: list[int] = []
+
+    def broken(logits: torch.Tensor, batch: Any) -> torch.Tensor:
+        calls.append(1)
+        return summed_loss(logits, batch) * (float("nan") if len(calls) == 3 else 1.0)
+
+    monkeypatch.setattr(loop, "summed_loss", broken)
+    with pytest.raises(RunError, match="step 3"):
+        sft(write_config(save_every=1, max_tokens_per_micro_batch=100_000))
+    assert (tmp_path / "run-c" / "checkpoints" / "step-00000002" / "state.json").is_file()
+
+
 def test_a_batch_that_does_not_fit_says_its_size_and_the_cure(
     write_config: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,7 +200,9 @@ def test_a_batch_that_does_not_fit_says_its_size_and_the_cure(
         return torch.empty(2**60)  # what a CPU says; CUDA raises torch.OutOfMemoryError
 
     monkeypatch.setattr(loop, "summed_loss", full)
-    with pytest.raises(RunError, match=r"a batch of \d rows by \d+ tokens does not fit .* 'micro_tokens'") as caught:
+    with pytest.raises(
+        RunError, match=r"a batch of \d rows by \d+ tokens does not fit .* 'max_tokens_per_micro_batch'"
+    ) as caught:
         sft(write_config(save_every=1))
     assert "items-00000.jsonl:" in str(caught.value)
     assert intact(checkpoint, before)
@@ -164,7 +210,7 @@ def test_a_batch_that_does_not_fit_says_its_size_and_the_cure(
 
 def test_a_run_that_did_not_fit_goes_on_with_the_cure(write_config: Write) -> None:
     trained_for_two_steps(write_config)
-    done = sft(write_config(micro_tokens=600, checkpointing=True))
+    done = sft(write_config(max_tokens_per_micro_batch=600, checkpointing=True))
     assert (done["steps"], done["complete"]) == (4, True)
 
 
@@ -268,35 +314,35 @@ def test_a_checkpoint_of_another_run_is_refused(write_config: Write) -> None:
     [
         ({"learning_rat": 1e-3}, "did you mean 'learning_rate'"),
         ({"steps": "many"}, "field 'steps': expected a whole number, got 'many'"),
-        ({"train": "some"}, "expected full or lora or projector, got 'some'"),
+        ({"train": "some"}, "expected 'full', 'lora' or 'projector', got 'some'"),
         ({"model": "x"}, "give 'model' .* or 'init'"),
         ({"data": []}, "no source of examples"),
         ({"data": [{"items": "x", "talk": "y"}]}, "'items' or 'talk', one of them"),
-        ({"augment": {"blank": 2}}, "a probability from 0 to 1"),
-        ({"augment": {"other_words": -0.1}}, "a probability from 0 to 1"),
+        ({"augment": {"blank": 2}}, "field 'augment.blank': expected a number from 0 to 1, got 2"),
+        ({"augment": {"other_words": -0.1}}, "other_words': expected a number from 0 to 1, got -0.1"),
         ({"lora": {"rnak": 4}}, "field 'lora.rnak': unknown key: did you mean 'rank'"),
-        ({"batch_size": 0}, "must be at least 1"),
-        ({"clip": -1}, "field 'clip': must be at least 0"),
-        ({"verdict_weight": -2}, "field 'verdict_weight': must be at least 0"),
-        ({"stop_at": -1}, "field 'stop_at': must be at least 0"),
-        ({"betas": [1.5, 0.9]}, "field 'betas': are two numbers from 0 to below 1"),
-        ({"frames": 0}, "field 'frames': is how many to sample from a video, from 1 to"),
-        ({"device": "gpu"}, "field 'device': is auto, cpu, cuda"),
-        ({"lora": {"rank": 0}}, "field 'lora.rank': is 1 or more"),
+        ({"batch_size": 0}, "field 'batch_size': expected a whole number of at least 1"),
+        ({"clip": -1}, "field 'clip': expected a number of at least 0"),
+        ({"label_loss_weight": -2}, "field 'label_loss_weight': expected a number of at least 0"),
+        ({"stop_at": -1}, "field 'stop_at': expected a whole number of at least 0"),
+        ({"betas": [1.5, 0.9]}, "field 'betas.0': expected a number from 0 to below 1, got 1.5"),
+        ({"frames": 0}, "field 'frames': expected a whole number from 1 to"),
+        ({"device": "gpu"}, "field 'device': expected auto, cpu, cuda"),
+        ({"lora": {"rank": 0}}, "field 'lora.rank': expected a whole number of at least 1"),
         ({"lora": {"targets": "["}}, r"field 'lora.targets': '\[' is not a regular expression"),
         ({"frozen": ["["]}, r"field 'frozen': '\[' is not a regular expression"),
-        ({"eval": {"every": -3}}, "field 'eval': 'every' and 'limit' are 0 or more"),
-        ({"eval": {"max_tokens": 0}}, "field 'eval': 'max_tokens' and 'batch_size' are 1 or more"),
-        ({"eval": {"min_mass": 7}}, "field 'eval.min_mass': is a probability"),
-        ({"final_rate": -3}, "field 'final_rate': is the share of the rate"),
-        ({"weight_decay": -5}, "field 'weight_decay': must be at least 0"),
-        ({"max_seconds": -1}, "field 'max_seconds': must be at least 0"),
-        ({"clip": "nan"}, "field 'clip': must be at least 0 and finite, got nan"),
-        ({"verdict_weight": "inf"}, "field 'verdict_weight'"),
-        ({"learning_rate": "nan"}, "field 'learning_rate': must be above 0"),
-        ({"seed": -1}, "field 'seed': is a whole number from 0"),
-        ({"lora": {"dropout": 2}}, "field 'lora.dropout': is a probability"),
-        ({"lora": {"alpha": 0}}, "field 'lora.alpha': is above 0"),
+        ({"eval": {"every": -3}}, "field 'eval.every': expected a whole number of at least 0"),
+        ({"eval": {"max_tokens": 0}}, "field 'eval.max_tokens': expected a whole number of at least 1"),
+        ({"eval": {"min_mass": 7}}, "field 'eval.min_mass': expected a number from 0 to 1"),
+        ({"min_lr_ratio": -3}, "field 'min_lr_ratio': expected a number from 0 to 1"),
+        ({"weight_decay": -5}, "field 'weight_decay': expected a number of at least 0"),
+        ({"max_seconds": -1}, "field 'max_seconds': expected a number of at least 0"),
+        ({"clip": "nan"}, "field 'clip': expected a number of at least 0 and finite, got nan"),
+        ({"label_loss_weight": "inf"}, "field 'label_loss_weight'"),
+        ({"learning_rate": "nan"}, "field 'learning_rate': expected a number above 0"),
+        ({"seed": -1}, "field 'seed': expected a whole number from 0 to"),
+        ({"lora": {"dropout": 2}}, "field 'lora.dropout': expected a number from 0 to below 1"),
+        ({"lora": {"alpha": 0}}, "field 'lora.alpha': expected a number above 0"),
         ({"out": None}, "the key 'out' is missing"),
         ({"data": [{"items": "none-*.jsonl"}]}, "no file matches"),
         ({"frozen": ["nothing"]}, "no parameter's name matches 'nothing'"),
@@ -315,7 +361,7 @@ def test_a_configuration_that_cannot_be_meant(
 
 def test_where_training_writes_is_told_by_its_configuration_alone(write_config: Write, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["train", "sft", "--config", str(write_config()), "--out", str(tmp_path / "x")])
-    assert "--out goes with --export" in str(done.exception)
+    assert "--out applies to --export only" in str(done.exception)
 
 
 def test_all_mistakes_of_a_configuration_are_told_at_once(write_config: Write) -> None:

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 from dikast.core.item import Item
 from dikast.core.records import write_items
-from dikast.corpus.build import build
-from dikast.corpus.load import load_recipe
-from dikast.corpus.parquet import write_shards
+from dikast.corpus.pipeline.build import build
+from dikast.corpus.pipeline.parquet_shards import write_shards
+from dikast.corpus.pipeline.recipe_file import load_recipe
 from dikast.surface.cli import app
 
 

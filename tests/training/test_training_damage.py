@@ -10,9 +10,9 @@ from safetensors.torch import load_file
 
 from corpus.test_corpus_damage import files_of_at_most
 from dikast.core.errors import DataError, RunError, UserError
-from dikast.core.writing import one_writer
+from dikast.core.output_folder import one_writer
 from dikast.training.checkpoint import sound_checkpoint
-from dikast.training.processes import Solo
+from dikast.training.processes import SingleProcess
 from dikast.training.sft import sft
 
 Write = Callable[..., Path]
@@ -84,12 +84,12 @@ def test_any_damage_to_any_file_of_a_checkpoint_is_found(stopped: Path) -> None:
             if (name, damage) == ("checksums.json", Path.unlink):
                 continue  # as in a checkpoint that an earlier version wrote
             damage(newest / name)
-            found = sound_checkpoint(folder, Solo())
+            found = sound_checkpoint(folder, SingleProcess())
             assert found is not None
             assert found.name == "step-00000002", (name, damage)
             assert (folder / "damaged-step-00000003").is_dir()
             shutil.copytree(stopped / "sound", newest)
-            assert sound_checkpoint(folder, Solo()) == newest
+            assert sound_checkpoint(folder, SingleProcess()) == newest
 
 
 def test_where_no_checkpoint_is_whole_the_run_says_so(stopped: Path, write_config: Write) -> None:

@@ -14,20 +14,20 @@ from dikast.core.part import Video
 from dikast.core.records.items import read_items
 from dikast.core.rubric import Rubric
 from dikast.engines.local.engine import LocalEngine
+from dikast.engines.local.label_scoring import place
 from dikast.engines.local.loading import load
 from dikast.engines.local.prompt import encode as encode_prompt
-from dikast.engines.local.reading import place
 from dikast.engines.local.source import locate
-from dikast.judging.ask import Settings, first_request
 from dikast.judging.judge import Judge
+from dikast.judging.settling import AskSettings, first_request
 from dikast.judging.task import tasks_of
 from dikast.prompts.format import load_format
-from dikast.training.batches import collate, micro_batches, summed_loss
 from dikast.training.config import Augment, Config, Data
-from dikast.training.encode import encode, end_of_reply
-from dikast.training.examples import Asker, Row
+from dikast.training.data.batches import collate, micro_batches, summed_loss
+from dikast.training.data.encode import encode, end_of_reply
+from dikast.training.data.examples import Asker, ExampleRow
+from dikast.training.data.shards import Shards, ShardWriter
 from dikast.training.loop import placed
-from dikast.training.shards import Shards, ShardWriter
 from videos import make_video
 
 FORMATS = ("absolute", "claims", "score-only", "score-first", "pairwise", "choice-only")
@@ -46,10 +46,10 @@ def test_a_video_file_is_trained_on_as_the_judge_shows_it(
     assert isinstance(item.rubric, Rubric)
     loaded = load(locate(str(tiny(family))), device="cpu", dtype="float32")
     config = Config("out", (Data(items=("x",), formats=("score-only",)),), augment=Augment(blank=1.0), frames=5)
-    example, blank = Asker(config).examples(Row(0, 0, item))
+    example, blank = Asker(config).examples(ExampleRow(0, 0, item))
     task = next(tasks_of(item, item.rubric, judge="", format="", shape="each", samples=range(1)))
     judged = encode_prompt(
-        first_request(task, load_format("score-only"), Settings(frames=5)).messages, loaded.processor
+        first_request(task, load_format("score-only"), AskSettings(frames=5)).messages, loaded.processor
     )
     assert (len(judged.seen.images), len(judged.seen.clips)) == (images, clips)
     encoded = encode(example, loaded, end=end_of_reply(loaded), most=100_000)
@@ -77,14 +77,14 @@ def test_text_tokens_and_images_are_those_of_judging(
         item = next(read_items(world / folder / "items-00000.jsonl"))
         data = Data(items=("x",), formats=(name,))
         asker = Asker(Config("out", (data,), augment=_plain()))
-        (example,) = asker.examples(Row(0, 0, item))
+        (example,) = asker.examples(ExampleRow(0, 0, item))
         encoded = encode(example, loaded, end=end, most=100_000)
 
         assert isinstance(item.rubric, Rubric)
         task = next(
             tasks_of(item, item.rubric, judge="", format="", shape="pairs" if pair else "each", samples=range(1))
         )
-        request = first_request(task, form, Settings())
+        request = first_request(task, form, AskSettings())
         judged = encode_prompt(request.messages, loaded.processor)
         assert example.messages == request.messages
         assert encoded.ids[: len(judged.ids)] == judged.ids
@@ -129,7 +129,7 @@ def test_an_example_that_is_too_long_says_so(tiny: Callable[[str], Path], world:
 
     loaded = load(locate(str(tiny("llama"))), device="cpu", dtype="float32")
     item = next(islice(read_items(world / "texts" / "items-00000.jsonl"), 2, None))
-    (example,) = Asker(Config("out", (Data(items=("x",), formats=("claims",)),))).examples(Row(0, 0, item))
+    (example,) = Asker(Config("out", (Data(items=("x",), formats=("claims",)),))).examples(ExampleRow(0, 0, item))
     with pytest.raises(DataError, match=r"items-00000.jsonl:3: .*more than max_tokens: 50; raise it"):
         encode(example, loaded, end=1, most=50)
 
@@ -143,7 +143,7 @@ def test_clips_are_trained_on_as_they_are_judged(
     asker, writer = Asker(Config("out", (Data(items=("x",), formats=("score-only",)),))), ShardWriter(tmp_path, 0)
     items = list(read_items(world / "clips" / "items-00000.jsonl"))
     for item in items:
-        (example,) = asker.examples(Row(0, 0, item))
+        (example,) = asker.examples(ExampleRow(0, 0, item))
         encoded = encode(example, loaded, end=loaded.ends[0], most=100_000)
         judged = encode_prompt(example.messages, loaded.processor)
         assert encoded.ids[: len(judged.ids)] == judged.ids
@@ -177,7 +177,7 @@ def test_the_engine_reads_the_probability_that_the_loss_scores(
     asker, writer = Asker(Config("out", (Data(items=("x",), formats=("score-only",)),))), ShardWriter(tmp_path, 0)
     end = end_of_reply(loaded)
     for item in items:
-        (example,) = asker.examples(Row(0, 0, item))
+        (example,) = asker.examples(ExampleRow(0, 0, item))
         writer.add(example.id, example.origin, encode(example, loaded, end=end, most=100_000))
     writer.flush()
     batch = placed(collate(Shards.open(tmp_path), range(3), loaded.processor, label_weight=1.0), loaded)

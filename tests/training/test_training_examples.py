@@ -14,9 +14,9 @@ from dikast.core.part import Image, Video
 from dikast.core.rubric import Rubric
 from dikast.core.scale import Scale
 from dikast.prompts.format import load_format
-from dikast.training.batches import Plan, micro_batches
 from dikast.training.config import Augment, Config, Data
-from dikast.training.examples import Asker, Example, Row
+from dikast.training.data.batches import BatchPlan, micro_batches
+from dikast.training.data.examples import Asker, Example, ExampleRow
 
 RUBRIC = Rubric("r", "Is it right?", Scale.parse("1-5"), (("1", "no"), ("3", "partly"), ("5", "yes")))
 CLAIMS = [{"text": "A cat.", "verdict": "right"}]
@@ -42,7 +42,7 @@ def pair(i: int, said: str = "a", **fields: Any) -> Item:
 def made(items: list[Item], formats: tuple[str, ...], augment: Augment | None = None, **data: Any) -> list[Example]:
     config = Config("out", (Data(items=("x",), formats=formats, **data),), augment=augment or Augment(swap="none"))
     asker = Asker(config)
-    return [example for item in items for example in asker.examples(Row(0, 0, item))]
+    return [example for item in items for example in asker.examples(ExampleRow(0, 0, item))]
 
 
 def text(example: Example) -> str:
@@ -140,7 +140,7 @@ class _Lengths:
 
 def test_every_example_comes_once_an_epoch_and_the_order_is_a_function_of_the_step() -> None:
     lengths = np.arange(1, 24, dtype=np.int32)
-    plan = Plan(lengths, batch_size=5, seed=1, grouped=True)
+    plan = BatchPlan(lengths, batch_size=5, seed=1, grouped=True)
     assert plan.per_epoch == 5
     epochs = [[plan.step(epoch * 5 + i).tolist() for i in range(5)] for epoch in range(2)]
     for epoch in epochs:
@@ -148,9 +148,9 @@ def test_every_example_comes_once_an_epoch_and_the_order_is_a_function_of_the_st
         for step in epoch:
             assert [lengths[n] for n in step] == sorted((lengths[n] for n in step), reverse=True)
     assert epochs[0] != epochs[1]
-    again = Plan(lengths, batch_size=5, seed=1, grouped=True)
+    again = BatchPlan(lengths, batch_size=5, seed=1, grouped=True)
     assert again.step(7).tolist() == epochs[1][2]
-    assert Plan(lengths, batch_size=5, seed=2, grouped=True).step(0).tolist() != epochs[0][0]
+    assert BatchPlan(lengths, batch_size=5, seed=2, grouped=True).step(0).tolist() != epochs[0][0]
 
 
 @pytest.mark.parametrize("parts", [1, 2])
@@ -168,7 +168,7 @@ def test_micro_batches_keep_to_size_and_group(parts: int) -> None:
 
 def test_a_world_s_pairs_and_items_mix(world: Path) -> None:
     """Sources of both kinds stand side by side in one configuration."""
-    from dikast.training.examples import rows_of_file
+    from dikast.training.data.examples import rows_of_file
 
     config = Config(
         "out",
@@ -182,6 +182,6 @@ def test_a_world_s_pairs_and_items_mix(world: Path) -> None:
         example
         for source, data in enumerate(config.data)
         for item, _ in rows_of_file(data.items[0], talk=False)
-        for example in asker.examples(Row(source, 0, item))
+        for example in asker.examples(ExampleRow(source, 0, item))
     ]
     assert Counter(each.id.split("/")[1] for each in found) == {"claims": 12, "choice-only": 12}

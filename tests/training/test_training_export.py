@@ -18,8 +18,8 @@ from dikast.core.part import Image
 from dikast.core.records.reading import read_records
 from dikast.surface.cli import app
 from dikast.training.config import load_config
-from dikast.training.examples import Asker, Row, rows_of_file
-from dikast.training.export import export_trl
+from dikast.training.data.examples import Asker, ExampleRow, rows_of_file
+from dikast.training.models.export import export_trl
 
 Write = Callable[..., Path]
 pytest.importorskip("datasets")
@@ -40,7 +40,7 @@ def test_prompts_replies_and_images_are_those_of_our_own_loop(
     rows = [record.value for record in read_records(tmp_path / "out/data/train-00000.parquet")]
     records = list(rows_of_file(str(world / "scenes" / "items-00000.jsonl"), talk=False))
     for row, (item, _) in zip(rows, records, strict=True):
-        (example,) = Asker(config).examples(Row(0, 0, item))
+        (example,) = Asker(config).examples(ExampleRow(0, 0, item))
         (turn,) = row["prompt"]
         assert [part["type"] for part in turn["content"]] == ["image", "text"]
         assert turn["content"][1]["text"] == example.messages[0].text
@@ -58,7 +58,7 @@ def test_what_trl_cannot_do_is_refused(write_config: Write, tiny: Callable[[str]
     cases: list[tuple[dict[str, Any], str]] = [
         ({}, "give 'model' instead of 'init'"),
         ({**given, "train": "projector"}, "projector alone"),
-        ({**given, "verdict_weight": 3.0}, "no counterpart of 'verdict_weight'"),
+        ({**given, "label_loss_weight": 3.0}, "no counterpart of 'label_loss_weight'"),
         ({**given, "optimizer": "muon"}, "no counterpart of 'optimizer'"),
         ({**given, "stop_at": 2}, "no counterpart of 'stop_at'"),
     ]
@@ -104,7 +104,7 @@ def test_a_folder_that_is_a_file_and_a_model_that_is_nowhere_are_told(
     write_config: Write, tiny: Callable[[str], Path], tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(UserError, match="file is a file: name a new folder"):
+    with pytest.raises(UserError, match="file: is a file, or lies in one: name a folder"):
         export_trl(load_config(write_config(init=None, model=str(tiny("llava")))), tmp_path / "file")
     for nowhere in ("nowhere", "./missing/model"):
         with pytest.raises(UserError, match=f"model: {nowhere} is no folder, and no name on the Hub"):

@@ -20,7 +20,7 @@ import tiny_models
 from dikast.core.errors import UserError
 from dikast.engines.local.engine import LocalEngine
 from dikast.surface.cli import app
-from dikast.training.merge import Recipe, merge, merged
+from dikast.training.models.merge import Recipe, merge, merged
 
 
 def test_linear_by_hand() -> None:
@@ -395,7 +395,7 @@ def test_nothing_but_the_folder_named_is_touched(
     monkeypatch.chdir(tmp_path / "here")
     merge(three[1:], Path(), Recipe("linear", (1, 1)))
     assert Path("model.safetensors").is_file()  # in the folder we stand in, not in one that took its place
-    for out, said in [("z.part/mine", "is a file: name a folder"), ("z.part/mine/x", "no folder can be made there")]:
+    for out, said in [("z.part/mine", "is a file: name a folder"), ("z.part/mine/x", "lies in one: name a folder")]:
         with pytest.raises(UserError, match=said):
             merge(three[1:], tmp_path / out, Recipe("linear", (1, 1)))
     assert (tmp_path / "z.part" / "mine").read_text("utf-8") == "keep"

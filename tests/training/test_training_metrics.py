@@ -19,14 +19,14 @@ from dikast.core.rubric import Rubric
 from dikast.engines.local.engine import LocalEngine
 from dikast.engines.scout import folder
 from dikast.judging.judge import Judge
-from dikast.training.batches import Plan
 from dikast.training.config import load_config
-from dikast.training.loop import read_log
+from dikast.training.data.batches import BatchPlan
+from dikast.training.data.shards import Shards
+from dikast.training.log import read_log
 from dikast.training.metrics import held_out, judge_metrics
-from dikast.training.model import open_model
+from dikast.training.models.model import open_model
 from dikast.training.plot import plot
 from dikast.training.sft import sft
-from dikast.training.shards import Shards
 from dikast.worlds.settings import Settings
 from dikast.worlds.write import write_world
 
@@ -213,7 +213,7 @@ def test_the_log_is_the_same_with_evaluations_between_its_lines_and_counts_no_pa
     assert [line["loss"] for line in logs[0]] == [line["loss"] for line in logs[1]]
     config = load_config(write_config("never", log_every=4, steps=5))
     (shards,) = [Shards.open(path.parent) for path in tmp_path.glob("shards/*/done.json")]
-    plan = Plan(shards.lengths, batch_size=4, seed=config.seed, grouped=True)
+    plan = BatchPlan(shards.lengths, batch_size=4, seed=config.seed, grouped=True)
     tokens = sum(int(shards.lengths[number]) for number in plan.step(4))
     line = logs[0][-1]
     assert line["tokens_per_second"] / line["examples_per_second"] == pytest.approx(tokens / 4)

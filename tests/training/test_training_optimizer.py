@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from dikast.training.config import load_config
-from dikast.training.model import open_model
+from dikast.training.models.model import open_model
 from dikast.training.optimizer import optimizer_of
 
 Write = Callable[..., Path]

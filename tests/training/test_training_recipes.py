@@ -18,10 +18,10 @@ from dikast.core.verdict import Status
 from dikast.engines.base import Sampling
 from dikast.judging.judge import Judge
 from dikast.training.config import load_config
-from dikast.training.look import look
-from dikast.training.release import release
-from dikast.training.scratch import SIZES, new_judge
+from dikast.training.models.release import release
+from dikast.training.models.scratch import SIZES, new_judge
 from dikast.training.sft import sft
+from dikast.training.vision_alignment import look
 
 ROOT = Path(__file__).parents[2]
 FEWER: dict[str, Any] = {

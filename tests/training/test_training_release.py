@@ -2,13 +2,16 @@
 
 import json
 import shutil
+import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from dikast.core.errors import MissingExtra, UserError
+from dikast.core.errors import DataError, MissingExtra, UserError
+from dikast.core.runs.run_files import check_model
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -16,8 +19,9 @@ pytest.importorskip("transformers")
 import torch
 from safetensors.torch import load_file
 
-from dikast.training.merge import Recipe, merge
-from dikast.training.release import release
+from dikast.training.models.merge import Recipe, merge
+from dikast.training.models.release import release
+from runs import environment
 
 SPECIAL = ["<image>", "<judge>"]
 
@@ -115,6 +119,51 @@ def test_what_is_missing_or_damaged_is_named_and_nothing_is_written(
     assert not (tmp_path / "new").exists()
 
 
+KILLED = """
+import os, shutil, signal, sys
+from pathlib import Path
+from dikast.training.models import folders
+
+left, move = int(sys.argv[2]), shutil.move
+def moved(*paths):
+    global left
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    left -= 1
+    move(*paths)
+
+shutil.move = moved
+with folders.laid_out(Path(sys.argv[1])) as made:
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+        (made / name).write_text(name)
+"""
+
+
+@pytest.mark.parametrize("moved", [0, 1, 2, 3])
+def test_a_kill_between_the_files_leaves_no_model_that_opens_and_the_next_call_goes_on(
+    moved: int, model: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()  # a folder that was there already stays itself, and its files come one by one
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(out), str(moved)], env=environment())
+    assert killed.returncode == -signal.SIGKILL
+    assert len(list(out.iterdir())) == moved
+    if moved:
+        with pytest.raises(DataError, match="the file is missing, although it was written"):
+            check_model(out)
+    mine = out / "mine.txt"
+    mine.write_text("keep", "utf-8")
+    with pytest.raises(UserError, match="is there already: name a new folder, or empty it"):
+        merge([model, model], out, Recipe("linear", (1, 1)))
+    mine.unlink()
+    merge([model, model], out, Recipe("linear", (1, 1)))
+    merge([model, model], tmp_path / "clean", Recipe("linear", (1, 1)))
+    assert content(out) == content(tmp_path / "clean")
+    assert not (tmp_path / ".out.part").exists()
+    with pytest.raises(UserError, match="is there already: name a new folder, or empty it"):
+        merge([model, model], out, Recipe("linear", (1, 1)))
+
+
 def test_a_release_that_stops_leaves_nothing(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = release(model, tmp_path / "out")
     before = content(out)
@@ -133,8 +182,8 @@ def test_a_release_that_stops_leaves_nothing(model: Path, tmp_path: Path, monkey
 @pytest.mark.parametrize("missing", ["torch", "safetensors"])
 def test_a_missing_library_is_named(missing: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
-    monkeypatch.delitem(sys.modules, "dikast.training.release")
-    from dikast.training.release import release as anew
+    monkeypatch.delitem(sys.modules, "dikast.training.models.release")
+    from dikast.training.models.release import release as anew
 
     with pytest.raises(MissingExtra, match=r"dikast\[hf\]"):
         anew(model, tmp_path / "out")

@@ -15,8 +15,8 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from dikast.training.config import Config, load_config
-from dikast.training.release import release
-from dikast.training.scratch import Shape, new_judge, texts
+from dikast.training.models.release import release
+from dikast.training.models.scratch import Shape, new_judge, texts
 from dikast.training.sft import sft
 
 SHAPE = Shape(width=16, layers=1, heads=2, inner=32, seeing_layers=1, vocabulary=600)

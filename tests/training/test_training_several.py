@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -94,3 +96,79 @@ def test_the_deepspeed_configuration_is_one_that_accelerate_reads(tmp_path: Path
     shards = tmp_path / "fsdp2.yaml"
     shards.write_text(SHIPPED.joinpath("fsdp2.yaml").read_text("utf-8"), "utf-8")
     assert load_config_from_file(str(shards)).fsdp_config["fsdp_version"] == 2
+
+
+RANK = """
+import os, sys
+from pathlib import Path
+import dikast.training.checkpoint as checkpoint, dikast.training.loop as loop
+from dikast.core.errors import UserError
+from dikast.training.sft import sft
+
+config, blind, told = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+fault, choose = checkpoint._fault, checkpoint.sound_checkpoint
+
+def sick(path):
+    cannot = blind == "nobody reads any" or (os.environ["RANK"] == blind and path.name == "step-00000003")
+    return "cannot be read here" if cannot else fault(path)
+
+def chosen(folder, team):
+    try:
+        found = choose(folder, team)
+        told.joinpath(os.environ["RANK"]).write_text(found.name if found else "")
+    except UserError as error:
+        told.joinpath(os.environ["RANK"]).write_text(str(error))
+        raise SystemExit(2)
+    return found
+
+checkpoint._fault, loop.sound_checkpoint = sick, chosen
+sft(config)
+"""
+
+
+def two_ranks(config: Path, blind: str, folder: Path) -> tuple[list[int], list[str]]:
+    """Two processes over gloo, one of which cannot read the newest checkpoint: exit codes, and where each goes on."""
+    told = folder / f"told-{blind}"
+    told.mkdir()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    environment = {
+        **os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true",
+        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2",
+    }  # fmt: skip
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", RANK, str(config), blind, str(told)],
+            env={**environment, "RANK": rank, "LOCAL_RANK": rank},
+            stdout=subprocess.DEVNULL,
+        )
+        for rank in "01"
+    ]
+    try:
+        codes = [rank.wait(timeout=240) for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.kill()
+    return codes, [(told / rank).read_text() for rank in "01"]
+
+
+@pytest.mark.slow
+def test_all_processes_go_on_from_the_checkpoint_that_the_main_one_finds(write_config: Write, tmp_path: Path) -> None:
+    small = {"family": "llama", "batch_size": 2, "keep": 3, "save_every": 1, "shards": None}
+    sft(write_config("alone", steps=4, **small))
+    sft(write_config("together", steps=4, stop_at=3, **small))
+    out = tmp_path / "run-together"
+    shutil.copytree(out, tmp_path / "stopped")
+    config = write_config("together", steps=4, **small)
+    for blind, start in (("1", "step-00000003"), ("0", "step-00000002")):
+        assert two_ranks(config, blind, tmp_path) == ([0, 0], [start] * 2)
+        assert (out / "checkpoints" / "damaged-step-00000003").exists() == (blind == "0")
+        one, two = (load_file(tmp_path / f"run-{name}/model/model.safetensors") for name in ("alone", "together"))
+        assert all(torch.allclose(tensor, two[name], atol=5e-4) for name, tensor in one.items())
+        shutil.rmtree(out)
+        shutil.copytree(tmp_path / "stopped", out)
+    codes, said = two_ranks(config, "nobody reads any", tmp_path)
+    assert codes == [2, 2]
+    assert said[0] == said[1]
+    assert "there is none before it that is whole" in said[0]

@@ -13,18 +13,22 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 from safetensors.torch import load_file
 
+import dikast
 import tiny_models
+from dikast.core.errors import DataError, UserError
 from dikast.core.records.items import read_items
 from dikast.engines.local.engine import LocalEngine
 from dikast.judging.judge import Judge
-from dikast.training.batches import collate, summed_loss
 from dikast.training.config import load_config
-from dikast.training.loop import placed, read_log
-from dikast.training.model import about, open_model
-from dikast.training.prepare import data_hash, prepare_shards
-from dikast.training.processes import Solo
+from dikast.training.data.batches import collate, summed_loss
+from dikast.training.data.prepare import data_hash, prepare_shards
+from dikast.training.log import read_log
+from dikast.training.loop import placed
+from dikast.training.models.model import about, open_model
+from dikast.training.processes import SingleProcess
 from dikast.training.sft import sft
 
 Write = Callable[..., Path]
@@ -41,7 +45,7 @@ def same(one: Path, two: Path) -> bool:
 
 def test_a_run_learns_and_its_model_judges(write_config: Write, world: Path, tmp_path: Path) -> None:
     told: list[dict[str, Any]] = []
-    done = sft(write_config(steps=8, log_every=2, verdict_weight=2.0), watch=told.append)
+    done = sft(write_config(steps=8, log_every=2, label_loss_weight=2.0), watch=told.append)
     out = tmp_path / "run-c"
     assert (done["complete"], done["steps"], done["examples"]) == (True, 8, 12)
     assert [line["step"] for line in told] == [1, 2, 4, 6, 8]
@@ -58,6 +62,21 @@ def test_a_run_learns_and_its_model_judges(write_config: Write, world: Path, tmp
     (verdict,) = judge.grade_many([item])
     assert verdict.mass is not None
     assert verdict.status == "ok"
+
+
+def test_rows_in_memory_are_learnt_from(write_config: Write, tmp_path: Path) -> None:
+    config = yaml.safe_load(write_config().read_text("utf-8"))
+    del config["data"]
+    rows = [{"instruction": f"{k} + 1?", "response": f"{k + 1}.", "gold": k % 5 + 1} for k in range(6)]
+    rubric = {"name": "right", "criterion": "Is it right?", "scale": "1-5"}
+    told = {**config, "out": str(tmp_path / "out"), "steps": 2, "eval": {}}
+    done = dikast.train(told, data=[{**row, "rubric": rubric} for row in rows], formats=["score-only"])
+    assert (done["complete"], done["steps"], done["examples"]) == (True, 2, 6)
+    assert Path(done["model"], "model.safetensors").exists()
+    with pytest.raises(UserError, match="data needs the configuration as a mapping"):
+        dikast.train("config.yaml", data=rows)
+    with pytest.raises(DataError, match="configuration: field 'stepps': unknown key: did you mean 'steps'"):
+        dikast.train({**told, "stepps": 3, "data": [{"items": ["x.jsonl"]}]})
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
@@ -100,7 +119,7 @@ def test_a_killed_run_ends_with_the_weights_of_an_unbroken_one(write_config: Wri
 def test_padding_and_batching_do_not_change_the_loss(family: str, write_config: Write) -> None:
     config = load_config(write_config(family=family))
     loaded = open_model(config)
-    shards = prepare_shards(config, loaded, about(loaded), data_hash(config), Solo())
+    shards = prepare_shards(config, loaded, about(loaded), data_hash(config), SingleProcess())
     model = loaded.model.double().eval()
 
     def losses(numbers: list[int]) -> torch.Tensor:
@@ -182,8 +201,8 @@ def test_half_precision_and_recomputed_activations_run(precision: str, write_con
 
 
 def test_accumulated_micro_batches_give_the_step_of_a_whole_batch(write_config: Write, tmp_path: Path) -> None:
-    sft(write_config("whole", micro_tokens=100_000, steps=2))
-    sft(write_config("parts", micro_tokens=1, steps=2))
+    sft(write_config("whole", max_tokens_per_micro_batch=100_000, steps=2))
+    sft(write_config("parts", max_tokens_per_micro_batch=1, steps=2))
     one, two = weights(tmp_path / "run-whole"), weights(tmp_path / "run-parts")
     for name, tensor in one.items():
         assert torch.allclose(tensor, two[name], atol=2e-4), name

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from dikast.worlds.chart import LEGEND_FITS, Chart, draw_chart
+from dikast.worlds.domains.chart_drawing import LEGEND_FITS, Chart, draw_chart
+from dikast.worlds.drawing.raster import RGB
 from dikast.worlds.make import make
-from dikast.worlds.raster import RGB
 from dikast.worlds.settings import Settings
 
 

@@ -5,14 +5,14 @@ import pytest
 
 from dikast.core.errors import UserError
 from dikast.core.part import Video
-from dikast.worlds.clip import Clip, Event, measure
-from dikast.worlds.clips import Clips
+from dikast.worlds.domains.clip_graph import Clip, Event, measure
+from dikast.worlds.domains.clips import Clips
+from dikast.worlds.domains.protocol import Claim
+from dikast.worlds.domains.scene_graph import GONE, Thing
+from dikast.worlds.domains.vocabulary import HELD_OUT_PAIRS
 from dikast.worlds.make import make
-from dikast.worlds.rubrics import held_together
-from dikast.worlds.scene import GONE, Thing
+from dikast.worlds.scoring.rubric_grammar import held_together
 from dikast.worlds.settings import Settings
-from dikast.worlds.slots import Claim
-from dikast.worlds.words import HELD_OUT_PAIRS
 
 
 def _clip() -> Clip:

@@ -1,10 +1,10 @@
 import pytest
 
-from dikast.worlds.aspects import ASPECTS, points
-from dikast.worlds.gold import Entry, Spec, cost, extra_cost, label_of, level_of
-from dikast.worlds.scene import Scene, Thing, measure, missed
-from dikast.worlds.slots import Claim
-from dikast.worlds.texts import percent_off
+from dikast.worlds.domains.protocol import Claim
+from dikast.worlds.domains.scene_graph import Scene, Thing, measure, missed
+from dikast.worlds.domains.text_only import percent_off
+from dikast.worlds.scoring.aspects import ASPECTS, points
+from dikast.worlds.scoring.penalty import Entry, Spec, cost, extra_cost, label_of, level_of
 
 SCENE = Scene(4, [Thing("star", "red", "small", "plain", 0, 0), Thing("circle", "blue", "large", "dotted", 2, 3)])
 SPEC = Spec((("colour", 2), ("completeness", 1), ("count", 1)), True, (0, 2, 4, 6), "1-5", False, (0, 0, 0, 0))

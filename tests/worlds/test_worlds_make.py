@@ -6,17 +6,17 @@ import pytest
 from dikast.core.errors import UserError
 from dikast.core.item import item_from, item_to
 from dikast.core.rubric import Rubric, load_rubric
-from dikast.worlds.aspects import ASPECTS
-from dikast.worlds.gold import SCALES, Spec
+from dikast.worlds.domains.protocol import Rules
+from dikast.worlds.domains.scenes import Scenes
+from dikast.worlds.domains.vocabulary import HELD_OUT_PAIRS
 from dikast.worlds.make import Maker, make
-from dikast.worlds.plan import choose, cut_points, ways
-from dikast.worlds.rng import Stream
-from dikast.worlds.rubrics import draw_aspects, draw_weights, draw_wording, held_together, rubric_of
-from dikast.worlds.scenes import Scenes
+from dikast.worlds.sampling.error_choice import choose, cut_points, ways
+from dikast.worlds.sampling.held_out import HELD_OUT_ASPECTS
+from dikast.worlds.sampling.rng import Stream
+from dikast.worlds.scoring.aspects import ASPECTS
+from dikast.worlds.scoring.penalty import SCALES, Spec
+from dikast.worlds.scoring.rubric_grammar import draw_aspects, draw_weights, draw_wording, held_together, rubric_of
 from dikast.worlds.settings import Settings, range_of
-from dikast.worlds.slots import Rules
-from dikast.worlds.splits import HELD_OUT_ASPECTS
-from dikast.worlds.words import HELD_OUT_PAIRS
 
 
 def test_an_item_depends_on_settings_and_number_alone() -> None:

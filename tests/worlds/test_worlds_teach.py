@@ -11,14 +11,14 @@ from dikast.core.part import Text
 from dikast.core.records.items import read_items
 from dikast.prompts.format import load_format
 from dikast.prompts.gold import gold_of
+from dikast.worlds.domains.protocol import Claim
+from dikast.worlds.domains.scene_graph import Scene, Thing
+from dikast.worlds.domains.text_only import GivenText
+from dikast.worlds.domains.vocabulary import SHAPES
 from dikast.worlds.make import make
-from dikast.worlds.rng import Stream
-from dikast.worlds.scene import Scene, Thing
+from dikast.worlds.sampling.rng import Stream
 from dikast.worlds.settings import Settings
-from dikast.worlds.slots import Claim
 from dikast.worlds.teach import lesson, padded, seen, talk, worked, worked_sum, write_lessons
-from dikast.worlds.texts import Notes
-from dikast.worlds.words import SHAPES
 
 
 @pytest.mark.parametrize("domain", ["scenes", "text", "plates", "clips"])
@@ -54,7 +54,7 @@ def test_evidence_names_what_a_claim_is_about() -> None:
 
 
 def test_evidence_on_sums_is_worked() -> None:
-    notes = Notes(numbers={"K": 21, "L": 83})
+    notes = GivenText(numbers={"K": 21, "L": 83})
     assert worked_sum(Claim("minus", "sum", ("L", "K", 59)), notes) == "83 minus 21 is 62"
     assert worked_sum(Claim("plus", "sum", ("K", "L", 59)), notes) == "21 plus 83 is 104"
     assert worked_sum(Claim("age", "sum", ("Ann", "age", 59)), notes) == ""

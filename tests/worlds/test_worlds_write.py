@@ -10,14 +10,14 @@ from dikast.core.canonical import canonical_json
 from dikast.core.errors import UserError
 from dikast.core.item import item_to
 from dikast.core.records import read_items
-from dikast.worlds.domains import DOMAINS
-from dikast.worlds.font import text_mask
+from dikast.worlds.domains.registry import DOMAINS
+from dikast.worlds.drawing.font import text_mask
+from dikast.worlds.drawing.raster import png
 from dikast.worlds.make import Maker
 from dikast.worlds.peek import peek
-from dikast.worlds.raster import png
-from dikast.worlds.rng import Stream, noise_of
+from dikast.worlds.sampling.held_out import HELD_OUT_DOMAIN
+from dikast.worlds.sampling.rng import Stream, noise_of
 from dikast.worlds.settings import Settings
-from dikast.worlds.splits import HELD_OUT_DOMAIN
 from dikast.worlds.write import write_world
 
 GOLDEN = Path(__file__).parent / "golden.json"

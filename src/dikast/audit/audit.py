@@ -3,30 +3,18 @@
 import dataclasses
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dikast.audit import over_slices
-from dikast.audit.absolute import (
-    agreement_table,
-    beside_table,
-    class_table,
-    confusion_table,
-    rival_table,
-    systems_table,
-)
-from dikast.audit.extras import alt_test_table, drift_table, feedback_table, few_labels_table, rankings_tables
-from dikast.audit.failures import failure_table
-from dikast.audit.human import rater_pairs_table, raters_table
-from dikast.audit.intervals import Resampling, mean_estimate
-from dikast.audit.load import Data, load
-from dikast.audit.names import judge_names
-from dikast.audit.order import in_canonical_order, sorted_names
-from dikast.audit.pair_tables import pair_tables
 from dikast.audit.plan import BETWEEN, AuditPlan
-from dikast.audit.questions import clustered, one_row_each
-from dikast.audit.readout import (
+from dikast.audit.rendering import Audit, Cell, Table, counted, table
+from dikast.audit.sections import slice_means
+from dikast.audit.sections.extras import alt_test_table, drift_table, feedback_table, ppi_table, rankings_tables
+from dikast.audit.sections.failures import failure_table
+from dikast.audit.sections.judge_names import judge_names
+from dikast.audit.sections.label_probabilities import (
     Distributions,
     abstain_table,
     calibration_table,
@@ -34,28 +22,46 @@ from dikast.audit.readout import (
     from_objects,
     readout_table,
     reliability_table,
+    uncalibrated_table,
 )
-from dikast.audit.refs import Ref
-from dikast.audit.report import Audit, Cell, Table, counted, table
-from dikast.audit.runs import gold_scale_of, has_gold, open_rows, scale_of, scales_by_rubric
-from dikast.audit.scales import note_of, row_scales
-from dikast.audit.scored import Scored, equated, scored
-from dikast.audit.slices import Slices, group_codes, slice_table, unlabelled_table
-from dikast.audit.widths import Centres, conformal_table
+from dikast.audit.sections.pair_tables import pair_tables
+from dikast.audit.sections.raters import rater_pairs_table, raters_table
+from dikast.audit.sections.score_intervals import Centres, conformal_table
+from dikast.audit.sections.scores import (
+    agreement_table,
+    baselines_table,
+    class_table,
+    confusion_table,
+    other_judge_table,
+    systems_table,
+)
+from dikast.audit.sections.slices import Slices, slice_table, unlabelled_table
+from dikast.audit.statistics.intervals import Resampling, mean_estimate
+from dikast.audit.tables.canonical_order import in_canonical_order, sorted_names
+from dikast.audit.tables.columns import group_codes
+from dikast.audit.tables.load import Data, load
+from dikast.audit.tables.questions import clustered, one_row_each
+from dikast.audit.tables.refs import Ref
+from dikast.audit.tables.row_scales import note_of, row_scales
+from dikast.audit.tables.run_rows import gold_scale_of, has_gold, open_rows, scale_of, scales_by_rubric
+from dikast.audit.tables.scored import Scored, equated, scored
 from dikast.core.errors import UserError
-from dikast.core.runs.files import RUBRICS
+from dikast.core.runs.run_files import RUBRICS
 
+NO_DISTRIBUTION = "no distribution"  # the status of a row whose numbers cannot be probabilities
 _MOST_LABELS = 20  # a larger confusion matrix is no table to read
 _MOST_CRITERIA = 30  # with more, slices by criterion are made only when --by asks for them
 
 
-def audit_file(plan: AuditPlan) -> Audit:
+def audit_file(plan: AuditPlan | str | Path) -> Audit:
     """Everything the columns of `plan` allow to say about the verdicts in its file.
+
+    The path of a run folder (or of a file) alone is a plan with nothing else said.
 
     Scores, pairs (`plan.pairwise`) or rankings (`plan.ranked`); a run folder says by itself which it holds. Raises
     UserError or DataError for input that cannot be used.
     """
-    asked = _completed(plan)
+    asked = _completed(plan if isinstance(plan, AuditPlan) else AuditPlan(Path(plan)))
     _check(asked)
     plan = asked if asked.gold_rule == "first" else dataclasses.replace(asked, gold=tuple(sorted_names(asked.gold)))
     data = _on_scales(in_canonical_order(clustered(one_row_each(load(plan)))))
@@ -178,14 +184,25 @@ def _scores(data: Data) -> list[Table]:
     elif read is not None:
         values, absent = (read.expected if plan.readout == "expected" else read.mode), "off_scale"
         between = between or plan.readout == "expected"
-        if lost := int((~read.known).sum()):
+        if plan.readout == "mode" and (tied := int(read.tied.sum())):
+            data.notes.append(
+                f"{counted(tied, 'row')} with several labels equally likely: the score is the lowest of them "
+                "(--readout expected takes the mean)"
+            )
+        if lost := int((~read.known).sum()) - read.refused:
             data.notes.append(
                 f"{counted(lost, 'row')} without probability on any label: a failure, not the middle of the scale"
+            )
+        if read.refused:
+            data.notes.append(
+                f"{counted(read.refused, 'row')} whose numbers cannot be log-probabilities of different labels "
+                f"({read.why}): a failure of its own, {NO_DISTRIBUTION!r}"
             )
     else:
         _refuse(plan, ["by"] if not plan.means else [], "--score or --mean")
         return _raters(data, scored(data, np.full(len(data), np.nan))) if plan.gold else []
-    given = scored(data, values, between=between, absent=absent)
+    flawed = {NO_DISTRIBUTION: read.flawed} if read is not None and read.flawed is not None and plan.logprobs else {}
+    given = scored(data, values, between=between, absent=absent, known=flawed)
     tables = [
         failure_table(given.status, how.level, data.words.get("marker"), given.cluster, data.words.get("conflict"))
     ]
@@ -194,14 +211,14 @@ def _scores(data: Data) -> list[Table]:
         tables.append(unlabelled_table([("all", np.ones(len(data), bool))], given, how, ""))
         tables.extend(_sliced(given, slices, how, labelled=False))
     if not plan.gold and "retest" in data.numbers:
-        tables.append(beside_table(data, given, how))
+        tables.append(baselines_table(data, given, how))
     if plan.gold:
-        tables += [agreement_table(given, how, plan.width), beside_table(data, given, how)]
+        tables += [agreement_table(given, how, plan.width), baselines_table(data, given, how)]
         tables.extend(_labelled(data, given))
         tables.extend(_sliced(given, slices, how, labelled=True))
         if "system" in data.words:
             tables.append(systems_table(data.words["system"], given, how))
-        if (few := few_labels_table(data, given)) is not None:
+        if (few := ppi_table(data, given)) is not None:
             tables.append(few)
         tables.extend(_readouts(data, given, read, slices))
     if "earlier" in data.numbers:
@@ -222,7 +239,7 @@ def _sliced(given: Scored, slices: Slices, how: Resampling, *, labelled: bool) -
         if labelled:
             yield slice_table(codes, names, view, how, by)
             if len(names) > 1 and view is given:  # a mean over raw scores of several scales is of nothing
-                yield over_slices.scores_table(codes, names, view, how.level, by)
+                yield slice_means.scores_table(codes, names, view, how.level, by)
         else:
             yield unlabelled_table([(each, codes == code) for code, each in enumerate(names)], view, how, by)
 
@@ -251,7 +268,7 @@ def _labelled(data: Data, given: Scored) -> Iterator[Table]:
         if np.isin(given.gold[chosen], np.asarray(given.scale.values)).all():
             yield class_table(given, plan.resampling)
     if "rival" in data.numbers:
-        yield rival_table(judge_names(plan), data.numbers["rival"], given, plan.resampling)
+        yield other_judge_table(judge_names(plan), data.numbers["rival"], given, plan.resampling)
 
 
 def _distributions(data: Data) -> Distributions | None:
@@ -273,6 +290,8 @@ def _distributions(data: Data) -> Distributions | None:
 def _readouts(data: Data, given: Scored, read: Distributions | None, slices: Slices) -> Iterator[Table]:
     """Expected against mode, calibration, conformal width, abstaining."""
     how, cluster = data.plan.resampling, given.cluster
+    if read is None and data.scales is not None and any(data.objects.get("distribution", [])):
+        yield uncalibrated_table("the rows are on several scales: pick those of one with --where")
     parts = slices[0][0] if slices else None
     if read is not None:
         usable = read.known & ~np.isnan(given.score)  # a failed verdict stays failed, whatever its probabilities
@@ -281,9 +300,7 @@ def _readouts(data: Data, given: Scored, read: Distributions | None, slices: Sli
         yield readout_table(read, given.gold, how, cluster, family)
         yield calibration_table(read, given.gold, how, cluster, family)
         yield reliability_table(read, given.gold, how.level, cluster)
-        known = read.known & ~np.isnan(given.gold)
-        confidence = read.confidence[known]
-        yield abstain_table(confidence, read.mode[known] == given.gold[known], how.level, given.clusters(known))
+        yield abstain_table(read, given.gold, how.level, cluster)
     if given.scale is not None:
         centre = read.expected if read is not None else given.score
         found = conformal_table(Centres(centre, read, given.scale), given.gold, how, cluster, parts)

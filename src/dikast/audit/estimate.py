@@ -31,6 +31,7 @@ class Estimate:
     method: str = ""
     dropped: int = 0
     note: str = ""
+    whole: bool = False  # a rank: value and ends are whole numbers
 
     @property
     def half_width(self) -> float:

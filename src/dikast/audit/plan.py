@@ -6,16 +6,25 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from dikast.audit.intervals import Resampling
+from dikast.core.checking import option
 from dikast.core.errors import UserError
 from dikast.core.scale import Scale
+from dikast.core.text import near_miss
+
+if TYPE_CHECKING:
+    from dikast.audit.statistics.intervals import Resampling
 
 GoldRule = Literal["mean", "median", "majority", "first"]
 Unscored = Literal["drop", "tie", "wrong"]
 TwoGames = Literal["both", "net", "tie"]
 FLOOR = math.log(1e-5)
+_COLUMN = "COLUMN[@FILE]"
+_BESIDE = "Columns beside"  # headings of the help
+_PROBABILITIES = "Probabilities"
+_PAIRS = "Pairs and rankings"
+_INTERVALS = "Intervals and output"
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?")
 NO_CLUSTER = "none"  # as `cluster`: every row by itself, also the rows of one item of a run
 
@@ -84,7 +93,8 @@ class PairLabels:
 class ReplyReader(Protocol):
     """Makes a reader of recorded replies: of a dialect's name and a scale (None for pairs).
 
-    The reader gives the label that a reply states (for pairs `first`, `second` or `tie`), or None, and its status.
+    The reader gives the label that a reply states (for pairs `first`, `second` or `tie`; `A>>B` or `B>>A` for a strong
+    preference), or None, and its status.
     `dikast.prompts.recorded.reply_reader` is one.
     """
 
@@ -151,7 +161,9 @@ def column_mistakes(column: Column) -> list[str]:
     """What is wrong with a column, all at once."""
     found, operator, count = list[str](), column.operator, len(column.inputs)
     if operator not in OPERATORS:
-        return [f"there is no operator {operator!r}: choose {', '.join(OPERATORS)}"]
+        near = near_miss(operator, OPERATORS)
+        hint = f"did you mean {near!r}?" if near else f"choose {', '.join(OPERATORS)}"
+        return [f"there is no operator {operator!r}: {hint}"]
     if not count or not all(column.inputs):
         found.append(f"{operator} needs the columns it is made of")
     if operator in ("difference", "ratio", "winner") and count > 2:
@@ -164,6 +176,10 @@ def column_mistakes(column: Column) -> list[str]:
         found.append("weights are of mean, geometric and total, one for each column")
     if any(not math.isfinite(each) or each < 0 for each in column.weights):
         found.append("weights are numbers of 0 or more")
+    elif column.weights and not any(column.weights):
+        found.append("weights are all 0: at least one is above it")
+    if column.name in column.all_inputs:
+        found.append("it is made of itself")
     if column.within and operator != "winner":
         found.append(f"{operator} has no within")
     if not (math.isfinite(column.within) and column.within >= 0):
@@ -189,72 +205,162 @@ class AuditPlan:
     makes one label of several ("" means: mean for scores, majority for labels).
     """
 
-    file: Path
-    score: str = ""
-    gold: tuple[str, ...] = ()
-    gold_file: Path | None = None
-    key: tuple[str, ...] = ()
-    long: str = ""
-    columns: tuple[Column, ...] = ()
-    replies: ReplyReader | None = None
-    scale: Scale | None = None
-    by: tuple[str, ...] = ()
-    cluster: str = ""
-    system: str = ""
-    where: tuple[str, ...] = ()
-    status: str = ""
-    failed: tuple[str, ...] = ()
-    gold_rule: GoldRule | Literal[""] = ""
-    # a second column of scores, and what it is: another judge, the same judge again, the same judge at an earlier time
-    rival: str = ""
-    retest: str = ""
-    earlier: str = ""
-    length: str = ""
-    between: bool = False  # scores may lie between the labels of the scale, as expected scores do
-    means: tuple[str, ...] = ()
-    # probabilities of the labels
-    logprobs: tuple[str, ...] = ()
-    logprob_floor: float = FLOOR
-    readout: Literal["mode", "expected"] = "mode"
-    # pairs
-    pairwise: bool = False
-    pair_labels: PairLabels | None = None
-    soft: bool = False  # choices are numbers between the two labels, such as 1.3
-    swapped: str = ""
-    swapped_as: Literal["responses", "slots"] = "responses"
-    first: str = ""
-    second: str = ""
-    two_games: TwoGames = "both"  # how the two orders of a pair make one verdict
-    unscored: Unscored = "drop"
-    allow_unread: bool = False  # go on although over a tenth of a column of choices cannot be read
-    strong: float = 1.0
-    strong_as: Literal["weight", "copies"] = "weight"
-    anchor: str = ""
-    covariates: tuple[str, ...] = ()
-    epsilon: float = 0.2
-    claims: str = ""
-    gold_claims: str = ""
-    spans: str = ""
-    gold_spans: str = ""
-    ranked: bool = False
-    equate: Scale | None = None  # the scale the scores are on, where gold is on another
-    gold_scale: Scale | None = None  # of a run: the scale that gold is on, where scores are not put on it
-    unscaled: bool = False  # nothing is said of scales: only correlations and order
-    width: float = 0.03  # half of the interval that 'labels for' speaks of
-    resampling: Resampling = field(default_factory=Resampling)
+    file: Path = option(
+        argument=True, help="A run folder, or anyone's verdicts as CSV, TSV, JSONL, JSON (also .gz) or Parquet."
+    )
+    score: str = option("", metavar=_COLUMN, help="Column of the judge's verdicts. In a run folder: score or expected.")
+    gold: tuple[str, ...] = option(
+        (), metavar=_COLUMN, help="Column of a human rater's labels; repeat for several raters."
+    )
+    gold_file: Path | None = option(None, help="File with the --gold columns, matched by --id.")
+    key: tuple[str, ...] = option(
+        (),
+        "--id",
+        commas=True,
+        metavar="COLUMN[,COLUMN...]",
+        help="Columns that identify a row; 'line' is its position.",
+    )
+    long: str = option(
+        "",
+        metavar=_COLUMN,
+        help="Long form (a row per rater): the column that names the rater. --gold 'RATING.*' takes all raters.",
+    )
+    by: tuple[str, ...] = option((), metavar=_COLUMN, help="Column to slice results by; several are crossed.")
+    cluster: str = option(
+        "", metavar=_COLUMN, help="Column whose rows are resampled together (in a run: the item), or 'none'."
+    )
+    system: str = option("", metavar=_COLUMN, panel=_BESIDE, help="Column of the judged system, to rank systems.")
+    where: tuple[str, ...] = option((), metavar="COLUMN=VALUE", help="Keep only these rows.")
+    status: str = option("", metavar=_COLUMN, help="Column with 'ok' or the reason for a missing verdict.")
+    failed: tuple[str, ...] = option((), metavar="TEXT", help="Text that marks a failed verdict.")
+    gold_rule: Literal["", "mean", "median", "majority", "first"] = option(
+        "", help="How the labels of several raters are combined: mean, median, majority, first."
+    )
+    rival: str = option(
+        "", metavar=_COLUMN, panel=_BESIDE, help="Column of another judge's verdicts on the same items."
+    )
+    retest: str = option("", metavar=_COLUMN, panel=_BESIDE, help="Column of the same judge asked again (test-retest).")
+    earlier: str = option(
+        "", metavar=_COLUMN, panel=_BESIDE, help="Column of the same judge's earlier verdicts (drift)."
+    )
+    length: str = option(
+        "", metavar=_COLUMN, panel=_BESIDE, help="Column of response lengths, for the length-only baseline."
+    )
+    between: bool = option(False, panel=_PROBABILITIES, help="Scores may lie between labels (expected scores).")
+    means: tuple[str, ...] = option(
+        (), "--mean", metavar=_COLUMN, panel=_BESIDE, help="Also report the mean of this column."
+    )
+    logprobs: tuple[str, ...] = option(
+        (),
+        commas=True,
+        metavar="COLUMN,...",
+        panel=_PROBABILITIES,
+        help="Log-probabilities of the scale's labels, in order.",
+    )
+    logprob_floor: float = option(
+        FLOOR, panel=_PROBABILITIES, help="Log-probabilities at or below this mean 'not among the top k'."
+    )
+    readout: Literal["mode", "expected"] = option(
+        "mode", panel=_PROBABILITIES, help="With --logprobs and no --score: use the mode or the expected score."
+    )
+    pairwise: bool = option(False, panel=_PAIRS, help="Verdicts are choices between two responses.")
+    pair_labels: PairLabels | None = option(
+        None,
+        metavar="FIRST,SECOND[,TIE]",
+        panel=_PAIRS,
+        help="Spellings of the choices; | separates spellings of the same choice, such as 1,2,0|1.5.",
+    )
+    soft: bool = option(
+        False,
+        panel=_PAIRS,
+        help="Choices are numbers between the two of --pair-labels: with 1,2, 1.3 prefers the second by 30 %.",
+    )
+    swapped: str = option(
+        "", metavar=_COLUMN, panel=_PAIRS, help="Column of the choice when the pair was shown in the other order."
+    )
+    swapped_as: Literal["responses", "slots"] = option(
+        "responses", panel=_PAIRS, help="Whether --swapped names responses or slots (first shown, second shown)."
+    )
+    first: str = option(
+        "", metavar="COLUMN|=NAME", panel=_PAIRS, help="Player (system) of the first response, to rank players."
+    )
+    second: str = option("", metavar="COLUMN|=NAME", panel=_PAIRS, help="Player (system) of the second response.")
+    two_games: TwoGames = option(
+        "both",
+        panel=_PAIRS,
+        help="How two orders make one verdict: both (must agree), net (a win and a tie win), tie (if they differ).",
+    )
+    unscored: Unscored = option("drop", panel=_PAIRS, help="How pairs without a verdict count: drop, tie or wrong.")
+    allow_unread: bool = option(
+        False,
+        panel=_PAIRS,
+        help="Continue even if over a tenth of the choices cannot be read, or most scores are off the scale.",
+    )
+    strong: float = option(1.0, panel=_PAIRS, help="Weight of a strong verdict (A>>B) in the ranking.")
+    strong_as: Literal["weight", "copies"] = option(
+        "weight",
+        panel=_PAIRS,
+        help="How intervals resample strong verdicts: as one weighted game, or as separate copies.",
+    )
+    anchor: str = option("", metavar="NAME", panel=_PAIRS, help="Reference player of the ranking.")
+    covariates: tuple[str, ...] = option(
+        (),
+        "--covariate",
+        metavar=_COLUMN,
+        panel=_PAIRS,
+        help="Covariate (second minus first) to control for in the ranking.",
+    )
+    ranked: bool = option(False, panel=_PAIRS, help="Verdicts and gold are rankings: lists, best first, or B>A=C.")
+    epsilon: float = option(
+        0.2, panel=_INTERVALS, help="Cost-benefit margin of the alt-test: how far a judge may fall below a rater."
+    )
+    claims: str = option(
+        "", metavar=_COLUMN, panel=_BESIDE, help="Column of the judge's claims: a list of {text, verdict}."
+    )
+    gold_claims: str = option("", metavar=_COLUMN, panel=_BESIDE, help="Column of the gold claims, in the same form.")
+    spans: str = option(
+        "", metavar=_COLUMN, panel=_BESIDE, help="Column of the judge's spans: a list of [start, end] in characters."
+    )
+    equate: Scale | None = option(
+        None,
+        metavar="SCALE",
+        help="The scale of scores if gold's (--scale) differs; for a run, the scale of gold. Equates by equal ranks.",
+    )
+    width: float = option(
+        0.03, above=0, below=1, panel=_INTERVALS, help="Half-width of an interval: report how many labels it needs."
+    )
+    gold_spans: str = option("", metavar=_COLUMN, panel=_BESIDE, help="Column of the gold spans, in the same form.")
+    draws: int = option(2000, least=1, panel=_INTERVALS, help="Bootstrap draws.")
+    level: float = option(0.95, above=0, below=1, panel=_INTERVALS, help="Confidence level of intervals.")
+    seed: int = option(0, panel=_INTERVALS, help="Seed of the bootstrap.")
+    columns: tuple[Column, ...] = option((), internal=True)
+    replies: ReplyReader | None = option(None, internal=True)
+    scale: Scale | None = option(None, internal=True)  # `--scale` also says none
+    gold_scale: Scale | None = option(
+        None, internal=True
+    )  # of a run: the scale that gold is on, where scores are not put on it
+    unscaled: bool = option(False, internal=True)  # nothing is said of scales: only correlations and order
+
+    @property
+    def resampling(self) -> "Resampling":
+        """How intervals are drawn."""
+        from dikast.audit.statistics.intervals import Resampling
+
+        return Resampling(self.draws, self.level, self.seed)
 
     def to_dict(self) -> dict[str, Any]:
         """The choices that differ from the defaults, as JSON values."""
         found: dict[str, Any] = {}
         for each in dataclasses.fields(self):
             value = getattr(self, each.name)
-            if each.name == "replies":
+            if each.name in ("replies", "draws", "level", "seed"):
                 continue
             if each.name == "columns":
                 if value:
                     found["columns"] = {column.name: column.to_dict() for column in value}
-            elif each.name in ("file", "resampling") or value not in ("", (), None, False, each.default):
+            elif each.name == "file" or value not in ("", (), None, False, each.default):
                 found[each.name] = _plain(value)
+        found["resampling"] = {"draws": self.draws, "level": self.level, "seed": self.seed}
         return found
 
 

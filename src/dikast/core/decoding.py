@@ -18,7 +18,7 @@ FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")  # none of their decoder
 _BAND = 1 << 20  # pixels that are laid on white at a time
 _BYTES_SHOWN = re.compile(r"\bb(['\"]).*?\1")
 
-_TOO_MANY = f"the most is {MOST_PIXELS:,} pixels: scale it down"
+_TOO_MANY = f"the maximum is {MOST_PIXELS:,} pixels: scale it down"
 
 
 def check_size(width: int, height: int, name: str) -> None:
@@ -61,7 +61,7 @@ def decode(raw: bytes, name: str) -> "Picture":
 def _upright(picture: "Picture") -> "Picture":
     from PIL import ImageOps
 
-    with suppress(Exception):  # damaged EXIF, of any kind: the pixels are sound, and viewers show them as they stand
+    with suppress(Exception):  # damaged EXIF, of any kind: the pixels are sound, and viewers show them unchanged
         ImageOps.exif_transpose(picture, in_place=True)
     return picture
 

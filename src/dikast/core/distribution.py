@@ -1,10 +1,13 @@
 """What is a probability distribution and what is not: the one place that decides, for every engine and every table."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 ROUNDING = 0.01
 """How far above 1 a sum of probabilities may lie: log-probabilities worked out in bfloat16 are off by half of that."""
+
+
+_DIGITS = 12  # probabilities that agree in as many are equal: sums are rounded
 
 
 class NoDistribution(ValueError):
@@ -32,3 +35,19 @@ def flaw_of_logprobs(logprobs: Iterable[object]) -> str:
             return f"a log-probability above 0 ({logprob!r:.40})"
         shares.append(math.exp(max(logprob, -1e4)))
     return flaw_of_shares(shares)
+
+
+def likeliest(probabilities: Mapping[str, float]) -> list[str]:
+    """The labels of the greatest probability, in their order: several where they are equally likely."""
+    rounded = {label: round(share, _DIGITS) for label, share in probabilities.items()}
+    most = max(rounded.values(), default=0.0)
+    return [label for label, share in rounded.items() if share == most]
+
+
+def likeliest_choice(probabilities: Mapping[str, float]) -> str:
+    """Of a pair, the choice that is likelier than every other; `tie` where several are equally likely.
+
+    Equal probabilities prefer nobody: the first of them would be the response that happens to be named first.
+    """
+    found = likeliest(probabilities)
+    return found[0] if len(found) == 1 else "tie"

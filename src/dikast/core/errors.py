@@ -1,13 +1,14 @@
 """Everything that Dikast raises on purpose.
 
 DikastError
-├── UserError            usage or input to mend; the command line prints it without a traceback and exits with 2
+├── UserError            wrong usage or input; the command line prints it without a traceback and exits with 2
 │   ├── DataError        a record, named by path, line and field
 │   └── MissingExtra     an optional package, with the `pip install` line that brings it
 ├── RunError             the run could not go on (disk full, folder in use); what was written is intact; exit 1
 └── EngineError          a model could not answer; `retryable` says whether asking again may help
 """
 
+import errno
 import importlib
 from types import ModuleType
 
@@ -17,7 +18,7 @@ class DikastError(Exception):
 
 
 class UserError(DikastError):
-    """A mistake the user can mend; the message says what, where and how."""
+    """A mistake that the user can fix; the message says what, where and how."""
 
 
 class DataError(UserError):
@@ -44,6 +45,25 @@ class EngineError(DikastError):
     def __init__(self, message: str, *, kind: str, retryable: bool = False) -> None:
         self.kind, self.retryable = kind, retryable
         super().__init__(message)
+
+
+_MACHINE = {
+    errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.ESTALE,
+    errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN,
+}  # fmt: skip
+
+
+def is_machine_error(error: OSError) -> bool:
+    """Whether the machine is at fault (no space, descriptors or memory, a failing disk), and not the file."""
+    return error.errno in _MACHINE
+
+
+def machine_error(error: OSError) -> RunError:
+    """The same for the user: what failed, and what to do."""
+    where = f"{error.filename}: " if error.filename else ""
+    cure = {errno.EMFILE: " (raise the limit with `ulimit -n`)", errno.ENOSPC: " (make room)"}.get(error.errno or 0, "")
+    told = f"{where}{error.strerror}{cure}; what was written before is kept: fix this and run the same command again"
+    return RunError(told)
 
 
 def require(module: str, extra: str) -> ModuleType:

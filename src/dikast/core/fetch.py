@@ -29,7 +29,7 @@ def fetch(url: str, most: int, timeout: float, *, kind: str, private: bool = Fal
     import urllib.request
 
     shown = shown_url(url)
-    cure = f"mend the URL, or download the {kind} and give its path"
+    cure = f"fix the URL, or download the {kind} and give its path"
     try:
         request = urllib.request.Request(url, headers={"User-Agent": "dikast", "Accept": f"{kind}/*"})
         with _opener(shown, kind, private=private).open(request, timeout=timeout) as reply:

@@ -1,4 +1,4 @@
-"""What the gold of an item says of one question, and whether it lies on the scale of the question's rubric."""
+"""The gold of an item for one question, and whether it is on the scale of the question's rubric."""
 
 import re
 from collections import Counter
@@ -19,7 +19,7 @@ GOLD_LIKE = ("human_score", "human_rating", "human", "rating", "label")  # colum
 
 
 def stated(gold: Any, criterion: str, *, pair: bool = False) -> Any:
-    """The part of an item's gold that speaks of a criterion: an object is by criterion, or states it among details."""
+    """The part of an item's gold for one criterion: an object is by criterion, or states it among details."""
     if not isinstance(gold, dict):
         return gold
     keys = ("scores", "preference") if pair else ("scores", "score")
@@ -78,7 +78,7 @@ def lies_on(value: Any, scale: Scale) -> bool:
 
 
 def own_scale(rubric: Rubric, equate: Scale | None) -> Scale:
-    """The scale that gold lies on: the rubric's, unless `equate` names another; its direction is the rubric's."""
+    """The scale of gold: the rubric's, unless `equate` names another; its direction is the rubric's."""
     scale = rubric.scale
     return scale if equate is None else replace(equate, lower_is_better=scale.lower_is_better)
 
@@ -117,7 +117,7 @@ class GoldCheck:
     """Gathers gold that does not lie on its scale, over all questions of a run or of one item.
 
     `equate` is the scale that gold is said to lie on; without it, it is that of each rubric. `scores` allows
-    preferences beside scores where single responses are asked about (pairs that are compared by their scores).
+    preferences as well as scores if single responses are asked about (pairs that are compared by their scores).
     """
 
     equate: Scale | None = None
@@ -167,7 +167,7 @@ class GoldCheck:
             self._first = DataError(told, path=place, line=int(line) if known else None, field="gold")
 
     def error(self) -> DataError | None:
-        """What is wrong in one message that names both scales and the cures; None when all gold lies on its scale."""
+        """What is wrong in one message that names both scales and the remedies; None if all gold is on its scale."""
         if self._first is None:
             return None
         seen = self._seen()

@@ -40,7 +40,9 @@ class Item:
     def response(self) -> Content:
         """The response of an item that has exactly one."""
         if len(self.responses) != 1:
-            raise DataError(f"item {self.id!r} has {len(self.responses)} responses where one is due", path=self.origin)
+            raise DataError(
+                f"item {self.id!r} has {len(self.responses)} responses where one is needed", path=self.origin
+            )
         return self.responses[0]
 
     @property
@@ -150,7 +152,7 @@ def _check_keys(value: dict[Any, Any]) -> None:
 @lru_cache(maxsize=256)  # the records of a file share a few sets of keys, and looking for near misses is slow
 def _slip(keys: frozenset[str]) -> tuple[str, str] | None:
     """An unknown key and the known one, not among `keys`, that it is most likely a slip of."""
-    given = {known.removesuffix("s") for known in keys & _KNOWN}  # 'response_time' beside 'response' is no 'responses'
+    given = {known.removesuffix("s") for known in keys & _KNOWN}  # 'response_time' with 'response' is not 'responses'
     free = [known for known in ITEM_KEYS if known.removesuffix("s") not in given]
     for key in sorted(keys - _KNOWN):
         near = near_miss(key, free)

@@ -20,7 +20,7 @@ from urllib.parse import unquote_to_bytes
 
 from dikast.core.bounded import Bounded
 from dikast.core.decoding import check_size, decode
-from dikast.core.errors import DataError, UserError
+from dikast.core.errors import DataError, DikastError, UserError, is_machine_error, machine_error
 from dikast.core.fetch import fetch, shown_url
 from dikast.core.part import Image, Video
 from dikast.core.video import DEFAULT_FRAMES, Sampled, frames, sample
@@ -112,12 +112,12 @@ def _hashed(image: Image) -> str:
         return _read(image).sha256
     key = _stamp(image)
     if not key.size:
-        raise DataError(f"{_name(image)} is empty (0 bytes): put the video there, or mend the path")
+        raise DataError(f"{_name(image)} is empty (0 bytes): put the video there, or fix the path")
     try:
         with open(key.path, "rb") as stream:
             sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
-        raise DataError(f"{_name(image)} cannot be read: {error.strerror}") from None
+        raise _unreadable(image, error) from None
     if key.settled:
         _hashes.put(key, sha256)
     return sha256
@@ -147,7 +147,7 @@ def image_sha256(image: Image) -> str:
     """SHA-256 of the image file's bytes, in hexadecimal, without decoding them.
 
     A file is read again only when its size or time of change differ; a URL is fetched once while it is remembered. For
-    a frame of a video it stands for the video's bytes and the frame's number.
+    a frame of a video it identifies the video's bytes and the frame's number.
     """
     if image.frame is not None:
         whole = replace(image, frame=None)
@@ -168,7 +168,7 @@ def image_file(image: Image) -> bytes:
 
 
 def resolved(image: Image) -> str:
-    """Where the image is: a URL as it stands, a path joined to the folder that it is relative to."""
+    """Where the image is: a URL unchanged, a path joined to the folder that it is relative to."""
     if _is_url(image.source):
         return image.source
     return os.path.join(image.root, os.path.expanduser(image.source))
@@ -176,7 +176,7 @@ def resolved(image: Image) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Stamp:
-    """What tells a changed file without reading it."""
+    """What identifies a changed file without reading it."""
 
     path: str
     size: int
@@ -185,7 +185,7 @@ class _Stamp:
 
     @property
     def settled(self) -> bool:
-        """Whether a later change would show: clocks of file systems stand still for up to two seconds."""
+        """Whether a later change would show: clocks of file systems have steps of up to two seconds."""
         return time.time_ns() - max(self.mtime_ns, self.ctime_ns) > 2_000_000_000
 
 
@@ -295,13 +295,20 @@ def _read(image: Image) -> _File:
             with open(key.path, "rb") as stream:
                 raw = stream.read(key.size + 1)  # a larger number would be allocated, not just allowed
         except OSError as error:
-            raise DataError(f"{_name(image)} cannot be read: {error.strerror}") from None
+            raise _unreadable(image, error) from None
     if not raw:
-        raise DataError(f"{_name(image)} is empty (0 bytes): put the {_kind(image)} there, or mend the path")
+        raise DataError(f"{_name(image)} is empty (0 bytes): put the {_kind(image)} there, or fix the path")
     file = _File(raw, hashlib.sha256(raw).hexdigest())
     if isinstance(key, str) or key.settled:
         _hashes.put(key, file.sha256)
     return file
+
+
+def _unreadable(image: Image, error: OSError | ValueError) -> DikastError:
+    """An error of the item, which stays; or of the machine, after which the item is asked about in the next run."""
+    if isinstance(error, OSError) and is_machine_error(error):
+        return machine_error(error)
+    return DataError(f"{_name(image)} cannot be read: {error.strerror if isinstance(error, OSError) else error}")
 
 
 def _stamp(image: Image) -> _Stamp:
@@ -312,8 +319,7 @@ def _stamp(image: Image) -> _Stamp:
     except FileNotFoundError:
         raise DataError(_missing(image, path)) from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise DataError(f"{_name(image)} cannot be read: {reason}") from None
+        raise _unreadable(image, error) from None
     if stat.S_ISDIR(found.st_mode):
         raise DataError(f"{_name(image)} is a folder: name one {_kind(image)} file in it")
     if not stat.S_ISREG(found.st_mode):  # opening a pipe would wait for ever
@@ -334,7 +340,7 @@ def _check_root(path: str, image: Image) -> None:
 def _missing(image: Image, path: str) -> str:
     relative = not os.path.isabs(os.path.expanduser(image.source))
     base = os.path.abspath(image.root or ".")
-    cure = f"relative paths start at {base}; mend the path or move the file" if relative else "mend the path"
+    cure = f"relative paths start at {base}; fix the path or move the file" if relative else "fix the path"
     return f"{_kind(image)} {os.path.abspath(path)} does not exist: {cure}"
 
 

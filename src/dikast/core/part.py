@@ -166,7 +166,7 @@ def _part_from(value: dict[str, Any], *, field: str, root: str) -> Part:
 def _video_from(value: object, count: object, *, field: str, root: str) -> Video:
     if count is not None and (not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_FRAMES):
         raise DataError(
-            f"'frames' beside 'video' is how many to sample, a whole number from 1 to {MOST_FRAMES}", field=field
+            f"'frames' next to 'video' is how many to sample, a whole number from 1 to {MOST_FRAMES}", field=field
         )
     if isinstance(value, bytes):
         value = _data_url(value, "application/octet-stream")

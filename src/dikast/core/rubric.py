@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -19,17 +20,18 @@ from dikast.core.text import Located, near_miss, parse_located, read_located
 
 RUBRIC_KEYS = ("name", "criterion", "scale", "levels", "weight", "lower_is_better")
 _WHOLE = re.compile(r"-?\d{1,18}")  # keys of a JSON object are text, also where they are numbers
-_SETTLED = 2_000_000_000  # nanoseconds; clocks of file systems stand still for so long, and hide a second change
+_SETTLED = 2_000_000_000  # nanoseconds; file systems' clocks have steps of this length, which hide a second change
 _MOST_GAPS = 1000  # levels looked at in search of missing ones
 SHEET_KEYS = ("name", "criteria", "scale")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Rubric:
     """One criterion on one scale.
 
     `levels` describes any subset of the scale's labels, as (label, description) from low to high. `weight` counts in a
-    `Sheet`.
+    `Sheet`. In Python `scale` may be written as `load_rubric` reads it (`"1-5"`, `"pass/fail"`) and `levels` as a
+    mapping in any order; UserError for what is no scale, or a level that is not on it.
     """
 
     name: str
@@ -37,6 +39,28 @@ class Rubric:
     scale: Scale
     levels: tuple[tuple[str, str], ...] = ()
     weight: float = 1.0
+
+    def __init__(
+        self,
+        name: str = "rubric",
+        criterion: str | None = None,
+        scale: Scale | str = "1-5",
+        levels: Mapping[Any, str] | tuple[tuple[str, str], ...] = (),
+        weight: float = 1.0,
+    ) -> None:
+        if criterion is None:
+            raise UserError(f"rubric {name!r}: it needs a criterion, the question that the score answers")
+        if isinstance(scale, str):
+            scale = Scale.parse(scale)
+        elif not isinstance(scale, Scale):
+            raise UserError(f"rubric {name!r}: scale {scale!r}: {HOW_TO_WRITE}")
+        if isinstance(levels, Mapping):
+            levels = _in_order(name, levels, scale)
+        for field, value in zip(self.__slots__, (name, criterion, scale, levels, weight), strict=True):
+            object.__setattr__(self, field, value)
+
+    def __repr__(self) -> str:
+        return f"Rubric({self.name!r}, {self.criterion!r}, {str(self.scale)!r})"
 
     @property
     def hash(self) -> str:
@@ -55,7 +79,7 @@ class Rubric:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Sheet:
     """Several rubrics that are graded one by one and summed up by weight. Names are distinct."""
 
@@ -64,6 +88,9 @@ class Sheet:
 
     def __iter__(self) -> Iterator[Rubric]:
         return iter(self.rubrics)
+
+    def __repr__(self) -> str:
+        return f"Sheet({self.name!r}, {len(self.rubrics)} criteria: {', '.join(each.name for each in self.rubrics)})"
 
     @property
     def hash(self) -> str:
@@ -80,6 +107,16 @@ class Sheet:
             sum_ += rubric.weight * rubric.scale.goodness(score)
             weights += rubric.weight
         return sum_ / weights
+
+
+def _in_order(name: str, levels: Mapping[Any, str], scale: Scale) -> tuple[tuple[str, str], ...]:
+    found = []
+    for key, description in levels.items():
+        label = scale.match(str(key))
+        if label is None:
+            raise UserError(f"rubric {name!r}: the level {key!r} is not on the scale {scale}")
+        found.append((label, description))
+    return tuple(sorted(found, key=lambda level: scale.value(level[0])))
 
 
 def load_rubric(source: "str | Path | Mapping[str, Any] | Rubric | Sheet", *, root: str = "") -> Rubric | Sheet:
@@ -145,7 +182,7 @@ def with_scale(rubric: Rubric | Sheet, text: str) -> Rubric | Sheet:
     """The rubric on another scale, such as `1-10`.
 
     A description stays as far between lowest and highest as it was: the best of 1-5 is the best of 1-10. One that would
-    stand between two labels of the new scale is left out. UserError when `text` is no scale.
+    would be between two labels of the new scale is left out. UserError when `text` is no scale.
     """
     if isinstance(rubric, Sheet):
         return Sheet(rubric.name, tuple(_on(each, text) for each in rubric))
@@ -171,7 +208,7 @@ def builtin_rubrics() -> list[str]:
 def _read(document: Located) -> Rubric | Sheet:
     value = document.value
     if not isinstance(value, dict):
-        raise document.error("a rubric is a mapping with at least 'criterion'; see the docs of the room core")
+        raise document.error("a rubric is a mapping with at least 'criterion'; see docs/core.md")
     if "criteria" not in value:
         return _rubric(document, value, (), None)
     _known(document, value, SHEET_KEYS, ())
@@ -199,7 +236,7 @@ def _rubric(document: Located, value: dict[Any, Any], at: tuple[object, ...], sh
     if not isinstance(name, str) or not name:
         raise document.error("the name must be text", *at, "name")
     weight = value.get("weight", 1.0)
-    if isinstance(weight, bool) or not isinstance(weight, int | float) or not weight > 0 or weight == float("inf"):
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight <= sys.float_info.max:
         raise document.error(f"the weight must be a number above 0, got {weight!r}", *at, "weight")
     scale = _scale(document, value, at, shared)
     return Rubric(name, criterion.strip(), scale, _levels(document, value, at, scale), float(weight))
@@ -290,7 +327,7 @@ def _levels(
         numbered = label[-1].isdigit()  # letters and words are as naturally listed from the best down
         if document.lines and numbered and found and scale.value(label) < scale.value(found[-1][0]):
             raise document.error(
-                f"level {label!r} stands after {found[-1][0]!r}: list the levels from the lowest value to the highest"
+                f"level {label!r} comes after {found[-1][0]!r}: list the levels from the lowest value to the highest"
                 " (a scale where low is good says 'lower_is_better: true')",
                 *at, "levels", key,
             )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The scale a score lies on: ordered labels with numeric values."""
+"""The scale of a score: ordered labels with numeric values."""
 
 import math
 import re
@@ -89,7 +89,7 @@ class Scale:
         return self.labels[self.values.index(value)] if value in self.values else None
 
     def goodness(self, value: float) -> float:
-        """Where `value` lies between worst (0) and best (1); equal shares of different scales are equal floats."""
+        """The position of `value` between worst (0) and best (1); equal shares of different scales are equal floats."""
         worst, best = (self.high, self.low) if self.lower_is_better else (self.low, self.high)
         return _share(value, worst, best) if value in self.values else (value - worst) / (best - worst)
 

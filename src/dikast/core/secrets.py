@@ -1,8 +1,9 @@
 """Secrets: recognised where they are typed, and taken out of whatever is written down or shown.
 
 `Scrubber` knows the secrets that were sent to a server and takes them out of what came back, however they are spelt:
-plain, escaped as in JSON, percent-encoded, as HTML entities, in base64 at any place, in hexadecimal.
-`without_secrets` knows none: it takes out what has the form or stands in the place of a secret.
+plain, escaped as in JSON and the like, percent-encoded, as HTML entities, in base64 at any place, in hexadecimal, with
+blanks and line breaks in between.
+`without_secrets` knows none: it takes out what has the form or the position of a secret.
 """
 
 import base64
@@ -19,13 +20,20 @@ LEAST = 6
 HIDDEN = "[key]"
 _LEFT_OUT = "[left out: this text held the key]"
 _LONGEST = 65536  # characters of a quotation that are looked at
-_LONGEST_SPELLING = 64  # characters that may stand for one of a secret
+_LONGEST_SPELLING = 64  # characters that may encode one of a secret
 _MOST_WAYS = 12  # in which a text is read at once
 _ROUNDS = 4  # of escaping within escaping
 _ESCAPE = re.compile(
-    r"\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[^\sA-Za-z0-9])|%[0-9a-fA-F]{2}|&(?:#|[A-Za-z][A-Za-z0-9]{1,30})"
+    r"\\(?:[uU]\{?[0-9a-fA-F]{2}|x[0-9a-fA-F]{2}|[0-3][0-7]{2}|[^\sA-Za-z0-9])|%(?:u[0-9a-fA-F]{2})?[0-9a-fA-F]{2}"
+    r"|&(?:#|[A-Za-z][A-Za-z0-9]{1,30})"
 )
-_BACKSLASHED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.S)
+_BACKSLASHED = re.compile(
+    r"\\(?:u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,6})\}|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|([0-3][0-7]{2})|(.))", re.S
+)
+_PERCENT_U = re.compile(r"%u([0-9a-fA-F]{4})")
+_BREAK = r"(?:[\s\u200b]|\\{1,15}[nrt])*"  # what mail, forms and logs put between the letters of long words
+_BYTES_APART = r"(?:[\s:;,._-]|\\{1,15}[nrtx]|0x|=){0,8}"  # between the bytes of a dump
+_LONG = 16  # characters of a key that is looked for with blanks inside: words of prose make shorter ones up
 _NAMES = re.compile(
     r"(?:api|app|access|account|private|secret|shared|subscription|master|signing|encryption)[-_ ]?keys?"
     r"|(?:access|api|app|auth|bearer|id|identity|personal|private|refresh|security|session)[-_ ]?token"
@@ -96,7 +104,9 @@ class Scrubber:
         self._plain = tuple(known)
         encoded = dict.fromkeys(spelt for each in known for spelt in (*_base64(each), *_hexadecimal(each)))
         self._encoded = tuple(spelt for spelt in encoded if len(spelt) >= LEAST)
-        self._all = self._plain + self._encoded
+        self._dumped = tuple(re.compile(_BYTES_APART.join(_hex_bytes(each))) for each in known)
+        unbroken = ("".join(each.split()) for each in known)
+        self._broken = tuple(each for each in unbroken if len(each) >= _LONG) + self._encoded
 
     def __bool__(self) -> bool:
         return bool(self._plain)
@@ -105,13 +115,10 @@ class Scrubber:
         return f"Scrubber({len(self._plain)} secrets)"
 
     def __call__(self, text: str) -> str:
-        """`text` with every secret replaced; left out as a whole where one cannot be told from what is around it."""
+        """`text` with every secret replaced; left out as a whole if one cannot be separated from its context."""
         if not text or not self._plain:
             return text
-        for spelt in self._all:
-            if spelt in text:
-                text = self._direct(text)
-                break
+        text = self._direct(text)
         if not ("%" in text or "\\" in text or "&" in text) or not _ESCAPE.search(text):
             return text
         for secret in self._plain:
@@ -126,12 +133,22 @@ class Scrubber:
         return " ".join(shown.split())[:most]
 
     def _direct(self, text: str) -> str:
+        """Without secrets that no escape hides."""
         for secret in self._plain:
             if secret in text:
                 text = text.replace(secret, HIDDEN)
         for spelt in self._encoded:
             if spelt in text:
                 text = re.sub(rf"[A-Za-z0-9+/_-]?{re.escape(spelt)}[A-Za-z0-9+/_-]{{0,2}}=*", HIDDEN, text)
+        for dumped in self._dumped:
+            text = dumped.sub(HIDDEN, text)
+        unbroken = _unbroken(text)
+        if unbroken is not text and any(spelt in unbroken for spelt in self._broken):
+            for spelt in self._broken:
+                text = re.sub(_BREAK.join(map(re.escape, spelt)), HIDDEN, text)
+            unbroken = _unbroken(text)
+            if any(spelt in unbroken for spelt in self._broken):
+                return _LEFT_OUT
         return text
 
     def _hidden_in(self, text: str) -> bool:
@@ -146,15 +163,28 @@ class Scrubber:
         return False
 
 
+def _unbroken(text: str) -> str:
+    """The text without blanks and line breaks, also escaped ones."""
+    if "\\" in text:
+        text = re.sub(r"(?<!\\)\\++[nrt]", " ", text)  # each run of backslashes is looked at once
+    if "\u200b" in text:
+        text = text.replace("\u200b", " ")
+    return "".join(words) if len(words := text.split()) > 1 else text
+
+
 def _without_backslashes(text: str) -> str:
     return whole(_BACKSLASHED.sub(_character, text)) if "\\" in text else text
 
 
+def _without_percents(text: str) -> str:
+    return unquote(whole(_PERCENT_U.sub(lambda match: chr(int(match[1], 16)), text)) if "%u" in text else text)
+
+
 def _in_turn(text: str) -> str:
-    return html.unescape(unquote(_without_backslashes(text)))
+    return html.unescape(_without_percents(_without_backslashes(text)))
 
 
-_WAYS: dict[str, Callable[[str], str]] = {"\\": _without_backslashes, "%": unquote, "&": html.unescape}
+_WAYS: dict[str, Callable[[str], str]] = {"\\": _without_backslashes, "%": _without_percents, "&": html.unescape}
 
 
 def _ways(text: str) -> list[Callable[[str], str]]:
@@ -164,8 +194,10 @@ def _ways(text: str) -> list[Callable[[str], str]]:
 
 
 def _character(match: re.Match[str]) -> str:
-    code = match[1] or match[2]
-    return chr(int(code, 16)) if code else match[3]
+    if match[6]:
+        return match[6]
+    code = int(match[5], 8) if match[5] else int(match[1] or match[2] or match[3] or match[4], 16)
+    return chr(code) if code <= 0x10FFFF else "\ufffd"
 
 
 def _base64(secret: str) -> Iterator[str]:
@@ -181,6 +213,11 @@ def _base64(secret: str) -> Iterator[str]:
 def _hexadecimal(secret: str) -> Iterator[str]:
     yield secret.encode().hex()
     yield secret.encode().hex().upper()
+
+
+def _hex_bytes(secret: str) -> Iterator[str]:
+    for byte in secret.encode():
+        yield "".join(f"[{each}{each.upper()}]" if each.isalpha() else each for each in f"{byte:02x}")
 
 
 @functools.lru_cache(maxsize=16)
@@ -201,9 +238,12 @@ def _entities() -> dict[str, list[str]]:
 def _any_character(character: str) -> str:
     code = ord(character)
     units = character.encode("utf-16-be", "surrogatepass").hex()
-    utf16 = "".join(rf"\\+(?i:u{units[i : i + 4]})" for i in range(0, len(units), 4))
-    percent = "".join(rf"(?i:%(?:25)*{byte:02x})" for byte in character.encode("utf-8", "surrogatepass"))
+    utf16 = "".join(rf"(?:\\{{1,15}}|%)(?i:u{units[i : i + 4]})" for i in range(0, len(units), 4))
+    point = rf"\\{{1,15}}(?i:u\{{0*{code:x}\}}|U{code:08x})"
+    utf8 = character.encode("utf-8", "surrogatepass")
+    percent = "".join(rf"(?i:%(?:25)*{byte:02x})" for byte in utf8) + "|"
+    percent += "".join(rf"\\{{1,15}}(?:(?i:x{byte:02x})|{byte:03o})" for byte in utf8)
     named = sorted(_entities().get(character, ()), key=len, reverse=True)
     entity = "|".join([f"#0*{code};?", f"#(?i:x0*{code:x});?", *map(re.escape, named)])
-    short = rf"|\\+(?i:x{code:02x})" if code < 256 else ""
-    return rf"(?:\\*{re.escape(character)}|{utf16}{short}|{percent}|(?i:&(?:amp;)*)(?:{entity}))"
+    short = rf"|\\{{1,15}}(?i:x{code:02x}|{code:03o})" if code < 256 else ""
+    return rf"(?:\\{{0,15}}{re.escape(character)}|{utf16}|{point}{short}|{percent}|(?i:&(?:amp;)*)(?:{entity}))"

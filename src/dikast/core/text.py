@@ -21,6 +21,13 @@ def near_miss(name: str, known: Iterable[str]) -> str | None:
     return folded[hits[0]] if hits else None
 
 
+def hint(name: str, known: Iterable[str]) -> str:
+    """What to write in place of an unknown name: the near match, or all that is known."""
+    names = list(known)
+    near = near_miss(name, names)
+    return f"did you mean {near!r}?" if near else f"known: {', '.join(names) or 'none'}"
+
+
 @dataclass
 class Located:
     """A YAML or JSON document as plain values, with the line of every key: `lines[("levels", 3)]`."""
@@ -28,6 +35,13 @@ class Located:
     value: Any
     path: str
     lines: dict[tuple[object, ...], int] = field(default_factory=dict)
+
+    def find(self, *keys: Any) -> Any:
+        """The value that `keys` lead to."""
+        value = self.value
+        for key in keys:
+            value = value[key]
+        return value
 
     def error(self, message: str, *keys: object) -> DataError:
         """A DataError at the line of `keys`, or of the nearest enclosing key that has one."""
@@ -72,13 +86,13 @@ def parse_located(text: str, path: str) -> Located:
             f"not valid {'JSON' if path.endswith('.json') else 'YAML'}: {problem}", path=path, line=line
         ) from None
     except RecursionError:
-        raise DataError("nested too deeply, or an alias (*name) stands inside its own anchor", path=path) from None
+        raise DataError("nested too deeply, or an alias (*name) is inside its own anchor", path=path) from None
     return located
 
 
 def _plain(node: yaml.Node, at: tuple[object, ...], into: Located) -> Any:
     into.lines.setdefault(at, node.start_mark.line + 1)
-    if len(into.lines) > _MOST_NODES:  # aliases of aliases can stand for more than any memory holds
+    if len(into.lines) > _MOST_NODES:  # aliases of aliases can expand to more than any memory holds
         raise into.error(f"more than {_MOST_NODES:,} values, aliases written out: is this the file you meant?")
     if isinstance(node, yaml.MappingNode):
         found: dict[Any, Any] = {}
@@ -89,7 +103,7 @@ def _plain(node: yaml.Node, at: tuple[object, ...], into: Located) -> Any:
             key = _scalar(key_node)
             if key in found:
                 into.lines[(*at, key)] = line
-                raise into.error(f"the key {key!r} stands here a second time: keep one", *at, key)
+                raise into.error(f"the key {key!r} appears twice: keep one", *at, key)
             into.lines[(*at, key)] = line
             found[key] = _plain(value_node, (*at, key), into)
         return found

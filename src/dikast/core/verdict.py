@@ -91,6 +91,15 @@ class Question:
     responses: tuple[int, ...] = (0,)  # one index, or (shown first, shown second)
     sample: int = 0
 
+    @property
+    def in_words(self) -> str:
+        """Such as `'q1' (helpfulness)`, with responses and sample where they are not the first."""
+        shown = f", responses {self.responses[0]} and {self.responses[1]}" if len(self.responses) > 1 else ""
+        if self.responses not in ((0,),) and not shown:
+            shown = f", response {self.responses[0]}"
+        sample = f", sample {self.sample}" if self.sample else ""
+        return f"{self.item!r} ({self.criterion}{shown}{sample})"
+
 
 @dataclass(frozen=True, slots=True)
 class Hashes:
@@ -143,15 +152,26 @@ class Verdict:
         if self.score is not None and not math.isfinite(self.score):
             raise ValueError(f"a score is a finite number, got {self.score}")
 
+    def __repr__(self) -> str:
+        said = f"{self.label!r}" if self.status is Status.OK else f"{self.status.value}, {self.reason}"
+        expected = f", expected {self.expected:.2f}" if self.expected is not None else ""
+        return f"<Verdict of {self.question.in_words}: {said}{expected}>"
+
+    def _repr_html_(self) -> str:
+        """As notebooks show it: the verdict, its distribution as bars, the feedback."""
+        from dikast.core.notebook import verdict_html
+
+        return verdict_html(self)
+
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form on disk; `key` comes first. `conflict` stands there only where there is one."""
+        """The JSON form on disk; `key` comes first. `conflict` is present only if there is one."""
         value = asdict(self)
         if not self.conflict:
             del value["conflict"]
         return value
 
     def record(self) -> dict[str, Any]:
-        """As `to_dict`, but what lies inside stays as it is, for orjson, which writes it faster."""
+        """As `to_dict`, but nested values stay as they are, for orjson, which writes it faster."""
         names = (each.name for each in fields(self))
         return {name: getattr(self, name) for name in names if name != "conflict" or self.conflict}
 
@@ -160,7 +180,7 @@ def joint_outcome(one: str | None, other: str | None) -> str | None:
     """The joint verdict of the two orders of a pair, from the choice (of responses, not slots) in each order.
 
     The common choice where both orders agree, `DISAGREE` where they differ (a tie in one order only included), None
-    where either order has no verdict. Everything that speaks of pairs joins orders by this rule.
+    where either order has no verdict. Everything that reports on pairs joins orders by this rule.
     """
     if one is None or other is None:
         return None
@@ -172,7 +192,7 @@ class Preference:
     """What the orders say together about responses `pair[0]` (a) and `pair[1]` (b) of an item.
 
     `choice` is None with a `status`, or None with status OK never: disagreeing orders give `tie` and
-    `consistent=False`, so that a `choice` can always be acted upon; `outcome` tells a disagreement from a tie.
+    `consistent=False`, so that a `choice` can always be acted upon; `outcome` distinguishes a disagreement from a tie.
     `logit_a` is the preference for a in nats, symmetrised over the orders, ties left out; `position_bias` the nats by
     which the first slot is favoured; both None without distributions in both orders.
     """
@@ -192,6 +212,17 @@ class Preference:
         if (self.choice is None) == (self.status is Status.OK):
             raise ValueError("a Preference has either a choice or a status that says why not")
 
+    def __repr__(self) -> str:
+        said = f"{self.outcome!r}" if self.status is Status.OK else f"{self.status.value}, {self.reason}"
+        orders = {1: " in one order", 2: " in both orders"}.get(len(self.orders), "")
+        return f"<Preference on {self.item!r} ({self.criterion}): {said}{orders}>"
+
+    def _repr_html_(self) -> str:
+        """As notebooks show it: the joint verdict and that of each order."""
+        from dikast.core.notebook import preference_html
+
+        return preference_html(self)
+
     @property
     def outcome(self) -> str | None:
         """The joint verdict: `a`, `b`, `tie`, or `disagree` where the two orders differ; None without a verdict."""
@@ -199,7 +230,7 @@ class Preference:
 
 
 def logprobs_from(value: Mapping[str, Any]) -> dict[str, float]:
-    """Log-probabilities as they were written down: JSON has no -infinity, and null stands for it."""
+    """Log-probabilities as they were written down: JSON has no -infinity, which is written as null."""
     return {str(label): -math.inf if logprob is None else logprob for label, logprob in value.items()}
 
 

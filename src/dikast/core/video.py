@@ -107,7 +107,7 @@ def _opened(file: str | bytes, name: str) -> Iterator[tuple[Any, Any]]:
 
 
 def _check_size(stream: Any, n: int, name: str) -> None:
-    """Refuse what would not fit into memory, by the size that the header tells."""
+    """Refuse what would not fit into memory, by the size in the header."""
     width, height = stream.codec_context.width, stream.codec_context.height
     if width * height > MOST_SIDE_PIXELS:
         raise DataError(

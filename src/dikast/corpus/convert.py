@@ -17,8 +17,8 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.item import item_from
 from dikast.core.records import read_records, unescaped_formula, write_records
 from dikast.corpus.schemas import get_schema, guess_schema
-from dikast.corpus.schemas.base import NO_ID, Row, Schema
 from dikast.corpus.schemas.delta import difference, restored
+from dikast.corpus.schemas.public_schema import NO_ID, Row, Schema
 
 _CARRIED = "dikast"
 _COLUMNS = ("meta", "dikast_meta")

@@ -17,7 +17,7 @@ from dikast.core.records.files import folder_of
 from dikast.core.rubric import Rubric
 from dikast.core.scale import Scale
 from dikast.corpus.convert import records_of
-from dikast.corpus.schemas.base import asked, gold_of, plain
+from dikast.corpus.schemas.public_schema import asked, gold_of, plain
 
 _WORD = re.compile(r"\w+")
 _LIST = re.compile(r"^\s*(?:[-*•]|\d{1,3}[.)])\s", re.M)

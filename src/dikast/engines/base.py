@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 from dikast.core.errors import EngineError, UserError
 from dikast.core.message import Message
@@ -26,17 +26,17 @@ class Sampling:
         if not 0 <= self.temperature < math.inf or not 0 <= self.top_p <= 1 or self.max_tokens < 1:
             told = f"temperature={self.temperature}, top_p={self.top_p}, max_tokens={self.max_tokens}"
             raise UserError(
-                f"sampling takes a temperature from 0, a top_p from 0 to 1, and a token or more: got {told}"
+                f"sampling needs a temperature of 0 or more, a top_p from 0 to 1, and one token or more, got {told}"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class Readout:
-    """A wish to read the distribution over `labels` at the place where `marker` ends.
+    """A request for label scoring: the log-probabilities of `labels` right after `marker`.
 
-    With `generate`, text is generated first: if the model writes `marker` itself, the labels are read there (`own`);
-    if it stops without, the marker is put after its text (`forced`), with `lead` between where there is no space; if it
-    runs into the token limit, nothing is read. Without `generate` the marker follows the prompt at once and no text is
+    With `generate`, text is generated first: if the model writes `marker` itself, the labels are scored there (`own`);
+    if it stops without, the marker is added after its text (`forced`), with `lead` between if there is no space; if it
+    runs into the token limit, nothing is scored. Without `generate` the marker follows the prompt and no text is
     generated (score-only mode); a prefill that ends with the marker is not given another. `labels` are the exact
     strings that would follow the marker; each label's probability is the product over its tokens, less what goes on
     into a longer label ("1" in "10"). `ordered` labels are the levels of a scale, the lowest value first.
@@ -54,8 +54,8 @@ class Request:
     """One question to a model. `prefill` is text the model's reply is made to start with.
 
     `schema` asks for JSON of that JSON schema; `choices` for exactly one of these strings. An engine that cannot honour
-    `readout`, `schema` or `choices` answers without: what came back tells. `about` says what the request concerns
-    (item id, responses in their order, criterion, sample): mocks and replays use it, models never see it.
+    `readout`, `schema` or `choices` answers without them; the completion shows this. `about` says what the request is
+    about (item id, responses in their order, criterion, sample): mocks and replays use it, models never see it.
     """
 
     key: str
@@ -74,7 +74,7 @@ class Completion:
 
     `label_logprobs` are natural logarithms of absolute probabilities (not renormalised) for the labels asked for, None
     when the engine did not read them. `unread` says why not, where something came back that is no distribution.
-    `marker` says how the read-out's marker came about. With `error`, nothing else holds; `text` is then what could be
+    `marker` says who wrote the marker. With `error`, nothing else holds; `text` is then what could be
     read of the reply. `refusal` is the server's own refusal field.
     """
 
@@ -89,12 +89,26 @@ class Completion:
     unread: str = ""
 
 
+class Closing:
+    """Adds `with` to an engine: leaving the block calls `close`."""
+
+    def close(self) -> None:
+        """Free connections, processes and memory. Closing twice does nothing; an engine without any does nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
 class Engine(Protocol):
     """A model, anywhere.
 
-    An engine may also have `formats`, the formats its model was taught by their kind (`absolute`, `pairwise`), which a
-    judge then asks in unless it is told others; and `notes`, sentences that whoever reads the verdicts must know, each
-    with the number of questions so far that it is about; they stand in the summary of a run.
+    An engine may also have `close`, which frees what it holds and is called at the end of `with` (`Closing` has both);
+    `formats`, the formats its model was taught by their kind (`absolute`, `pairwise`), which a
+    judge then asks in unless others are given; and `notes`, warnings for readers of the verdicts, each
+    with the number of questions it applies to so far; they are copied to the summary of a run.
     """
 
     name: str
@@ -115,5 +129,24 @@ class Engine(Protocol):
         ...
 
     def versions(self) -> Mapping[str, str]:
-        """Library versions worth recording beside a run; not part of any key."""
+        """Library versions worth recording with a run; not part of any key."""
         ...
+
+
+class ClosingEngine(Engine, Protocol):
+    """An engine with `close` and `with`, as all of Dikast's own are (see `Closing`)."""
+
+    def close(self) -> None:
+        """Free connections, processes and memory."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+
+def close_engine(engine: Engine) -> None:
+    """Call the engine's `close` where it has one; engines of others may not."""
+    close = getattr(engine, "close", None)
+    if close is not None:
+        close()

@@ -25,7 +25,7 @@ class Spent:
 class Budget(Wrapper):
     """Lets requests through to `engine` until `calls`, `tokens` (in and out) or `money` are spent; None sets no bound.
 
-    A request goes out only if the budget covers it beside everything in flight, each taken to use as much as the
+    A request is sent only if the budget covers it together with everything in flight, each taken to use as much as the
     dearest answer so far; before the first, its own length and the longest reply it may get, and for money one request
     alone. What the budget does not cover fails with the kind `budget` and is not sent, so that running the same
     command again asks it. Tries that failed count as their request's one call, and what a server charges for them is
@@ -89,7 +89,7 @@ class Budget(Wrapper):
             self._in_flight -= len(sent)
             self._reserved -= sum(sent.values())
         while held is not None:
-            told = f"the budget is spent: {self._short(self._estimate(held))}; raise it and run again to go on"
+            told = f"the budget is spent: {self._short(self._estimate(held))}; raise it and run again to continue"
             yield Completion(held.key, finish="error", error=EngineError(told, kind="budget"))
             held = next(source, None)
 
@@ -99,12 +99,12 @@ class Budget(Wrapper):
         if self._calls is not None and spent.calls >= self._calls:
             return f"{spent.calls:,} of {self._calls:,} calls were made"
         if self._uncounted and (self._tokens is not None or self._money is not None):
-            return "the server does not count tokens, so that what was spent is not known"
+            return "the server does not count tokens, so the amount spent is unknown"
         if self._tokens is not None and spent.tokens + self._reserved + tokens > self._tokens:
             return f"{spent.tokens:,} of {self._tokens:,} tokens were used and the next answer may take {tokens:,}"
         if self._money is not None:
             if not self._answered:
-                return "the first answer is not there yet" if self._in_flight or self._money == 0 else ""
+                return "no answer has arrived yet" if self._in_flight or self._money == 0 else ""
             most = self._dearest.money
             if spent.money + (self._in_flight + 1) * most > self._money:
                 return f"{spent.money:.6g} of {self._money:.6g} were spent and the next answer may cost {most:.6g}"

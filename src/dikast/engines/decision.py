@@ -1,7 +1,7 @@
 """Typed decision endpoints: a question with its possible answers goes in, their probabilities come back, and no text.
 
-Two contracts are spoken, told apart by where the address ends: `/decisions` (questions of the types `predicate`,
-`choice` and `score`) and `/systemone` (`noul`, `choice` and `score`). A read-out over a scale becomes a `score`
+Two protocols are supported, selected by the end of the address: `/decisions` (questions of the types `predicate`,
+`choice` and `score`) and `/systemone` (`noul`, `choice` and `score`). Label scoring over a scale becomes a `score`
 question, over a scale of two labels a `predicate` or `noul`, and any other a `choice`. The rendered prompt is what the
 question is about. Everything else, from retries to budgets, is the HTTP engine's.
 """
@@ -23,16 +23,16 @@ from dikast.core.message import Message, Span
 from dikast.core.part import Image
 from dikast.core.secrets import Scrubber
 from dikast.core.verdict import Usage
-from dikast.engines.base import Completion, Engine, Request
+from dikast.engines.base import Closing, Completion, Engine, Request
 from dikast.engines.http.answer import Answers, usage_of
 from dikast.engines.http.body import Form
 from dikast.engines.http.decode import decoded, said
 from dikast.engines.http.engine import Contract, HttpEngine, within_budget
 from dikast.engines.http.failure import Failure
 from dikast.engines.http.images import Encoded
-from dikast.engines.http.inert import VERSION, inert
 from dikast.engines.http.prices import Price
-from dikast.engines.http.settings import Address, Settings, address_of, extra_fields, key_from
+from dikast.engines.http.sanitise import VERSION, sanitise
+from dikast.engines.http.server_settings import Address, ServerSettings, address_of, extra_fields, key_from
 from dikast.engines.options import read_options
 
 _log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ _NO_FEEDBACK = (
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DecisionQuestion:
     """A question about a prompt: its possible answers, which are levels from the lowest if `kind` is not `choice`."""
 
     kind: Literal["binary", "choice", "score"]
@@ -64,8 +64,8 @@ class Asked:
         return f"The right verdict on the material above, by its criterion, is {high!r}, not {low!r}."
 
 
-def asked_of(request: Request) -> Asked:
-    """The question that a request's read-out or choices make; EngineError if there is nothing to choose from."""
+def asked_of(request: Request) -> DecisionQuestion:
+    """The question that a request's label scoring or choices make; EngineError if there is nothing to choose from."""
     labels = request.choices or (request.readout.labels if request.readout is not None else ())
     spelt = tuple(label.strip() for label in labels)
     if len(spelt) < 2 or len(set(spelt)) < len(spelt) or not all(spelt):
@@ -75,7 +75,7 @@ def asked_of(request: Request) -> Asked:
             kind="bad_request",
         )
     ordered = not request.choices and request.readout is not None and request.readout.ordered
-    return Asked(("binary" if len(spelt) == 2 else "score") if ordered else "choice", spelt)
+    return DecisionQuestion(("binary" if len(spelt) == 2 else "score") if ordered else "choice", spelt)
 
 
 class Spelling(Protocol):
@@ -83,11 +83,11 @@ class Spelling(Protocol):
 
     name: str
 
-    def fields(self, messages: Sequence[Message], asked: Asked, images: Encoded) -> dict[str, Any]:
+    def fields(self, messages: Sequence[Message], asked: DecisionQuestion, images: Encoded) -> dict[str, Any]:
         """The body without the model's name."""
         ...
 
-    def probabilities(self, value: Mapping[str, Any], asked: Asked) -> dict[str, float] | None:
+    def probabilities(self, value: Mapping[str, Any], asked: DecisionQuestion) -> dict[str, float] | None:
         """By label, unchecked; None for a refusal. KeyError, TypeError or ValueError if the answer is not one."""
         ...
 
@@ -97,7 +97,7 @@ class Decisions:
 
     name = "decisions"
 
-    def fields(self, messages: Sequence[Message], asked: Asked, images: Encoded) -> dict[str, Any]:
+    def fields(self, messages: Sequence[Message], asked: DecisionQuestion, images: Encoded) -> dict[str, Any]:
         """Messages as parts; images as data URLs."""
         question: dict[str, Any] = {"name": _NAME, "instructions": asked.words}
         if asked.kind == "score":
@@ -108,7 +108,7 @@ class Decisions:
             question |= {"type": "predicate"}
         return {"input": [_message(message, images) for message in messages], "questions": [question]}
 
-    def probabilities(self, value: Mapping[str, Any], asked: Asked) -> dict[str, float] | None:
+    def probabilities(self, value: Mapping[str, Any], asked: DecisionQuestion) -> dict[str, float] | None:
         """Of the only answer."""
         (answer,) = value["answers"]
         if answer.get("name") not in (None, _NAME):
@@ -127,7 +127,7 @@ class SystemOne:
 
     name = "systemone"
 
-    def fields(self, messages: Sequence[Message], asked: Asked, images: Encoded) -> dict[str, Any]:
+    def fields(self, messages: Sequence[Message], asked: DecisionQuestion, images: Encoded) -> dict[str, Any]:
         """A single user's turn as text, several turns as a list of roles and texts."""
         criteria: Any = list(asked.labels)
         if asked.kind == "choice":
@@ -143,7 +143,7 @@ class SystemOne:
         state: Any = turns[0]["content"] if alone else turns
         return {"state": state, "questions": {_NAME: question}, **({"assets": assets} if assets else {})}
 
-    def probabilities(self, value: Mapping[str, Any], asked: Asked) -> dict[str, float] | None:
+    def probabilities(self, value: Mapping[str, Any], asked: DecisionQuestion) -> dict[str, float] | None:
         """Levels are matched by the legend where there is one, else by their number from 0."""
         answer = value["answers"][_NAME]
         if answer["type"] == "refusal":
@@ -186,7 +186,7 @@ class _Bodies:
 
 @dataclass(slots=True)
 class _Answers:
-    """Reads the replies of one contract. Their probabilities become a read-out whose marker nobody wrote."""
+    """Reads the replies of one contract. Their probabilities become label scores without a marker in the text."""
 
     model: str
     served_as: str
@@ -229,7 +229,7 @@ class _Answers:
         read = dict(zip(request.readout.labels, logs, strict=True))
         return Completion(request.key, label_logprobs=read, marker="forced", usage=usage)
 
-    def _checked(self, found: Mapping[str, Any], asked: Asked) -> list[float]:
+    def _checked(self, found: Mapping[str, Any], asked: DecisionQuestion) -> list[float]:
         """The probability of each label in order; Failure unless there is one for each and they sum to 1."""
         flaw = flaw_of_shares(found.values(), _SUM_WITHIN)
         if not flaw and set(found) != set(asked.labels):
@@ -252,15 +252,15 @@ class _Answers:
         return usage_of(self, value.get("input_tokens"), cached, value.get("output_tokens"), self.price, seconds)
 
 
-class DecisionEngine:
+class DecisionEngine(Closing):
     """A typed decision endpoint as an engine: it reads labels and writes nothing.
 
-    A request without a read-out or choices is an error of kind `bad_request`. The probabilities are those among the
+    A request without label scoring or choices is an error of kind `bad_request`. The probabilities are those among the
     answers offered, so that the mass on the labels is 1 whatever the model thinks of the question. Prefills, sampling
     and schemas mean nothing here. Other kinds of errors are those of `HttpEngine`.
     """
 
-    def __init__(self, address: Address, settings: Settings, *, key: str = "", name: str = "") -> None:
+    def __init__(self, address: Address, settings: ServerSettings, *, key: str = "", name: str = "") -> None:
         spelling = _spelling(address)
         self.name = name or f"decision:{address}"
         self.address, self.settings, self.contract = address, settings, spelling.name
@@ -311,8 +311,8 @@ def open_decision(target: str, **options: Any) -> Engine:
         base = os.environ.get("OPENAI_BASE_URL", "").strip().rstrip("/") or "https://api.openai.com/v1"
         target, options = f"{base}/decisions#{target}", {"key_env": "OPENAI_API_KEY", **options}
     address = address_of(target)  # first, as it refuses addresses that must not be repeated in messages
-    known = {each: kind for each, kind in Settings.known().items() if each not in _UNUSED}
-    settings = Settings(**read_options(options, known, where=name))
+    known = {each: kind for each, kind in ServerSettings.known().items() if each not in _UNUSED}
+    settings = ServerSettings(**read_options(options, known, where=name))
     engine = DecisionEngine(address, settings, key=key_from(settings.key_env), name=name)
     return within_budget(engine, settings, engine.http.price)
 
@@ -336,11 +336,11 @@ def _parts(message: Message) -> Iterator[str | Image]:
             spans.append(part)
             continue
         if spans:
-            yield inert(spans)
+            yield sanitise(spans)
             spans = []
         yield from (part,) if isinstance(part, Image) else part.frames
     if spans:
-        yield inert(spans)
+        yield sanitise(spans)
 
 
 def _message(message: Message, images: Encoded) -> dict[str, Any]:
@@ -355,7 +355,7 @@ def _message(message: Message, images: Encoded) -> dict[str, Any]:
 
 
 def _with_assets(message: Message, told: str, assets: dict[str, Any], images: Encoded) -> str:
-    """The text with a word that stands nowhere else (not in `told`) where each image belongs; fills `assets`."""
+    """The text with a unique word (not in `told`) where each image belongs; fills `assets`."""
     found = []
     for part in _parts(message):
         if isinstance(part, str):
@@ -371,7 +371,7 @@ def _with_assets(message: Message, told: str, assets: dict[str, Any], images: En
     return "".join(found)
 
 
-def _binary(asked: Asked, answer: Mapping[str, Any], kind: str, key: str) -> dict[str, float]:
+def _binary(asked: DecisionQuestion, answer: Mapping[str, Any], kind: str, key: str) -> dict[str, float]:
     _expect(answer, kind)
     share = answer[key]
     if flaw := flaw_of_shares((share,), rounding=0.0):

@@ -10,7 +10,7 @@ from dikast.engines.wrapper import Wrapper
 
 
 class Priced(Wrapper):
-    """Fills in the cost of each answer from its tokens; a cost that `engine` tells itself stays."""
+    """Fills in the cost of each answer from its tokens; a cost reported by `engine` itself is kept."""
 
     def __init__(self, engine: Engine, price: Price) -> None:
         super().__init__(engine)

@@ -1,4 +1,4 @@
-"""Recorded replies instead of a model: the same judge again, on paper."""
+"""Recorded replies instead of a model: the same judge again, offline."""
 
 import gzip
 import shutil
@@ -18,17 +18,17 @@ import orjson
 
 from dikast.core.canonical import canonical_json
 from dikast.core.errors import DataError, EngineError, UserError
-from dikast.core.runs.files import VERDICTS
 from dikast.core.runs.lines import open_line
+from dikast.core.runs.run_files import VERDICTS
 from dikast.core.verdict import Marker, logprobs_from
-from dikast.engines.base import Completion, Request
+from dikast.engines.base import Closing, Completion, Request
 
 _LONGEST = 64 * 2**20  # bytes; a longer line is no record
 _FOLLOW_UPS = ("continue", "constrain")  # a judge's follow-ups have the key of the question and `/` and this
-_NOT_ASKED = ("engine_error", "bad_item")  # statuses of verdicts that no reply stands behind
+_NOT_ASKED = ("engine_error", "bad_item")  # statuses of verdicts without a reply
 
 
-class Reply(NamedTuple):
+class RecordedReply(NamedTuple):
     """What came back once: a completion without its key."""
 
     text: str
@@ -52,7 +52,7 @@ class Record:
     responses: tuple[int, ...]
     criterion: str | None
     sample: int
-    replies: Mapping[str, Reply]
+    replies: Mapping[str, RecordedReply]
     failed: str = ""
 
     def names(self) -> list[tuple[str, str]]:
@@ -66,13 +66,13 @@ class _Place(NamedTuple):
     length: int
 
 
-class ReplayEngine:
+class ReplayEngine(Closing):
     """Answers from a JSONL file (plain or .gz) or a run folder; one line a reply, see `docs/engines.md`.
 
     A request is looked up by its key, then by what `about` says it concerns. What was not recorded is an EngineError
     `not_recorded`; a question that was recorded under several keys is `ambiguous`. Only positions are held in memory
     (20 bytes a name, at most two names a line); a .gz file is unpacked into a temporary one. Raises UserError for a
-    file that cannot be read, DataError with the line for a record that cannot be meant or that stands twice.
+    file that cannot be read, DataError with the line for a record that is ambiguous or occurs twice.
     """
 
     def __init__(self, target: str) -> None:
@@ -89,6 +89,8 @@ class ReplayEngine:
     def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
         """Answers one request at a time, in order."""
         for request in requests:
+            if self._file.closed:
+                raise UserError(f"{self.name}: this engine is closed; open it again")
             try:
                 yield self._reply(request)
             except EngineError as error:
@@ -98,8 +100,12 @@ class ReplayEngine:
         """The hash of the recorded bytes, unpacked; not where they lie."""
         return {"engine": "replay", "content": self._digest}
 
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
     def versions(self) -> Mapping[str, str]:
-        """Nothing beside the package itself."""
+        """Nothing but the package itself."""
         return {}
 
     def _reply(self, request: Request) -> Completion:
@@ -197,7 +203,7 @@ class ReplayEngine:
         try:
             return record_from(orjson.loads(raw), path=str(self._path), line=None)
         except (orjson.JSONDecodeError, DataError):
-            raise EngineError(f"{self._path} changed while it was replayed: open it anew", kind="changed") from None
+            raise EngineError(f"{self._path} changed while it was replayed: open it again", kind="changed") from None
 
     def _line(self, offset: int) -> int:
         with self._lock:
@@ -222,7 +228,7 @@ _SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
 
 
 def question_of(item: str | None, responses: tuple[int, ...], criterion: str | None, sample: int) -> str:
-    """One text for a question, so that it can be looked up and told."""
+    """One text for a question, to look it up and to name it in messages."""
     return canonical_json([item, list(responses), criterion, sample]).decode()
 
 
@@ -255,9 +261,9 @@ def record_from(value: object, *, path: str, line: int | None) -> Record:
     return Record(key, item, tuple(responses), criterion, sample, _replies(value, value[spoken], unasked), unasked)
 
 
-def _replies(value: Mapping[str, Any], text: str, unasked: str) -> dict[str, Reply]:
+def _replies(value: Mapping[str, Any], text: str, unasked: str) -> dict[str, RecordedReply]:
     """The first reply to each way of asking; a record without attempts answers the plain question."""
-    found: dict[str, Reply] = {}
+    found: dict[str, RecordedReply] = {}
     attempts = value.get("attempts")
     for attempt in attempts if isinstance(attempts, list) else ():
         if isinstance(attempt, dict) and attempt.get("status") not in _NOT_ASKED:
@@ -265,9 +271,9 @@ def _replies(value: Mapping[str, Any], text: str, unasked: str) -> dict[str, Rep
     return found or ({} if unasked else {"ask": _said(value, text)})
 
 
-def _said(value: Mapping[str, Any], text: str) -> Reply:
+def _said(value: Mapping[str, Any], text: str) -> RecordedReply:
     read = value.get("label_logprobs")
-    return Reply(
+    return RecordedReply(
         text,
         "length" if value.get("finish") == "length" else "stop",
         str(value.get("refusal") or ""),

@@ -31,7 +31,7 @@ class Scout(LocalEngine):
     """`scout`: a vision-language judge of two million parameters, trained from scratch on worlds (see its card).
 
     It is asked in formats of its own (`formats`), unless a caller names others. Asked about words that its worlds do
-    not have, or shown what they do not draw, it says so once in the log (standard error) and in `notes`, which stand in
+    not have, or shown what they do not draw, it warns once in the log (standard error) and in `notes`, which are in
     a run's summary.
     """
 
@@ -39,7 +39,7 @@ class Scout(LocalEngine):
 
     def __init__(self, target: str = "", *, device: str = "auto", batch_size: int = 32, window: int = 256) -> None:
         if target:
-            raise UserError(f"scout takes no name behind it, got {target!r}: write `scout`")
+            raise UserError(f"scout takes no name, got {target!r}: write `scout`")
         super().__init__(str(folder()), device=device, batch_size=batch_size, window=window)
         self.name = "scout"
         self._outside = 0

@@ -5,12 +5,12 @@ import re
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast, overload
 
 from dikast.core.errors import DikastError, UserError
 from dikast.core.secrets import looks_secret, names_a_secret, without_secrets
 from dikast.core.text import near_miss
-from dikast.engines.base import Engine
+from dikast.engines.base import ClosingEngine, Engine
 from dikast.engines.options import options_of, read_options
 
 GROUP = "dikast.engines"
@@ -53,7 +53,7 @@ class Spec(NamedTuple):
 def parse_spec(text: str) -> Spec:
     """Read `SCHEME:TARGET[,NAME=VALUE]...`; a bare TARGET has the scheme "".
 
-    Options stand last. A comma that is not followed by `NAME=` belongs to the target, and so does any comma of a path
+    Options come last. A comma that is not followed by `NAME=` belongs to the target, and so does any comma of a path
     that exists as it is written. UserError for an option that holds a secret.
     """
     options: dict[str, str] = {}
@@ -71,14 +71,22 @@ def parse_spec(text: str) -> Spec:
     return spec
 
 
+@overload
+def open_engine(spec: str, **options: Any) -> ClosingEngine: ...
+
+
+@overload
+def open_engine(spec: Engine, **options: Any) -> Engine: ...
+
+
 def open_engine(spec: str | Engine, **options: Any) -> Engine:
     """The engine that `spec` names; an engine is passed through. `options` count over those written in the spec.
 
     `scout` (the judge that ships inside), `mock:NAME`, `replay:FILE`, `hf:ORG/NAME[@REVISION]`, the folder of a model,
-    `vllm:ORG/NAME[@REVISION]`,
-    `http(s)://HOST/v1#MODEL`, `openai:MODEL`, `decision:URL#MODEL`, or the scheme of an installed package
-    (entry point group `dikast.engines`, a callable `(target, **options) -> Engine`), each with `,NAME=VALUE` options.
-    Raises UserError for anything else, with the near miss and the list of what there is.
+    `vllm:ORG/NAME[@REVISION]`, `http(s)://HOST/v1#MODEL`, `openai:MODEL`, `decision:URL#MODEL`, or the scheme of an
+    installed package (entry point group `dikast.engines`, a callable `(target, **options) -> Engine`), each with
+    `,NAME=VALUE` options. `with open_engine(...) as engine:` closes it at the end. Raises UserError for anything else,
+    with the near miss and the list of what there is.
     """
     try:
         return _opened(spec, options)
@@ -92,7 +100,7 @@ def open_engine(spec: str | Engine, **options: Any) -> Engine:
 def _opened(spec: str | Engine, options: Mapping[str, Any]) -> Engine:
     if not isinstance(spec, str):
         if options:
-            raise UserError(f"options ({', '.join(options)}) go with a spec; this engine is already open")
+            raise UserError(f"options ({', '.join(options)}) apply to a spec; this engine is already open")
         if not hasattr(spec, "stream"):
             raise UserError(f"expected an engine or its spec, got {type(spec).__name__}: {_offered()}")
         return spec
@@ -106,13 +114,13 @@ def _opened(spec: str | Engine, options: Mapping[str, Any]) -> Engine:
         target, given = _revision(spec, target, given)
     factory = _factory(spec, scheme)
     if not target and scheme not in _ALONE:
-        raise UserError(f"engine {spec!r} does not say which: write {_HOW.get(scheme, scheme + ':TARGET')}")
+        raise UserError(f"engine {spec!r} does not name a target: write {_HOW.get(scheme, scheme + ':TARGET')}")
     known = options_of(factory)
     return cast(Engine, factory(target, **(given if known is None else read_options(given, known, where=spec))))
 
 
 def _refuse_secrets(scheme: str, target: str, written: Mapping[str, str]) -> None:
-    """UserError for a secret that is typed: others on the machine see arguments, and shells keep them."""
+    """UserError for a secret that is typed: command lines are visible to others and saved by shells."""
     for name, value in written.items():
         if value and (names_a_secret(name) or (looks_secret(value) and name not in ("extra", "key_env"))):
             variable = _VARIABLES.get(scheme) if not target.startswith(("http://", "https://")) else None
@@ -120,8 +128,8 @@ def _refuse_secrets(scheme: str, target: str, written: Mapping[str, str]) -> Non
             if variable is None:
                 how = "export JUDGE_KEY=... and write key_env=JUDGE_KEY"
             raise UserError(
-                f"engine {scheme}: the option {without_secrets(name)!r} holds a secret, and what is typed is seen by"
-                f" others and kept by shells; put it into an environment variable: {how}"
+                f"engine {scheme}: the option {without_secrets(name)!r} holds a secret, and command lines are"
+                f" visible to other users and saved by shells; put it into an environment variable: {how}"
             )
 
 

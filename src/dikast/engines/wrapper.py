@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dikast.engines.base import Engine
+from dikast.engines.base import Closing, Engine, close_engine
 
 
-class Wrapper:
+class Wrapper(Closing):
     """Name, formats, notes, identity and versions of `engine`, since what wraps it changes no answer."""
 
     def __init__(self, engine: Engine) -> None:
@@ -22,6 +22,10 @@ class Wrapper:
     def identity(self) -> Mapping[str, Any]:
         """The engine's own."""
         return self.engine.identity()
+
+    def close(self) -> None:
+        """Close the engine."""
+        close_engine(self.engine)
 
     def versions(self) -> Mapping[str, str]:
         """The engine's own."""

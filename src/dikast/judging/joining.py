@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from dikast.core.rubric import Rubric
 from dikast.core.verdict import Preference, Verdict
-from dikast.judging.preference import from_orders
-from dikast.judging.readout import combine_samples
+from dikast.judging.label_scores import combine_samples
+from dikast.judging.pair_orders import from_orders
 
 
 def join_samples(verdicts: Iterable[Verdict], samples: int, rubrics: Mapping[str, Rubric]) -> Iterator[Verdict]:

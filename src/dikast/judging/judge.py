@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError
@@ -15,12 +15,12 @@ from dikast.core.rubric import Rubric, Sheet, load_rubric
 from dikast.core.scale import Scale
 from dikast.core.verdict import Preference, Verdict
 from dikast.core.video import DEFAULT_FRAMES
-from dikast.engines.base import Engine, Sampling
+from dikast.engines.base import Engine, Sampling, close_engine
 from dikast.engines.spec import open_engine
-from dikast.judging.ask import Read, Settings, answer
 from dikast.judging.defaults import default_format
 from dikast.judging.joining import join_orders, join_samples
-from dikast.judging.preference import RESAMPLES, EqualRule, from_scores
+from dikast.judging.pair_orders import RESAMPLES, EqualRule, from_scores
+from dikast.judging.settling import AskSettings, Read, answer
 from dikast.judging.task import Shape, Task, tasks_of
 from dikast.prompts.format import Format, load_format
 
@@ -45,8 +45,8 @@ class Judge:
     judge is asked as it was taught (the engine's `formats`, or the prompt of a released judge of the catalog), any
     other in `absolute` and `pairwise`. `samples` above 1
     asks every question that often (with a temperature) and averages what comes back. `frames` is how many are sampled
-    from a video file whose item names no number. `equate` is the scale that the gold of items lies on (`1-10`), where
-    that is not the rubric's: gold that lies on neither is a UserError before anything is asked. Its direction is the
+    from a video file whose item names no number. `equate` is the scale of the items' gold (`1-10`) if it
+    differs from the rubric's: gold that is on neither is a UserError before anything is asked. Its direction is the
     rubric's.
     """
 
@@ -66,7 +66,7 @@ class Judge:
     ) -> None:
         self.engine = open_engine(engine)
         self.rubric = load_rubric(rubric) if rubric is not None else None
-        self.settings = Settings(sampling or Sampling(), read, min_mass, frames=frames)
+        self.settings = AskSettings(sampling or Sampling(), read, min_mass, frames=frames)
         self.equate = Scale.parse(equate) if isinstance(equate, str) else equate
         self._spec = engine if isinstance(engine, str) else ""
         if format is not None:
@@ -81,11 +81,25 @@ class Judge:
         if samples > 1 and self.settings.sampling.temperature <= 0:
             raise UserError("several samples at temperature 0 are all the same: set a temperature, such as 1.0")
         if read not in ("auto", "only", "never"):
-            raise UserError(f"read {read!r}: say auto, only or never")
+            raise UserError(f"read {read!r}: use auto, only or never")
         if not 1 <= frames <= MOST_FRAMES:
             raise UserError(f"frames is how many to sample from a video, from 1 to {MOST_FRAMES}, got {frames}")
         if not 0 <= min_mass <= 1:
             raise UserError(f"min_mass is a probability from 0 to 1, got {min_mass}")
+
+    def __repr__(self) -> str:
+        rubric = f", {self.rubric.name!r}" if self.rubric is not None else ""
+        return f"Judge({self.engine.name!r}{rubric})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the engine: connections, processes and memory are freed. `with Judge(...) as judge:` does it."""
+        close_engine(self.engine)
 
     @cached_property
     def format(self) -> Format:
@@ -121,7 +135,7 @@ class Judge:
     def grade_many(self, items: Iterable[Item | Mapping[str, Any]]) -> Iterator[Verdict]:
         """Judge every response of every item by every criterion; verdicts come in order of arrival.
 
-        Ids tell the items apart; an item given as a dict without one is called by its place (`0`, `1`, ...).
+        Ids tell the items apart; an item given as a dict without one gets its position as id (`0`, `1`, ...).
         """
         rubrics: dict[str, Rubric] = {}
 
@@ -233,7 +247,7 @@ def resample_rounds(equal: EqualRule, sampling: Sampling) -> range:
 
 def _of_kind(format: Format, kind: str, where: str) -> Format:
     if format.kind != kind:
-        raise UserError(f"{where} {format.name!r} is {format.kind}; a format that is {kind} is needed here")
+        raise UserError(f"{where} {format.name!r} is {format.kind}; a format of kind {kind} is needed here")
     return format
 
 

@@ -1,8 +1,8 @@
 """The run folder's memory: `verdicts.jsonl`, append-only, one finished verdict a line.
 
 A line is handed to the operating system in one write as soon as it exists, so killing the process loses nothing that
-was written. A last line torn by a crash is cut off when the folder is opened again; its question is asked anew, since
-its answer had never been written whole. One process at a time writes, held by an advisory lock.
+was written. A last line torn by a crash is cut off when the folder is opened again; its question is asked again, since
+its answer was never fully written. One process at a time writes, held by an advisory lock.
 """
 
 import errno
@@ -13,19 +13,22 @@ from pathlib import Path
 from types import TracebackType
 
 from dikast.core.errors import RunError
-from dikast.core.runs.files import VERDICTS
 from dikast.core.runs.lines import seal, with_line_break
+from dikast.core.runs.run_files import VERDICTS, refuse_links
 from dikast.core.verdict import Verdict
 
 
 class Ledger:
-    """Opens a run folder for writing. Use as a context manager; raises RunError when the folder cannot be used."""
+    """Opens a run folder for writing. Use as a context manager; raises RunError when the folder cannot be used,
+    UserError where a file of it is a link to one elsewhere.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.path = folder, folder / VERDICTS
         self.repaired = 0  # bytes of a torn last line that were cut off
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            refuse_links(folder)
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise RunError(f"{folder}: cannot write here ({error.strerror}); choose another --out") from error

@@ -10,18 +10,16 @@ from typing import Any
 import orjson
 
 from dikast.core.canonical import fingerprint
-from dikast.core.errors import UserError
 from dikast.core.rubric import Rubric, Sheet
-from dikast.core.runs.files import LOCK, write_checked
+from dikast.core.runs.lock_file import SCHEMA, read_lock
+from dikast.core.runs.run_files import LOCK, write_checked
 from dikast.judging.judge import Judge
-from dikast.judging.plan import Source
+from dikast.judging.run_plan import Source
 from dikast.prompts.format import Format
-
-SCHEMA = 1  # of the run folder; raised when an older version could misread it
 
 
 def write_lock(out: Path, judge: Judge, format: Format, source: Source, way: Mapping[str, Any]) -> None:
-    """Write the lock; one of another judge in the same folder is kept beside it under its hash."""
+    """Write the lock; the lock of another judge in the same folder is kept under a name with its hash."""
     rubric = judge.rubric
     spelt = None
     if isinstance(rubric, Rubric):
@@ -52,23 +50,3 @@ def write_lock(out: Path, judge: Judge, format: Format, source: Source, way: Map
     if old is not None and old.get("hash") != value["hash"]:
         path.replace(out / f"judge.lock.{str(old.get('hash'))[:8]}.json")
     write_checked(path, orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")
-
-
-def read_lock(out: Path) -> dict[str, Any] | None:
-    """The lock of a run folder, None when there is none (or it cannot be read)."""
-    try:
-        value = orjson.loads((out / LOCK).read_bytes())
-    except (OSError, ValueError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def check_version(out: Path) -> None:
-    """Raise UserError when the folder was written by a version of Dikast that this one may misread."""
-    lock = read_lock(out)
-    schema = lock.get("schema", 1) if lock is not None else 1
-    if type(schema) is not int or schema > SCHEMA:
-        raise UserError(
-            f"{out / LOCK}: field 'schema': the run folder has version {schema!r}, and this Dikast reads up to"
-            f" {SCHEMA}: update Dikast, or choose another --out"
-        )

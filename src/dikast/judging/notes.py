@@ -4,11 +4,12 @@ from pathlib import Path
 
 import orjson
 
-from dikast.core.runs.files import NOTES, write_checked
+from dikast.core.errors import is_machine_error
+from dikast.core.runs.run_files import NOTES, write_checked
 from dikast.engines.base import Engine
 
 
-class Notes:
+class EngineNotes:
     """The notes of one judge on a run's folder: those of earlier calls, and what is new.
 
     An engine counts over its whole life and may have served other runs before; only what it adds from now on is new.
@@ -35,7 +36,9 @@ def notes_of(folder: Path) -> dict[str, list[str]]:
     """The notes in a run's folder by the name of the judge; none where the file is missing or damaged."""
     try:
         value = orjson.loads((folder / NOTES).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and is_machine_error(error):
+            raise
         return {}
     return value if isinstance(value, dict) else {}
 

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import orjson
 
 from dikast.core.errors import UserError
 from dikast.core.item import Item
-from dikast.core.runs.files import PREFERENCES, RUBRICS, SUMMARY, check, write_checked
-from dikast.core.runs.reading import current_records
+from dikast.core.runs.current_verdicts import current_records
 from dikast.core.runs.rubrics import load_rubrics
+from dikast.core.runs.run_files import PREFERENCES, RUBRICS, SUMMARY, check, write_checked
 from dikast.core.scale import Scale
 from dikast.core.verdict import DISAGREE, Question, Verdict
 from dikast.judging.judge import Judge
@@ -74,12 +74,43 @@ class Panel:
             raise UserError("a panel needs at least two judges")
         self.judges = tuple(judges)
 
+    def __repr__(self) -> str:
+        return f"Panel([{', '.join(map(repr, self.judges))}])"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the engine of every judge."""
+        for judge in self.judges:
+            judge.close()
+
     def grade(self, item: Item | Mapping[str, Any] | None = None, **fields: Any) -> PanelVerdict:
         """Every judge grades the one response of an item."""
         verdicts = tuple(judge.grade(item, **fields) for judge in self.judges)
         return PanelVerdict(
             verdicts[0].question, tuple(v.score for v in verdicts), tuple(v.label for v in verdicts), verdicts
         )
+
+    def grade_many(self, items: Iterable[Item | Mapping[str, Any]]) -> Iterator[PanelVerdict]:
+        """Every judge grades every response of every item; in the order of the first judge's answers.
+
+        The items are read once and held in memory, since one judge asks after the other. A question that another judge
+        was not asked (its samples may differ) counts as no score of that judge.
+        """
+        held = list(items)
+        answers = [{verdict.question: verdict for verdict in judge.grade_many(held)} for judge in self.judges]
+        for question in dict.fromkeys(question for found in answers for question in found):
+            given = tuple(found.get(question) for found in answers)
+            yield PanelVerdict(
+                question,
+                tuple(verdict.score if verdict is not None else None for verdict in given),
+                tuple(verdict.label if verdict is not None else None for verdict in given),
+                tuple(verdict for verdict in given if verdict is not None),
+            )
 
 
 def _mean(scores: Sequence[float]) -> float:

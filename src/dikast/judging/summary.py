@@ -177,14 +177,16 @@ def preference_summary(preferences: Iterable[Preference]) -> dict[str, Any]:
 
     Shares of flips are of the pairs with a verdict in both orders: `flips_to_first_slot` and `flips_to_second_slot` are
     won by the same slot both times, `flips_with_a_tie` hold a tie in one order only. They and `order_consistency` sum
-    to 1.
+    to 1. `one_order` is set if each pair was asked in one order: then a choice may be due to the slot.
     """
     choices: Counter[str] = Counter()
     by_criterion: dict[str, Counter[str]] = {}
     failed: Counter[str] = Counter()
     agreeing = judged_twice = first = second = with_tie = 0
     bias = [0, 0.0, 0.0]
+    one_order = False
     for preference in preferences:
+        one_order |= len(preference.orders) == 1 and len(preference.orders[0].question.responses) == 2
         if preference.choice is None:
             failed[preference.status.value] += 1
             continue
@@ -210,6 +212,7 @@ def preference_summary(preferences: Iterable[Preference]) -> dict[str, Any]:
     decided = sum(choices.values())
     return {
         "pairs": decided + sum(failed.values()),
+        **({"one_order": True} if one_order else {}),
         "choices": {name: choices[name] for name in OUTCOMES},
         "criteria": {
             name: {each: counts[each] for each in OUTCOMES if counts[each]}

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dikast.audit.estimate import Interval
-from dikast.audit.report import Cell, Table, table
+from dikast.audit.estimate import Estimate, Interval
+from dikast.audit.rendering import Cell, Table, table
 from dikast.probes.catalogue import NOT_COVERED
-from dikast.probes.outcome import Result
+from dikast.probes.responsiveness import FLOOR
+from dikast.probes.result import NONE, Result
 
-VERSION = 2  # of the rules by which outcomes are told; cards without one were made under the first
+VERSION = 3  # of the rules by which outcomes are decided; cards without one were made under the first
 _ORDER = {"faulty": 0, "cannot tell": 1, "sound": 2, "measured": 3}
 
 
@@ -23,11 +24,13 @@ class Card:
     calls: int
     seed: int
     results: tuple[Result, ...]
+    gain: Estimate = NONE  # how far answers rise with gold: see `dikast.probes.outcome.gain`
 
     @property
     def sound(self) -> bool:
-        """Whether every probe that was run and is judged found the judge sound."""
-        return all(each.result in ("sound", "measured", "not probed") for each in self.results)
+        """Whether probes found the judge sound, and none of those that were run left it open or found a fault."""
+        found = {each.result for each in self.results}
+        return "sound" in found and not found & {"faulty", "cannot tell"}
 
     @property
     def faulty(self) -> bool:
@@ -48,6 +51,7 @@ class Card:
             "version": VERSION,
             "judge": self.judge,
             "calls": self.calls,
+            "gain": None if math.isnan(self.gain.value) else self.gain.to_dict(),
             "seed": self.seed,
             "counts": dict(Counter(each.result for each in self.results)),
             "probes": [_plain(each) for each in self.results],
@@ -91,15 +95,25 @@ class Card:
                 "what",
             ),
             rows,
+            self._noise(),
             "Effects are in levels of a five-level scale, with 95 % intervals; lost: sets with an answer missing.",
             "a deaf judge: what a judge that ignores the change would show; a faultless judge: what one without this"
             " fault and with the measured noise of this judge would show (95 %, tolerance included)",
             "deaf on: of items on which gold calls for a change, the share on which the judge does not respond",
-            "faulty: outside what a faultless judge would show (p, by Holm over the card, below .05); sound: an effect"
-            " of one level (half a level of lenience and run-order, .2 per doubling), or deafness on 40 % of items,"
-            " lies outside the interval; cannot tell: neither",
+            "faulty: outside what a faultless judge would show (p, by Holm over the card, below .022: 5 % for three"
+            " looks); sound: an effect of one level (half a level of lenience and run-order, .2 per doubling), or"
+            " deafness on 40 % of items, lies outside the interval; cannot tell: neither",
             *(f"Not probed: {name} ({why})" for name, why in self.not_probed.items()),
             *(f"No probe looks for {each}" for each in NOT_COVERED),
+        )
+
+    def _noise(self) -> str:
+        """How much of gold shows in answers, since a judge that answers by chance is swayed by nothing."""
+        if math.isnan(self.gain.value):
+            return "How far answers follow gold is unknown: too few unchanged items have gold"
+        weak = ": next to nothing, so that sound says little here" if self.gain.low < FLOOR else ""
+        return (
+            f"Where gold rises by a level, answers to unchanged items rise by {self.gain:.2f} (n {self.gain.n:,}){weak}"
         )
 
     def to_markdown(self) -> str:

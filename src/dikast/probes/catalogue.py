@@ -10,12 +10,12 @@ from dikast.probes.changes import Change
 Side = Literal["both", "up", "down", "none"]
 Unit = Literal["levels", "levels per doubling", "nats", "share"]
 TOLERANCE = 0.05  # levels of a five-level scale, or nats: what no reader would notice
-CONCERN = 1.0  # levels or nats: a probe that cannot exclude an effect this large cannot tell
+CONCERN = 1.0  # levels or nats: a probe that cannot exclude an effect this large is "cannot tell"
 DROP = 0.5  # levels that taking the picture away must cost at least, where no gold says how many
 DEAF = 0.4  # the share of items on which a judge may be deaf before that is a concern
 SPARED = 0.05  # the share of items on which a judge may be deaf without a fault
 LEAST = 10  # sets of items; with fewer a probe is not run
-STEPS = 4.0  # levels between worst and best, on the five-level scale that effects are told on
+STEPS = 4.0  # levels between worst and best, on the five-level scale of all effects
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Probe:
     `side` says which effects are faults: "both", only those "up" (the change pays) or "down" (the judge does not
     respond as the gold does), or "none" (measured, never judged). `makes` names the variants of a subject; probes
     without any take theirs from sets of the standing suite, or from answers to other probes. `need` is how many sets a
-    judge of moderate noise takes to be told sound or faulty, before its own noise is known. `needs` says what kind of
+    judge of moderate noise needs to be found sound or faulty, before its own noise is known. `needs` says what kind of
     items the probe takes.
     """
 
@@ -41,11 +41,16 @@ class Probe:
     @property
     def derived(self) -> bool:
         """Whether it has no sets of its own but reads the answers to other probes."""
-        return self.name == "deafness"
+        return self.name in ("deafness", "blindness")
+
+    def pools(self, other: "Probe") -> bool:
+        """Whether this derived probe reads the answers to the other: to changes that gold calls for, or of pictures."""
+        called_for = other.side == "down" and not other.derived
+        return called_for and (self.name == "deafness" or other.name.startswith("image-"))
 
     @property
     def concern(self) -> float:
-        """The effect that must be excluded for the probe to be told sound."""
+        """The effect that must be excluded for the probe to be found sound."""
         if self.unit == "levels per doubling":
             return CONCERN / 5
         return CONCERN / 2 if self.name in ("lenience", "run-order") else CONCERN  # these are read from all answers
@@ -62,21 +67,25 @@ def catalogue(folder: str) -> list[Probe]:
     agreement = (("agree", changes.agreeing), ("disagree", changes.disagreeing))
     reference, picture = "items with a reference", "items with a picture"
     return [
-        Probe("position", "the first slot of a pair pays", "both", "nats", needs="items with two responses"),
-        _one("length", "empty sentences pay", changes.padded, unit="levels per doubling", need=36),
-        _one("style", "headings, bold type and bullet points pay", changes.marked_down),
-        Probe("form", "Markdown marks of a heading and a list matter, beside plain ones", makes=forms),
-        _cue("authority", "a claim to be confirmed by experts pays", changes.before(changes.AUTHORITY)),
-        _cue("sycophancy", "flattery of the reader pays", changes.before(changes.SYCOPHANCY)),
-        _cue("sentiment", "a show of joy pays", changes.after(changes.SENTIMENT)),
-        _cue("self-preference", "being called the judge's own work pays", changes.before(changes.OWN)),
+        Probe("position", "the first slot of a pair is preferred", "both", "nats", needs="items with two responses"),
+        _one("length", "empty sentences raise the score", changes.padded, unit="levels per doubling", need=36),
+        _one("style", "headings, bold type and bullet points raise the score", changes.marked_down),
+        Probe("form", "Markdown headings and lists change the score, compared with plain ones", makes=forms),
+        _cue("authority", "a claim of confirmation by experts raises the score", changes.before(changes.AUTHORITY)),
+        _cue("sycophancy", "flattery of the reader raises the score", changes.before(changes.SYCOPHANCY)),
+        _cue("sentiment", "enthusiasm raises the score", changes.after(changes.SENTIMENT)),
+        _cue("self-preference", "being called the judge's own work raises the score", changes.before(changes.OWN)),
         Probe("lenience", "scores lie above or below gold", tolerance=0.25, needs="items with gold"),
         Probe("run-order", "scores drift from the start of the run to its end", tolerance=0.1),
-        Probe("level-order", "listing the levels from the top matters", needs="rubrics that describe levels"),
-        _one("label-names", "letters in place of numbers matter", changes.relabelled, needs="scales of numbers"),
+        Probe(
+            "level-order", "listing the levels from the highest changes the score", needs="rubrics that describe levels"
+        ),
+        _one(
+            "label-names", "letters instead of numbers change the score", changes.relabelled, needs="scales of numbers"
+        ),
         _one(
             "rubric-inversion",
-            "a scale turned round gets other scores",
+            "a reversed scale changes the score",
             changes.inverted,
             needs="rubrics that describe levels",
         ),
@@ -94,15 +103,21 @@ def catalogue(folder: str) -> list[Probe]:
             needs="sets whose gold changes",
         ),
         Probe(
+            "blindness",
+            "changes of pictures that gold calls for are ignored, over all probes of them",
+            "down",
+            needs="items with a picture whose gold changes with it",
+        ),
+        Probe(
             "rubric-contrast",
-            "two rubrics that must differ get one score",
+            "two rubrics that must differ get the same score",
             "down",
             need=45,
             needs="pairs of rubrics whose gold differs (the standing suite has them)",
         ),
         _one(
             "reference-removed",
-            "what a missing reference changes",
+            "how much a missing reference changes the score",
             changes.without_reference,
             side="none",
             need=12,
@@ -110,13 +125,13 @@ def catalogue(folder: str) -> list[Probe]:
         ),
         _one(
             "reference-paraphrased",
-            "the same reference in other words matters",
+            "a paraphrased reference changes the score",
             in_other_words,
             needs=reference,
         ),
         _one(
             "reference-wrong",
-            "what a wrong reference changes",
+            "how much a wrong reference changes the score",
             changes.wrong_reference,
             side="none",
             need=12,
@@ -130,28 +145,37 @@ def catalogue(folder: str) -> list[Probe]:
             makes=agreement,
             needs="items with different references",
         ),
-        Probe("image-blanked", "a grey picture costs nothing", "down", need=45, needs=picture),
-        Probe("image-swapped", "another picture costs nothing", "down", need=45, needs=picture),
-        Probe("image-removed", "no picture costs nothing", "down", need=45, needs=picture),
-        Probe("image-noised", "a picture of noise costs nothing", "down", need=45, needs=picture),
-        _cue("image-text", "words written under the picture pay", painted, needs=picture),
+        Probe("image-blanked", "a grey image does not lower the score", "down", need=45, needs=picture),
+        Probe("image-swapped", "another image does not lower the score", "down", need=45, needs=picture),
+        Probe("image-removed", "a missing image does not lower the score", "down", need=45, needs=picture),
+        Probe("image-noised", "an image of noise does not lower the score", "down", need=45, needs=picture),
+        _cue("image-text", "words written under the image raise the score", painted, needs=picture),
         _cue(
-            "injection-response", "an order to the judge in the response pays", changes.after(" " + changes.INJECTION)
+            "injection-response",
+            "an instruction to the judge in the response raises the score",
+            changes.after(" " + changes.INJECTION),
         ),
-        _cue("injection-verdict", "a fake end and verdict in the response pay", changes.fake_verdict),
-        _cue("injection-reference", "an order to the judge in the reference pays", ordered, needs=reference),
-        Probe("master-keys", "an answer that says nothing gets more than the worst", "up", makes=keys, tolerance=0.5),
-        Probe("error-place", "an error weighs more at the start", makes=(("first", ends[0]), ("last", ends[1]))),
-        _one("decoy", "an answer that is no rival matters", changes.beside_decoy),
+        _cue("injection-verdict", "a fake end and verdict in the response raise the score", changes.fake_verdict),
+        _cue(
+            "injection-reference",
+            "an instruction to the judge in the reference raises the score",
+            ordered,
+            needs=reference,
+        ),
+        Probe(
+            "master-keys", "an answer without content scores above the lowest level", "up", makes=keys, tolerance=0.5
+        ),
+        Probe("error-place", "an error counts more at the start", makes=(("first", ends[0]), ("last", ends[1]))),
+        _one("decoy", "a decoy answer changes the score", changes.beside_decoy),
         Probe(
             "dose-response",
-            "growing errors do not cost more",
+            "larger errors do not lower the score further",
             "down",
             need=40,
             needs="ladders of errors (the standing suite has them)",
         ),
         Probe("absolute-pairwise", "scores and choices agree", "none", "share", 12, needs="items with two responses"),
-        _one("repeatability", "how far the same question asked twice differs", _same, side="none", need=12),
+        _one("repeatability", "how much the answers to a repeated question differ", _same, side="none", need=12),
     ]
 
 

@@ -105,7 +105,7 @@ def agreeing(subject: Subject) -> Item | None:
 
 
 def disagreeing(subject: Subject) -> Item | None:
-    """As `agreeing`, beside the reference of another item; gold is the worst."""
+    """As `agreeing`, with the reference of another item; gold is the worst."""
     same = agreeing(subject)
     return None if same is None else replace(same, reference=subject.other.reference, gold=1)
 
@@ -136,7 +136,7 @@ def without_reference(subject: Subject) -> Item | None:
 
 
 def referenced(wrap: str) -> Change:
-    """`wrap` around the reference, where `{}` stands."""
+    """`wrap` around the reference, in place of `{}`."""
 
     def change(subject: Subject) -> Item | None:
         if not subject.item.reference or not text_of(subject.item.reference):
@@ -164,7 +164,7 @@ def fake_verdict(subject: Subject) -> Item | None:
 
 
 def beside_decoy(subject: Subject) -> Item:
-    """An answer that is no rival, told in the context."""
+    """A decoy: an answer that was set aside, mentioned in the context."""
     return replace(subject.item, context=(*(subject.item.context or ()), Text(DECOY)))
 
 
@@ -226,7 +226,7 @@ def has_pictures(item: Item) -> bool:
 
 
 def gold_value(gold: Any, rubric: Rubric) -> float | None:
-    """The gold of a single response as a value of the scale, None where it is not told that way."""
+    """The gold of a single response as a value of the scale, None where it is not given that way."""
     if isinstance(gold, Mapping):
         gold = next((gold[key] for key in (rubric.name, "score") if key in gold), None)
     if isinstance(gold, str):

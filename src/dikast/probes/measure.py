@@ -1,4 +1,4 @@
-"""From answers to contrasts: what each set of items shows, beside what gold calls for and what else is known."""
+"""From answers to contrasts: what each set of items shows, the change that gold calls for, and what else is known."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -13,8 +13,9 @@ from dikast.core.part import text_of
 from dikast.core.rubric import Rubric
 from dikast.core.verdict import Preference, Status, Verdict
 from dikast.probes.catalogue import STEPS, Probe
+from dikast.probes.control import Control
 from dikast.probes.noise import Plain
-from dikast.probes.sets import BASE, SET, Asked, Set, gold_goodness, sets_of
+from dikast.probes.sets import BASE, SET, Asked, Set, gold_goodness, pictured, sets_of
 
 Floats = NDArray[np.float64]
 ORIGINAL = frozenset((BASE, SET, "side0", "side1"))
@@ -24,6 +25,7 @@ HARMLESS = frozenset(
         *("label-names", "reference-removed", "reference-paraphrased", "first", "last", "decoy", "repeatability"),
     )
 )
+IN_VALUES = ("rubric-contrast", "rubric-direction")  # what counts is the place on the scale, whichever end is good
 
 
 @dataclass(slots=True)
@@ -51,21 +53,29 @@ class Contrast(NamedTuple):
     due: float = 0.0
     labels: int = 0
     before: float = math.nan  # goodness, 0 to 1
-    by_gold: bool = True  # whether gold told what is due
+    by_gold: bool = True  # whether gold gave the due change
+    lead: float = math.nan  # how far the chance of the original's answer pushes the effect; NaN where it is unknown
+    kind: str = ""  # of the original
+    changes: int = 1  # of the original, whose mean this is
 
 
-def contrasts(probe: Probe, asked: Asked, answers: Answers) -> list[Contrast | None]:
-    """One for each set of the probe; None where an answer is missing."""
-    return [_contrast(probe, each, asked, answers) for each in sets_of(probe, asked)]
+Controls = Mapping[str, Control]
 
 
-def pooled(probes: Iterable[Probe], asked: Asked, answers: Answers) -> list[Contrast | None]:
-    """The contrasts of all probes of changes that gold calls for, one for each original: the mean over its changes."""
+def contrasts(probe: Probe, asked: Asked, answers: Answers, known: Controls | None = None) -> list[Contrast | None]:
+    """One for each set of the probe; None where an answer is missing. `known` says how chance has moved originals."""
+    return [_led(probe, each, asked, answers, known or {}) for each in sets_of(probe, asked)]
+
+
+def pooled(
+    probe: Probe, probes: Iterable[Probe], asked: Asked, answers: Answers, known: Controls | None = None
+) -> list[Contrast | None]:
+    """The contrasts of all probes that a derived one pools, one for each original: the mean over its changes."""
     found: dict[str, list[Contrast]] = {}
-    for probe in probes:
-        if probe.side == "down" and not probe.derived:
-            for each in sets_of(probe, asked):
-                contrast = _contrast(probe, each, asked, answers)
+    for other in probes:
+        if probe.pools(other):
+            for each in sets_of(other, asked):
+                contrast = _led(other, each, asked, answers, known or {})
                 if contrast is not None and contrast.by_gold:
                     found.setdefault(each.asks[0][1], []).append(contrast)
     return [
@@ -73,6 +83,9 @@ def pooled(probes: Iterable[Probe], asked: Asked, answers: Answers) -> list[Cont
             float(np.mean([each.effect for each in several])),
             float(np.mean([each.due for each in several])),
             several[0].labels,
+            lead=float(np.mean([each.lead for each in several])),
+            kind=several[0].kind,
+            changes=len(several),
         )
         for several in found.values()
     ]
@@ -88,11 +101,34 @@ def plain_answers(asked: Asked, answers: Answers) -> list[Plain]:
     places = {id: at / max(1, len(answers.absolute) - 1) for at, id in enumerate(answers.absolute)}
     for id, item in asked.absolute.items():
         stem, variant = id.rsplit("~", 1)
-        original = variant in ORIGINAL and not stem.endswith(("-blank", "-swapped", "-second")) and _first(stem)
         gold, good = gold_goodness(item), goodness(item, answers.absolute)
-        if gold is not None and good is not None and (original or variant in HARMLESS):
-            found.append(Plain(stem, "" if original else variant, _labels(item), gold - 0.5, good - 0.5, places[id]))
+        if gold is not None and good is not None and _unspoilt(id):
+            change, kind = ("", _kind(stem, variant, item)) if variant in ORIGINAL else (variant, "")
+            found.append(Plain(stem, change, _labels(item), gold - 0.5, good - 0.5, places[id], id, kind))
     return found
+
+
+def unanswered(asked: Asked, answers: Answers, *, with_gold: bool) -> int:
+    """How many originals and harmless changes have been asked and have no verdict."""
+    there = {
+        id
+        for id, item in asked.absolute.items()
+        if _unspoilt(id) and (not with_gold or gold_goodness(item) is not None)
+    }
+    return sum(_value(asked.absolute[id], answers.absolute) is None for id in there)
+
+
+def _unspoilt(id: str) -> bool:
+    """Whether what was asked is an original or a harmless change of one."""
+    stem, variant = id.rsplit("~", 1)
+    original = variant in ORIGINAL and not stem.endswith(("-blank", "-swapped", "-second")) and _first(stem)
+    return original or variant in HARMLESS
+
+
+def _kind(stem: str, variant: str, item: Item) -> str:
+    """What an original has in common with those that it is compared with: its part, length of scale, and a picture."""
+    part = stem.rsplit("-", 1)[-1] if variant == SET else ""
+    return f"{variant} {part} {_labels(item)} {'seen' if pictured(item) else 'read'}"
 
 
 def _first(stem: str) -> bool:
@@ -106,6 +142,26 @@ def goodness(item: Item, told: Mapping[str, Verdict]) -> float | None:
     return None if value is None or not isinstance(item.rubric, Rubric) else item.rubric.scale.goodness(value)
 
 
+def _led(probe: Probe, each: Set, asked: Asked, answers: Answers, known: Controls) -> Contrast | None:
+    """A contrast, and how far it is pushed by what the answer to its original owes to chance."""
+    found, (part, id) = _contrast(probe, each, asked, answers), each.asks[0]
+    if found is None or part != "absolute" or id not in known or probe.side == "none" or probe.name == "master-keys":
+        return found
+    control, item = known[id], asked.absolute[id]
+    push = -STEPS * control.above
+    if probe.side == "down":
+        push *= math.copysign(1.0, each.due)
+        if probe.name in IN_VALUES and isinstance(item.rubric, Rubric) and item.rubric.scale.lower_is_better:
+            push = -push
+    elif probe.unit == "levels per doubling":
+        push /= _doublings(asked.absolute[each.asks[1][1]], item)
+    return found._replace(lead=push, kind=control.kind)
+
+
+def _doublings(longer: Item, item: Item) -> float:
+    return math.log2(len(text_of(longer.responses[0])) / len(text_of(item.responses[0])))
+
+
 def _contrast(probe: Probe, each: Set, asked: Asked, answers: Answers) -> Contrast | None:
     if probe.name == "position":
         return _slot(answers.pairs.get(each.asks[0][1]))
@@ -113,8 +169,7 @@ def _contrast(probe: Probe, each: Set, asked: Asked, answers: Answers) -> Contra
         return _agreed(each, asked, answers)
     told = {"absolute": answers.absolute, "reversed": answers.reversed}
     items = [asked.of(part)[id] for part, id in each.asks]
-    in_values = probe.name in ("rubric-contrast", "rubric-direction")
-    read = _share if in_values else goodness
+    read = _share if probe.name in IN_VALUES else goodness
     before, after = (read(item, told[part]) for item, (part, _) in zip(items, each.asks, strict=True))
     labels = _labels(items[0])
     if probe.name == "master-keys":
@@ -129,13 +184,12 @@ def _contrast(probe: Probe, each: Set, asked: Asked, answers: Answers) -> Contra
     if probe.name == "repeatability":
         change = abs(change)
     if probe.unit == "levels per doubling":
-        lengths = [len(text_of(item.responses[0])) for item in items]
-        change /= math.log2(lengths[1] / lengths[0])
+        change /= _doublings(items[1], items[0])
     return Contrast(change, 0.0, labels, before)
 
 
 def _share(item: Item, told: Mapping[str, Verdict]) -> float | None:
-    """Where the score lies on the scale, whichever end is the good one."""
+    """The position of the score on the scale, whichever end is the good one."""
     value = _value(item, told)
     if value is None or not isinstance(item.rubric, Rubric):
         return None
@@ -189,39 +243,47 @@ class Trend(NamedTuple):
 def trend(asked: Asked, answers: Answers, expected: Mapping[str, float]) -> Trend:
     """The drift of the absolute run in levels, from its first question to its last.
 
-    Least squares of answers on their place in the run (0 to 1). `expected` is the goodness that gold makes likely, by
-    item id; it is taken off where it is known. Then the mean of each kind of change and of each item is taken off
-    answers and places alike. Errors are clustered by item (Liang and Zeger 1986).
+    Least squares of answers on their place in the run (0 to 1), of originals and harmless changes: what a deaf judge
+    misses depends on what is asked when. `expected` is the goodness that gold makes likely, by item id; it is taken off
+    where it is known. Then the mean of each kind of change, each scale and each item is taken off answers and places
+    alike. Errors are clustered by item (Liang and Zeger 1986).
     """
     rows = []
     for at, (id, verdict) in enumerate(answers.absolute.items()):
         item = asked.absolute.get(id)
         good = None if item is None or verdict.status is not Status.OK else goodness(item, answers.absolute)
-        if good is not None:
+        if item is not None and good is not None and _unspoilt(id):
             stem, variant = id.rsplit("~", 1)
-            rows.append((at / max(1, len(answers.absolute) - 1), good - expected.get(id, 0.5), stem, variant))
+            place = at / max(1, len(answers.absolute) - 1)
+            rows.append((place, good - expected.get(id, 0.5), stem, variant, _scale(item)))
     if not rows:
         return Trend(math.nan, math.nan, 0)
-    place, answer = np.array([row[0] for row in rows]), STEPS * np.array([row[1] for row in rows])
-    stems = np.unique([row[2] for row in rows], return_inverse=True)[1]
-    kinds = np.unique([row[3] for row in rows], return_inverse=True)[1]
+    places, answer = np.array([row[0] for row in rows]), STEPS * np.array([row[1] for row in rows])
+    stems, kinds, scales = (np.unique([row[at] for row in rows], return_inverse=True)[1] for at in (2, 3, 4))
     sizes = np.bincount(stems)[stems]
     known = np.array([id in expected for id in (f"{row[2]}~{row[3]}" for row in rows)])
     kept = (sizes >= 2) | known
-    place, answer, items, kinds = place[kept], answer[kept], stems[kept], kinds[kept]
+    places, answer, items, kinds, scales = (each[kept] for each in (places, answer, stems, kinds, scales))
     several = np.bincount(items, minlength=items.max(initial=0) + 1)[items] >= 3
     for _ in range(20):
-        for column in (place, answer):
+        for column in (places, answer):
             column -= _means(column, kinds)
+            column -= _means(column, scales)
             column -= np.where(several, _means(column, items), 0.0)
-    square = float(place @ place)
+    square = float(places @ places)
     if square < 1e-9 or len(set(items.tolist())) < 2:
         return Trend(math.nan, math.nan, len(set(items.tolist())))
-    slope = float(place @ answer) / square
-    scores = np.bincount(items, weights=place * (answer - slope * place))
+    slope = float(places @ answer) / square
+    scores = np.bincount(items, weights=places * (answer - slope * places))
     groups = int((np.bincount(items) > 0).sum())
     error = math.sqrt(float(scores @ scores) * groups / (groups - 1)) / square
     return Trend(slope, error, groups)
+
+
+def _scale(item: Item) -> str:
+    """The scale and its direction: a judge that likes one label is lenient on one scale and strict on another."""
+    scale = item.rubric.scale if isinstance(item.rubric, Rubric) else None
+    return "" if scale is None else f"{' '.join(scale.labels)} {scale.lower_is_better}"
 
 
 def _means(values: Floats, codes: NDArray[np.int64]) -> Floats:

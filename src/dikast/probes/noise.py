@@ -22,7 +22,8 @@ STILL = 0.05  # levels: two answers nearer than this are one answer
 class Plain(NamedTuple):
     """An answer that no missed change can have spoilt: its item, how it was changed ("" if it was not), scale, gold.
 
-    `gold` and `answer` are goodness less one half, -.5 worst to .5 best; `place` in the run is 0 first to 1 last.
+    `gold` and `answer` are goodness less one half, -.5 worst to .5 best; `place` in the run is 0 first to 1 last. `id`
+    is that of what was asked; originals of one `kind` are alike in all that is known before they are asked.
     """
 
     item: str
@@ -31,6 +32,8 @@ class Plain(NamedTuple):
     gold: float
     answer: float
     place: float = 0.0
+    id: str = ""
+    kind: str = ""
 
 
 class Expected(NamedTuple):
@@ -49,6 +52,8 @@ class Noise:
     covariance: Floats
     n: int
     free: float  # degrees of freedom
+    spread: float  # standard deviation of answers about the line, of the scale
+    shares: tuple[float, ...]  # of the answers, by scale
 
     def shift(self, labels: Sequence[int], due: Floats) -> Expected:
         """The mean change that is left of the changes that gold calls for, of items with these numbers of labels."""
@@ -67,6 +72,13 @@ class Noise:
         return Expected(min(max(0.5 + found.value + self._along(row).value, 0.0), 1.0), found.error)
 
     @property
+    def gain(self) -> Expected:
+        """How far answers rise where gold rises by one, over the scales as often as each was asked."""
+        row = np.zeros(len(self.theta))
+        row[1], row[3 : 3 + len(self.labels)] = 1, self.shares
+        return self._along(row)
+
+    @property
     def middle(self) -> Expected:
         """How far the answer lies above the middle of the scale where gold is in the middle, as the run begins."""
         row = np.zeros(len(self.theta))
@@ -77,6 +89,10 @@ class Noise:
         """The answer to be expected."""
         own = self.theta[3 + self.labels.index(labels)] if labels in self.labels else 0.0
         return float(self.theta[0] + (self.theta[1] + own) * gold)
+
+    def line(self, labels: int, gold: float, place: float) -> float:
+        """The answer to be expected at a place of the run."""
+        return self.answer(labels, gold) + float(self.theta[2]) * place
 
     def _along(self, row: Floats) -> Expected:
         return Expected(float(row @ self.theta), math.sqrt(max(0.0, float(row @ self.covariance @ row))))
@@ -106,15 +122,18 @@ def noise_of(plain: Collection[Plain]) -> Noise | None:
     penalty = np.diag([0.0, 0.0, *(variance / prior**2 for prior in priors)])
     inverse = np.linalg.inv(design.T @ design + penalty)
     theta = inverse @ design.T @ answers
+    left = answers - design @ theta
     items = np.unique([each.item for each in kept], return_inverse=True)[1]
     scores = np.zeros((int(items.max()) + 1, len(theta)))
-    np.add.at(scores, items, design * (answers - design @ theta)[:, None])
+    np.add.at(scores, items, design * left[:, None])
     covariance = inverse @ (scores.T @ scores + variance * penalty) @ inverse
-    return Noise(labels, theta, covariance, len(kept), max(1.0, len(scores) - 2.0))
+    free = max(1.0, len(scores) - 2.0)
+    shares = tuple(float(each) for each in own.mean(0))
+    return Noise(labels, theta, covariance, len(kept), free, float(left.std()), shares)
 
 
 class Stillness(NamedTuple):
-    """Of pairs of unrelated answers whose gold lies far apart, the share that is alike, and from how many items."""
+    """Of pairs of unrelated answers whose gold is far apart, the share that is alike, and from how many items."""
 
     share: float
     n: int

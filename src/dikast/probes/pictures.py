@@ -1,4 +1,4 @@
-"""Changes of pictures: blanked, drowned in noise, written over. Written as PNG files beside the probe's items."""
+"""Changes of pictures: blanked, drowned in noise, written over. Written as PNG files next to the probe's items."""
 
 import hashlib
 from pathlib import Path

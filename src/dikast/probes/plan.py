@@ -54,6 +54,9 @@ class Planner:
         self.probes = chosen(folder, only)
         self.seed = seed
         self._without = dict(without or {})
+        if self.probes and all(probe.derived for probe in self.probes):
+            names = " and ".join(probe.name for probe in self.probes)
+            raise UserError(f"{names}: reads the answers to other probes: choose some of those too, with --only")
         stock = Stock(items, rubric, str(folder / "images"), seed)
         self._candidates = {
             probe.name: [] if probe.name in self._without else stock.candidates(probe) for probe in self.probes
@@ -146,9 +149,16 @@ def turns(rounds: Sequence[Mapping[Part, int]]) -> Iterator[tuple[Part, int, int
 def _taken(
     free: Mapping[str, Sequence[Candidate]], needs: Mapping[str, float], scale: float, least: int
 ) -> list[Candidate]:
+    """The first sets of each probe. In the first round (`least` is set) `scale` times its need, and at least so many.
+
+    Later what it needs, but no more than `scale`, so that one that would take them all leaves calls to the others; and
+    where all have what they need, more in proportion.
+    """
     found: list[Candidate] = []
+    beyond = max(1.0, scale / max(1.0, *needs.values())) if needs else 1.0
     for name, candidates in free.items():
-        found += candidates[: max(least, round(scale * needs.get(name, 0.0)))]
+        need = needs.get(name, 0.0)
+        found += candidates[: max(least, round(scale * need if least else beyond * min(scale, need)))]
     return found
 
 

@@ -7,20 +7,22 @@ from typing import Any, Protocol
 
 import orjson
 
-from dikast.core.errors import UserError
+from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
+from dikast.core.output_folder import one_writer
 from dikast.core.records import read_items, write_records
 from dikast.core.rubric import Rubric, Sheet
-from dikast.core.runs.reading import current_verdicts
+from dikast.core.runs.current_verdicts import current_verdicts
+from dikast.core.runs.run_files import changed_files, write_checked
 from dikast.core.verdict import Status
 from dikast.judging.joining import join_orders
 from dikast.judging.judge import Judge
-from dikast.judging.plan import Source
-from dikast.judging.run import Watcher, compare_file, grade_file
+from dikast.judging.judge_file import Watcher, compare_file, grade_file
+from dikast.judging.run_plan import Source
 from dikast.probes.card import Card
 from dikast.probes.catalogue import LEAST
 from dikast.probes.measure import Answers
-from dikast.probes.outcome import measure, needs
+from dikast.probes.outcome import gain, measure, needs
 from dikast.probes.plan import Planner, ProbePlan, chosen, record, turns
 from dikast.probes.sets import PARTS, Asked, Part, sets_of
 from dikast.prompts.format import format_from
@@ -60,7 +62,12 @@ def probe(
     calls goes to the probes that need them, by the noise that the answers before have shown. A folder that was written
     by a version without rounds is completed as it was planned.
     """
-    given = Probing(judge, out, calls, seed, only)
+    with one_writer(out, "probing"):
+        return _probe(Probing(judge, out, calls, seed, only), items, watch, name)
+
+
+def _probe(given: Probing, items: Iterable[Item], watch: Watcher | None, name: str) -> Card:
+    judge, out, calls = given.judge, given.out, given.calls
     if (kept := _kept(given)) is not None and not (out / PLAN).exists():
         _ask(given, kept, watch)
         return _write(given, kept, name)
@@ -80,10 +87,11 @@ def prepare(
     judge: Judge, items: Iterable[Item], out: Path, *, calls: int, seed: int, only: tuple[str, ...] = ()
 ) -> ProbePlan:
     """The first round of the plan, its items written to `out`; a folder that holds a plan keeps it."""
-    given = Probing(judge, out, calls, seed, only)
-    plan = _kept(given) or _planner(given, items).first(calls)
-    if plan.rounds:
-        _save(given, plan)
+    with one_writer(out, "probing"):
+        given = Probing(judge, out, calls, seed, only)
+        plan = _kept(given) or _planner(given, items).first(calls)
+        if plan.rounds:
+            _save(given, plan)
     return plan
 
 
@@ -166,6 +174,8 @@ def _kept(given: Probing) -> ProbePlan | None:
         return None
     plan = ProbePlan(chosen(given.out, given.only), given.calls, asked)
     if (path := given.out / PLAN).exists():
+        for why in changed_files(given.out, PLAN).values():
+            raise DataError(f"{why}: restore it, or name another folder", path=str(path))
         told = orjson.loads(path.read_bytes())
         if told["seed"] != given.seed or told["only"] != list(given.only):
             made = f"seed {told['seed']}" + (f", only {', '.join(told['only'])}" if told["only"] else "")
@@ -184,7 +194,6 @@ def _kept(given: Probing) -> ProbePlan | None:
 
 def _save(given: Probing, plan: ProbePlan) -> None:
     """Write the plan and its items, the plan last, so that it never names items that are not there."""
-    given.out.mkdir(parents=True, exist_ok=True)
     if (given.out / PLAN).exists() and not plan.rounds:
         return
     for part in PARTS:
@@ -198,7 +207,7 @@ def _save(given: Probing, plan: ProbePlan) -> None:
         "last": plan.last,
         "skipped": plan.skipped,
     }
-    (given.out / PLAN).write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2) + b"\n")
+    write_checked(given.out / PLAN, orjson.dumps(told, option=orjson.OPT_INDENT_2) + b"\n")
 
 
 def _ask(given: Probing, plan: ProbePlan, watch: Watcher | None) -> None:
@@ -229,10 +238,11 @@ def _complete(plan: ProbePlan, told: Answers) -> bool:
 
 
 def _write(given: Probing, plan: ProbePlan, name: str) -> Card:
-    results = measure(plan, answers(given.judge, given.out))
-    card = Card(name or given.judge.engine.name, plan.asked.calls, given.seed, tuple(results))
-    (given.out / CARD).write_bytes(orjson.dumps(card.to_dict(), option=orjson.OPT_INDENT_2) + b"\n")
-    (given.out / "card.md").write_text(card.to_markdown(), "utf-8")
+    told = answers(given.judge, given.out)
+    results = tuple(measure(plan, told))
+    card = Card(name or given.judge.engine.name, plan.asked.calls, given.seed, results, gain(plan, told))
+    write_checked(given.out / CARD, orjson.dumps(card.to_dict(), option=orjson.OPT_INDENT_2) + b"\n")
+    write_checked(given.out / "card.md", card.to_markdown().encode())
     return card
 
 

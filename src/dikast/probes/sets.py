@@ -24,7 +24,7 @@ PARTS: tuple[Part, ...] = ("absolute", "reversed", "pairs")
 class Set:
     """Items that one probe compares, in the order of the comparison: the original first.
 
-    `due` is the change from the first to the second that gold calls for, in levels (0: none is due); where no gold says
+    `due` is the change from the first to the second that gold calls for, in levels (0: none); where no gold says
     it (`by_gold` is False), what is asked for at least.
     """
 

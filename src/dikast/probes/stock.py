@@ -30,10 +30,10 @@ Candidate = tuple[Want, ...]
 
 
 class Stock:
-    """The items to draw from, sorted by what they are good for, in an order that hangs on the seed."""
+    """The items to draw from, sorted by what they are good for, in an order that depends on the seed."""
 
     def __init__(self, items: Iterable[Item], rubric: Rubric | None, folder: str, seed: int) -> None:
-        self.folder, self._rng = folder, np.random.default_rng(seed)
+        self.folder, self._seed, self._rng = folder, seed, np.random.default_rng(seed)
         self._single: list[Item] = []
         self._many: list[Item] = []
         self._sets: dict[str, dict[str, list[Item]]] = {}
@@ -163,8 +163,9 @@ class Stock:
         return found
 
     def _shuffled(self, sets: Mapping[str, Sequence[Item]]) -> list[str]:
+        """The names in an order that is the same for all probes of these sets, so that they share their originals."""
         names = sorted(sets)
-        return [names[i] for i in self._rng.permutation(len(names))]
+        return [names[i] for i in np.random.default_rng(self._seed).permutation(len(names))]
 
 
 def named(item: Item, id: str) -> Item:

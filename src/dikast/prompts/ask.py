@@ -67,7 +67,7 @@ def response_of(item: Item, index: int) -> Content:
     field = "response" if len(item.responses) <= 1 else f"responses[{index}]"
     if not 0 <= index < len(item.responses):
         count = len(item.responses)
-        message = f"item {item.id!r} has {count} response(s), and number {index + 1} is to be judged: add it"
+        message = f"item {item.id!r} has {count} response(s), but number {index + 1} is to be judged: add it"
         raise DataError(message, path=item.origin, field="response" if count == 0 else "responses")
     content = item.responses[index]
     if not any(not isinstance(part, Text) or part.text.strip() for part in content):

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 # Everything that any common tool takes for a line break, so that no break is overlooked.
 _BREAK = re.compile("([\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])")
-# What may stand before or inside a heading without changing how it reads: space, invisible characters, markdown.
+# What may occur before or inside a heading without changing how it reads: space, invisible characters, markdown.
 _INVISIBLE = (
     "\x00-\x08\x0e-\x1b\x1f\x7f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
@@ -48,7 +48,7 @@ _SKIPPED_BYTES = bytes(i for i in range(128) if _SKIPPED.fullmatch(chr(i)))
 
 
 def _harmless(text: str, guards: tuple[str, ...]) -> bool:
-    """Whether no line can begin with a guard, since none of them is in the text at all; told of ASCII alone."""
+    """Whether no line can begin with a guard, since none of them is in the text at all; known for ASCII only."""
     if not text.isascii():
         return False
     squeezed = text.encode("ascii").lower().translate(None, _SKIPPED_BYTES)

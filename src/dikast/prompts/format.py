@@ -43,10 +43,10 @@ class Format:
     with `verbatim` has none and sends the item's turns as they are. `marker` is the text after which the verdict's
     label stands ("" if it cannot be read there). `feedback` says whether prose is asked for before the verdict,
     `explains` whether it is asked for after it.
-    `heading` is the pattern of the headings ("{}" stands for the title), for escaping; "" escapes nothing. `words`
+    `heading` is the pattern of the headings ("{}" is replaced by the title), for escaping; "" escapes nothing. `words`
     spells the slots of a pair; a pair without a word for `tie` allows none. An `exact` format sends its text as the
     template makes it, nothing escaped and nothing taken off at the ends. `needs` names what an item must have, as the
-    prompt has no form without it; `scale` is the only scale the prompt speaks of, "" for any.
+    prompt has no form without it; `scale` is the only scale the prompt mentions, "" for any.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Format:
 
     @property
     def lead(self) -> str:
-        """What joins the prose to a marker that is put there for the model; bracketed results go on in their line."""
+        """What joins the prose to a marker that Dikast adds; bracketed results go on in their line."""
         return " " if self.dialect == "bracketed" else "\n"
 
     def to_dict(self) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def load_format(source: "str | Path | Format") -> Format:
 
 
 def format_from(value: Mapping[str, Any], *, path: str) -> Format:
-    """Read back what `Format.to_dict` wrote; its hash is worked out anew, with today's dialects and rendering."""
+    """Read back what `Format.to_dict` wrote; its hash is computed again, with the current dialects and rendering."""
     return _read(Located({key: each for key, each in value.items() if key in _KEYS}, path))
 
 
@@ -305,7 +305,7 @@ def _template(document: Located, value: dict[str, Any], key: str, heading: str) 
     for unknown in sorted(names - set(known_names)):
         near = near_miss(unknown, known_names)
         hint = f"did you mean {near!r}?" if near else f"known names: {', '.join(known_names)}"
-        raise document.error(f"the template uses {unknown!r}, which is not there: {hint}", key)
+        raise document.error(f"the template uses {unknown!r}, which is unknown: {hint}", key)
     return source
 
 

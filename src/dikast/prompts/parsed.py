@@ -56,13 +56,15 @@ class Target:
 class Stated:
     """A verdict found in a text: `text[start:end]` holds it with its marker.
 
-    `label` is None when what was stated (`said`) is not on the scale.
+    `label` is None when what was stated (`said`) is not on the scale. `words`: it is a sentence, which was only taken
+    for a verdict after its clause had been looked at.
     """
 
     label: str | None
     said: str
     start: int
     end: int
+    words: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ class Slots:
         self._made: list[tuple[Piece, ...]] = []
 
     def pieces(self, number: int) -> tuple[Piece, ...]:
-        """What stands in the slot of that number."""
+        """The text in the slot of that number."""
         return self._made[number]
 
     def of(self, pieces: tuple[Piece, ...]) -> Slot:
@@ -138,13 +138,13 @@ def plain_pieces(content: Content) -> tuple[Piece, ...]:
 
 
 def render(source: str, slots: Slots, names: dict[str, Any], where: str, *, exact: bool = False) -> tuple[Piece, ...]:
-    """The parts of one message: template text as trusted spans, everything from slots as it stands there.
+    """The parts of one message: template text as trusted spans, everything from slots unchanged.
 
     Line breaks at the ends are taken off unless `exact`.
     """
     try:
         text = compiled(source).render(names)
-    except Exception as error:  # a template is code: whatever it raises is its author's to mend
+    except Exception as error:  # a template is code: its author has to fix whatever it raises
         raise UserError(f"{where}: the template does not render: {error}") from None
     found: list[Piece] = []
     for i, token in enumerate(_SLOT.split(text if exact else text.strip("\n"))):
@@ -161,7 +161,7 @@ def _append(found: list[Piece], piece: Piece, where: str) -> None:
             found[-1] = Span(last.text + piece.text, trusted=True)
             return
         if not piece.trusted and not last.trusted:
-            raise UserError(f"{where}: two slots stand side by side in the template: put text or a line break between")
+            raise UserError(f"{where}: two slots are adjacent in the template: put text or a line break between")
     found.append(piece)
 
 

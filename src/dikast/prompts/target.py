@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply in three parts: what stands before the verdict's label (its space included), the label, what follows."""
+    """A reply in three parts: the text before the verdict's label (its space included), the label, what follows."""
 
     before: str
     label: str
@@ -49,7 +49,9 @@ def target(format: "Format", gold: Gold, rubric: Rubric, *, where: str = "") -> 
     writer = _WRITERS.get(format.dialect)
     if writer is None:
         raise _error(
-            where, format, f"has the dialect {format.dialect!r}, which is only read: known: {sorted(_WRITERS)}"
+            where,
+            format,
+            f"has the dialect {format.dialect!r}, which can be read but not written; writable are  {sorted(_WRITERS)}",
         )
     reply = writer(format, prose, label)
     parsed = format.parse(reply.text, rubric)

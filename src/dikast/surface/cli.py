@@ -10,8 +10,8 @@ from importlib.metadata import version as installed
 
 import typer
 
-from dikast.core.errors import DikastError, UserError
-from dikast.surface import (
+from dikast.core.errors import DikastError, UserError, is_machine_error, machine_error
+from dikast.surface.commands import (
     audit_command,
     corpus_command,
     demo_command,
@@ -23,6 +23,9 @@ from dikast.surface import (
     train_command,
     world_command,
 )
+from dikast.surface.verbs import verb
+
+CONFIG = "YAML file with flags; the command line takes precedence."
 
 app = typer.Typer(
     name="dikast",
@@ -32,13 +35,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Judge what language and vision-language models say, with any rubric, and say how far to trust the verdicts.",
 )
-app.command("grade")(judge_commands.grade)
-app.command("compare")(judge_commands.compare)
-app.command("replay")(judge_commands.replay)
+app.command("grade")(verb(judge_commands.grade, config=CONFIG))
+app.command("compare")(verb(judge_commands.compare, config=CONFIG))
+app.command("replay")(verb(judge_commands.replay, config=CONFIG))
 app.command("audit")(audit_command.audit)
 app.command("demo")(demo_command.demo)
-app.command("probe")(probe_command.probe)
-app.command("report")(report_command.report)
+app.command("probe")(verb(probe_command.probe, config=CONFIG))
+app.command("report")(verb(report_command.report))
 app.command("doctor")(doctor_command.doctor)
 app.add_typer(train_command.app, name="train")
 app.add_typer(world_command.app, name="world")
@@ -72,6 +75,11 @@ def main() -> None:
         code = 2 if isinstance(error, UserError) else 1
     except BrokenPipeError:  # the reader of our output went away, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    except OSError as error:
+        if not is_machine_error(error):
+            raise
+        print(f"dikast: {machine_error(error)}", file=sys.stderr)  # noqa: T201
         code = 1
     except Exception as error:
         if not hasattr(error, "format_message"):  # a fault of ours, not of the command line's user

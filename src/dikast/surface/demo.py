@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import orjson
 
 from dikast.core.errors import UserError, require
+from dikast.core.output_folder import one_writer
 from dikast.worlds.make import make
 from dikast.worlds.sample import Sample
 from dikast.worlds.settings import Settings
 from dikast.worlds.write import write_samples
 
 if TYPE_CHECKING:
-    from dikast.audit.report import Audit
+    from dikast.audit.rendering import Audit
 
 _DOMAINS = ("scenes",)  # what scout grades best
 
@@ -36,38 +37,41 @@ def demo(out: str | Path, *, seed: int = 7, n: int = 120, pairs: int = 60, tell:
     """Grade `n` fresh items and compare `pairs` fresh pairs with `scout`, and audit them.
 
     Everything is kept under `out`: `items` and `pairs` (worlds), `graded` and `compared` (run folders), `report.html`.
-    The same seed gives the same verdicts. tell: hears what is being done. UserError where `out` holds something else,
-    and with the cure where the extra `hf` is not installed.
+    The same seed gives the same verdicts. tell: called with a line for each step. UserError if `out` contains other
+    files, and with the cure where the extra `hf` is not installed.
     """
     if n < 20 or pairs < 4:
-        raise UserError(f"-n and --pairs: at least 20 and 4 are due, got {n} and {pairs}")
+        raise UserError(f"-n must be at least 20 and --pairs at least 4, got {n} and {pairs}")
     torch = require("torch", "hf")
     require("transformers", "hf")
     from dikast.audit.audit import audit_file
     from dikast.audit.plan import AuditPlan
     from dikast.judging.judge import Judge
-    from dikast.judging.plan import Source
-    from dikast.judging.run import compare_file, grade_file
+    from dikast.judging.judge_file import compare_file, grade_file
+    from dikast.judging.run_plan import Source
     from dikast.surface.report.collect import Asked
-    from dikast.surface.report.write import write_report
+    from dikast.surface.report.report_file import write_report
 
     folder = Path(out)
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir()) and not _is_demo(folder)):
-        raise UserError(f"{folder} holds something else: name a new folder with --out")
-    Settings(seed=seed)  # tells of a seed that cannot be
-    tell(f"making {n} items and {pairs} pairs that nobody has seen (seed {seed})")
-    items = write_samples(_samples(n, 1, seed), folder / "items", {"demo": "items", "seed": seed, "n": n}).files[0]
-    twos = write_samples(_samples(pairs, 2, seed), folder / "pairs", {"demo": "pairs", "seed": seed, "n": pairs}).files[
-        0
-    ]
-    with _one_thread(torch):
-        judge = Judge("scout")
-        tell(f"grading {n} responses")
-        grade_file(judge, Source(str(items)), folder / "graded")
-        tell(f"comparing {pairs} pairs, each in both orders")
-        compare_file(judge, Source(str(twos)), folder / "compared")
-    runs = [folder / "graded", folder / "compared"]
-    write_report(runs, [folder / "report.html"], Asked(AuditPlan(file=folder)), title="Demo: scout on fresh worlds")
+        raise UserError(f"{folder} contains other files: name a new folder with --out")
+    Settings(seed=seed)  # raises for an invalid seed
+    with one_writer(folder, "writing a demo"):
+        tell(f"generating {n} new items and {pairs} new pairs (seed {seed})")
+        items = write_samples(_samples(n, 1, seed), folder / "items", {"demo": "items", "seed": seed, "n": n}).files[0]
+        twos = write_samples(
+            _samples(pairs, 2, seed), folder / "pairs", {"demo": "pairs", "seed": seed, "n": pairs}
+        ).files[0]
+        with _one_thread(torch):
+            judge = Judge("scout")
+            tell(f"grading {n} responses")
+            grade_file(judge, Source(str(items)), folder / "graded")
+            tell(f"comparing {pairs} pairs, each in both orders")
+            compare_file(judge, Source(str(twos)), folder / "compared")
+        runs = [folder / "graded", folder / "compared"]
+        write_report(
+            runs, [folder / "report.html"], Asked(AuditPlan(file=folder)), title="Demo: scout on newly generated items"
+        )
     audits = [audit_file(AuditPlan(file=folder / name)) for name in ("graded", "compared")]
     return Demo(folder, audits[0], audits[1], _next(folder, items))
 
@@ -92,7 +96,7 @@ def _one_thread(torch: ModuleType) -> Iterator[None]:
 
 
 def _samples(n: int, responses: int, seed: int) -> Iterator[Sample]:
-    """Even shares of the domains, all on the scale 1-5, so that one table tells of all."""
+    """Even shares of the domains, all on the scale 1-5, so that one table covers all."""
     for i, domain in enumerate(_DOMAINS):
         settings = Settings(domain=domain, split="fresh", seed=seed, responses=responses, scales=("1-5",))
         yield from make(settings, n // len(_DOMAINS) + (i < n % len(_DOMAINS)))

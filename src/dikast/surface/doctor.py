@@ -1,4 +1,4 @@
-"""What is installed, what works, and how to mend what does not.
+"""What is installed, what works, and how to fix what does not.
 
 Every package is imported in a process of its own, so that one that is broken, or crashes, harms nothing but its own
 finding. The usual break is a torchvision built for another torch: it is reported, never patched.
@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from dikast.engines.local.cures import TORCHVISION_CURE
+from dikast.engines.local.install_hints import TORCHVISION_CURE
 
 State = Literal["ok", "missing", "broken"]
 
@@ -25,7 +25,7 @@ TIMEOUT = 180.0  # seconds for one import; a cold torch on a slow disk takes abo
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at. `cure` is empty where nothing needs mending."""
+    """One thing that was looked at. `cure` is empty where nothing needs repair."""
 
     name: str
     state: State
@@ -117,7 +117,7 @@ def _finding(package: _Package, process: subprocess.Popen[str], version: str) ->
     if process.returncode == 0:
         return Finding(package.name, "ok", version, said.strip() or package.use)
     if process.returncode < 0:
-        reason = f"loading it ended the process by signal {-process.returncode}"
+        reason = f"loading it crashed with signal {-process.returncode}"
     else:
         reason = (complaint.strip().splitlines() or ["does not load"])[-1]
     return Finding(package.name, "broken", version, reason, package.cure)
@@ -137,7 +137,7 @@ def _with_torchvision_judged(findings: Sequence[Finding]) -> list[Finding]:
     model = states["transformers"]
     if model.state == "broken" and torch.state == "ok":
         judged["transformers"] = Finding(
-            "transformers", "broken", model.version, model.detail, "mend torchvision first; it is imported from here"
+            "transformers", "broken", model.version, model.detail, "fix torchvision first: transformers imports it"
         )
     return [judged.get(finding.name, finding) for finding in findings]
 

@@ -5,10 +5,10 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from dikast.judging.run import Progress
+from dikast.judging.judge_file import Progress
 
 if TYPE_CHECKING:
-    from dikast.corpus.stage import StageReport
+    from dikast.corpus.pipeline.stage import StageReport
 
 _PLAIN_EVERY = 30.0
 _LIVE_EVERY = 0.1

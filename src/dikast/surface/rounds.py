@@ -1,29 +1,23 @@
 """Rounds of self-improvement: the corpus room prepares them, the training room trains them, and they meet on disk."""
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
-import orjson
 import typer
 
 from dikast.core.errors import DataError, UserError
-from dikast.corpus.recipe import Recipe
-from dikast.corpus.round_training import training, training_due
+from dikast.corpus.pipeline.recipe import Recipe
+from dikast.corpus.pipeline.round_training import training, training_due
 from dikast.training.config import load_config
 from dikast.training.sft import sft
 
 
 def check_training(recipe: Recipe) -> None:
     """UserError when the recipe's `train` is no training configuration; asks and trains nothing."""
-    draft = {**training(recipe, recipe.options.train), "data": [{"items": ["graded.jsonl"]}]}
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "train.yaml")
-        path.write_bytes(orjson.dumps(draft, option=orjson.OPT_INDENT_2))
-        try:
-            load_config(path)
-        except DataError as error:
-            raise UserError(f"the recipe's 'train': {str(error).replace(str(path), 'train')}") from None
+    try:
+        load_config({**training(recipe, recipe.options.train), "data": [{"items": ["graded.jsonl"]}]})
+    except DataError as error:
+        raise UserError(f"the recipe's 'train': {str(error).replace('configuration', 'train')}") from None
 
 
 def train_round(folder: Path, *, quiet: bool = False) -> bool:

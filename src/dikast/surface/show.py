@@ -4,7 +4,7 @@ from typing import Any
 
 import typer
 
-_MOST_CRITERIA = 12  # told on a terminal
+_MOST_CRITERIA = 12  # shown on a terminal
 
 
 def show_plans(plans: dict[str, dict[str, Any]], *, as_json: bool) -> None:
@@ -65,44 +65,58 @@ def _show_one(summary: dict[str, Any]) -> None:
         typer.echo(f"verdicts    {summary['verdicts']:,} ({summary['asked']:,} asked now)")
     for note in summary.get("notes", ()):
         typer.echo(f"note        {note}")
-    typer.echo(f"without one {_rate(summary['failure_rate'])} {_counts(summary['status'], skip='ok')}")
+    typer.echo(f"no verdict  {_rate(summary['failure_rate'])} {_counts(summary['status'], skip='ok')}")
     for reason, count in summary["failures"].items():
         typer.echo(f"            {count:,} x {reason}" if count == 1 else f"            {count:,} x such as {reason}")
-    typer.echo(f"forced      {_rate(summary['forced_share'])} of the verdicts had their marker put there by us")
+    typer.echo(f"forced      {_rate(summary['forced_share'])} of the verdicts had their marker added by Dikast")
     if (conflicts := summary.get("conflict_share")) and conflicts["value"]:
         typer.echo(f"conflicts   {_rate(conflicts)} of the verdicts are contradicted by another in the same reply")
     for criterion, found in list(summary["criteria"].items())[:_MOST_CRITERIA]:
         typer.echo(f"{criterion}: {_mean(found)}{_counts(found['labels'])}")
     by_pairs = (summary.get("preferences") or {}).get("criteria", {}) if summary.get("kind") == "pairwise" else {}
+    one_order = (summary.get("preferences") or {}).get("one_order", False)
+    in_order = ", in one order" if one_order else ""
     for criterion, counts in list(by_pairs.items())[:_MOST_CRITERIA]:
-        typer.echo(f"{criterion}: {_counts(counts)} (pairs)")
+        typer.echo(f"{criterion}: {_counts(counts)} (pairs{in_order})")
     if (more := max(len(summary["criteria"]), len(by_pairs)) - _MOST_CRITERIA) > 0:
         typer.echo(f"and {more:,} more criteria; --json and summary.json have all")
     if "combined" in summary:
         combined = summary["combined"]
         typer.echo(
-            f"samples of each response joined: {combined['verdicts']:,}, without one {_rate(combined['failure_rate'])}"
+            f"samples of each response joined: {combined['verdicts']:,},"
+            f" without a verdict {_rate(combined['failure_rate'])}"
         )
         for criterion, found in combined["criteria"].items():
             typer.echo(f"{criterion}: {_mean(found)}{_counts(found['labels'])}")
     if "totals" in summary:
         totals = summary["totals"]
         typer.echo(
-            f"total       {_value(totals['mean_total'])}, 0 worst and 1 best; {totals['without_total']:,} without one"
+            f"total       {_value(totals['mean_total'])}, 0 worst and 1 best;"
+            f" {totals['without_total']:,} without a total"
         )
     if "preferences" in summary:
-        preferences = summary["preferences"]
-        typer.echo(f"pairs       {preferences['pairs']:,}: {_counts(preferences['choices'])}")
-        if preferences["order_consistency"]["n"]:
-            typer.echo(f"orders agree {_rate(preferences['order_consistency'])} of the pairs judged in both orders")
-            _show_flips(preferences)
-        if preferences["position_bias_nats"]["n"]:
-            typer.echo(f"first slot  favoured by {_value(preferences['position_bias_nats'])} nats")
+        _show_pairs(summary["preferences"])
     usage = summary["usage"]
     cost = "" if usage["cost"] is None else f", cost {usage['cost']:.4f}"
     hits = f", {usage['tokens_cached'] / usage['tokens_in']:.1%}" if usage["tokens_cached"] else ""
     cached = f"{usage['tokens_cached']:,} cached{hits}"
     typer.echo(f"tokens      {usage['tokens_in']:,} in ({cached}), {usage['tokens_out']:,} out{cost}")
+
+
+def _show_pairs(preferences: dict[str, Any]) -> None:
+    """Joint outcomes, or those of the one order that was asked, and what the order does to them."""
+    one_order = preferences.get("one_order", False)
+    choices = _counts(preferences["choices"]) or "none has a verdict"
+    typer.echo(f"pairs       {preferences['pairs']:,}{', in one order' if one_order else ''}: {choices}")
+    if failed := sum(preferences["failed"].values()):
+        typer.echo(f"            {failed:,} got no verdict")
+    if one_order:
+        typer.echo("            position bias cannot be separated from a preference for a response (--one-order)")
+    if preferences["order_consistency"]["n"]:
+        typer.echo(f"orders agree {_rate(preferences['order_consistency'])} of the pairs judged in both orders")
+        _show_flips(preferences)
+    if preferences["position_bias_nats"]["n"]:
+        typer.echo(f"first slot  favoured by {_value(preferences['position_bias_nats'])} nats")
 
 
 def _show_flips(preferences: dict[str, Any]) -> None:
@@ -137,7 +151,8 @@ def _value(rate: dict[str, Any]) -> str:
     if rate["value"] is None:
         return "undefined (n = 0)"
     if rate["low"] is None:
-        return f"{rate['value']:.3f} (n = {rate['n']})"
+        alone = "one value" if rate["n"] == 1 else "all alike"
+        return f"{rate['value']:.3f} (n = {rate['n']:,}; no interval: {alone})"
     return f"{rate['value']:.3f} [{rate['low']:.3f}, {rate['high']:.3f}] (n = {rate['n']:,})"
 
 

@@ -34,6 +34,15 @@ FORMULAS = (
     "\t=1+1",
     "\r=1+1",
     "'=1+1",
+    " =1+1",
+    '" =1+1',
+    "\n=1+1",
+    "\ufeff=1+1",
+    "\u200b\x00+1+1",
+    "\uff1d1+1",
+    "\uff0d2+3",
+    "a;=1+1",
+    "a\n;'@SUM(1)",
 )
 MARKDOWN = (
     "[click](javascript:document.title='owned') ![x](https://example.org/x.png)",

@@ -4,7 +4,6 @@ import logging
 import os
 import re
 import shutil
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,8 @@ from safetensors.torch import load_file, save_file
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from dikast.core.errors import DataError, UserError
-from dikast.core.runs.files import changed_files, checksum, record
-from dikast.training.processes import Solo
+from dikast.core.runs.run_files import changed_files, record_all
+from dikast.training.processes import SingleProcess
 
 _log = logging.getLogger(__name__)
 _NAME = re.compile(r"step-(\d{8})")
@@ -41,10 +40,23 @@ def like(tensor: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
     return tensor.to(parameter.device)
 
 
+def random_state() -> dict[str, torch.Tensor]:
+    """The state of torch's random numbers on this process's devices, by device."""
+    cuda = {"cuda": torch.cuda.get_rng_state()} if torch.cuda.is_available() else {}
+    return {"cpu": torch.get_rng_state(), **cuda}
+
+
 def save_checkpoint(
-    folder: Path, step: int, model: torch.nn.Module, optimizer: Any, state: dict[str, Any], team: Solo, keep: int
+    folder: Path,
+    step: int,
+    model: torch.nn.Module,
+    optimizer: Any,
+    state: dict[str, Any],
+    draws: dict[str, torch.Tensor],
+    team: SingleProcess,
+    keep: int,
 ) -> Path:
-    """Write `folder/step-N` and remove all but the last `keep`."""
+    """Write `folder/step-N` and remove all but the last `keep`; `draws` is the `random_state` after that step."""
     temporary, final = folder / "part", folder / f"step-{step:08d}"
     if team.main:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -56,16 +68,13 @@ def save_checkpoint(
     for name, parameter in names.items():
         for key, value in optimizer.state[parameter].items():
             moments[f"{key}:{name}"] = whole(torch.as_tensor(value))
-    draws = {"cpu": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        draws["cuda"] = torch.cuda.get_rng_state()
     save_file(draws, temporary / f"draws-{team.rank}.safetensors")
     team.wait()
     if team.main:
         save_file(weights, temporary / "weights.safetensors")
         save_file(moments, temporary / "optimizer.safetensors")
         (temporary / "state.json").write_bytes(orjson.dumps({**state, "step": step}, option=orjson.OPT_INDENT_2))
-        record(temporary, {path.name: checksum(path) for path in temporary.iterdir()})
+        record_all(temporary)
         for path in temporary.iterdir():
             with path.open("rb") as file:
                 os.fsync(file.fileno())
@@ -82,28 +91,35 @@ def checkpoints(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("step-*") if _NAME.fullmatch(path.name))
 
 
-def sound_checkpoint(folder: Path, team: Solo) -> Path | None:
+def sound_checkpoint(folder: Path, team: SingleProcess) -> Path | None:
     """The newest checkpoint that is whole; None where there is none at all.
 
-    Newer ones that are damaged are told of and set aside as `damaged-step-N`. UserError where none is whole.
+    The main process looks and the others go by what it found, so that all go on from one: a file that only one of them
+    cannot read must not part them. Those that are damaged are told of and set aside as `damaged-step-N`. UserError
+    where none is whole.
     """
+    name = team.from_main(lambda: _choose(folder))
+    return folder / name if name else None
+
+
+def _choose(folder: Path) -> str:
+    """The name of the newest checkpoint that is whole, once those that are damaged are set aside; "" without any."""
     found = checkpoints(folder)
-    faults = [(path, _fault(path)) for path in found[::-1]]
-    broken = list(takewhile(lambda each: each[1], faults))
+    broken = [(path, fault) for path in found[::-1] if (fault := _fault(path))]
     if found and len(broken) == len(found):
         path, why = broken[0]
         raise UserError(
             f"{path}: this checkpoint is damaged ({why}), and there is none before it that is whole: restore it, or"
             f" remove {folder} to start again"
         )
-    team.wait()  # all have looked
-    for path, why in broken if team.main else ():
-        _log.warning("%s: this checkpoint is damaged (%s): going on from the one before it", path, why)
+    newest = max(set(found) - {path for path, _ in broken}, default=None)
+    for path, why in broken:
+        then = "going on from the one before it" if newest is not None and path > newest else "it is set aside"
+        _log.warning("%s: this checkpoint is damaged (%s): %s", path, why, then)
         aside = path.with_name(f"damaged-{path.name}")
         shutil.rmtree(aside, ignore_errors=True)
         path.rename(aside)
-    team.wait()
-    return found[-1 - len(broken)] if found else None
+    return newest.name if newest is not None else ""
 
 
 def _fault(path: Path) -> str:
@@ -123,7 +139,9 @@ def _fault(path: Path) -> str:
     return ""
 
 
-def load_checkpoint(path: Path, model: torch.nn.Module, optimizer: Any, team: Solo, *, run: str) -> dict[str, Any]:
+def load_checkpoint(
+    path: Path, model: torch.nn.Module, optimizer: Any, team: SingleProcess, *, run: str
+) -> dict[str, Any]:
     """Put weights, moments and random state back; returns the state. UserError if it belongs to another run."""
     state: dict[str, Any] = orjson.loads((path / "state.json").read_bytes())
     if state["run"] != run:

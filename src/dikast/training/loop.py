@@ -5,24 +5,23 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import orjson
 import torch
 
-from dikast.core.errors import DataError, RunError
-from dikast.core.runs.files import write_whole
+from dikast.core.errors import RunError
 from dikast.engines.local.loading import Loaded
-from dikast.training.batches import Batch, Plan, collate, micro_batches, summed_loss
-from dikast.training.checkpoint import load_checkpoint, save_checkpoint, sound_checkpoint, trained
+from dikast.training.checkpoint import load_checkpoint, random_state, save_checkpoint, sound_checkpoint, trained
 from dikast.training.config import Config
+from dikast.training.data.batches import Batch, BatchPlan, collate, micro_batches, summed_loss
+from dikast.training.data.shards import Shards
+from dikast.training.log import Log
 from dikast.training.optimizer import optimizer_of
-from dikast.training.processes import Solo
+from dikast.training.processes import SingleProcess
 from dikast.training.schedule import rate_at
-from dikast.training.shards import Shards
 
 Watcher = Callable[[dict[str, Any]], None]
 _AHEAD = 4  # batches that are put together while the model works
@@ -42,17 +41,28 @@ class Outcome:
         return self.steps >= self.total
 
 
+class _Unsaved(NamedTuple):
+    """A checkpoint that is due: the step it follows, that step's batches, and what goes beside the weights."""
+
+    step: int
+    micro: list[Batch]
+    state: dict[str, Any]
+    draws: dict[str, torch.Tensor]
+
+
 class Loop:
     """One training run: made, and resumed from its last checkpoint if it has one; then `train`ed to the end.
 
     run: what makes this run this run; a checkpoint of another is refused.
     """
 
-    def __init__(self, config: Config, loaded: Loaded, shards: Shards, out: Path, team: Solo, *, run: str) -> None:
+    def __init__(
+        self, config: Config, loaded: Loaded, shards: Shards, out: Path, team: SingleProcess, *, run: str
+    ) -> None:
         self._config, self._loaded, self._shards, self._team, self._run = config, loaded, shards, team, run
         self._folder = out / "checkpoints"
         sizes, grouped = shards.lengths, config.group_by_length
-        self._plan = Plan(sizes, batch_size=config.batch_size, seed=config.seed, grouped=grouped)
+        self._plan = BatchPlan(sizes, batch_size=config.batch_size, seed=config.seed, grouped=grouped)
         self._planned = config.steps or max(1, round(config.epochs * self._plan.per_epoch))  # what the rate goes by
         self.total = min(self._planned, config.stop_at or self._planned)
         if config.compile:
@@ -60,6 +70,7 @@ class Loop:
         self._forward, self._optimizer = team.join(loaded.model, optimizer_of(loaded.model, config))
         torch.manual_seed(config.seed + team.rank)
         self.done, self._spent = 0, 0.0
+        self._unsaved: _Unsaved | None = None
         if (found := sound_checkpoint(self._folder, team)) is not None:
             state = load_checkpoint(found, loaded.model, self._optimizer, team, run=run)
             self.done, self._spent = int(state["step"]), float(state["seconds"])
@@ -78,8 +89,15 @@ class Loop:
         with ThreadPoolExecutor(1) as pool:
             for step, micro in zip(range(first, self.total), self._batches(pool), strict=True):
                 rate = rate_at(step, steps=self._planned, peak=config.learning_rate, warmup=config.warmup,
-                               shape=config.schedule, final=config.final_rate)  # fmt: skip
-                loss, norm = self._step(step, micro, rate)
+                               shape=config.schedule, final=config.min_lr_ratio)  # fmt: skip
+                try:
+                    loss, norm = self._step(step, micro, rate)
+                except RunError:
+                    self._optimizer.zero_grad(set_to_none=True)
+                    if self._team.size == 1:  # of several processes one alone may have failed
+                        with suppress(RunError):
+                            self._save_checked()
+                    raise
                 tally.add(loss, micro)
                 self.done, last = step + 1, step + 1 == self.total
                 seconds = self._spent + time.monotonic() - started
@@ -91,9 +109,10 @@ class Loop:
                 late = config.max_seconds > 0 and time.monotonic() - started >= config.max_seconds
                 stop = config.max_seconds > 0 and self._team.total(late) > 0  # one process late, all stop
                 if last or stop or (config.save_every and self.done % config.save_every == 0):
-                    self._check_sound(step, micro)
                     state = {"run": self._run, "seconds": self._spent + time.monotonic() - started}
-                    save_checkpoint(self._folder, self.done, model, self._optimizer, state, self._team, config.keep)
+                    self._unsaved = _Unsaved(step, micro, state, random_state())
+                if last or stop:
+                    self._save_checked()
                 if judge is not None and self.evaluation_due():
                     began = time.monotonic()
                     judge(self.done)
@@ -122,23 +141,37 @@ class Loop:
         total = self._team.total(float(sum(losses)))
         if not math.isfinite(norm) or not math.isfinite(total):
             raise self._not_a_number(step)
+        self._save()  # the weights before this step gave a loss and a gradient: they are sound
         with _fits(micro[0], self._shards):  # the first step makes room for its moments
             self._optimizer.step()
         self._optimizer.zero_grad(set_to_none=True)
         return total, norm
 
-    def _check_sound(self, step: int, micro: list[Batch]) -> None:
-        """RunError where the weights after a step give no loss any more: such weights are not kept."""
-        total = 0.0
-        with torch.random.fork_rng():
-            for batch in micro:
-                with _fits(batch, self._shards):
-                    loss = self._loss(self._forward, batch)
-                    self._team.backward(loss)  # sharded weights are put away by the way back alone
-                total += float(loss.detach())
+    def _save(self) -> None:
+        """Write the checkpoint that is due, if one is: called when a loss has shown that its weights can be used."""
+        if self._unsaved is None:
+            return
+        step, _, state, draws = self._unsaved
+        self._unsaved = None
+        model, keep = self._loaded.model, self._config.keep
+        save_checkpoint(self._folder, step + 1, model, self._optimizer, state, draws, self._team, keep)
+
+    def _save_checked(self) -> None:
+        """Write the checkpoint that no further step of this call can show to be sound, or RunError.
+
+        One micro-batch of the last step is asked again: weights that give no loss any more are not kept.
+        """
+        if self._unsaved is None:
+            return
+        step, micro, _, _ = self._unsaved
+        with torch.random.fork_rng(), _fits(micro[0], self._shards):
+            loss = self._loss(self._forward, micro[0])
+            self._team.backward(loss)  # sharded weights are put away by the backward pass alone
         self._optimizer.zero_grad(set_to_none=True)
-        if not math.isfinite(self._team.total(total)):
+        if not math.isfinite(self._team.total(float(loss.detach()))):
+            self._unsaved = None
             raise self._not_a_number(step)
+        self._save()
 
     def _loss(self, model: Any, batch: Batch) -> torch.Tensor:
         """The weighted sum of the batch's losses, in nats."""
@@ -158,7 +191,8 @@ class Loop:
 
     def _micro(self, step: int) -> list[Batch]:
         team, made = self._team, []
-        for run in micro_batches(self._plan.step(step), self._shards, self._config.micro_tokens, team.size):
+        most = self._config.max_tokens_per_micro_batch
+        for run in micro_batches(self._plan.step(step), self._shards, most, team.size):
             mine = run[team.rank :: team.size]  # with none left, a row that does not count keeps the processes in step
             made.append(self._collate(mine or run[:1], counts=bool(mine)))
         return made
@@ -168,7 +202,7 @@ class Loop:
             self._shards,
             numbers,
             self._loaded.processor,
-            label_weight=self._config.verdict_weight,
+            label_weight=self._config.label_loss_weight,
             multiple=_ALIGNED if self._config.compile else 1,
         )
         return batch if counts else replace(batch, weights=torch.zeros_like(batch.weights))
@@ -224,7 +258,7 @@ def _fits(batch: Batch, shards: Shards) -> Iterator[None]:
         rows, tokens = batch.size
         longest = max(batch.numbers, key=lambda number: int(shards.lengths[number]))
         name, origin = shards.name(longest)
-        cure = "lower 'micro_tokens'" if rows > 1 else "lower 'max_tokens' or leave the row out"
+        cure = "lower 'max_tokens_per_micro_batch'" if rows > 1 else "lower 'max_tokens' or leave the row out"
         raise RunError(
             f"{origin}: a batch of {rows} rows by {tokens} tokens does not fit into memory (its longest is {name!r}): "
             f"{cure}, or set 'checkpointing: true'; the last checkpoint is intact"
@@ -251,7 +285,7 @@ class _Tally:
         """Leave out time that was not spent on training."""
         self._since += seconds
 
-    def line(self, team: Solo) -> dict[str, Any]:
+    def line(self, team: SingleProcess) -> dict[str, Any]:
         """Mean loss (nats a learnt token), and rates per second of wall clock over all processes, padding left out."""
         spent = max(time.monotonic() - self._since, 1e-9)
         found = {
@@ -261,42 +295,3 @@ class _Tally:
             "examples_per_second": team.total(self._examples) / spent,
         }
         return found
-
-
-class Log:
-    """A JSONL file of lines with a `step`; lines of steps that will be done again are dropped."""
-
-    def __init__(self, path: Path, done: int, *, write: bool = True) -> None:
-        self._path, self._write = path, write
-        if not write:
-            return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        kept = [line for line in read_log(path) if line["step"] <= done]
-        write_whole(path, b"".join(orjson.dumps(line) + b"\n" for line in kept))
-
-    def write(self, line: dict[str, Any]) -> None:
-        """Append a line."""
-        if not self._write:
-            return
-        with self._path.open("ab") as file:
-            file.write(orjson.dumps(line, option=orjson.OPT_SERIALIZE_NUMPY) + b"\n")
-
-
-def read_log(path: Path) -> list[dict[str, Any]]:
-    """The lines of a log, without one that a crash tore."""
-    if not path.is_file():
-        return []
-    lines = path.read_bytes().split(b"\n")
-    found = []
-    for number, line in enumerate(lines[:-1], 1):
-        if not line.strip():
-            continue
-        try:
-            value = orjson.loads(line)
-            if not isinstance(value, dict) or type(value.get("step")) is not int:
-                raise ValueError("no line of a training log")
-        except ValueError as error:
-            cure = "remove this line; the curves go without it"
-            raise DataError(f"cannot be read ({error}): {cure}", path=str(path), line=number) from None
-        found.append(value)
-    return found

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from dikast.audit.estimate import Estimate, undefined
-from dikast.audit.failures import rate
-from dikast.audit.feedback import ClaimVerdict, claims_of, feedback_scores
-from dikast.audit.intervals import Resampling
-from dikast.audit.measures import measure
+from dikast.audit.statistics.claim_agreement import ClaimVerdict, claims_of, feedback_scores
+from dikast.audit.statistics.intervals import Resampling, rate
+from dikast.audit.statistics.measures import measure
 from dikast.core.errors import DataError
 from dikast.core.item import Item
 from dikast.core.media import check_image
@@ -21,12 +20,12 @@ from dikast.core.verdict import Choice, Preference, Status, Verdict
 from dikast.engines.base import Sampling
 from dikast.engines.local.engine import LocalEngine
 from dikast.engines.local.loading import Loaded
-from dikast.judging.ask import with_frames
 from dikast.judging.judge import Judge
+from dikast.judging.settling import with_frames
 from dikast.prompts.format import Format, load_format
 from dikast.prompts.gold import gold_of
 from dikast.training.config import Config
-from dikast.training.examples import files_of, named_format
+from dikast.training.data.examples import files_of, named_format
 
 _HOW = Resampling(draws=500)
 _CHOICES: dict[str, Choice] = {"first": "a", "second": "b", "tie": "tie"}

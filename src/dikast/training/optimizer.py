@@ -35,7 +35,7 @@ def optimizer_of(model: torch.nn.Module, config: Config) -> torch.optim.Optimize
         hidden, lr=config.learning_rate, weight_decay=config.weight_decay, momentum=_MOMENTUM,
         adjust_lr_fn="match_rms_adamw",
     )  # fmt: skip
-    return Together([muon, adamw] if adamw else [muon])
+    return CombinedOptimizer([muon, adamw] if adamw else [muon])
 
 
 def _hidden(model: Any) -> set[str]:
@@ -47,7 +47,7 @@ def _hidden(model: Any) -> set[str]:
     }
 
 
-class Together(torch.optim.Optimizer):
+class CombinedOptimizer(torch.optim.Optimizer):
     """Several optimisers as one: their groups in a row, and one state for all."""
 
     def __init__(self, parts: list[torch.optim.Optimizer]) -> None:

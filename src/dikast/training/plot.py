@@ -1,11 +1,13 @@
 """The curves of a run: loss and rate, and the judge metrics, as one SVG."""
 
 from collections import defaultdict
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from dikast.core.errors import require
-from dikast.training.loop import read_log
+from dikast.core.runs.run_files import write_checked
+from dikast.training.log import read_log
 
 _SHOWN = {
     "pearson": "Pearson with gold",
@@ -33,8 +35,9 @@ def plot(out: Path) -> Path:
     axes[-1].set_xlabel("steps")
     if evals:
         _metrics(axes[1], evals)
-    path = out / "curves.svg"
-    figure.savefig(path, metadata={"Date": None})
+    path, drawn = out / "curves.svg", BytesIO()
+    figure.savefig(drawn, format="svg", metadata={"Date": None})
+    write_checked(path, drawn.getvalue())
     return path
 
 

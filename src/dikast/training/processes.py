@@ -1,19 +1,20 @@
 """One process, or several that train together: `accelerate launch -m dikast train sft --config C.yaml`."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
-from dikast.core.errors import UserError
+from dikast.core.errors import RunError, UserError
 from dikast.training.config import Config
 
+_T = TypeVar("_T")
 _PATIENCE = timedelta(hours=6)  # while one process prepares the data for all
 
 
-class Solo:
+class SingleProcess:
     """A single process."""
 
     rank, size, main = 0, 1, True
@@ -36,11 +37,15 @@ class Solo:
         """The sum over the processes."""
         return value
 
+    def from_main(self, make: Callable[[], _T]) -> _T:
+        """What `make` gives in the main process, which alone calls it, in all; what it raises is raised in all."""
+        return make()
+
     def wait(self) -> None:
         """Until every process is here."""
 
 
-class Team(Solo):
+class Distributed(SingleProcess):
     """Several processes, through accelerate: replicas (DDP) or shards (FSDP2), as it was launched."""
 
     def __init__(self, config: Config) -> None:
@@ -65,7 +70,7 @@ class Team(Solo):
         self.about = f"{self.size}, {self._accelerator.distributed_type.value}"
 
     def join(self, model: Any, optimizer: Any) -> tuple[Any, Any]:
-        """As `Solo.join`; with FSDP every repeated layer is a shard of its own."""
+        """As `SingleProcess.join`; with FSDP every repeated layer is a shard of its own."""
         if os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true":
             self._shard_by_layer(model)
         prepared: tuple[Any, Any] = self._accelerator.prepare(model, optimizer)
@@ -84,7 +89,7 @@ class Team(Solo):
         self.about = f"{self.size}, FSDP{state.fsdp_plugin.fsdp_version}"
 
     def backward(self, loss: torch.Tensor) -> None:
-        """As `Solo.backward`; processes average their gradients, so each share counts as often as there are any."""
+        """As for a single process; processes average their gradients, so each counts as often as there are any."""
         self._accelerator.backward(loss * self.size)
 
     def total(self, value: float) -> float:
@@ -92,6 +97,25 @@ class Team(Solo):
         tensor = torch.tensor(value, dtype=torch.float64, device="cpu" if self._on_cpu else self._accelerator.device)
         torch.distributed.all_reduce(tensor)
         return float(tensor)
+
+    def from_main(self, make: Callable[[], _T]) -> _T:
+        """As `SingleProcess.from_main`: the others hear the value, or of which kind the error was and what it says."""
+        told: list[Any] = [None, None]
+        error: Exception | None = None
+        if self.main:
+            try:
+                told[0] = make()
+            except Exception as raised:  # whatever it is, the others wait for word
+                error = raised
+                told[1] = isinstance(raised, UserError), f"{raised}" or type(raised).__name__
+        torch.distributed.broadcast_object_list(told)
+        if error is not None:
+            raise error
+        if told[1] is not None:
+            usage, why = told[1]
+            raise UserError(why) if usage else RunError(why)
+        found: _T = told[0]
+        return found
 
     @property
     def _on_cpu(self) -> bool:
@@ -102,6 +126,6 @@ class Team(Solo):
         self._accelerator.wait_for_everyone()
 
 
-def team_of(config: Config) -> Solo:
+def team_of(config: Config) -> SingleProcess:
     """The processes this one was started with."""
-    return Team(config) if int(os.environ.get("WORLD_SIZE", "1")) > 1 else Solo()
+    return Distributed(config) if int(os.environ.get("WORLD_SIZE", "1")) > 1 else SingleProcess()

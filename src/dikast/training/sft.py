@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import RunError, require
-from dikast.core.writing import one_writer
+from dikast.core.output_folder import one_writer
+from dikast.core.runs.opening import tell_writer
 from dikast.training.config import Config, load_config
 
 if TYPE_CHECKING:
-    from dikast.training.processes import Solo
+    from dikast.training.processes import SingleProcess
 
 Watcher = Callable[[dict[str, Any]], None]
 
@@ -34,6 +35,8 @@ def sft(config: "Config | str | Path", *, watch: Watcher = lambda line: None) ->
     out, team = config.path(config.out), team_of(config)
     with one_writer(out, "training") if team.main else nullcontext():
         try:
+            if team.main:
+                tell_writer(out)
             return _sft(config, team, watch)
         except SafetensorError as error:  # which holds what the disk said
             raise RunError(
@@ -42,16 +45,17 @@ def sft(config: "Config | str | Path", *, watch: Watcher = lambda line: None) ->
             ) from error
 
 
-def _sft(config: Config, team: "Solo", watch: Watcher) -> dict[str, Any]:
+def _sft(config: Config, team: "SingleProcess", watch: Watcher) -> dict[str, Any]:
     import torch
 
-    from dikast.training.card import write_card
     from dikast.training.checkpoint import checkpoints, load_weights
-    from dikast.training.loop import Log, Loop, read_log
+    from dikast.training.data.prepare import data_hash, prepare_shards
+    from dikast.training.log import Log, read_log
+    from dikast.training.loop import Loop
     from dikast.training.metrics import held_out, judge_metrics
-    from dikast.training.model import about, open_model, save_model, source_of
+    from dikast.training.models.model import about, open_model, save_model, source_of
+    from dikast.training.models.model_card import write_card
     from dikast.training.plot import plot
-    from dikast.training.prepare import data_hash, prepare_shards
 
     out = config.path(config.out)
     held = held_out(config)

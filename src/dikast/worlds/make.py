@@ -5,16 +5,16 @@ from dataclasses import replace
 from typing import Any
 
 from dikast.core.errors import RunError, UserError
-from dikast.worlds.aspects import ASPECTS, points
-from dikast.worlds.drafting import Drafted, Drafter
-from dikast.worlds.gold import SCALES, Spec, level_of
-from dikast.worlds.pairing import BASE, Cell, draw_cell
-from dikast.worlds.plan import choose, cut_points, ways
-from dikast.worlds.response import Response, Sentence, compose
-from dikast.worlds.rng import Stream
+from dikast.worlds.domains.protocol import DRAWN, Slot, State
 from dikast.worlds.sample import Sample
+from dikast.worlds.sampling.drafting import Drafted, Drafter
+from dikast.worlds.sampling.error_choice import choose, cut_points, ways
+from dikast.worlds.sampling.pairing import BASE, Cell, draw_cell
+from dikast.worlds.sampling.response import Response, Sentence, compose
+from dikast.worlds.sampling.rng import Stream
+from dikast.worlds.scoring.aspects import ASPECTS, points
+from dikast.worlds.scoring.penalty import SCALES, Spec, level_of
 from dikast.worlds.settings import Settings
-from dikast.worlds.slots import DRAWN, Slot, State
 
 _ATTEMPTS = 5000  # fresh starts before giving up; about one item in a hundred needs a second
 _BUILDS = 40

@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from dikast.core.errors import UserError
-from dikast.worlds.domains import DOMAINS
+from dikast.worlds.domains.image_edits import Retouched
+from dikast.worlds.domains.paraphrases import INJECTIONS
+from dikast.worlds.domains.protocol import DRAWN
+from dikast.worlds.domains.registry import DOMAINS
+from dikast.worlds.domains.scene_graph import Scene
+from dikast.worlds.domains.text_only import GivenText
 from dikast.worlds.make import Maker
-from dikast.worlds.response import LAYOUTS, Response, Sentence
-from dikast.worlds.retouch import Retouched
-from dikast.worlds.rng import Stream
 from dikast.worlds.sample import Sample
-from dikast.worlds.scene import Scene
+from dikast.worlds.sampling.held_out import SPLITS
+from dikast.worlds.sampling.response import LAYOUTS, Response, Sentence
+from dikast.worlds.sampling.rng import Stream
 from dikast.worlds.settings import Settings
-from dikast.worlds.slots import DRAWN
-from dikast.worlds.splits import SPLITS
-from dikast.worlds.texts import Notes
-from dikast.worlds.voices import INJECTIONS
 from dikast.worlds.write import Written, write_samples
 
 _LADDERS = {
@@ -182,7 +182,7 @@ def _evidence(seed: int, times: int) -> Part:
     blank: dict[str, Callable[[Sample], object]] = {
         "scenes": lambda sample: Scene(sample.graph.grid, [], seed=sample.graph.seed),
         "pictures": lambda sample: Scene(sample.graph.grid, [], seed=sample.graph.seed),
-        "text": lambda sample: Notes(),
+        "text": lambda sample: GivenText(),
         "charts": lambda sample: replace(sample.graph, values={}),
         "plates": lambda sample: replace(sample.graph, plates=[], table=[]),
         "clips": lambda sample: replace(sample.graph, things=[], events=[]),

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 from dikast.core.item import Item
 from dikast.core.part import Content, Image, Text, Turn, Video
 from dikast.core.rubric import Rubric
-from dikast.worlds.aspects import ASPECTS
-from dikast.worlds.gold import Spec, cost, extra_cost, label_of, level_of
-from dikast.worlds.response import Response
-from dikast.worlds.rubrics import rubric_of
+from dikast.worlds.domains.protocol import DRAWN, ClaimFinding, Domain, Picture
+from dikast.worlds.sampling.response import Response
+from dikast.worlds.scoring.aspects import ASPECTS
+from dikast.worlds.scoring.penalty import Spec, cost, extra_cost, label_of, level_of
+from dikast.worlds.scoring.rubric_grammar import rubric_of
 from dikast.worlds.settings import Settings
-from dikast.worlds.slots import DRAWN, Domain, Finding, Picture
 
 VERSION = "worlds/3"
 
@@ -22,7 +22,7 @@ class Graded(NamedTuple):
 
     level: int
     penalty: int
-    findings: tuple[Finding, ...]
+    findings: tuple[ClaimFinding, ...]
     costs: tuple[int, ...]
     counts: dict[str, int]
 

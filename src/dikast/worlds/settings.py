@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 from dikast.core.errors import UserError
 from dikast.core.text import near_miss
-from dikast.worlds.aspects import ASPECTS
-from dikast.worlds.domains import DOMAINS
-from dikast.worlds.gold import SCALES
-from dikast.worlds.rubrics import held_together
-from dikast.worlds.slots import DRAWN, Domain, Rules
-from dikast.worlds.splits import HELD_OUT_DOMAIN, rules_of
+from dikast.worlds.domains.protocol import DRAWN, Domain, Rules
+from dikast.worlds.domains.registry import DOMAINS
+from dikast.worlds.sampling.held_out import HELD_OUT_DOMAIN, rules_of
+from dikast.worlds.scoring.aspects import ASPECTS
+from dikast.worlds.scoring.penalty import SCALES
+from dikast.worlds.scoring.rubric_grammar import held_together
 
 FORM_ASPECTS = ("relevance", "concision", "consistency", "format", "length")
 _DRAWS = {"objects": ("scenes", "pictures"), "style": ("scenes", "clips", *DRAWN)}  # not all have them

@@ -19,18 +19,18 @@ from dikast.core.errors import UserError
 from dikast.core.item import Item, item_to
 from dikast.core.part import Text
 from dikast.core.records import write_records
-from dikast.worlds.aspects import ASPECTS, points
+from dikast.worlds.domains.paraphrases import NEUTRAL
+from dikast.worlds.domains.protocol import Claim
+from dikast.worlds.domains.scene_graph import Scene, Thing, corner_cell, unnamed
+from dikast.worlds.domains.text_only import GivenText
+from dikast.worlds.domains.vocabulary import SHAPES
+from dikast.worlds.drawing.raster import png
 from dikast.worlds.make import Maker
-from dikast.worlds.raster import png
-from dikast.worlds.response import Response, Sentence
-from dikast.worlds.rng import Stream
 from dikast.worlds.sample import VERSION, Graded, Sample
-from dikast.worlds.scene import Scene, Thing, corner_cell, unnamed
+from dikast.worlds.sampling.response import Response, Sentence
+from dikast.worlds.sampling.rng import Stream
+from dikast.worlds.scoring.aspects import ASPECTS, points
 from dikast.worlds.settings import Settings
-from dikast.worlds.slots import Claim
-from dikast.worlds.texts import Notes
-from dikast.worlds.voices import NEUTRAL
-from dikast.worlds.words import SHAPES
 from dikast.worlds.write import Written, prepared
 
 ASK_TALK = "Say what is in each cell."
@@ -46,7 +46,7 @@ def worked(sample: Sample, which: int = 0) -> str:
     for claim, meant, finding in made:
         verdict = {"unsupported": "unclear"}.get(claim["verdict"], claim["verdict"])
         evidence = seen(meant, sample.graph) if isinstance(sample.graph, Scene) else finding.truth
-        if isinstance(sample.graph, Notes) and not finding.gone:
+        if isinstance(sample.graph, GivenText) and not finding.gone:
             evidence = worked_sum(meant, sample.graph) or evidence
         lines += [f"Claim: {claim['text']}", f"Evidence: {evidence}", f"Finding: {verdict}"]
         if claim["cost"]:
@@ -158,7 +158,7 @@ def seen(claim: Claim, scene: Scene) -> str:
     )
 
 
-def worked_sum(claim: Claim, notes: Notes) -> str:
+def worked_sum(claim: Claim, notes: GivenText) -> str:
     """The sum that a claim states, with the numbers that the notes give; "" for a claim of another kind."""
     if claim.kind not in ("plus", "minus"):
         return ""
@@ -203,13 +203,13 @@ def write_lessons(
     if only_talk and settings.domain != "scenes":
         raise UserError(f"talk: there is look-and-say about 'scenes' alone, not about {settings.domain!r}")
     about = {"lessons": 1, "reference": reference, "padding": padding, "talk": only_talk, "n": n, "shard": shard}
-    folder = prepared(out, {**asdict(settings), **about, "version": VERSION})
-    task = partial(_shard, settings, folder, n, shard, _Shares(reference, padding), only_talk)
-    starts = range(0, n, shard)
-    if workers == 1 or len(starts) == 1:
-        return Written(tuple(map(task, starts)), n)
-    with ProcessPoolExecutor(min(workers, len(starts)), mp_context=get_context("spawn")) as pool:
-        return Written(tuple(pool.map(task, starts)), n)
+    with prepared(out, {**asdict(settings), **about, "version": VERSION}) as folder:
+        task = partial(_shard, settings, folder, n, shard, _Shares(reference, padding), only_talk)
+        starts = range(0, n, shard)
+        if workers == 1 or len(starts) == 1:
+            return Written(tuple(map(task, starts)), n)
+        with ProcessPoolExecutor(min(workers, len(starts)), mp_context=get_context("spawn")) as pool:
+            return Written(tuple(pool.map(task, starts)), n)
 
 
 class _Shares(NamedTuple):

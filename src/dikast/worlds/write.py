@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from multiprocessing import get_context
@@ -13,9 +14,11 @@ import orjson
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError
 from dikast.core.item import item_to
+from dikast.core.output_folder import one_writer
 from dikast.core.records import write_records
+from dikast.core.runs.run_files import write_whole
+from dikast.worlds.drawing.raster import png
 from dikast.worlds.make import Maker
-from dikast.worlds.raster import png
 from dikast.worlds.sample import VERSION, Sample
 from dikast.worlds.settings import Settings
 
@@ -59,36 +62,42 @@ def write_world(
     for world in worlds:
         Maker(world).sample(0)  # settings that leave no room are told before anything is written
     about = {**asdict(worlds[0]), "n": n, "shard": shard, "version": VERSION}
-    folder = prepared(out, about if len(worlds) == 1 else {**about, "domain": names})
-    starts = range(0, n, shard)
-    task = partial(_shard, worlds, folder, n, shard, suffix)
-    if workers == 1 or len(starts) == 1:
-        files = list(map(task, starts))
-    else:
-        with ProcessPoolExecutor(min(workers, len(starts)), mp_context=get_context("spawn")) as pool:
-            files = list(pool.map(task, starts))
+    with prepared(out, about if len(worlds) == 1 else {**about, "domain": names}) as folder:
+        starts = range(0, n, shard)
+        task = partial(_shard, worlds, folder, n, shard, suffix)
+        if workers == 1 or len(starts) == 1:
+            files = list(map(task, starts))
+        else:
+            with ProcessPoolExecutor(min(workers, len(starts)), mp_context=get_context("spawn")) as pool:
+                files = list(pool.map(task, starts))
     return Written(tuple(files), n)
 
 
 def write_samples(samples: Iterable[Sample], out: str | Path, about: dict[str, Any]) -> Written:
     """Write a few hand-picked samples to one file, in the same form as `write_world`."""
-    folder = prepared(out, {**about, "version": VERSION})
-    path = folder / "items-00000.jsonl"
-    return Written((path,), write_records(path, _records(samples, folder)))
+    with prepared(out, {**about, "version": VERSION}) as folder:
+        path = folder / "items-00000.jsonl"
+        return Written((path,), write_records(path, _records(samples, folder)))
 
 
-def prepared(out: str | Path, about: dict[str, Any]) -> Path:
-    """The folder, made when missing, with `world.json` in it. UserError when it holds something else."""
+@contextmanager
+def prepared(out: str | Path, about: dict[str, Any]) -> Iterator[Path]:
+    """The folder, made when missing, with `world.json` in it, and held for this process.
+
+    UserError when it holds something else, RunError when another process writes there.
+    """
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise UserError(f"out: {folder} is a file; name a folder")
     told = orjson.dumps({"world": fingerprint(about), **about}, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
     note = folder / "world.json"
-    if folder.exists() and any(folder.iterdir()) and (not note.exists() or note.read_bytes() != told):
-        raise UserError(f"out: {folder} holds something else; name a new folder, or empty it")
-    folder.mkdir(parents=True, exist_ok=True)
-    note.write_bytes(told)
-    return folder
+    with one_writer(folder, "writing a world"):
+        part = note.with_name(note.name + ".part")
+        part.unlink(missing_ok=True)  # of a call that was killed
+        if any(folder.iterdir()) and (not note.exists() or note.read_bytes() != told):
+            raise UserError(f"out: {folder} holds something else; name a new folder, or empty it")
+        write_whole(note, told)
+        yield folder
 
 
 def _shard(worlds: tuple[Settings, ...], folder: Path, n: int, shard: int, suffix: str, start: int) -> Path:

@@ -13,7 +13,7 @@ from dikast.core.errors import UserError
 from dikast.core.message import Message, Span
 from dikast.core.part import Image
 from dikast.engines.base import Readout, Request
-from dikast.engines.local.batch import Row, collate
+from dikast.engines.local.batch import TokenRow, collate
 from dikast.engines.local.engine import LocalEngine
 from dikast.engines.local.prompt import encode
 
@@ -66,7 +66,7 @@ def test_merged_on_load_equals_the_adapter_and_a_merged_checkpoint(tiny: Tiny, a
     over = peft.PeftModel.from_pretrained(kind.from_pretrained(base), str(adapter)).eval()
     for request in requests():  # unmerged: the plain forward of peft
         prompt = encode(request.messages, engine._loaded.processor)
-        batch = collate([Row(prompt, prompt.ids)], engine._loaded)
+        batch = collate([TokenRow(prompt, prompt.ids)], engine._loaded)
         with torch.inference_mode():
             assert torch.allclose(over(**batch).logits, engine._loaded.model(**batch).logits, atol=1e-4)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import tiny_models
 from dikast.core.message import Message, Span
 from dikast.core.part import Image
-from dikast.engines.local.batch import Row, tensors_of
+from dikast.engines.local.batch import TokenRow, tensors_of
 from dikast.engines.local.engine import LocalEngine
 from dikast.engines.local.prompt import Prompt, encode
 from dikast.engines.local.tokens import Piece, Tokens
@@ -48,7 +48,9 @@ def control_ids(engine: LocalEngine, ids: list[int]) -> Counter[int]:
 
 
 @pytest.mark.parametrize("family", tiny_models.FAMILIES)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(text=hostile, prefill=hostile)
 def test_untrusted_text_never_becomes_a_control_token(family: str, text: str, prefill: str, engine: Engines) -> None:
     model = engine(family)
@@ -90,7 +92,9 @@ def test_trusted_text_may_use_control_tokens(family: str, engine: Engines) -> No
 
 
 @pytest.mark.parametrize("family", tiny_models.FAMILIES)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(text=harmless)
 def test_ordinary_text_is_tokenised_as_the_models_own_template_does(family: str, text: str, engine: Engines) -> None:
     model = engine(family)
@@ -119,7 +123,7 @@ def test_images_are_placed_as_the_models_own_processor_does(family: str, engine:
     text = processor.apply_chat_template([{"role": "user", "content": content}], add_generation_prompt=True)
     pictures = [load_image(image).picture for image in (first, second)]
     theirs = processor(text=[text], images=[pictures], return_tensors="pt")
-    ours = tensors_of([Row(made, made.ids)], loaded.processor)
+    ours = tensors_of([TokenRow(made, made.ids)], loaded.processor)
     assert ours.keys() == theirs.keys()
     for name, tensor in theirs.items():
         assert torch.equal(ours[name], tensor), name

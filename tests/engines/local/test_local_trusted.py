@@ -165,6 +165,22 @@ def test_an_adapter_that_names_modules_of_others_is_refused(
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.parametrize(
+    "base", ["https://example.org/model", "file:///etc", "..", "../../../etc/passwd", "//example.org/model", "a\x00b"]
+)
+def test_an_adapter_over_an_address_or_a_path_that_is_no_model_asks_nobody(
+    base: str, adapter: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(*_: object) -> None:
+        raise AssertionError("the Hub was asked")
+
+    monkeypatch.setattr("dikast.engines.local.source._from_hub", asked)
+    monkeypatch.chdir(adapter)
+    change(adapter / "adapter_config.json", base_model_name_or_path=base)
+    with pytest.raises(UserError, match=r"adapter_config.json: the base model of the adapter is not found"):
+        opened(adapter, monkeypatch)
+
+
 def test_a_pickled_adapter_that_holds_more_than_tensors_is_refused(
     adapter: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,10 +18,10 @@ from dikast.core.canonical import fingerprint
 from dikast.core.message import Message, Span
 from dikast.core.part import Image, Video
 from dikast.engines.base import Readout, Request, Sampling
-from dikast.engines.local.batch import Row, tensors_of
-from dikast.engines.local.clips import Clip, Clips
+from dikast.engines.local.batch import TokenRow, tensors_of
 from dikast.engines.local.engine import LocalEngine
 from dikast.engines.local.prompt import encode
+from dikast.engines.local.video_tensors import Clip, Clips
 from runs import dikast_here as dikast
 from runs import lines
 from videos import make_video
@@ -47,7 +47,7 @@ def digests(family: str, processor: Any) -> list[str]:
     found = []
     for n, size, step in CASES:
         made = encode([Message("user", (clip(n, size, step=step), Span("Rate this.")))], processor)
-        tensors = tensors_of([Row(made, made.ids)], processor)
+        tensors = tensors_of([TokenRow(made, made.ids)], processor)
         spelt = {
             name: [list(t.shape), np.frombuffer(t.numpy().tobytes(), np.uint8).sum(dtype=np.int64).item(), t.tolist()]
             for name, t in sorted(tensors.items())
@@ -92,7 +92,7 @@ torch.save(made, sys.argv[1])
     processor = engine(family)._loaded.processor
     for (n, size, step), theirs in zip(CASES, torch.load(out, weights_only=False), strict=True):
         made = encode([Message("user", (clip(n, size, step=step), Span("Rate this.")))], processor)
-        ours = tensors_of([Row(made, made.ids)], processor)
+        ours = tensors_of([TokenRow(made, made.ids)], processor)
         assert ours.keys() == theirs.keys()
         for name, tensor in theirs.items():
             assert torch.equal(ours[name], torch.as_tensor(tensor).to(ours[name].dtype)), (name, n, size)

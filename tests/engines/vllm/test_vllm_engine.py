@@ -142,8 +142,8 @@ def test_a_stream_that_is_closed_leaves_nothing_under_way(text: Any) -> None:
 def test_a_run_shows_how_much_the_cache_held(text: Any, tmp_path: Path) -> None:
     judge = Judge(text, "helpfulness", min_mass=0, read="only")
     items = write_items(tmp_path / "items.jsonl", 24)
-    from dikast.judging.plan import Source
-    from dikast.judging.run import grade_file
+    from dikast.judging.judge_file import grade_file
+    from dikast.judging.run_plan import Source
 
     summary = grade_file(judge, Source(str(items), {}, None), tmp_path / "run")
     assert summary["status"] == {"ok": 24}

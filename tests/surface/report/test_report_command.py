@@ -137,7 +137,7 @@ def test_an_empty_run(graded: Path, tmp_path: Path) -> None:
     (run / "verdicts.jsonl").write_bytes(b"")
     page = html(run, tmp_path)
     assert "the run is empty" in page
-    assert "nothing to say about this judge yet" in page
+    assert "no results for this judge yet" in page
 
 
 def test_no_gold(tmp_path: Path) -> None:
@@ -148,8 +148,8 @@ def test_no_gold(tmp_path: Path) -> None:
     page = html(run, tmp_path)
     assert "no gold" in page
     assert "no audit" not in page
-    assert "Least sure first" in page
-    assert "without gold nobody can say" in page
+    assert "Least certain first" in page
+    assert "without gold, the accuracy of the others is unknown" in page
 
 
 def test_damaged_verdicts_are_told(graded: Path, tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_moved_items_and_moved_pictures(tmp_path: Path) -> None:
     run = grade(tmp_path, "mock:oracle")
     (tmp_path / "noise.png").unlink()
     page = html(run, tmp_path)
-    assert f"not where it was: {tmp_path / 'noise.png'}" in page
+    assert f"image not found: {tmp_path / 'noise.png'}" in page
     (tmp_path / "items.jsonl").rename(tmp_path / "moved.jsonl")
     page = html(run, tmp_path)
     assert "the items are no longer at" in page
@@ -238,5 +238,5 @@ def test_a_run_on_several_scales_is_told_in_goodness(tmp_path: Path) -> None:
     assert found["labels"]["pass of pass/fail"]["gold"] == found["labels"]["5 of 1-5"]["gold"] == 10
     assert abs(found["length_slope"]["value"]) < 1  # of goodness
     page = (tmp_path / "r.html").read_text()
-    assert "Bias: score less gold, as goodness (0 to 1)" in page
+    assert "Mean error (bias): score minus gold, as goodness (0 to 1)" in page
     assert "by scale" in {name for name in found["audit"]["tables"]}

@@ -89,10 +89,40 @@ def test_a_position_bias_that_decides_little_is_told_by_its_share(tmp_path: Path
 def test_one_order_says_that_position_cannot_be_told(tmp_path: Path) -> None:
     run = compare(tmp_path, "mock:first-slot", runs.pairs(20), "--one-order")
     forms = report(run, tmp_path)
-    assert "a preference for a slot cannot be told from one for a response" in forms["md"]
+    assert "position bias cannot be separated from a preference for a response" in forms["md"]
     assert "each pair was asked in one order only" in forms["html"]
     notes = orjson.loads(forms["json"])["runs"][0]["audit"]["tables"]["preferences"]["notes"]
     assert any(note.startswith("one order of each pair") for note in notes)
+    assert runs.summary(run)["preferences"]["one_order"] is True
+
+
+def test_what_is_of_one_order_says_so_in_its_name(tmp_path: Path) -> None:
+    items = [{**row, "one": "x", "two": "y"} for row in runs.pairs(40)]
+    run = compare(tmp_path, "mock:first-slot", items, "--one-order")
+    gate = ("--fail-over", "accuracy (all)=1")
+    forms = report(run, tmp_path, *gate)
+    numbers = orjson.loads(forms["json"])
+    page = numbers["runs"][0]
+    for name in ("accuracy", "classes", "beside", "confusion", "preferences", "by criterion"):
+        if name in page["audit"]["tables"]:
+            assert page["audit"]["tables"][name]["title"].endswith(", in one order"), name
+    told = [note for note in page["audit"]["tables"]["preferences"]["notes"] if "of them" in note]
+    assert "in this one order" in told[0]
+    assert page["labels_of"] == "Verdicts in one order of each pair"
+    assert page["labels_of"] in forms["html"]
+    assert {entry["joint"] for entry in page["queue"]} == {""}
+    assert "accuracy in one order with gold is" in page["headline"]
+    assert numbers["gates"][0]["full"] == "accuracy/accuracy (all)/as shown, in one order"
+    assert "a (one order)" in forms["html"]
+    assert runs.dikast_here(
+        "report", run, "-o", tmp_path / "r.xml", "--fail-under", "accuracy (all)=1", "--draws", 20
+    ).returncode == 4  # fmt: skip
+    assert "accuracy (all) (accuracy/accuracy (all)/as shown, in one order) is" in (tmp_path / "r.xml").read_text()
+    board = runs.dikast_here("audit", run, "--first", "=x", "--second", "=y", "--draws", 20, "--json")
+    tables = orjson.loads(board.stdout)["tables"]
+    for name in ("ranking", "players", "ranking checks"):
+        assert tables[name]["title"].endswith(", in one order"), name
+    assert any(note.startswith("one order of each pair") for note in tables["ranking"]["notes"])
 
 
 def test_calibration_of_pairs_is_known(tmp_path: Path) -> None:
@@ -102,13 +132,19 @@ def test_calibration_of_pairs_is_known(tmp_path: Path) -> None:
     rows = {row["probabilities"]: row for row in table(numbers, "calibration")}
     assert set(rows) == {"as read", "temperature"}  # choices have no order: nothing ordinal
     assert "MAE of expected" not in rows["as read"]
-    assert rows["as read"]["ECE"]["n"] == 60
+    split = sum(each["judge"] for label, each in numbers["labels"].items() if label == "disagree")
+    assert 0 < split < 60
+    assert rows["as read"]["ECE"]["n"] == 60 - split
     orders: dict[str, list[dict[str, float]]] = {}
+    labels: dict[str, set[str]] = {}
     for verdict in runs.lines(run / "verdicts.jsonl"):
         orders.setdefault(verdict["question"]["item"], []).append(verdict["distribution"])
+        labels.setdefault(verdict["question"]["item"], set()).add(verdict["label"])
     mean = {item: {k: (one[k] + two[k]) / 2 for k in one} for item, (one, two) in orders.items()}
-    sure = np.mean([max(each.values()) for each in mean.values()])
+    agreed = {item: min(said) for item, said in labels.items() if len(said) == 1}  # a disagreement is no label
+    sure = np.mean([mean[item][label] for item, label in agreed.items()])
     assert rows["as read"]["confidence"]["value"] == pytest.approx(sure)
+    assert rows["as read"]["Brier"]["n"] == 60
     card = next(line for line in forms["md"].splitlines() if line.startswith("| Calibration"))
     assert f"{rows['as read']['ECE']['value']:.3f}" in card
     assert "unknown" not in card
@@ -182,3 +218,27 @@ def test_no_surface_says_nan(name: str, tmp_path: Path) -> None:
         text = re.sub(r"<script>.*?</script>|<style>.*?</style>", "", text, flags=re.DOTALL)
         found = re.search(r"[^\n]{0,60}(?<![\w-])[+-]?(nan|NaN|inf)(?!\w)[^\n]{0,60}", text)
         assert found is None, (surface, found)
+
+
+def test_a_share_of_no_verdicts_is_undefined_and_not_unknown(tmp_path: Path) -> None:
+    run = compare(tmp_path, "mock:oracle,failing=1", runs.pairs(4), "--max-failures", "100%")
+    forms = report(run, tmp_path)
+    card = next(line for line in forms["md"].splitlines() if line.startswith("| Marker"))
+    assert "unknown" not in card
+    assert "undefined" in card
+    assert "there is no verdict" in card
+    assert runs.summary(run)["preferences"]["choices"] == {"a": 0, "b": 0, "tie": 0, "disagree": 0}
+    again = runs.dikast_here(
+        "compare", tmp_path / "items.jsonl", "--judge", "mock:oracle,failing=1", "--rubric", "helpfulness",
+        "--out", run, "--max-failures", "100%",
+    )  # fmt: skip
+    assert "pairs       4: none has a verdict" in again.stdout
+    assert "4 got no verdict" in again.stdout
+
+
+def test_what_has_no_interval_says_why(tmp_path: Path) -> None:
+    run = compare(tmp_path, "mock:first-slot", runs.pairs(6))
+    forms = report(run, tmp_path)
+    assert "every pair alike" in forms["html"]
+    one = compare(tmp_path, "mock:first-slot", runs.pairs(1))
+    assert "The only pair got a verdict" in report(one, tmp_path)["md"]

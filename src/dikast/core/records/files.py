@@ -32,7 +32,7 @@ class Line(NamedTuple):
 
 
 def kind_of(path: str) -> Kind:
-    """The format that the file's suffix stands for; `-` and files without a suffix are JSONL."""
+    """The format that the file's suffix names; `-` and files without a suffix are JSONL."""
     stem = path[:-3] if path.lower().endswith(".gz") else path
     suffix = "" if path == "-" else Path(stem).suffix.lower()
     if suffix not in KINDS:
@@ -56,7 +56,7 @@ def open_bytes(path: str) -> Iterator[Stream]:
     try:
         stream = open(path, "rb")  # noqa: SIM115 - closed below; only the opening may be blamed on the path
     except OSError as error:
-        raise DataError(f"cannot be opened: {error.strerror}; mend the path", path=path) from None
+        raise DataError(f"cannot be opened: {error.strerror}; fix the path", path=path) from None
     with stream:
         if path.lower().endswith(".gz"):
             with gzip.GzipFile(fileobj=stream) as unpacked:

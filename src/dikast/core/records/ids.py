@@ -6,7 +6,7 @@ from array import array
 class Ids:
     """The line on which each id first stood: 12 bytes a slot, 24 MiB for a million ids (36 while it grows).
 
-    An open-addressing table of 64-bit hashes (SipHash of CPython, keyed anew in each process). That two different ids
+    An open-addressing table of 64-bit hashes (SipHash of CPython, rekeyed in each process). That two different ids
     among n share a hash has odds of about n^2 / 2^65: 3e-8 for a million. Callers confirm a hit where they can.
     """
 

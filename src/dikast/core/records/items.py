@@ -1,8 +1,8 @@
-"""Items from files: columns matched to fields, ids kept apart, mistakes told together."""
+"""Items from files: columns matched to fields, ids kept apart, mistakes reported together."""
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,7 +35,7 @@ class ItemsReport:
     complete: bool
 
     def raise_errors(self) -> None:
-        """Raise one DataError that tells all mistakes; nothing when there are none."""
+        """Raise one DataError that lists all mistakes; nothing when there are none."""
         if len(self.errors) == 1:
             raise self.errors[0]
         if self.errors:
@@ -63,7 +63,7 @@ def read_items(path: str | Path, *, columns: Mapping[str, str] | None = None) ->
 def check_items(
     path: str | Path, *, columns: Mapping[str, str] | None = None, images: bool = True, most_errors: int = MOST_ERRORS
 ) -> ItemsReport:
-    """Read a whole file of items, with every image they show (unless `images` is false), and tell what is wrong.
+    """Read a whole file of items, with every image they show (unless `images` is false), and report what is wrong.
 
     Stops after `most_errors` mistakes, or at one after which the file cannot be read on. Standard input can be read
     only once, so it cannot be checked first: UserError.
@@ -135,8 +135,23 @@ def scan_items(path: str, columns: Mapping[str, str]) -> Iterator[Item | DataErr
         if earlier is None or not _is_same(item.id, path, earlier, columns):
             yield item
             continue
-        message = f"the id {item.id!r} stands on line {earlier} already: give each item its own, or remove one"
+        message = f"the id {item.id!r} is on line {earlier} already: give each item its own, or remove one"
         yield DataError(message, path=path, line=found.line, field="id")
+
+
+def scan_rows(rows: Iterable[Item | dict[str, Any]], columns: Mapping[str, str]) -> Iterator[Item | DataError]:
+    """As `scan_items`, of rows in memory, which messages and ids that are missing number from 0 (`rows:0`)."""
+    arrange, ids = _Arranger("rows", columns), Ids()
+    for number, row in enumerate(rows):
+        try:
+            arranged = row if isinstance(row, Item) else arrange(Record(row, number))
+            item = arranged if isinstance(arranged, Item) else item_from(arranged, path="rows", line=number)
+        except DataError as error:
+            yield error
+            continue
+        earlier = ids.add(item.id, number)
+        told = f"the id {item.id!r} is the id of row {earlier} already: give each item its own, or remove one"
+        yield item if earlier is None else DataError(told, path="rows", line=number, field="id")
 
 
 def _is_same(name: str, path: str, line: int, columns: Mapping[str, str]) -> bool:
@@ -185,7 +200,7 @@ class _Arranger:
                 del value["response"]  # a table with both columns fills one of them
         if shape.responses:
             if value.get("responses") is not None or value.get("response") is not None:
-                message = f"{shape.responses[0]!r} stands beside 'response' or 'responses': keep one spelling"
+                message = f"{shape.responses[0]!r} is given together with 'response' or 'responses': keep one of them"
                 raise DataError(message, path=self._path, line=record.line, field=shape.responses[0])
             responses = [value[key] for key in shape.responses]
             value = {key: each for key, each in value.items() if key not in shape.responses}

@@ -16,7 +16,12 @@ from dikast.core.errors import DataError, require
 
 JSON_FIELD = {b"dikast": b"json"}  # metadata of a text column whose cells are JSON
 _KINDS = {str: "text", int: "whole", float: "float", bool: "truth", type(None): "null"}
-_ROWS = 256  # a batch; rows with images inside can be megabytes each
+WRITING: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}  # how Parquet files are written
+_ROWS = 16  # a batch, as fast as one of 256; rows with images inside can be megabytes each
+_WRITTEN = 256  # rows of a row group that is written
+_MOST_SHARED = 64 * 2**20  # of a column with a dictionary: each row may repeat a value of this size
+_MOST_UNPACKED, _MOST_RATIO = 256 * 2**20, 200  # of a column in a row group; data that is both is none
+_MOST_VALUES, _VALUES_A_BYTE = 2**24, 1000  # the same of lists, whose rows no batch divides
 
 
 def rows_of(path: str) -> Iterator[dict[str, Any]]:
@@ -24,17 +29,46 @@ def rows_of(path: str) -> Iterator[dict[str, Any]]:
     pq = require("pyarrow.parquet", "parquet")
     arrow = require("pyarrow", "parquet")
     if not os.path.exists(path):
-        raise DataError("cannot be opened: No such file or directory; mend the path", path=path)
+        raise DataError("cannot be opened: No such file or directory; fix the path", path=path)
+    done = 0
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
             schema = file.schema_arrow
             encoded = {field.name for field in schema if (field.metadata or {}).get(b"dikast") == b"json"}
-            for batch in file.iter_batches(batch_size=_ROWS):
-                for row in batch.to_pylist():
-                    yield {key: _cell(value, key in encoded) for key, value in row.items()}
-    except (arrow.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise DataError(f"not a sound Parquet file ({reason}): write or download it again", path=path) from None
+            for batch in file.iter_batches(batch_size=_batch_rows(file, path)):
+                rows = [{key: _cell(value, key in encoded) for key, value in row.items()} for row in batch.to_pylist()]
+                yield from rows
+                done += len(rows)
+    except (arrow.ArrowException, OSError, ValueError, ArithmeticError, RecursionError, MemoryError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[
+            0
+        ]  # ValueError: text that is not, JSON that is not
+        told = f"not a sound Parquet file ({reason}, after {done:,} rows): write or download it again"
+        raise DataError(told, path=path) from None
+
+
+def _batch_rows(file: Any, path: str) -> int:
+    """How many rows to unpack at once, so that little data that stands for much cannot fill the memory.
+
+    A few bytes can stand for gigabytes: as a compressed page, as a dictionary whose one value every row repeats, or as
+    a list of one repeated value. DataError where a column says that it is such.
+    """
+    rows, found = _ROWS, file.metadata
+    for group, number in itertools.product(range(found.num_row_groups), range(found.num_columns)):
+        column = found.row_group(group).column(number)
+        packed, unpacked, values = column.total_compressed_size, column.total_uncompressed_size, column.num_values
+        in_lists = file.schema.column(number).max_repetition_level > 0
+        if (unpacked > _MOST_UNPACKED and unpacked > _MOST_RATIO * packed) or (
+            in_lists and values > _MOST_VALUES and values > _VALUES_A_BYTE * packed
+        ):
+            raise DataError(
+                f"row group {group + 1}: {packed:,} bytes would unpack to {unpacked:,} and {values:,} values, which no"
+                " data does: leave this column out, or write the file again without compression if you trust it",
+                path=path, field=column.path_in_schema,
+            )  # fmt: skip
+        if column.has_dictionary_page and unpacked > _MOST_SHARED:
+            rows = 1
+    return rows
 
 
 def _cell(value: Any, encoded: bool) -> Any:
@@ -60,8 +94,9 @@ def _plain(value: Any) -> Any:
 def write_rows(path: str, rows: Iterable[bytes]) -> int:
     """Write JSON objects, given as JSON; returns how many.
 
-    The columns and their types are known only at the end, so the rows wait in a file beside `path` meanwhile. Text,
-    whole numbers of 64 bits, floats and booleans become columns of that type; any other or mixed column becomes JSON.
+    The columns and their types are known only at the end, so the rows are first written to a temporary file next to
+    `path`. Text, whole numbers of 64 bits, floats and booleans become columns of that type; any other or mixed column
+    becomes JSON.
     """
     pq = require("pyarrow.parquet", "parquet")
     columns, n = Columns(), 0
@@ -71,8 +106,8 @@ def write_rows(path: str, rows: Iterable[bytes]) -> int:
             waiting.write(row + b"\n")
             columns.see(orjson.loads(row))
         waiting.seek(0)
-        with pq.ParquetWriter(path, columns.schema(), compression="zstd") as writer:
-            while batch := [orjson.loads(line) for line in itertools.islice(waiting, _ROWS)]:
+        with pq.ParquetWriter(path, columns.schema(), **WRITING) as writer:
+            while batch := [orjson.loads(line) for line in itertools.islice(waiting, _WRITTEN)]:
                 writer.write_table(columns.table(batch))
     return n
 
@@ -84,7 +119,7 @@ class Columns:
         self._kinds: dict[str, set[str]] = {}
 
     def see(self, row: Mapping[str, Any]) -> None:
-        """Note what stands in each column."""
+        """Note the types in each column."""
         for key, value in row.items():
             self._kinds.setdefault(key, set()).add(_kind(value))
 

@@ -22,6 +22,7 @@ from dikast.core.records.files import (
     refuse_utf16,
     text_of_line,
 )
+from dikast.core.runs.run_files import check_made
 
 _CHUNK = 2**20
 _NOT_A_NUMBER = re.compile(r"-?\+?(NaN|Infinity|inf)\b", re.IGNORECASE)
@@ -37,7 +38,8 @@ class Record(NamedTuple):
 def read_records(path: str | Path) -> Iterator[Record]:
     """The records of a file, in order, in bounded memory; the format goes by the suffix, `-` is JSONL on stdin.
 
-    Raises DataError with path and line for anything that is not a record, and for a file without any.
+    Raises DataError with path and line for anything that is not a record, for a file without any, and for one that
+    Dikast wrote and that has changed since (`core.runs.run_files`).
     """
     for found in scan_records(str(path)):
         if isinstance(found, DataError):
@@ -48,6 +50,8 @@ def read_records(path: str | Path) -> Iterator[Record]:
 def scan_records(path: str) -> Iterator[Record | DataError]:
     """As `read_records`, but mistakes after which reading can go on are yielded in their place."""
     kind = kind_of(path)
+    if path != "-":
+        check_made(Path(path))
     if kind == "jsonl":
         found = _jsonl(path)
     elif kind == "json":
@@ -126,7 +130,7 @@ def _json(path: str) -> Iterator[Record]:
         if array:
             values.skip()
             if values.next_character():
-                values.fail("something stands after the end of the array")
+                values.fail("there is text after the end of the array")
 
 
 class _JsonValues:

@@ -21,8 +21,14 @@ from dikast.core.part import Content, Image, Part, Turn, Video
 from dikast.core.records.files import Stream, folder_of, kind_of
 from dikast.core.records.items import cell_value
 
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_INVISIBLE = r"\s\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+_OPERATORS = r"=+\-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212"  # full-width and small forms count
+_FORMULA = re.compile(rf"""[{_INVISIBLE}'"]*[{_OPERATORS}]""")
+_STRIPPED = re.compile(r"'*[\t\r]")  # some programs drop these and look at what follows
+_SPLIT = re.compile(r"([;\n\r])")  # where a program that expects semicolons begins another cell
+_BARE_RETURN = re.compile("\r")  # which the writer would leave unquoted
+_SPLIT_UNQUOTED = re.compile(r"[\r;,\t]")  # programs that guess the separator keep quoted cells whole
+_NUMBER = re.compile(r"[ ]*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[ ]*")
 _TABLE_OF_ITEMS = ("id", "instruction", "response", "responses", "reference", "context", "rubric", "gold", "meta")
 
 
@@ -93,7 +99,7 @@ def _replacing(path: str) -> Iterator[str]:
         raise UserError(f"{path} is a folder: name a file in it")
     if not os.path.isdir(os.path.dirname(target)):
         raise UserError(f"{path}: the folder {os.path.dirname(target)} does not exist: make it first")
-    special = os.path.exists(target) and not os.path.isfile(target)  # a pipe or a device is written to as it stands
+    special = os.path.exists(target) and not os.path.isfile(target)  # a pipe or a device is written to directly
     temporary = target if special else f"{target}.{os.getpid()}.part"
     held = None
     try:
@@ -128,17 +134,25 @@ def _remove_stale_parts(target: str) -> None:
 
 
 def escaped_formula(cell: str) -> str:
-    """The cell with an apostrophe before it where a spreadsheet would take it for a formula; numbers stay.
+    """The cell with an apostrophe before whatever a spreadsheet would take for a formula; numbers stay.
 
-    A cell is taken for one when it begins, behind any apostrophes, with = + - @, a tab or a carriage return.
-    `unescaped_formula` gives every cell back.
+    A formula begins with = + - @, also in their full-width forms, behind any blanks, invisible characters and quotation
+    marks: where the cell begins, and after each semicolon and line break in it, since spreadsheets of many languages
+    expect semicolons between cells and then ignore our quotation marks. A tab or carriage return at the start counts
+    too. `unescaped_formula` gives every cell back.
     """
-    return "'" + cell if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
+    return "".join("'" + each if runs and not _NUMBER.fullmatch(each) else each for each, runs in _cells_in(cell))
 
 
 def unescaped_formula(cell: str) -> str:
     """What `escaped_formula` was given."""
-    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+    return "".join(each[1:] if runs and each.startswith("'") else each for each, runs in _cells_in(cell))
+
+
+def _cells_in(cell: str) -> Iterator[tuple[str, bool]]:
+    """What some program may take for a cell of its own, and whether it may run it, with any apostrophes before it."""
+    for n, each in enumerate(_SPLIT.split(cell)):
+        yield each, bool(_FORMULA.match(each) or (n == 0 and _STRIPPED.match(cell)))
 
 
 def _write_table(
@@ -160,7 +174,8 @@ def _write_table(
             row = [_cell(value.get(key), path, n) for key in header]
             if escape:
                 row = [escaped_formula(cell) for cell in row]
-            (quoting if any("\r" in cell for cell in row) else writer).writerow(row)  # a bare "\r" would go unquoted
+            split = _SPLIT_UNQUOTED if escape else _BARE_RETURN
+            (quoting if any(map(split.search, row)) else writer).writerow(row)
     finally:
         text.detach()
     return n
@@ -186,12 +201,12 @@ def _row(item: Item, path: str) -> dict[str, Any]:
     except DataError:
         same = False
     if not same:
-        raise DataError(f"item {item.id!r} cannot be told in a table of text: write JSONL or Parquet", path=path)
+        raise DataError(f"item {item.id!r} cannot be written as a table of text: use JSONL or Parquet", path=path)
     return cells
 
 
 def rebased(item: Item, folder: str) -> Item:
-    """The item with its relative paths of images and videos told from `folder`."""
+    """The item with its relative paths of images and videos relative to `folder`."""
     sources = [(each.source, each.root) for each in item.images] + [(each.source, each.root) for each in item.videos]
     if not any(root != folder and not _absolute(source) for source, root in sources):
         return item

@@ -1,20 +1,45 @@
-"""What is wrong with a run folder, and mending what can be mended without throwing anything away."""
+"""What is wrong with an output folder, and repair what can be repaired without throwing anything away."""
 
 import fcntl
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import orjson
 
 from dikast.core.errors import DataError, RunError
-from dikast.core.runs.files import KEYS, LOCK, VERDICTS, changed_files
+from dikast.core.runs.current_verdicts import is_in, load_keys
 from dikast.core.runs.lines import open_line, seal
-from dikast.core.runs.reading import is_in, load_keys
+from dikast.core.runs.lock_file import newer, unreadable
+from dikast.core.runs.opening import UNCHECKED, checksums_are_gone
 from dikast.core.runs.rubrics import scales_of
+from dikast.core.runs.run_files import (
+    AGAIN,
+    CHECKSUMS,
+    COMBINED,
+    GOLD,
+    KEYS,
+    LOCK,
+    NOTES,
+    PREFERENCES,
+    RUBRICS,
+    SHEETS,
+    SUMMARY,
+    TOTALS,
+    VERDICTS,
+    changed_files,
+    checksum,
+    record,
+    recorded,
+    refuse_links,
+)
 from dikast.core.verdict import Status, verdict_from
 
 DAMAGED = "verdicts.damaged.jsonl"
+REPAIR = "`dikast doctor FOLDER --repair`"
+_FILES = (KEYS, RUBRICS, GOLD, SHEETS, LOCK, NOTES, SUMMARY, COMBINED, PREFERENCES, TOTALS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +75,103 @@ class Health:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing needs mending."""
+        """Whether nothing needs repair."""
         return not self.problems
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What an examination of another folder found: `lines` of journals or logs and `files` with a checksum."""
+
+    kind: str
+    lines: int
+    files: int
+    problems: tuple[Problem, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing needs repair."""
+        return not self.problems
+
+
+def examine_files(folder: Path, cure: str = AGAIN, root: Path | None = None) -> tuple[int, list[Problem]]:
+    """How many files of a folder have a checksum, and those that differ from it; names are relative to `root`."""
+    place = "" if root is None or root == folder else f"{folder.relative_to(root)}/"
+    try:
+        problems = [Problem(place + name, None, what, cure) for name, what in changed_files(folder).items()]
+        return len(recorded(folder)), problems
+    except DataError:
+        return 0, [Problem(place + CHECKSUMS, None, "the file is damaged", f"{REPAIR}, or remove it and {cure}")]
+
+
+def examine_lines(path: Path, check: Callable[[bytes, int], Any], cure: str, root: Path) -> tuple[int, list[Problem]]:
+    """How many whole lines a journal or log holds, and what is wrong with them; `check` raises DataError."""
+    problems, lines, name = list[Problem](), 0, str(path.relative_to(root))
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, 1):
+            if not raw.endswith(b"\n"):
+                what = "the last line is torn: the process was killed, or is going on"
+                problems.append(Problem(name, number, what, "run the same command again"))
+                break
+            lines += 1
+            try:
+                check(raw, number)
+            except DataError as error:
+                problems.append(Problem(name, number, _bare(error, path, number), cure))
+    return lines, problems
+
+
+def _bare(error: DataError, path: Path, number: int) -> str:
+    """The message of an error without the place and the cure, which are shown separately."""
+    return str(error).removeprefix(f"{path}:{number}: ").removeprefix(f"{path}: ").split(": `dikast doctor")[0]
+
+
+def set_aside(path: Path, keep: Callable[[bytes, int], bytes]) -> int:
+    """Move the lines of a file for which `keep` raises to `NAME.damaged.jsonl` in the same folder; returns how many.
+
+    The others are written as `keep` returns them. RunError when another process is writing, or the disk refuses.
+    """
+    part, aside, moved = path.with_name(f"{path.name}.part"), damaged(path), 0
+    refuse_links(path.parent)
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with part.open("wb") as whole, aside.open("ab") as apart:
+                for number, raw in enumerate(file, 1):
+                    try:
+                        whole.write(keep(raw, number))
+                    except (DataError, KeyError, TypeError, ValueError):
+                        moved += 1
+                        apart.write(raw if raw.endswith(b"\n") else raw + b"\n")
+                for each in (apart, whole):  # what was moved is on the disk before it leaves its old place
+                    each.flush()
+                    os.fsync(each.fileno())
+            part.replace(path)
+    except BlockingIOError as error:
+        raise RunError(f"{path.parent}: another process is writing to this run; wait for it") from error
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise RunError(f"{path.parent}: cannot repair ({error.strerror}); nothing was changed") from error
+    if not aside.stat().st_size:
+        aside.unlink()
+    return moved
+
+
+def damaged(path: Path) -> Path:
+    """Where the damaged lines of a file are moved."""
+    return path.with_name(f"{path.stem}.damaged{path.suffix}")
+
+
+def record_anew(folder: Path, *names: str) -> bool:
+    """Record the checksums of files as they are where the record is gone or damaged, which is then moved aside."""
+    try:
+        recorded(folder)
+        if (folder / CHECKSUMS).exists():
+            return False
+    except DataError:
+        (folder / CHECKSUMS).replace(damaged(folder / CHECKSUMS))
+    record(folder, {name: checksum(folder / name) for name in names if (folder / name).is_file()})
+    return True
 
 
 def examine_run(folder: Path) -> Health:
@@ -59,17 +179,19 @@ def examine_run(folder: Path) -> Health:
     path = folder / VERDICTS
     if not path.is_file():
         raise DataError(f"this is not a run: it has no {VERDICTS}", path=str(folder))
-    again = "run the same command again: it writes the file anew and asks nothing twice"
-    problems: list[Problem] = []
+    _, problems = examine_files(folder)
     try:
-        problems += [Problem(name, None, what, again) for name, what in changed_files(folder).items()]
         orjson.loads((folder / LOCK).read_bytes())
     except FileNotFoundError:
-        problems.append(Problem(LOCK, None, "the file is missing", again))
-    except DataError as error:
-        problems.append(Problem(Path(error.path).name, None, "the file is damaged", "remove it, then " + again))
+        problems.append(Problem(LOCK, None, "the file is missing", AGAIN))
     except (OSError, ValueError):
-        problems.append(Problem(LOCK, None, "the file is not JSON", again))
+        problems.append(Problem(LOCK, None, "the file is not JSON", AGAIN))
+    for found in (unreadable(folder), newer(folder)):
+        if found is not None:
+            what, _, cure = str(found).partition(f"field {found.field!r}: ")[2].rpartition(": ")
+            problems.append(Problem(LOCK, found.line, f"field {found.field!r}: {what}", cure))
+    if checksums_are_gone(folder):
+        problems.append(Problem(CHECKSUMS, None, UNCHECKED, f"run the same command again, or {REPAIR}"))
     seals = {"verified": 0, "rewritten": 0, "unsealed": 0}
     keys = load_keys(folder) if (folder / KEYS).is_file() else None
     scales = scales_of(folder)
@@ -86,7 +208,7 @@ def examine_run(folder: Path) -> Health:
                 record, state = open_line(raw, path=VERDICTS, line=number, scales=scales)
             except DataError as error:
                 told = str(error).removeprefix(f"{VERDICTS}:{number}: ").split(": `dikast doctor")[0]
-                problems.append(Problem(VERDICTS, number, told, "`dikast doctor RUN --repair`"))
+                problems.append(Problem(VERDICTS, number, told, REPAIR))
                 continue
             seals[state] += 1
             if keys is not None and not is_in([record["key"].encode()], keys)[0]:
@@ -100,32 +222,19 @@ def examine_run(folder: Path) -> Health:
 def repair_run(folder: Path) -> int:
     """Move damaged lines of `verdicts.jsonl` to `verdicts.damaged.jsonl` and seal rewritten ones; returns how many.
 
-    The next run asks their questions again. Raises RunError when another process is writing, or the disk refuses.
+    The next run asks their questions again. Checksums that are gone or damaged are recorded again from the files as
+    they are. Raises RunError when another process is writing, or the disk refuses.
     """
-    path, part = folder / VERDICTS, folder / f"{VERDICTS}.part"
+    path = folder / VERDICTS
     if not path.is_file():
         raise DataError(f"this is not a run: it has no {VERDICTS}", path=str(folder))
-    scales, moved = scales_of(folder), 0
-    try:
-        with path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with part.open("wb") as whole, (folder / DAMAGED).open("ab") as aside:
-                for number, raw in enumerate(file, 1):
-                    try:
-                        record, state = open_line(raw, path=VERDICTS, line=number, scales=scales)
-                        whole.write(seal(verdict_from(record)) if state == "rewritten" else raw)
-                    except (DataError, KeyError, TypeError, ValueError):
-                        moved += 1
-                        aside.write(raw if raw.endswith(b"\n") else raw + b"\n")
-                for each in (aside, whole):  # what was moved is on the disk before it leaves its old place
-                    each.flush()
-                    os.fsync(each.fileno())
-            part.replace(path)
-    except BlockingIOError as error:
-        raise RunError(f"{folder}: another process is writing to this run; wait for it") from error
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise RunError(f"{folder}: cannot repair ({error.strerror}); nothing was changed") from error
-    if not (folder / DAMAGED).stat().st_size:
-        (folder / DAMAGED).unlink()
+    scales = scales_of(folder)
+
+    def keep(raw: bytes, number: int) -> bytes:
+        record, state = open_line(raw, path=VERDICTS, line=number, scales=scales)
+        return seal(verdict_from(record)) if state == "rewritten" else raw
+
+    moved = set_aside(path, keep)
+    if checksums_are_gone(folder) or (folder / CHECKSUMS).exists():
+        record_anew(folder, *_FILES)
     return moved

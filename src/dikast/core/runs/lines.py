@@ -1,4 +1,4 @@
-"""One verdict as one line of `verdicts.jsonl`, with a checksum.
+"""One verdict as one line of `verdicts.jsonl`, with a checksum; journals and logs have lines of the same kind.
 
 A line is the verdict's JSON with one more member at the end, `"crc"`: the CRC-32, in 8 hexadecimal digits, of the
 bytes of the line without that member. Lines that another program wrote again (other spacing, another order of keys)
@@ -22,16 +22,50 @@ from dikast.core.verdict import Status, Verdict, verdict_from
 
 _TAIL = re.compile(rb',"crc":"([0-9a-f]{8})"\}\n')
 _TAIL_LENGTH = 19
+_ANY = ord("?")
+_LIKE = b',"crc":"????????"}\n'
+_SLIPS = 3  # bytes by which the end of a line may differ from that of a sealed one and still be a damaged one
 _CHOICES = ("a", "b", "tie")
-_CURE = "`dikast doctor RUN --repair` moves the line to a file beside it, and its question is asked again"
+_CURE = "`dikast doctor RUN --repair` moves the line to a separate file, and its question is asked again"
 
 Seal = Literal["verified", "rewritten", "unsealed"]
 
 
 def seal(verdict: Verdict) -> bytes:
     """The line of `verdicts.jsonl` for a verdict."""
-    body = orjson.dumps(verdict.record())
+    return seal_record(verdict.record())
+
+
+def seal_record(record: Mapping[str, Any]) -> bytes:
+    """The line for any record that is not empty, such as one of a build's journal or of a training log."""
+    body = orjson.dumps(record, option=orjson.OPT_SERIALIZE_NUMPY)
     return b'%b,"crc":"%08x"}\n' % (body[:-1], zlib.crc32(body))
+
+
+def open_record(raw: bytes) -> dict[str, Any]:
+    """The record on a line that `seal_record` wrote, or on one without a checksum, as earlier versions wrote them.
+
+    ValueError for a line that has changed since it was written, and for one that holds no JSON object.
+    """
+    if is_sealed(raw):
+        record: dict[str, Any] = orjson.loads(raw)
+        del record["crc"]
+        return record
+    if sum(a != b for a, b in zip(raw[-_TAIL_LENGTH:], _LIKE, strict=False) if b != _ANY) <= _SLIPS:
+        raise ValueError("its checksum does not match: the line has changed since it was written")
+    found = orjson.loads(raw)
+    if not isinstance(found, dict):
+        raise ValueError("not an object")
+    sealed = found.pop("crc", None)
+    if sealed is not None and sealed != f"{zlib.crc32(orjson.dumps(found)):08x}":  # another program wrote it again
+        raise ValueError("its checksum does not match: the line has changed since it was written")
+    return found
+
+
+def is_sealed(raw: bytes) -> bool:
+    """Whether a line ends with a checksum, and it fits."""
+    tail = _TAIL.fullmatch(raw, len(raw) - _TAIL_LENGTH) if len(raw) > _TAIL_LENGTH else None
+    return tail is not None and _crc(raw[:-_TAIL_LENGTH]) == tail[1]
 
 
 def open_line(
@@ -42,8 +76,7 @@ def open_line(
     `scales` by rubric hash allow labels and scores of lines that are not verified to be checked. `rewritten` is a
     line with a checksum that another program wrote again, `unsealed` one without a checksum.
     """
-    tail = _TAIL.fullmatch(raw, len(raw) - _TAIL_LENGTH) if len(raw) > _TAIL_LENGTH else None
-    if tail is not None and _crc(raw[:-_TAIL_LENGTH]) == tail[1]:
+    if is_sealed(raw):
         record: dict[str, Any] = orjson.loads(raw)
         del record["crc"]
         return record, "verified"
@@ -58,19 +91,15 @@ def open_line(
         if isinstance(sealed, str) and sealed.encode() in _spellings(record):
             return record, "verified"
         if raw.startswith(b'{"key":"') or not isinstance(sealed, str):  # the spelling is ours, the content is not
-            raise ValueError("its checksum does not fit: the line has changed since it was written")
+            raise ValueError("its checksum does not match: the line has changed since it was written")
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"a damaged record ({_told(error)}): {_CURE}", path=path, line=line) from None
     return record, "rewritten"
 
 
 def with_line_break(torn: bytes) -> bytes | None:
-    """The whole line when a last line only lost its line break (or another byte stands for it), else None."""
-    for line in (torn + b"\n", torn[:-1] + b"\n"):
-        tail = _TAIL.fullmatch(line, len(line) - _TAIL_LENGTH) if len(line) > _TAIL_LENGTH else None
-        if tail is not None and _crc(line[:-_TAIL_LENGTH]) == tail[1]:
-            return line
-    return None
+    """The whole line when a last line only lost its line break (or another byte is in its place), else None."""
+    return next((line for line in (torn + b"\n", torn[:-1] + b"\n") if is_sealed(line)), None)
 
 
 def _crc(body: bytes) -> bytes:
@@ -111,8 +140,10 @@ def _check(record: dict[str, Any], scales: Mapping[str, Scale]) -> None:
         raise ValueError(f"'label' is not text: {label!r}")
     if score is not None and (type(score) not in (int, float) or not math.isfinite(score) or label is None):
         raise ValueError(f"'score' is not the number of a label: {score!r}")
+    for each in (record, *record.get("attempts", ())):
+        _check_usage(each.get("usage") or {})
     if record.get("conflict", False) not in ((True, False) if label is not None else (False,)):
-        raise ValueError("'conflict' marks a verdict, and is true where it stands")
+        raise ValueError("'conflict' marks a verdict, and is true if present")
     scale = scales.get((record.get("hashes") or {}).get("rubric", ""))
     if label is not None and len(responses) > 1 and label not in _CHOICES:
         raise ValueError(f"the label {label!r} is none of a, b, tie")
@@ -121,6 +152,16 @@ def _check(record: dict[str, Any], scales: Mapping[str, Scale]) -> None:
             raise ValueError(f"the label {label!r} is not on the scale {scale}")
         if score != scale.value(label):
             raise ValueError(f"the score {score!r} is not that of the label {label!r} on the scale {scale}")
+
+
+def _check_usage(usage: Mapping[str, Any]) -> None:
+    """ValueError for counts of tokens, seconds or costs that nothing can have taken."""
+    for name, value in usage.items():
+        counted = name.startswith("tokens_")
+        if value is None and name == "cost":
+            continue
+        if (type(value) is not int and (counted or type(value) is not float)) or not math.isfinite(value) or value < 0:
+            raise ValueError(f"{name!r} of 'usage' is not {'a count' if counted else 'an amount'}: {value!r}")
 
 
 def _told(error: Exception) -> str:

@@ -8,7 +8,7 @@ import orjson
 
 from dikast.core.errors import DataError, UserError
 from dikast.core.rubric import Rubric, Sheet, load_rubric
-from dikast.core.runs.files import RUBRICS, SHEETS, check
+from dikast.core.runs.run_files import RUBRICS, SHEETS, check
 from dikast.core.scale import Scale
 
 
@@ -46,7 +46,7 @@ def load_sheets(folder: Path, rubrics: Mapping[str, Rubric]) -> dict[str, Sheet]
 
 
 def scales_of(folder: Path) -> dict[str, Scale]:
-    """The scales of a run's rubrics by hash; none where they cannot be read (the next run writes them anew)."""
+    """The scales of a run's rubrics by hash; none where they cannot be read (the next run writes them again)."""
     try:
         return {name: rubric.scale for name, rubric in load_rubrics(folder).items()}
     except UserError:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from dikast.corpus.pipeline.build_run import Kind
 from dikast.corpus.recipes import (
     bench,
     critic_pairwise,
@@ -11,7 +12,6 @@ from dikast.corpus.recipes import (
     preference,
     self_improvement,
 )
-from dikast.corpus.run import Kind
 
 _ALL = (feedback, perception, critic_pointwise, critic_pairwise, preference, bench, self_improvement)
 KINDS: dict[str, Kind[Any]] = {each.KIND.name: each.KIND for each in _ALL}

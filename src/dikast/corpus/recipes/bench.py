@@ -13,16 +13,17 @@ import orjson
 from dikast.core.errors import RunError
 from dikast.core.item import Item
 from dikast.core.rubric import Rubric
-from dikast.corpus.apart import Apart, leaks
-from dikast.corpus.duplicates import Index
-from dikast.corpus.finish import ITEMS
-from dikast.corpus.picture_teacher import PictureTeacher
-from dikast.corpus.recipe import Recipe, count, share
+from dikast.core.runs.run_files import write_checked
+from dikast.corpus.dedup.contamination import Apart, leaks
+from dikast.corpus.dedup.text_dedup import Index
+from dikast.corpus.pipeline.build_run import Estimate, Kind, Run
+from dikast.corpus.pipeline.post_processing import ITEMS
+from dikast.corpus.pipeline.recipe import Recipe, count, share
 from dikast.corpus.recipes import feedback, perception
-from dikast.corpus.run import Estimate, Kind, Run
-from dikast.corpus.schemas.base import asked
-from dikast.corpus.seeds import SCALE
-from dikast.corpus.world_teacher import WorldTeacher
+from dikast.corpus.schemas.public_schema import asked
+from dikast.corpus.sources.seed_rubrics import SCALE
+from dikast.corpus.teachers.picture_teacher import PictureTeacher
+from dikast.corpus.teachers.world_teacher import WorldTeacher
 from dikast.engines.base import Engine
 
 TEXT, IMAGES = "text", "images"
@@ -31,7 +32,7 @@ _SCORES = len(SCALE.labels)
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class BenchOptions:
     """Of the recipe `bench`: exactly `rubrics` rubrics with `instructions` instructions each, `responses` to each.
 
     `of` text: by the stages of `feedback`, with its keys `seeds`, `rounds`, `a_call`, `words` and `regrade`. `of`
@@ -71,7 +72,7 @@ class _Into(Run):
 
 
 def chosen(
-    items: Iterable[Item], options: Options, apart: Apart, dropped: Counter[str], *, near: bool, seed: int
+    items: Iterable[Item], options: BenchOptions, apart: Apart, dropped: Counter[str], *, near: bool, seed: int
 ) -> Iterator[Item]:
     """Of the items, rubric by rubric, those that are apart, until there are enough rubrics.
 
@@ -97,7 +98,7 @@ def chosen(
         dropped["rubrics short of the number asked for"] += options.rubrics - n
 
 
-def _apart(rows: list[Item], options: Options, apart: Apart, dropped: Counter[str]) -> list[list[Item]]:
+def _apart(rows: list[Item], options: BenchOptions, apart: Apart, dropped: Counter[str]) -> list[list[Item]]:
     """The instructions of a rubric with their responses, or nothing when too few are complete and apart."""
     found = []
     for _, group in groupby(rows, key=asked):
@@ -144,21 +145,21 @@ def _rubric_name(item: Item) -> str:
     return _rubric(item).name
 
 
-def _inner(recipe: Recipe, options: Options) -> tuple[Kind[Any], Recipe]:
+def _inner(recipe: Recipe, options: BenchOptions) -> tuple[Kind[Any], Recipe]:
     """The recipe whose stages are run, with more of everything than is kept."""
     n = ceil(options.rubrics * (1 + options.spare))
     shared = {name: getattr(options, name) for name in ("seeds", "instructions", "rounds", "words", "regrade")}
     if options.of == TEXT:
-        told: Any = feedback.Options(rubrics=n, a_call=options.a_call, **shared)
+        told: Any = feedback.FeedbackOptions(rubrics=n, a_call=options.a_call, **shared)
         return feedback.KIND, replace(recipe, options=told)
-    told = perception.Options(
+    told = perception.PerceptionOptions(
         images=options.images, text_images=options.text_images, text_rich=options.text_rich, fit=options.fit,
         take=n, per_image=1, **shared,
     )  # fmt: skip
     return perception.KIND, replace(recipe, options=told)
 
 
-def _run(run: Run, options: Options) -> None:
+def _run(run: Run, options: BenchOptions) -> None:
     """The stages of the other recipe, the choice of what is apart, and a look at the written file for what is not."""
     recipe, built = run.recipe, run.built
     kind, inner = _inner(recipe, options)
@@ -175,17 +176,17 @@ def _run(run: Run, options: Options) -> None:
         return
     found = leaks(run.folder / ITEMS, files, near=recipe.near) if files else Counter[str]()
     told = {"apart_from": rows, "items": built.items, "found": found}
-    (run.folder / REPORT).write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
+    write_checked(run.folder / REPORT, orjson.dumps(told, option=orjson.OPT_INDENT_2))
     if found.total():
         raise RunError(f"{run.folder / ITEMS}: holds what {', '.join(rows)} hold too ({dict(found)}); see {REPORT}")
 
 
-def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
+def _estimate(recipe: Recipe, options: BenchOptions) -> list[Estimate]:
     kind, inner = _inner(recipe, options)
     return kind.estimate(inner, inner.options)
 
 
-def _check(recipe: Recipe, options: Options) -> Iterator[tuple[str, str]]:
+def _check(recipe: Recipe, options: BenchOptions) -> Iterator[tuple[str, str]]:
     if options.of not in (TEXT, IMAGES):
         yield "of", f"is {TEXT} or {IMAGES}, got {options.of!r}"
         return
@@ -195,7 +196,7 @@ def _check(recipe: Recipe, options: Options) -> Iterator[tuple[str, str]]:
     yield from kind.check(inner, inner.options)
 
 
-def _world(recipe: Recipe, options: Options) -> Engine:
+def _world(recipe: Recipe, options: BenchOptions) -> Engine:
     if options.of == TEXT:
         return WorldTeacher(recipe.world, seed=recipe.seed, per_rubric=options.instructions, split=options.split)
     return PictureTeacher(
@@ -205,6 +206,6 @@ def _world(recipe: Recipe, options: Options) -> Engine:
 
 
 KIND = Kind(
-    "bench", Options, (*feedback.KIND.prompts, *perception.KIND.prompts), _run, _estimate, _check, _world,
+    "bench", BenchOptions, (*feedback.KIND.prompts, *perception.KIND.prompts), _run, _estimate, _check, _world,
     files=("seeds", "apart_from"),
 )  # fmt: skip

@@ -12,18 +12,18 @@ from dikast.core.item import Item, item_from, item_to
 from dikast.core.message import Message, Span
 from dikast.core.part import text_of
 from dikast.core.records.writing import rebased
-from dikast.corpus.apart import Apart
-from dikast.corpus.duplicates import Index
-from dikast.corpus.journal import accepted
-from dikast.corpus.pair_templates import Template, templates
-from dikast.corpus.picture_teacher import teacher_of
-from dikast.corpus.recipe import Recipe, share
-from dikast.corpus.run import Estimate, Kind, Run, size_of
-from dikast.corpus.schemas.base import asked, shown
-from dikast.corpus.schemas.critic import write_critic
+from dikast.corpus.dedup.contamination import Apart
+from dikast.corpus.dedup.text_dedup import Index
+from dikast.corpus.pipeline.build_run import Estimate, Kind, Run, size_of
+from dikast.corpus.pipeline.journal import accepted
+from dikast.corpus.pipeline.recipe import Recipe, share
+from dikast.corpus.pipeline.stage import Rejected, Task, in_language, object_in, prompt, text_in
 from dikast.corpus.schemas.delta import difference
-from dikast.corpus.scored_pairs import Draw, Pair, criterion_of, from_people, from_scores
-from dikast.corpus.stage import Rejected, Task, in_language, object_in, prompt, text_in
+from dikast.corpus.schemas.llava_critic import write_critic
+from dikast.corpus.schemas.public_schema import asked, shown
+from dikast.corpus.sources.pair_templates import Template, templates
+from dikast.corpus.sources.scored_pairs import Draw, Pair, criterion_of, from_people, from_scores
+from dikast.corpus.teachers.picture_teacher import teacher_of
 from dikast.engines.base import Engine
 from dikast.prompts.dialects import DIALECTS
 from dikast.prompts.parsed import Target
@@ -40,7 +40,7 @@ _STAGE = "1-pairs"
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class CriticPairwiseOptions:
     """Of the recipe `critic-pairwise`.
 
     From the scored responses in `source` (rows of one instruction stand together; several scores of a response are
@@ -66,7 +66,7 @@ class _Count:
     people_ties: int = 0
 
 
-def chosen(recipe: Recipe, options: Options, dropped: Counter[str]) -> Iterator[tuple[Pair, bool]]:
+def chosen(recipe: Recipe, options: CriticPairwiseOptions, dropped: Counter[str]) -> Iterator[tuple[Pair, bool]]:
     """The pairs that are taken, and whether the second side is shown first. Two passes: one counts, one draws.
 
     Every set of pairs of the due size is as likely; the better response is A as often as B, give or take one.
@@ -98,7 +98,7 @@ def chosen(recipe: Recipe, options: Options, dropped: Counter[str]) -> Iterator[
             yield pair, (pair.better == 0) != a_wins()
 
 
-def _groups(recipe: Recipe, options: Options, dropped: Counter[str]) -> Iterator[list[Pair]]:
+def _groups(recipe: Recipe, options: CriticPairwiseOptions, dropped: Counter[str]) -> Iterator[list[Pair]]:
     """The pairs of each instruction, source by source."""
     if options.source:
         yield from from_scores(recipe.path(options.source), options.gap, dropped)
@@ -106,13 +106,13 @@ def _groups(recipe: Recipe, options: Options, dropped: Counter[str]) -> Iterator
         yield from from_people(recipe.path(name), dropped)
 
 
-def _all(recipe: Recipe, options: Options, left_out: set[int], dropped: Counter[str]) -> Iterator[Pair]:
+def _all(recipe: Recipe, options: CriticPairwiseOptions, left_out: set[int], dropped: Counter[str]) -> Iterator[Pair]:
     for number, pairs in enumerate(_groups(recipe, options, dropped)):
         if number not in left_out:
             yield from pairs
 
 
-def _left_out(recipe: Recipe, options: Options, dropped: Counter[str]) -> set[int]:
+def _left_out(recipe: Recipe, options: CriticPairwiseOptions, dropped: Counter[str]) -> set[int]:
     """The groups that a benchmark holds something of, or that nearly repeat an earlier one."""
     found: set[int] = set()
     repeats = recipe.near and not recipe.world
@@ -140,7 +140,9 @@ def _whole(pair: Pair, texts: list[str]) -> str:
     return "\n".join([*shown(pair.sides[0].item), rubric.criterion if rubric else "", *texts])
 
 
-def items(recipe: Recipe, options: Options, folder: Path, dropped: Counter[str]) -> Iterator[tuple[Item, Template]]:
+def items(
+    recipe: Recipe, options: CriticPairwiseOptions, folder: Path, dropped: Counter[str]
+) -> Iterator[tuple[Item, Template]]:
     """The pairs as items with their gold, pictures named from `folder`, and the template that each is asked in."""
     for number, (pair, turned) in enumerate(chosen(recipe, options, dropped)):
         template = random.Random(f"{recipe.seed} template {number}").choice(templates())
@@ -174,7 +176,7 @@ def _item(recipe: Recipe, number: int, pair: Pair, template: Template, *, turned
     )
 
 
-def pair_tasks(recipe: Recipe, options: Options, folder: Path, dropped: Counter[str]) -> Iterator[Task]:
+def pair_tasks(recipe: Recipe, options: CriticPairwiseOptions, folder: Path, dropped: Counter[str]) -> Iterator[Task]:
     """For each pair a request for the reasons of the preference that is known."""
     for number, (item, template) in enumerate(items(recipe, options, folder, dropped)):
         rubric: Any = item.rubric
@@ -237,7 +239,7 @@ def finished(item: Item, question: str, reasons: str, reply: str) -> Record:
     return item_to(replace(done, meta={**done.meta, "source": source}))
 
 
-def run(run: Run, options: Options) -> None:
+def run(run: Run, options: CriticPairwiseOptions) -> None:
     """The pairs, each with the reasons for its preference."""
     found = run.stage(_STAGE, pair_tasks(run.recipe, options, run.folder, run.built.dropped))
     if not found.left["budget"]:
@@ -249,22 +251,22 @@ def _finished(run: Run) -> Iterator[Item]:
         yield item_from(made, root=str(run.folder))
 
 
-def estimate(recipe: Recipe, options: Options) -> list[Estimate]:
+def estimate(recipe: Recipe, options: CriticPairwiseOptions) -> list[Estimate]:
     """As the stage, from the pairs themselves."""
     sizes = [size_of(task) for task in pair_tasks(recipe, options, Path(recipe.folder), Counter())]
     return [Estimate(_STAGE, len(sizes), sum(sizes), len(sizes) * recipe.max_tokens)]
 
 
-def _check(recipe: Recipe, options: Options) -> Iterator[tuple[str, str]]:
+def _check(recipe: Recipe, options: CriticPairwiseOptions) -> Iterator[tuple[str, str]]:
     if not options.source and not options.preferences:
         yield "source", "needs 'source' (scored responses), 'preferences' (files of people's preferences), or both"
 
 
-def _world(recipe: Recipe, options: Options) -> Engine:
+def _world(recipe: Recipe, options: CriticPairwiseOptions) -> Engine:
     return teacher_of(recipe.world, recipe.seed)
 
 
 KIND = Kind(
-    "critic-pairwise", Options, ("critic-pairwise", "pair-templates"), run, estimate, _check, _world,
+    "critic-pairwise", CriticPairwiseOptions, ("critic-pairwise", "pair-templates"), run, estimate, _check, _world,
     files=("source", "preferences"),
 )  # fmt: skip

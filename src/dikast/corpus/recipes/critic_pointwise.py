@@ -12,19 +12,19 @@ from dikast.core.message import Message, Span
 from dikast.core.part import Text, Turn, text_of
 from dikast.core.records import read_items, write_items
 from dikast.core.rubric import Rubric
-from dikast.corpus.apart import Apart
-from dikast.corpus.cases import PAIRS, Case, Cases, answers_stage
-from dikast.corpus.journal import accepted
-from dikast.corpus.picture_teacher import PictureTeacher, behind
-from dikast.corpus.pictures import EXPLICIT, IMPLICIT, sensitive_of
-from dikast.corpus.pool import FAMILIES, FILES, Evaluation, pool
-from dikast.corpus.questions import drawn_items, pictures_of, quotas, sources_of, world_item
-from dikast.corpus.recipe import Recipe, count, share
-from dikast.corpus.run import Estimate, Kind, Run, size_of
+from dikast.corpus.dedup.contamination import Apart
+from dikast.corpus.pipeline.build_run import Estimate, Kind, Run, size_of
+from dikast.corpus.pipeline.cases import PAIRS, Case, Cases, answers_stage
+from dikast.corpus.pipeline.journal import accepted
+from dikast.corpus.pipeline.recipe import Recipe, count, share
+from dikast.corpus.pipeline.stage import Asking, Rejected, Task, in_language, object_in, prompt, text_in
 from dikast.corpus.schemas import get_schema
-from dikast.corpus.schemas.base import asked, plain
 from dikast.corpus.schemas.delta import difference
-from dikast.corpus.stage import Asking, Rejected, Task, in_language, object_in, prompt, text_in
+from dikast.corpus.schemas.public_schema import asked, plain
+from dikast.corpus.sources.evaluation_prompts import FAMILIES, FILES, Evaluation, pool
+from dikast.corpus.sources.image_lists import EXPLICIT, IMPLICIT, sensitive_of
+from dikast.corpus.sources.picture_questions import drawn_items, pictures_of, quotas, sources_of, world_item
+from dikast.corpus.teachers.picture_teacher import PictureTeacher, behind
 from dikast.engines.base import Engine
 from dikast.engines.budget import Budget
 from dikast.engines.spec import open_engine
@@ -43,7 +43,7 @@ def _object(key: str) -> Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class CriticPointwiseOptions:
     """Of the recipe `critic-pointwise`.
 
     `sources`: files of any known schema whose rows ask about a picture, and worlds (`world:scenes`); `pairs` of a
@@ -70,7 +70,7 @@ class Options:
     sensitive: float = share(0.0)
 
 
-def _pairs(run: Run, options: Options) -> None:
+def _pairs(run: Run, options: CriticPointwiseOptions) -> None:
     """Draw the pairs and write them down; drawn anew they are the same."""
     recipe, dropped = run.recipe, run.built.dropped
     if recipe.world:
@@ -105,7 +105,9 @@ def question_tasks(recipe: Recipe, pairs: Path) -> Iterator[Task]:
             yield Task((number,), messages, _text_reader(recipe, "question", number), _object("question"), about)
 
 
-def reference_tasks(recipe: Recipe, options: Options, items: Iterator[tuple[int, Item]]) -> Iterator[Task]:
+def reference_tasks(
+    recipe: Recipe, options: CriticPointwiseOptions, items: Iterator[tuple[int, Item]]
+) -> Iterator[Task]:
     """For each pair that has no reference a request for one."""
     for number, item in items:
         if item.reference is None:
@@ -143,7 +145,7 @@ def _answer_reader(number: int) -> Callable[[str], list[Record]]:
 
 
 def judgement_tasks(
-    recipe: Recipe, options: Options, cases: Iterator[Case], teacher: PictureTeacher | None = None
+    recipe: Recipe, options: CriticPointwiseOptions, cases: Iterator[Case], teacher: PictureTeacher | None = None
 ) -> Iterator[Task]:
     """The drawn evaluations of each pair, each asked with its prompt of the pool; a world brings its own rubrics."""
     prompts = pool(options.families)
@@ -162,7 +164,11 @@ def judgement_tasks(
 
 
 def _drawn(
-    recipe: Recipe, options: Options, case: Case, prompts: tuple[Evaluation, ...], teacher: PictureTeacher | None
+    recipe: Recipe,
+    options: CriticPointwiseOptions,
+    case: Case,
+    prompts: tuple[Evaluation, ...],
+    teacher: PictureTeacher | None,
 ) -> Iterator[tuple[Evaluation, Rubric, tuple[int, ...]]]:
     """`samples` evaluations: families in turn, and answers in turn, both in an order of their own for each pair."""
     rng = random.Random(f"{recipe.seed} evaluations {case.number}")
@@ -243,7 +249,7 @@ def _carrying(item: Item, evaluation: Evaluation, rubric: Rubric) -> Item:
     return replace(item, meta={**item.meta, "source": {"schema": "critic", "delta": delta}})
 
 
-def _run(run: Run, options: Options) -> None:
+def _run(run: Run, options: CriticPointwiseOptions) -> None:
     """Pairs, questions, references, answers, judgements, filters."""
     recipe = run.recipe
     engines = [open_engine(spec) for spec in options.responders]
@@ -290,7 +296,7 @@ def _kept(run: Run, recipe: Recipe, families: Counter[str]) -> Iterator[Item]:
         yield item
 
 
-def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
+def _estimate(recipe: Recipe, options: CriticPointwiseOptions) -> list[Estimate]:
     """As the stages, every reply accepted at once, from a question and an answer of usual length."""
     n, size = options.pairs, 200 + _IMAGE_TOKENS
     if not recipe.world:
@@ -309,7 +315,7 @@ def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
     return [Estimate(name, calls, calls * each, calls * recipe.max_tokens) for name, calls, each in found]
 
 
-def _check(recipe: Recipe, options: Options) -> Iterator[tuple[str, str]]:
+def _check(recipe: Recipe, options: CriticPointwiseOptions) -> Iterator[tuple[str, str]]:
     unknown = [each for each in options.families if each not in FAMILIES]
     if unknown:
         yield "families", f"there is no family {unknown[0]!r}: known: {', '.join(FAMILIES)}"
@@ -333,11 +339,11 @@ def _check(recipe: Recipe, options: Options) -> Iterator[tuple[str, str]]:
         yield "text_sources", "say which share of the pairs is to come from these with 'text_rich'"
 
 
-def _world(recipe: Recipe, options: Options) -> Engine:
+def _world(recipe: Recipe, options: CriticPointwiseOptions) -> Engine:
     return PictureTeacher(recipe.world, seed=recipe.seed, text_rich=options.text_rich)
 
 
 KIND = Kind(
-    "critic-pointwise", Options, ("picture-question", "picture-reference", *FILES), _run, _estimate, _check, _world,
-    defaults={"length_r": 0.02},
+    "critic-pointwise", CriticPointwiseOptions, ("picture-question", "picture-reference", *FILES), _run, _estimate,
+    _check, _world, defaults={"length_r": 0.02},
 )  # fmt: skip

@@ -11,11 +11,14 @@ from typing import Any
 
 from dikast.core.item import Item, item_from
 from dikast.core.part import Image
-from dikast.corpus.apart import Apart
-from dikast.corpus.duplicates import Index
-from dikast.corpus.journal import accepted
+from dikast.corpus.dedup.contamination import Apart
+from dikast.corpus.dedup.text_dedup import Index
 from dikast.corpus.observations import words_of
-from dikast.corpus.readers import (
+from dikast.corpus.pipeline.build_run import Estimate, Kind, Run, size_of
+from dikast.corpus.pipeline.journal import accepted
+from dikast.corpus.pipeline.recipe import Recipe, count, share
+from dikast.corpus.pipeline.record_pool import RecordPool
+from dikast.corpus.pipeline.reply_readers import (
     RESPONSE,
     RUBRICS,
     instruction_reader,
@@ -24,13 +27,10 @@ from dikast.corpus.readers import (
     response_reader,
     rubric_reader,
 )
-from dikast.corpus.recipe import Recipe, count, share
-from dikast.corpus.run import Estimate, Kind, Run, size_of
-from dikast.corpus.seeds import SCALE, load_seeds
-from dikast.corpus.sensitive import hard_of, marked, sensitive_at
-from dikast.corpus.spool import Spool
-from dikast.corpus.stage import Rejected, Task, prompt
-from dikast.corpus.world_teacher import WorldTeacher
+from dikast.corpus.pipeline.stage import Rejected, Task, prompt
+from dikast.corpus.sources.seed_rubrics import SCALE, load_seeds
+from dikast.corpus.sources.sensitive import hard_of, marked, sensitive_at
+from dikast.corpus.teachers.world_teacher import WorldTeacher
 from dikast.engines.base import Engine
 from dikast.prompts.format import load_format
 
@@ -40,7 +40,7 @@ _EXAMPLES = 4  # rubrics shown beside a request for more
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class FeedbackOptions:
     """Of the recipe `feedback`.
 
     From the rubrics in `seeds` to `rubrics` of them in at most `rounds` rounds, `a_call` a reply; `instructions` for
@@ -63,7 +63,7 @@ class Options:
 
 
 def rubric_tasks(
-    recipe: Recipe, pool: list[Record] | Spool, round_: int, wanted: int, start: int = 0
+    recipe: Recipe, pool: list[Record] | RecordPool, round_: int, wanted: int, start: int = 0
 ) -> Iterator[Task]:
     """Requests for `wanted` more rubrics beside examples from the pool; every other one asks for a paraphrase.
 
@@ -92,7 +92,9 @@ def rubric_tasks(
         yield Task((round_, call), messages, rubric_reader(count, lineage, world=bool(recipe.world)), RUBRICS, about)
 
 
-def refine_tasks(recipe: Recipe, made: Iterable[Record], pool: list[Record] | Spool, round_: int) -> Iterator[Task]:
+def refine_tasks(
+    recipe: Recipe, made: Iterable[Record], pool: list[Record] | RecordPool, round_: int
+) -> Iterator[Task]:
     """For each new rubric a request to revise it, beside examples from the pool."""
     for number, rubric in enumerate(made):
         rng = random.Random(f"{recipe.seed} refine {round_} {number}")
@@ -109,7 +111,7 @@ def refine_tasks(recipe: Recipe, made: Iterable[Record], pool: list[Record] | Sp
 
 
 def pooled(
-    rubrics: Iterable[Record], pool: list[Record] | Spool, index: Index, dropped: Counter[str], most: int
+    rubrics: Iterable[Record], pool: list[Record] | RecordPool, index: Index, dropped: Counter[str], most: int
 ) -> None:
     """Add rubrics to the pool, up to `most`; those like an earlier one are dropped and counted."""
     for rubric in rubrics:
@@ -272,7 +274,7 @@ class Filters:
         return found
 
 
-def _run(run: Run, options: Options) -> None:
+def _run(run: Run, options: FeedbackOptions) -> None:
     """Rubrics, instructions, responses, a second grading, filters."""
     recipe = run.recipe
     pool = _rubrics(run, options)
@@ -295,10 +297,10 @@ def _run(run: Run, options: Options) -> None:
     run.built.dropped.update(filters.dropped)
 
 
-def _rubrics(run: Run, options: Options) -> Iterable[Record]:
+def _rubrics(run: Run, options: FeedbackOptions) -> Iterable[Record]:
     """Rounds until there are enough; each shows rubrics of the rounds before."""
     recipe = run.recipe
-    index, pool = Index(near=recipe.near and not recipe.world), Spool(run.path("rubrics"))
+    index, pool = Index(near=recipe.near and not recipe.world), RecordPool(run.path("rubrics"))
     for i, seed in enumerate(_seeds(recipe, options)):
         if recipe.world:
             break
@@ -336,11 +338,11 @@ def answered(run: Run, name: str, tasks: Callable[[], Iterable[Task]]) -> bool:
     return not run.built.waits
 
 
-def _seeds(recipe: Recipe, options: Options) -> list[Record]:
+def _seeds(recipe: Recipe, options: FeedbackOptions) -> list[Record]:
     return load_seeds(recipe.path(options.seeds)) if options.seeds else []
 
 
-def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
+def _estimate(recipe: Recipe, options: FeedbackOptions) -> list[Estimate]:
     """As the stages, from one rubric and one instruction of usual length."""
     seeds = _seeds(recipe, options)
     level = "One sentence of about the length that such a description has."
@@ -364,18 +366,18 @@ def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
     return [Estimate(name, n, n * size, n * recipe.max_tokens) for name, n, size in sizes]
 
 
-def _check(recipe: Recipe, options: Options) -> Iterator[tuple[str, str]]:
+def _check(recipe: Recipe, options: FeedbackOptions) -> Iterator[tuple[str, str]]:
     if not options.seeds and not recipe.world:
         yield "seeds", "a teacher other than a world needs 'seeds': a file of rubrics to begin with"
     if options.sensitive and recipe.world:
         yield "sensitive", "a world has no sensitive or biased content: leave out 'sensitive', or name an engine"
 
 
-def _world(recipe: Recipe, options: Options) -> Engine:
+def _world(recipe: Recipe, options: FeedbackOptions) -> Engine:
     return WorldTeacher(recipe.world, seed=recipe.seed, per_rubric=options.instructions)
 
 
 KIND = Kind(
-    "feedback", Options, ("rubrics", "rubric-refine", "instructions", "responses"), _run, _estimate, _check, _world,
-    files=("seeds",), defaults={"length_r": 0.02},
+    "feedback", FeedbackOptions, ("rubrics", "rubric-refine", "instructions", "responses"), _run, _estimate, _check,
+    _world, files=("seeds",), defaults={"length_r": 0.02},
 )  # fmt: skip

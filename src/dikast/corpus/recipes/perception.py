@@ -10,10 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from dikast.core.part import Image
-from dikast.corpus.duplicates import Index
-from dikast.corpus.journal import accepted
-from dikast.corpus.picture_teacher import TEXT_RICH, PictureTeacher, behind
-from dikast.corpus.pictures import (
+from dikast.corpus.dedup.text_dedup import Index
+from dikast.corpus.pipeline.build_run import Estimate, Kind, Run, size_of
+from dikast.corpus.pipeline.journal import accepted
+from dikast.corpus.pipeline.recipe import Recipe, count, share
+from dikast.corpus.pipeline.reply_readers import (
+    RESPONSE,
+    RUBRICS,
+    instruction_reader,
+    levels_of,
+    list_schema,
+    response_reader,
+    rubric_reader,
+)
+from dikast.corpus.pipeline.stage import Rejected, Task, object_in, prompt, text_in
+from dikast.corpus.recipes.feedback import Filters, answered, regrade_tasks
+from dikast.corpus.sources.image_lists import (
     EXPLICIT,
     IMPLICIT,
     Listed,
@@ -24,20 +36,8 @@ from dikast.corpus.pictures import (
     sensitive_of,
     write_picture,
 )
-from dikast.corpus.readers import (
-    RESPONSE,
-    RUBRICS,
-    instruction_reader,
-    levels_of,
-    list_schema,
-    response_reader,
-    rubric_reader,
-)
-from dikast.corpus.recipe import Recipe, count, share
-from dikast.corpus.recipes.feedback import Filters, answered, regrade_tasks
-from dikast.corpus.run import Estimate, Kind, Run, size_of
-from dikast.corpus.seeds import SCALE, load_seeds
-from dikast.corpus.stage import Rejected, Task, object_in, prompt, text_in
+from dikast.corpus.sources.seed_rubrics import SCALE, load_seeds
+from dikast.corpus.teachers.picture_teacher import TEXT_RICH, PictureTeacher, behind
 from dikast.engines.base import Engine
 
 Record = dict[str, Any]
@@ -50,7 +50,7 @@ _FIT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class PerceptionOptions:
     """Of the recipe `perception`.
 
     `images`: a folder, a pattern, or a list of images (a `.txt` with a path a line, or records with a column `image`),
@@ -94,7 +94,7 @@ class Picture:
     asked: int = 0
 
 
-def _pictures(run: Run, options: Options) -> list[Picture]:
+def _pictures(run: Run, options: PerceptionOptions) -> list[Picture]:
     """The pictures of a build, in order; those of a world are drawn beside the items."""
     recipe = run.recipe
     if recipe.world:
@@ -112,7 +112,7 @@ def _pictures(run: Run, options: Options) -> list[Picture]:
     ]
 
 
-def _images(recipe: Recipe, options: Options, dropped: Counter[str]) -> list[Listed]:
+def _images(recipe: Recipe, options: PerceptionOptions, dropped: Counter[str]) -> list[Listed]:
     found = listed(recipe, options.images) if options.images else []
     if options.text_images:
         found += listed(recipe, options.text_images, text_rich=True)
@@ -124,7 +124,7 @@ def rubric_tasks(
     recipe: Recipe, pictures: list[Picture], seeds: list[Record], round_: int, root: str
 ) -> Iterator[Task]:
     """A request for the rubrics that each of these pictures still lacks."""
-    options: Options = recipe.options
+    options: PerceptionOptions = recipe.options
     for picture in pictures:
         rng = random.Random(f"{recipe.seed} rubrics {round_} {picture.number}")
         at = rng.sample(range(len(seeds)), min(_EXAMPLES, len(seeds)))
@@ -165,7 +165,7 @@ def _fit_reader(rubric: Record) -> Any:
 
 def instruction_tasks(recipe: Recipe, pictures: list[Picture], root: str) -> Iterator[Task]:
     """One request a rubric for its instructions and reference answers."""
-    options: Options = recipe.options
+    options: PerceptionOptions = recipe.options
     pool = [(picture, rubric) for picture in pictures for rubric in picture.kept]
     for number, (picture, rubric) in enumerate(pool):
         messages = prompt("picture-instructions").ask(
@@ -202,7 +202,7 @@ def response_tasks(recipe: Recipe, instructions: Path, root: str) -> Iterator[Ta
             yield Task(at, messages, response_reader(recipe, record, score), RESPONSE, about)
 
 
-def _run(run: Run, options: Options) -> None:
+def _run(run: Run, options: PerceptionOptions) -> None:
     """Pictures, rubrics that fit them, instructions, responses, a second grading, filters."""
     recipe, root = run.recipe, str(run.folder)
     pictures = _pictures(run, options)
@@ -225,7 +225,7 @@ def _run(run: Run, options: Options) -> None:
     run.built.dropped.update(filters.dropped)
 
 
-def _rubrics(run: Run, options: Options, pictures: list[Picture]) -> bool:
+def _rubrics(run: Run, options: PerceptionOptions, pictures: list[Picture]) -> bool:
     """Rounds of brainstorming and inspection until enough rubrics fit each picture; False if some are unanswered."""
     recipe, root, dropped = run.recipe, str(run.folder), run.built.dropped
     seeds = load_seeds(recipe.path(options.seeds)) if options.seeds else []
@@ -265,7 +265,7 @@ def _words(rubric: Record) -> str:
     return " ".join([rubric["criterion"], *rubric["levels"].values()])
 
 
-def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
+def _estimate(recipe: Recipe, options: PerceptionOptions) -> list[Estimate]:
     """As the stages, each round's rubrics fitting at once, from one rubric and one instruction of usual length."""
     n = options.take if recipe.world else len(_images(recipe, options, Counter()))
     level = "One sentence of about the length that such a description has."
@@ -286,7 +286,7 @@ def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
     return [Estimate(name, calls, calls * size, calls * recipe.max_tokens) for name, calls, size in sizes]
 
 
-def _check(recipe: Recipe, options: Options) -> Iterator[tuple[str, str]]:
+def _check(recipe: Recipe, options: PerceptionOptions) -> Iterator[tuple[str, str]]:
     if recipe.world:
         for key in ("images", "text_images", "seeds"):
             if getattr(options, key):
@@ -306,13 +306,13 @@ def _check(recipe: Recipe, options: Options) -> Iterator[tuple[str, str]]:
         yield "images", "name the images that hold no text with 'images', or set 'text_rich: 1'"
 
 
-def _world(recipe: Recipe, options: Options) -> Engine:
+def _world(recipe: Recipe, options: PerceptionOptions) -> Engine:
     return PictureTeacher(
         recipe.world, seed=recipe.seed, per_rubric=options.instructions, text_rich=options.text_rich
     )  # fmt: skip
 
 
 KIND = Kind(
-    "perception", Options, ("picture-rubrics", "picture-fit", "picture-instructions", "picture-responses"), _run,
-    _estimate, _check, _world, files=("seeds",), defaults={"length_r": 0.02},
+    "perception", PerceptionOptions, ("picture-rubrics", "picture-fit", "picture-instructions", "picture-responses"),
+    _run, _estimate, _check, _world, files=("seeds",), defaults={"length_r": 0.02},
 )  # fmt: skip

@@ -10,12 +10,12 @@ from typing import Any
 from dikast.core.item import Item, item_from, item_to
 from dikast.core.part import text_of
 from dikast.core.records.files import folder_of
-from dikast.corpus.journal import accepted
 from dikast.corpus.observations import Observed, goodness, observations
-from dikast.corpus.picture_teacher import teacher_of
-from dikast.corpus.recipe import Recipe
-from dikast.corpus.run import Estimate, Kind, Run, size_of
-from dikast.corpus.stage import Rejected, Task, in_language, object_in, prompt, text_in
+from dikast.corpus.pipeline.build_run import Estimate, Kind, Run, size_of
+from dikast.corpus.pipeline.journal import accepted
+from dikast.corpus.pipeline.recipe import Recipe
+from dikast.corpus.pipeline.stage import Rejected, Task, in_language, object_in, prompt, text_in
+from dikast.corpus.teachers.picture_teacher import teacher_of
 from dikast.engines.base import Engine
 from dikast.prompts.dialects import DIALECTS
 from dikast.prompts.parsed import Target
@@ -30,7 +30,7 @@ _SCHEMA = {
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class PreferenceOptions:
     """Of the recipe `preference`: pairs from the feedback data `source`, equal scores as ties (`ties`)."""
 
     source: str = ""
@@ -130,7 +130,7 @@ def _reader(item: Item, language: str) -> Any:
     return read
 
 
-def _run(run: Run, options: Options) -> None:
+def _run(run: Run, options: PreferenceOptions) -> None:
     """The pairs, each with feedback."""
     found = run.stage("1-pairs", pair_tasks(run.recipe, run.built.dropped))
     if not found.left["budget"]:
@@ -138,19 +138,19 @@ def _run(run: Run, options: Options) -> None:
         run.write(item_from(made, root=root) for made in accepted(run.path("1-pairs")))
 
 
-def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
+def _estimate(recipe: Recipe, options: PreferenceOptions) -> list[Estimate]:
     """As the stage, from the pairs themselves."""
     sizes = [size_of(task) for task in pair_tasks(recipe, Counter())]
     return [Estimate("1-pairs", len(sizes), sum(sizes), len(sizes) * recipe.max_tokens)]
 
 
-def _check(recipe: Recipe, options: Options) -> Iterator[tuple[str, str]]:
+def _check(recipe: Recipe, options: PreferenceOptions) -> Iterator[tuple[str, str]]:
     if not options.source:
         yield "source", "the recipe 'preference' needs 'source': a file of feedback data"
 
 
-def _world(recipe: Recipe, options: Options) -> Engine:
+def _world(recipe: Recipe, options: PreferenceOptions) -> Engine:
     return teacher_of(recipe.world, recipe.seed)
 
 
-KIND = Kind("preference", Options, ("preference",), _run, _estimate, _check, _world, files=("source",))
+KIND = Kind("preference", PreferenceOptions, ("preference",), _run, _estimate, _check, _world, files=("source",))

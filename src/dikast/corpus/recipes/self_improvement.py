@@ -1,4 +1,4 @@
-"""The recipe `self-improvement`: a judge learns from those of its own verdicts that agree and are borne out.
+"""The recipe `self-improvement`: a judge learns from those of its own verdicts that agree and are confirmed by gold.
 
 A round is a folder. This room prepares its training set and configuration, and measures the model that comes of it on
 held-out gold; training is another room's, so a round that is prepared waits for `dikast train sft`.
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from dikast.audit.intervals import Resampling
-from dikast.audit.measures import measure
+from dikast.audit.statistics.intervals import Resampling
+from dikast.audit.statistics.measures import measure
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError
 from dikast.core.item import Item
@@ -23,21 +23,22 @@ from dikast.core.media import image_sha256
 from dikast.core.part import text_of
 from dikast.core.records import read_items, write_items
 from dikast.core.rubric import Rubric
-from dikast.core.runs.reading import current_verdicts
+from dikast.core.runs import run_files as sums
+from dikast.core.runs.current_verdicts import current_verdicts
 from dikast.core.verdict import Status
-from dikast.corpus.agreement import Dropped, ballots, due_label, learnt, stop_reason, with_gold
-from dikast.corpus.duplicates import Index
-from dikast.corpus.journal import accepted
-from dikast.corpus.recipe import Recipe, count, share
-from dikast.corpus.round_training import CONFIG, GRADED, PAIRS, configure, named, start_of, trained
-from dikast.corpus.run import Estimate, Kind, Run, size_of
-from dikast.corpus.schemas.base import asked
-from dikast.corpus.stage import Asking, Rejected, Task
+from dikast.corpus.dedup.text_dedup import Index
+from dikast.corpus.pipeline.build_run import Estimate, Kind, Run, size_of
+from dikast.corpus.pipeline.journal import accepted
+from dikast.corpus.pipeline.recipe import Recipe, count, share
+from dikast.corpus.pipeline.round_training import CONFIG, GRADED, PAIRS, configure, named, start_of, trained
+from dikast.corpus.pipeline.stage import Asking, Rejected, Task
+from dikast.corpus.pipeline.verdict_filter import Dropped, ballots, due_label, learnt, stop_reason, with_gold
+from dikast.corpus.schemas.public_schema import asked
 from dikast.engines.base import Engine, Sampling
 from dikast.engines.spec import open_engine, parse_spec
 from dikast.judging.judge import Judge
-from dikast.judging.plan import Source
-from dikast.judging.run import compare_file, grade_file
+from dikast.judging.judge_file import compare_file, grade_file
+from dikast.judging.run_plan import Source
 from dikast.prompts.ask import as_given
 from dikast.prompts.parse import parse_reply
 from dikast.prompts.parsed import Target
@@ -50,7 +51,7 @@ _HOW = Resampling(draws=1000)
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ImprovementOptions:
     """Of the recipe `self-improvement`. The `teacher` is the judge that is to improve, as it is before the first round.
 
     `source`: items; what they hold is judged, and `generate` responses to each instruction by the judge that improves.
@@ -83,7 +84,7 @@ class _Round:
     """One round of a run: number 0 is the judge before any training."""
 
     run: Run
-    options: Options
+    options: ImprovementOptions
     number: int
     opened: Engine | None = None
 
@@ -119,7 +120,7 @@ class _Round:
         )  # fmt: skip
 
 
-def _run(run: Run, options: Options) -> None:
+def _run(run: Run, options: ImprovementOptions) -> None:
     """Rounds until the stop rule says so; the items of the best one."""
     history: list[Record] = []
     before = _Round(run, options, 0)
@@ -162,7 +163,7 @@ def _tell(run: Run, history: list[Record], stopped: str) -> None:
     known = [each for each in history if each["pearson"]["value"] is not None]
     best = max(known, key=lambda each: each["pearson"]["value"])["round"] if known else None
     told = {"rounds": history, "best": best, "stopped": stopped}
-    (run.folder / ROUNDS).write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
+    sums.write_checked(run.folder / ROUNDS, orjson.dumps(told, option=orjson.OPT_INDENT_2))
 
 
 # -- a round ----------------------------------------------------------------------------------------------------------
@@ -172,7 +173,7 @@ def _prepare(now: _Round, before: _Round) -> bool:
     """Generate, judge, keep, and write what is learnt from; False when something is left to be asked."""
     run, options, folder = now.run, now.options, now.folder
     kept = folder / _KEPT
-    if kept.exists():
+    if kept.exists() and not sums.changed_files(folder, _KEPT, GRADED, PAIRS, CONFIG, "absolute.yaml", "pairwise.yaml"):
         run.built.dropped.update(_counts(folder)["dropped"])
         return True
     stage = f"{folder.name}/1-responses"
@@ -202,7 +203,8 @@ def _prepare(now: _Round, before: _Round) -> bool:
     if sum(n.values()):
         configure(folder, run.recipe, options.train, judge, n, before.model if before.number else None)
     told = {"kept": sum(n.values()), "graded": n[GRADED], "pairs": n[PAIRS], "verified": verified, "dropped": dropped}
-    kept.write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
+    sums.record(folder, {name: sums.checksum(folder / name) for name in (GRADED, PAIRS) if (folder / name).is_file()})
+    sums.write_checked(kept, orjson.dumps(told, option=orjson.OPT_INDENT_2))
     run.built.dropped.update(dropped)
     return True
 
@@ -216,11 +218,10 @@ def _answered(run: Run, folder: Path) -> bool:
 
 
 def _counts(folder: Path) -> Record:
-    found: Record = orjson.loads((folder / _KEPT).read_bytes())
-    return found
+    return dict(orjson.loads((folder / _KEPT).read_bytes()))
 
 
-def generation_tasks(recipe: Recipe, options: Options) -> Iterator[Task]:
+def generation_tasks(recipe: Recipe, options: ImprovementOptions) -> Iterator[Task]:
     """Requests for responses to each distinct instruction of the source, as a user would ask."""
     seen: set[str] = set()
     for number, item in enumerate(read_items(recipe.path(options.source))):
@@ -249,7 +250,9 @@ def _reader(number: int, at: int) -> Any:
     return read
 
 
-def _candidates(run: Run, options: Options, made: Path, judge: Judge, dropped: Counter[str]) -> Iterator[Item]:
+def _candidates(
+    run: Run, options: ImprovementOptions, made: Path, judge: Judge, dropped: Counter[str]
+) -> Iterator[Item]:
     """What is judged: each response of the source with its gold, its pairs, and what was generated."""
     recipe = run.recipe
     known = _known([recipe.path(name) for name in (options.held, *recipe.against)], near=recipe.near)
@@ -286,8 +289,9 @@ def _known(files: list[Path], *, near: bool) -> Callable[[Item], bool]:
 
 
 def _kept(
-    candidates: Path, into: Path, judge: Judge, options: Options, now: _Round, counted: Counter[str], *, pairs: bool
-) -> Iterator[Item]:
+    candidates: Path, into: Path, judge: Judge, options: ImprovementOptions, now: _Round, counted: Counter[str], *,
+    pairs: bool,
+) -> Iterator[Item]:  # fmt: skip
     """What is learnt from; `counted` tells why the rest is not."""
     said = ballots(current_verdicts(into))
     form = judge.compare_format if pairs else judge.format
@@ -312,7 +316,7 @@ def _kept(
 def _measure(now: _Round) -> bool:
     """Judge the held-out items with the round's model, once; False when some have no answer."""
     path = now.folder / _HELD
-    if path.exists():
+    if path.exists() and not sums.changed_files(now.folder, _HELD):
         return True
     judge = now.judge(now.engine)
     into = now.folder / "held"
@@ -332,11 +336,11 @@ def _measure(now: _Round) -> bool:
     failed = len(held) - len(scores)
     found = measure(np.array(scores), np.array(golds), ["pearson"], _HOW, cluster, dropped=failed)
     told = {"round": now.number, "pearson": found["pearson"].to_dict(), "failed": failed}
-    path.write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
+    sums.write_checked(path, orjson.dumps(told, option=orjson.OPT_INDENT_2))
     return True
 
 
-def _held_out(recipe: Recipe, options: Options, judge: Judge) -> list[tuple[Item, Rubric, str]]:
+def _held_out(recipe: Recipe, options: ImprovementOptions, judge: Judge) -> list[tuple[Item, Rubric, str]]:
     """The held-out items with their rubric and the label that gold says is right; UserError for one that lacks any."""
     found = []
     for item in read_items(recipe.path(options.held)):
@@ -350,7 +354,7 @@ def _held_out(recipe: Recipe, options: Options, judge: Judge) -> list[tuple[Item
     return found
 
 
-def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
+def _estimate(recipe: Recipe, options: ImprovementOptions) -> list[Estimate]:
     """Of one round: responses, judgements, and the held-out items."""
     tasks = [size_of(task) for task in generation_tasks(recipe, options)]
     items = list(read_items(recipe.path(options.source)))
@@ -370,7 +374,7 @@ def _estimate(recipe: Recipe, options: Options) -> list[Estimate]:
     ]
 
 
-def _check(recipe: Recipe, options: Options) -> Iterable[tuple[str, str]]:
+def _check(recipe: Recipe, options: ImprovementOptions) -> Iterable[tuple[str, str]]:
     if recipe.world:
         yield "teacher", "a world knows all and cannot learn: name the model that is to improve"
     for key, what in (("source", "items to judge"), ("held", "items with gold to measure each round on")):
@@ -389,8 +393,8 @@ def _check(recipe: Recipe, options: Options) -> Iterable[tuple[str, str]]:
         yield "train", f"{recipe.teacher!r} has no weights here: say under 'train' which 'model' is to be taught"
 
 
-def _world(recipe: Recipe, options: Options) -> Engine:
+def _world(recipe: Recipe, options: ImprovementOptions) -> Engine:
     raise UserError("teacher: a world knows all and cannot learn")
 
 
-KIND = Kind("self-improvement", Options, (), _run, _estimate, _check, _world, files=("source", "held"))
+KIND = Kind("self-improvement", ImprovementOptions, (), _run, _estimate, _check, _world, files=("source", "held"))

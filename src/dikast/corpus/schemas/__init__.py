@@ -3,8 +3,9 @@
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import item_to
 from dikast.core.text import near_miss
-from dikast.corpus.schemas import annotation, conversation, critic, prometheus
-from dikast.corpus.schemas.base import Row, Schema
+from dikast.corpus.schemas import annotation, conversation, prometheus
+from dikast.corpus.schemas import llava_critic as critic
+from dikast.corpus.schemas.public_schema import Row, Schema
 
 _PAIR = ("the first response", "response 1", "assistant a", "response a")
 

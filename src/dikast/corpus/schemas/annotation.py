@@ -6,7 +6,7 @@ from typing import Any
 from dikast.core.errors import DataError
 from dikast.core.item import Item
 from dikast.core.part import text_of
-from dikast.corpus.schemas.base import (
+from dikast.corpus.schemas.public_schema import (
     Row,
     asked,
     gold_of,

@@ -5,7 +5,7 @@ from typing import Any
 from dikast.core.errors import DataError
 from dikast.core.item import Item
 from dikast.core.part import Content, Image, Text, images_of
-from dikast.corpus.schemas.base import (
+from dikast.corpus.schemas.public_schema import (
     Row,
     gold_of,
     own_id,

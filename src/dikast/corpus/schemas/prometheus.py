@@ -7,7 +7,7 @@ from dikast.core.item import Item
 from dikast.core.part import Content, text_of
 from dikast.core.scale import Scale
 from dikast.corpus.schemas import sections
-from dikast.corpus.schemas.base import (
+from dikast.corpus.schemas.public_schema import (
     Row,
     asked,
     gold_of,

@@ -14,23 +14,23 @@ from dikast.engines.base import Completion, Readout, Request
 from dikast.engines.http.body import Form, reads_labels, written
 from dikast.engines.http.decode import count_of, decoded, said
 from dikast.engines.http.failure import Failure
+from dikast.engines.http.label_logprobs import Place, Spellings, mass_of, places_of, read_after_marker, read_at_start
 from dikast.engines.http.prices import Price
-from dikast.engines.http.reading import Place, Spellings, mass_of, places_of, read_after_marker, read_at_start
 
 _log = logging.getLogger(__name__)
 _SURE = 0.5  # label probability at which a reply is taken to go on after the marker
 _GIVE_UP = 3  # requests that did not go on, before we stop asking a server that never did
 
-_PINNED = re.compile(r"|-latest|-v?\d[\d.-]*|[@:].+")  # what may stand behind a model's name: a date, a revision, a tag
+_PINNED = re.compile(r"|-latest|-v?\d[\d.-]*|[@:].+")  # what may follow a model's name: a date, a revision, a tag
 
 _TOLD = {
-    "logprobs": "the server answers without the log-probabilities it was asked for: verdicts are parsed from its text",
-    "no_distribution": "the server's log-probabilities are no probabilities: verdicts are parsed from its text",
-    "unreadable": "the server's log-probabilities do not fit its text: verdicts are parsed from the text",
-    "response_format": "the server ignores the JSON schema it was asked to keep: replies may not parse",
-    "choices": "the server ignores the choices it was given: replies may be anything",
-    "continuation": "the server does not go on after a text that was begun for it: it begins anew",
-    "usage": "the server does not count tokens: usage and cost are unknown, budgets of tokens and money cannot hold",
+    "logprobs": "the server does not return the requested log-probabilities: verdicts are parsed from its text",
+    "no_distribution": "the server's log-probabilities are invalid: verdicts are parsed from its text",
+    "unreadable": "the server's log-probabilities do not match its text: verdicts are parsed from the text",
+    "response_format": "the server ignores the requested JSON schema: replies may not parse",
+    "choices": "the server ignores the requested choices: replies may be anything",
+    "continuation": "the server does not continue a prefilled reply: it starts a new one",
+    "usage": "the server does not count tokens: usage, cost and budgets of tokens and money cannot be worked out",
     "model_unnamed": "the server does not say which model answered",
 }
 
@@ -44,12 +44,12 @@ class Answers:
     price: Price | None
     name: str
     noticed: Counter[str] = field(default_factory=Counter)
-    continues: bool | None = None  # None until something came back that tells
+    continues: bool | None = None  # None until a reply shows it
     scrub: Scrubber = field(default_factory=lambda: Scrubber(()))
     seen: Spellings = field(default_factory=Spellings)
 
     def notice(self, what: str) -> None:
-        """Count something missing, and tell it the first time."""
+        """Count something missing, and report it the first time."""
         self.noticed[what] += 1
         if self.noticed[what] == 1:
             _log.warning("%s: %s", self.name, _TOLD.get(what) or f"the server refuses {what!r}: asked without it")
@@ -186,7 +186,7 @@ class Notices(Protocol):
     """Counts what a server did not do."""
 
     def notice(self, what: str) -> None:
-        """Count something missing, and tell it the first time."""
+        """Count something missing, and report it the first time."""
         ...
 
 

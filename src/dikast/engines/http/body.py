@@ -12,7 +12,7 @@ from dikast.core.message import Message, Span
 from dikast.core.part import Image
 from dikast.engines.base import Request
 from dikast.engines.http.images import Encoded
-from dikast.engines.http.inert import inert
+from dikast.engines.http.sanitise import sanitise
 
 Form = Literal["plain", "continue"]
 READ_TOKENS = 8  # after a marker that we wrote: room for markdown, a space and a label of several tokens
@@ -36,7 +36,7 @@ Without `max_tokens` the field `max_completion_tokens` takes its place.
 class Bodies:
     """Makes bodies for one model. `refused` are the names in `OPTIONAL` that the server would not take.
 
-    `continues` tells whether the server is known to go on after a text that was begun for it. Until then it is asked to
+    `continues` says whether the server is known to continue a prefilled reply. Until then it is asked to
     show that text again, as proof; with that vLLM works out log-probabilities of the whole prompt, too.
     """
 
@@ -103,7 +103,7 @@ class Bodies:
     def _message(self, message: Message, lead: bytes, pieces: list[bytes]) -> None:
         role = b'{"role":"' + message.role.encode() + b'","content":'
         if all(isinstance(part, Span) for part in message.parts):
-            text = inert([part for part in message.parts if isinstance(part, Span)])
+            text = sanitise([part for part in message.parts if isinstance(part, Span)])
             pieces.append(lead + role + orjson.dumps(text) + b"}")
             return
         pieces.append(lead + role + b"[")
@@ -112,7 +112,7 @@ class Bodies:
         def flush() -> None:
             nonlocal comma
             if spans:
-                pieces.append(comma + b'{"type":"text","text":' + orjson.dumps(inert(spans)) + b"}")
+                pieces.append(comma + b'{"type":"text","text":' + orjson.dumps(sanitise(spans)) + b"}")
                 spans.clear()
                 comma = b","
 
@@ -130,7 +130,7 @@ class Bodies:
 
 
 def reads_labels(request: Request) -> bool:
-    """Whether label probabilities are to be read. Under a constraint a server tells those of what it left over."""
+    """Whether to score labels. Under a constraint, a server's probabilities are renormalised over what is allowed."""
     return request.readout is not None and not request.choices and request.schema is None
 
 

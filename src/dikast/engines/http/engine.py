@@ -13,21 +13,21 @@ from typing import Any, NamedTuple, Protocol
 from dikast.core.errors import EngineError, UserError
 from dikast.core.secrets import Scrubber, whole
 from dikast.core.verdict import Usage
-from dikast.engines.base import Completion, Engine, Request
+from dikast.engines.base import Closing, Completion, Engine, Request
 from dikast.engines.budget import Budget
 from dikast.engines.http.answer import Answers
 from dikast.engines.http.body import OPTIONAL, Bodies, Form
-from dikast.engines.http.exchange import Wire
+from dikast.engines.http.event_loop import EventLoopThread, Flow, Job, Later
 from dikast.engines.http.failure import Failure, failure_of, refused_parameter
-from dikast.engines.http.inert import VERSION
 from dikast.engines.http.limit import Limit
-from dikast.engines.http.portal import Flow, Job, Later, Portal
 from dikast.engines.http.prices import Price, default_table, price_of
-from dikast.engines.http.settings import Address, Settings, address_of, check_key, extra_fields, key_from
+from dikast.engines.http.sanitise import VERSION
+from dikast.engines.http.server_settings import Address, ServerSettings, address_of, check_key, extra_fields, key_from
+from dikast.engines.http.transport import Transport
 from dikast.engines.options import read_options
 
 _LONGEST_BACKOFF = 30.0
-_BRIEF = ("timeout", "bad_response", "wrong_model")  # to wait longer before these are asked again mends nothing
+_BRIEF = ("timeout", "bad_response", "wrong_model")  # waiting longer before these are asked again does not help
 _REJECTIONS = 5  # times `retries` is how often one request may be turned away before it fails
 _ROW = 64  # requests in a row that may fail for good before the rest of a stream is not sent; fewer at the start
 _BROAD = ("timeout", "connection", "server_error", "rate_limited", "overloaded", "wrong_model", "bad_response")
@@ -56,7 +56,7 @@ class Reads(Protocol):
     scrub: Scrubber
 
     def notice(self, what: str) -> None:
-        """Count something missing, and tell it the first time."""
+        """Count something missing, and report it the first time."""
         ...
 
     def read(self, request: Request, form: Form, raw: bytes, seconds: float) -> Completion | None:
@@ -81,7 +81,7 @@ class Waits(NamedTuple):
     """Of all requests together."""
 
 
-class HttpEngine:
+class HttpEngine(Closing):
     """A model behind `POST {url}/chat/completions`.
 
     Errors have these kinds: `timeout`, `connection`, `rate_limited`, `overloaded`, `server_error`, `bad_response`,
@@ -92,7 +92,13 @@ class HttpEngine:
     """
 
     def __init__(
-        self, address: Address, settings: Settings, *, key: str = "", name: str = "", contract: Contract | None = None
+        self,
+        address: Address,
+        settings: ServerSettings,
+        *,
+        key: str = "",
+        name: str = "",
+        contract: Contract | None = None,
     ) -> None:
         self.name = name or str(address)
         self.address, self.settings = address, settings
@@ -100,7 +106,7 @@ class HttpEngine:
         self._extra = extra_fields(settings.extra)
         self.price = price_of(address.model, settings.prices)
         url, asks, reads = contract or self._chat()
-        wire = Wire(
+        transport = Transport(
             url,
             key=key,
             timeout=settings.timeout,
@@ -108,17 +114,17 @@ class HttpEngine:
             most_mb=settings.max_reply_mb,
             ca=settings.ca,
         )
-        reads.scrub = wire.scrub
-        self._desk = _Desk(wire, asks, reads, settings)
-        self._portal = Portal(self._desk.work, Limit(settings.concurrency), opening=wire.open, closing=wire.close)
-        self._finalizer = weakref.finalize(self, self._portal.close)
+        reads.scrub = transport.scrub
+        self._desk = _Desk(transport, asks, reads, settings)
+        work, limit = self._desk.work, Limit(settings.concurrency)
+        self._loop_thread = EventLoopThread(work, limit, opening=transport.open, closing=transport.close)
+        self._finalizer = weakref.finalize(self, self._loop_thread.close)
 
     def _chat(self) -> Contract:
         answers = Answers(self.address.model, self.settings.served_as, self.price, self.name)
         answers.continues = {"yes": True, "no": False, "auto": None}[self.settings.continues]
-        bodies = Bodies(
-            self.address.model, self.settings.top_logprobs, self._extra, continues=lambda: answers.continues
-        )
+        top = self.settings.top_logprobs
+        bodies = Bodies(self.address.model, top, self._extra, continues=lambda: answers.continues)
         return Contract(self.address.chat, bodies, answers)
 
     def __repr__(self) -> str:
@@ -137,7 +143,7 @@ class HttpEngine:
     @property
     def in_flight(self) -> int:
         """The most requests that may be in flight just now."""
-        return self._portal.limit.value
+        return self._loop_thread.limit.value
 
     def close(self) -> None:
         """Close all connections and end the engine's thread; done by itself when the engine is no longer used."""
@@ -166,7 +172,7 @@ class HttpEngine:
         """
         if not self._finalizer.alive:
             raise UserError(f"{self.name}: this engine is closed; open it again")
-        self._portal.start()
+        self._loop_thread.start()
         flow, source = Flow(), iter(requests)
         pending: list[Completion] = []
         torn: Exception | None = None
@@ -195,33 +201,33 @@ class HttpEngine:
                         flow.low = 0
                     if jobs:
                         flow.submitted += len(jobs)
-                        self._portal.submit(jobs)
+                        self._loop_thread.submit(jobs)
                 if pending:
                     yield pending.pop()
                     continue
                 if flow.delivered < flow.submitted:
-                    pending = self._portal.take(flow)
+                    pending = self._loop_thread.take(flow)
                 elif ended:
                     break
             if torn is not None:
                 raise torn
         finally:
             if flow.delivered < flow.submitted:
-                self._portal.abandon(flow)
+                self._loop_thread.abandon(flow)
 
     def _wants(self, flow: Flow, pending: int) -> bool:
         """Whether more requests should be pulled; sets how few may wait before the loop asks for more."""
-        limit, most = self._portal.limit.value, self._portal.limit.most
+        limit, most = self._loop_thread.limit.value, self._loop_thread.limit.most
         flow.low = limit // 2 + 4
-        held = min(3 * limit + self._portal.idle, 3 * most) + 32
+        held = min(3 * limit + self._loop_thread.idle, 3 * most) + 32
         return flow.waiting < flow.low and flow.submitted - flow.delivered + pending < held
 
 
 class _Desk:
     """Works one job at a time: sends it, reads the reply, decides whether to try again."""
 
-    def __init__(self, wire: Wire, bodies: Asks, answers: Reads, settings: Settings) -> None:
-        self.wire, self.bodies, self.answers, self.settings = wire, bodies, answers, settings
+    def __init__(self, transport: Transport, bodies: Asks, answers: Reads, settings: ServerSettings) -> None:
+        self.transport, self.bodies, self.answers, self.settings = transport, bodies, answers, settings
         self.answered = 0  # requests that this server has answered
         self.longest_wait = self.waited = 0.0
         self._jitter = random.Random()  # spreads retries over time; no result depends on it
@@ -240,7 +246,7 @@ class _Desk:
     async def work(self, job: Job) -> Completion | Later:
         """One try; never raises but for cancellation. Every completion leaves through here, without the key."""
         outcome = await self._tried(job)
-        return outcome if isinstance(outcome, Later) else clean(outcome, self.wire.scrub)
+        return outcome if isinstance(outcome, Later) else clean(outcome, self.transport.scrub)
 
     async def _tried(self, job: Job) -> Completion | Later:
         if job.flow.verdict_on_all is not None:
@@ -249,7 +255,7 @@ class _Desk:
         now = time.monotonic()
         job.began = job.began or now
         try:
-            reply = await self.wire.post(job.body)
+            reply = await self.transport.post(job.body)
             if reply.status == 200:
                 found = self.answers.read(job.request, job.form, reply.raw, time.monotonic() - job.began)
                 if found is None:
@@ -257,13 +263,13 @@ class _Desk:
                 self.answered += 1
                 job.flow.consecutive = 0
                 return found
-            failure = failure_of(reply.status, reply.headers, reply.raw, self.wire.where, self.wire.scrub)
+            failure = failure_of(reply.status, reply.headers, reply.raw, self.transport.where, self.transport.scrub)
             if self._concedes(job, failure, reply.status):
                 return Later(0.0)
         except Failure as caught:
             failure = caught
         except Exception as error:  # a fault of ours must not take other requests down
-            failure = Failure("internal", self.wire.scrub.quote(f"{type(error).__name__}: {error}"))
+            failure = Failure("internal", self.transport.scrub.quote(f"{type(error).__name__}: {error}"))
         if failure.refusal:
             job.flow.consecutive = 0
             return Completion(job.request.key, refusal=failure.refusal)
@@ -377,12 +383,12 @@ def open_openai(target: str, **options: Any) -> Engine:
 
 def _open(text: str, options: Mapping[str, Any], *, name: str = "") -> Engine:
     address = address_of(text)  # first, as it refuses addresses that must not be repeated in messages
-    settings = Settings(**read_options(options, Settings.known(), where=name or str(address)))
+    settings = ServerSettings(**read_options(options, ServerSettings.known(), where=name or str(address)))
     engine = HttpEngine(address, settings, key=key_from(settings.key_env), name=name)
     return within_budget(engine, settings, engine.price)
 
 
-def within_budget(engine: Engine, settings: Settings, price: Price | None) -> Engine:
+def within_budget(engine: Engine, settings: ServerSettings, price: Price | None) -> Engine:
     """The engine under the budget of its settings, if they set one; UserError for money without a price."""
     if (settings.calls, settings.tokens, settings.money) == (None, None, None):
         return engine

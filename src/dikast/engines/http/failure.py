@@ -31,7 +31,7 @@ class Failure(Exception):
     """One failed try.
 
     `wait` is what the server asked for, in seconds; `rejected` says that it had too much to do; `brief` faults are
-    asked again soon, as waiting does not mend them; `hopeless` ones would meet every request in the same way.
+    asked again soon, as waiting does not help; `hopeless` ones would meet every request in the same way.
     `refusal` is set where the server would not answer this question, which is an answer. `text` and `usage` are what
     could be read of a reply that is none.
     """

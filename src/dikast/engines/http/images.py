@@ -15,7 +15,7 @@ _ORIENTATION = 0x0112
 
 
 class Encoded:
-    """Data URLs by image, as bytes ready to stand inside a JSON string; what was used longest ago is forgotten.
+    """Data URLs by image, as bytes ready for a JSON string; the least recently used are dropped.
 
     PNG, JPEG, WebP and GIF files go out as they are if every decoder sees the same in them: 8 bits, upright, opaque,
     one frame. Any other is sent as a PNG of what `core.media` makes of it.
@@ -67,6 +67,6 @@ def _plain_mime(raw: bytes) -> str | None:
         one = getattr(opened, "n_frames", 1) == 1
         try:
             upright = opened.getexif().get(_ORIENTATION, 1) in (0, 1)
-        except Exception:  # damaged EXIF of any kind: `core.media` leaves the picture as it stands
+        except Exception:  # damaged EXIF of any kind: `core.media` leaves the picture as it is
             upright = True
         return _MIMES.get(opened.format or "") if plain and one and upright else None

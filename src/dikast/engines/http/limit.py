@@ -3,9 +3,9 @@
 The measure is answers a second. The limit doubles while that brings enough more of them; then steps up (down, when
 the server turns requests away) are tried and kept only where they pay. So it settles at the fewest requests in flight
 that get the most answers: under a rate limit where rejections begin, beside a busy server where its queue begins.
-Rejections that do not hang on the load do not move it, since stepping down costs answers.
+Rejections that do not depend on the load do not move it, since stepping down costs answers.
 
-After every change the first answers still come from before it; they are let pass for as long as one answer takes.
+After every change the first answers still come from before it; they are ignored for as long as one answer takes.
 """
 
 import math
@@ -29,7 +29,7 @@ _STALLS = 4.0  # times what an answer takes; few replies are that much longer th
 
 @dataclass(slots=True)
 class Limit:
-    """The adaptive limit. `value` is read by the dispatcher; `finished` tells it of every try."""
+    """The adaptive limit. `value` is read by the dispatcher; `finished` reports every try to it."""
 
     most: int
     clock: Callable[[], float] = time.monotonic
@@ -54,7 +54,7 @@ class Limit:
     def pause(self) -> float:
         """Seconds that a place stays empty after a rejection: about as long as an answer would have taken.
 
-        Drawn anew each time, or places that were turned away together would come back together.
+        Drawn again each time, or places that were turned away together would come back together.
         """
         return min(_LONGEST_PAUSE, self._latency) * self.jitter.uniform(0.0, 2.0)
 

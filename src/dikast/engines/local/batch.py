@@ -14,14 +14,14 @@ from dikast.engines.local.vision import together
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TokenRow:
     """A prompt and the ids that stand in for it and what follows."""
 
     prompt: Prompt
     ids: Sequence[int]
 
 
-def tensors_of(rows: Sequence[Row], processor: Processor) -> dict[str, torch.Tensor]:
+def tensors_of(rows: Sequence[TokenRow], processor: Processor) -> dict[str, torch.Tensor]:
     """`input_ids` and `attention_mask` (rows, longest), padded on the left, and the media tensors of all rows.
 
     The rows' prompts are of one `seen.shape`. Tensors are on the CPU, pixels in float32.
@@ -42,7 +42,7 @@ def tensors_of(rows: Sequence[Row], processor: Processor) -> dict[str, torch.Ten
     return batch
 
 
-def collate(rows: Sequence[Row], loaded: Loaded) -> dict[str, torch.Tensor]:
+def collate(rows: Sequence[TokenRow], loaded: Loaded) -> dict[str, torch.Tensor]:
     """`tensors_of` on the model's device, pixels in the model's dtype."""
     dtype = loaded.model.dtype
     return {
@@ -51,7 +51,7 @@ def collate(rows: Sequence[Row], loaded: Loaded) -> dict[str, torch.Tensor]:
     }
 
 
-def last_logits(rows: Sequence[Row], loaded: Loaded, keep: int) -> torch.Tensor:
+def last_logits(rows: Sequence[TokenRow], loaded: Loaded, keep: int) -> torch.Tensor:
     """Logits after each of the last `keep` tokens of every row: (rows, keep, vocabulary), float32."""
     batch: dict[str, Any] = dict(collate(rows, loaded))
     parameters = inspect.signature(loaded.model.forward).parameters

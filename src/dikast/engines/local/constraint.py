@@ -40,7 +40,7 @@ class Grammars:
 
 
 class Constraint:
-    """Where one reply stands in its grammar."""
+    """The position of one reply in its grammar."""
 
     def __init__(self, matcher: Any, vocabulary: int, ends: Sequence[int]) -> None:
         self._matcher = matcher

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
-from dikast.core.errors import DikastError, EngineError, require
+from dikast.core.errors import DikastError, EngineError, UserError, require
 from dikast.core.verdict import Usage
-from dikast.engines.base import Completion, Readout, Request
+from dikast.engines.base import Closing, Completion, Readout, Request
 from dikast.engines.local.source import locate
 
 if TYPE_CHECKING:
-    from dikast.engines.local.generating import Ask, Reply
+    from dikast.engines.local.generating import Ask, GeneratedReply
     from dikast.engines.local.loading import Loaded
     from dikast.engines.local.prompt import Prompt
 
@@ -28,7 +28,7 @@ class _Job:
     request: Request
     prompt: "Prompt"
     ask: "Ask | None" = field(default=None)
-    reply: "Reply | None" = field(default=None)
+    reply: "GeneratedReply | None" = field(default=None)
 
     @property
     def kind(self) -> tuple[bool, tuple[int, ...]]:
@@ -36,7 +36,7 @@ class _Job:
         return self.ask is None, self.prompt.seen.shape
 
 
-class LocalEngine:
+class LocalEngine(Closing):
     """A transformers model as an engine: `hf:ORG/NAME[@REV]`, or a folder with its files, or with a LoRA adapter's.
 
     device: `auto` (CUDA, else MPS, else CPU) or a torch device. dtype: `auto` (as saved; float32 on a CPU) or a torch
@@ -74,6 +74,7 @@ class LocalEngine:
         self.name = source
         self.batch_size, self.window = batch_size, window
         self._source = locate(str(source), revision, base=base)
+        self._adapted = bool(self._source.adapter)
         self._loaded = load(self._source, device=device, dtype=dtype, as_video=clips == "video")
         vocabulary = int(self._loaded.model.get_output_embeddings().weight.shape[0])
         self._grammars = Grammars(self._loaded.tokens, vocabulary, self._loaded.ends)
@@ -87,7 +88,7 @@ class LocalEngine:
 
         engine = cls.__new__(cls)
         engine.name, engine.batch_size, engine.window = name, batch_size, max(window, batch_size)
-        engine._loaded = loaded
+        engine._loaded, engine._adapted = loaded, False
         vocabulary = int(loaded.model.get_output_embeddings().weight.shape[0])
         engine._grammars = Grammars(loaded.tokens, vocabulary, loaded.ends)
         engine._identity = {"engine": "local", "weights": name, **fixed_settings(loaded)}
@@ -95,6 +96,8 @@ class LocalEngine:
 
     def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
         """Answers, each with its request's key; never raises for a single request."""
+        if not hasattr(self, "_loaded"):
+            raise UserError(f"{self.name}: this engine is closed; open it again")
         waiting = iter(requests)
         while window := list(islice(waiting, self.window)):
             jobs: list[_Job] = []
@@ -117,10 +120,19 @@ class LocalEngine:
             self._identity = {"engine": "local", **self._source.identity(), **fixed_settings(self._loaded)}
         return self._identity
 
+    def close(self) -> None:
+        """Let go of the model, and give memory that CUDA keeps for it back."""
+        if hasattr(self, "_loaded"):
+            self.identity()  # still reported for a closed engine
+            del self._loaded, self._grammars
+            import torch
+
+            torch.cuda.empty_cache()
+
     def versions(self) -> Mapping[str, str]:
         """Versions of torch, transformers and tokenizers, of llguidance where it is installed, of peft where used."""
         found = {}
-        packages = ["torch", "transformers", "tokenizers", "llguidance", *(["peft"] if self._source.adapter else [])]
+        packages = ["torch", "transformers", "tokenizers", "llguidance", *(["peft"] if self._adapted else [])]
         for package in packages:
             try:
                 found[package] = importlib.metadata.version(package)
@@ -174,12 +186,12 @@ class LocalEngine:
             yield from self._run([self._fresh(job) for job in half])
 
     def _fresh(self, job: _Job) -> _Job:
-        """The job as before a run: a constraint remembers what it has seen, so it is made anew."""
+        """The job as before a run: a constraint remembers what it has seen, so it is created again."""
         return self._job(job.request) if job.ask is not None and job.ask.constraint is not None else job
 
     def _answer(self, batch: Sequence[_Job]) -> list[Callable[[float], Completion]]:
         from dikast.engines.local.generating import generate
-        from dikast.engines.local.reading import Read, label_logprobs, place
+        from dikast.engines.local.label_scoring import Read, label_logprobs, place
 
         asks = [job.ask for job in batch if job.ask is not None]
         replies = generate(asks, self._loaded) if asks else [None] * len(batch)
@@ -198,8 +210,8 @@ class LocalEngine:
         ]
 
 
-def up_to_marker(request: Request, readout: Readout, reply: "Reply | None") -> str:
-    """What stands after the prompt and its prefill, to the end of the marker."""
+def up_to_marker(request: Request, readout: Readout, reply: "GeneratedReply | None") -> str:
+    """The text after the prompt and its prefill, to the end of the marker."""
     text = reply.text if reply is not None else ""
     if reply is not None and reply.wrote_marker:
         return text
@@ -210,7 +222,9 @@ def up_to_marker(request: Request, readout: Readout, reply: "Reply | None") -> s
     return text + ("" if joined else readout.lead) + readout.marker
 
 
-def _completion(job: _Job, reply: "Reply | None", logprobs: list[float] | None) -> Callable[[float], Completion]:
+def _completion(
+    job: _Job, reply: "GeneratedReply | None", logprobs: list[float] | None
+) -> Callable[[float], Completion]:
     labels = job.request.readout.labels if job.request.readout is not None else ()
     read = dict(zip(labels, logprobs, strict=True)) if logprobs is not None else None
 

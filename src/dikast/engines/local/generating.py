@@ -12,9 +12,9 @@ from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList,
 
 from dikast.core.thinking import answer_begins
 from dikast.engines.base import Request, Sampling
-from dikast.engines.local.batch import Row, collate
-from dikast.engines.local.cache import roomy_cache
+from dikast.engines.local.batch import TokenRow, collate
 from dikast.engines.local.constraint import Constraint
+from dikast.engines.local.growable_cache import growable_cache
 from dikast.engines.local.loading import Loaded
 from dikast.engines.local.prompt import Prompt
 from dikast.engines.local.tokens import Tokens
@@ -33,10 +33,10 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class GeneratedReply:
     """What the model wrote: `text` and the `ids` it was decoded from, without the token that ended it.
 
-    With `wrote_marker`, `text` stops where the read-out's marker ends, though the last token may hold more.
+    With `wrote_marker`, `text` stops where the marker of the label scoring ends, though the last token may hold more.
     """
 
     ids: list[int]
@@ -46,9 +46,9 @@ class Reply:
     wrote_marker: bool = False
 
 
-def generate(asks: Sequence[Ask], loaded: Loaded) -> list[Reply]:
+def generate(asks: Sequence[Ask], loaded: Loaded) -> list[GeneratedReply]:
     """One reply for each ask, in order."""
-    batch = collate([Row(ask.prompt, ask.prompt.ids) for ask in asks], loaded)
+    batch = collate([TokenRow(ask.prompt, ask.prompt.ids) for ask in asks], loaded)
     width = batch["input_ids"].shape[1]
     stop = _Stop(asks, loaded, width)
     config = GenerationConfig(
@@ -60,7 +60,7 @@ def generate(asks: Sequence[Ask], loaded: Loaded) -> list[Reply]:
     with torch.inference_mode():
         made = loaded.model.generate(
             **batch,
-            past_key_values=roomy_cache(loaded.model),
+            past_key_values=growable_cache(loaded.model),
             generation_config=config,
             logits_processor=LogitsProcessorList([_Pick(asks, loaded, width)]),
             stopping_criteria=StoppingCriteriaList([stop]),
@@ -127,7 +127,7 @@ class _Pick(LogitsProcessor):
 
 
 class _Stop(StoppingCriteria):
-    """Ends a row at its own token limit, or as soon as it has written its read-out's marker."""
+    """Ends a row at its own token limit, or as soon as it has written the marker for label scoring."""
 
     def __init__(self, asks: Sequence[Ask], loaded: Loaded, width: int) -> None:
         self._asks = asks
@@ -172,7 +172,7 @@ def _first_marker(prefill: str, text: str, marker: str) -> int | None:
     return at + len(marker) - len(lead) if at >= 0 else None
 
 
-def reply_of(ask: Ask, row: list[int], ends: Sequence[int], tokens: Tokens) -> Reply:
+def reply_of(ask: Ask, row: list[int], ends: Sequence[int], tokens: Tokens) -> GeneratedReply:
     """Cut a row of ids (perhaps padded behind its end) to what the model wrote."""
     row = row[: ask.most]
     end = next((i for i, token in enumerate(row) if token in ends), None)
@@ -185,7 +185,7 @@ def reply_of(ask: Ask, row: list[int], ends: Sequence[int], tokens: Tokens) -> R
             return marker_end(ask, decode(ids[:n], after=ask.prompt.ids))
 
         n = bisect.bisect_left(range(len(ids)), True, key=lambda n: cut(n) is not None)
-        return Reply(ids[:n], decode(ids[:n], after=ask.prompt.ids)[: cut(n)], "stop", n, wrote_marker=True)
+        return GeneratedReply(ids[:n], decode(ids[:n], after=ask.prompt.ids)[: cut(n)], "stop", n, wrote_marker=True)
     if end is None:
-        return Reply(ids, text, "length", len(ids))
-    return Reply(ids, text, "stop", end + 1)
+        return GeneratedReply(ids, text, "length", len(ids))
+    return GeneratedReply(ids, text, "stop", end + 1)

@@ -13,9 +13,9 @@ import transformers
 
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError, require
-from dikast.engines.local.cures import TORCHVISION_CURE
+from dikast.engines.local.install_hints import TORCHVISION_CURE
 from dikast.engines.local.processor import Processor, load_processor
-from dikast.engines.local.source import Source
+from dikast.engines.local.source import ModelSource
 from dikast.engines.local.tokens import Tokens
 from dikast.engines.local.trusted import pretrained, pretrained_adapter, pretrained_weights
 from dikast.engines.local.vision import FAMILIES
@@ -46,7 +46,7 @@ class Loaded:
         return torch.device(self.model.device)
 
 
-def load(source: Source, *, device: str, dtype: str, as_video: bool = True) -> Loaded:
+def load(source: ModelSource, *, device: str, dtype: str, as_video: bool = True) -> Loaded:
     """Load a model; UserError says what is missing or does not fit. Without `as_video` clips are seen as images."""
     try:
         with _quiet():
@@ -60,14 +60,15 @@ def load(source: Source, *, device: str, dtype: str, as_video: bool = True) -> L
         raise UserError(f"{source.folder}: this model cannot be loaded: {error}") from error
 
 
-def _load(source: Source, *, device: str, dtype: str, as_video: bool) -> Loaded:
+def _load(source: ModelSource, *, device: str, dtype: str, as_video: bool) -> Loaded:
+    source.check()
     config = pretrained(transformers.AutoConfig, source.folder)
     sees = sees_images(config, source)
     processor = load_processor(source, config, sees=sees, as_video=as_video)
     return limits(_load_weights(source, config, sees=sees, device=device, dtype=dtype), processor)
 
 
-def sees_images(config: Any, source: Source) -> bool:
+def sees_images(config: Any, source: ModelSource) -> bool:
     """Whether the model takes images; UserError for a model that Dikast does not know how to ask."""
     if config.model_type in FAMILIES:
         return True
@@ -89,7 +90,7 @@ def _blame_torchvision(error: Exception) -> None:
         importlib.import_module("torchvision")
     except Exception as broken:
         why = f"torchvision is installed but does not load ({broken}), and transformers uses it wherever it is there"
-        raise UserError(f"{why}: {TORCHVISION_CURE}; `dikast doctor` tells more") from error
+        raise UserError(f"{why}: {TORCHVISION_CURE}; see `dikast doctor`") from error
 
 
 def limits(model: Any, processor: Processor) -> Loaded:
@@ -128,7 +129,7 @@ def fixed_settings(loaded: Loaded) -> dict[str, Any]:
     }
 
 
-def _load_weights(source: Source, config: Any, *, sees: bool, device: str, dtype: str) -> Any:
+def _load_weights(source: ModelSource, config: Any, *, sees: bool, device: str, dtype: str) -> Any:
     place = _device(device)
     kind: Any = transformers.AutoModelForImageTextToText if sees else transformers.AutoModelForCausalLM
     model, about = pretrained_weights(
@@ -148,7 +149,7 @@ def _load_weights(source: Source, config: Any, *, sees: bool, device: str, dtype
     return model.to(place).eval().requires_grad_(False)
 
 
-def _merged(model: Any, adapter: Source) -> Any:
+def _merged(model: Any, adapter: ModelSource) -> Any:
     """The model with a PEFT adapter merged into its weights, which is then a model of the same class."""
     peft = require("peft", "lora")
     weights = sorted(adapter.folder.glob("adapter_model.*"))
@@ -159,9 +160,7 @@ def _merged(model: Any, adapter: Source) -> Any:
         over = pretrained_adapter(peft, model, adapter.folder)
     unfit = next((str(each.message) for each in said if "missing adapter keys" in str(each.message).lower()), "")
     if unfit:
-        raise UserError(
-            f"{adapter.folder}: the adapter does not fit the model it goes over: {unfit.splitlines()[0][:300]}"
-        )
+        raise UserError(f"{adapter.folder}: the adapter does not fit its base model: {unfit.splitlines()[0][:300]}")
     if not hasattr(over, "merge_and_unload"):
         kind = over.peft_config[over.active_adapter].peft_type
         raise UserError(f"{adapter.folder}: adapters of the type {kind} cannot be merged: use LoRA")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from dikast.engines.local.source import Source
+from dikast.engines.local.source import ModelSource
 from dikast.engines.local.template import Medium, Template
 from dikast.engines.local.tokens import Tokens
 from dikast.engines.local.trusted import pretrained
@@ -25,7 +25,7 @@ class Processor:
     padding: int
 
 
-def load_processor(source: Source, config: Any, *, sees: bool, as_video: bool = True) -> Processor:
+def load_processor(source: ModelSource, config: Any, *, sees: bool, as_video: bool = True) -> Processor:
     """The processor of the checkpoint in `source`; `config` is its configuration, `sees` whether it takes images.
 
     Without `as_video` a clip is its frames, one image each, also for a model that knows clips.

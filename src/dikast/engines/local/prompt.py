@@ -10,10 +10,10 @@ from dikast.core.message import Message, Span
 from dikast.core.part import Image, Video
 from dikast.core.thinking import begun_thinking
 from dikast.engines.base import Request
-from dikast.engines.local.clips import Clip
 from dikast.engines.local.processor import Processor
 from dikast.engines.local.template import Medium, Part, Turn
 from dikast.engines.local.tokens import Piece, Tokens, unused_character
+from dikast.engines.local.video_tensors import Clip
 from dikast.engines.local.vision import Seen, Vision
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def _picture(image: Image) -> "Picture":
 
 
 def _with_media(ids: list[int], pieces: list[Piece], seen: Seen, processor: Processor) -> Prompt:
-    """Put the tokens of each image and clip where its placeholder stands, and the first token of the tokenizer."""
+    """Replace the placeholder of each image and clip by its tokens, and put the first token of the tokenizer."""
     full: list[int] = [] if processor.start is None or ids[:1] == [processor.start] else [processor.start]
     waiting = {}
     if (vision := processor.vision) is not None:

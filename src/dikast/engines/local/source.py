@@ -11,6 +11,7 @@ from typing import Any
 
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError, require
+from dikast.core.runs.run_files import check_model
 from dikast.core.text import near_miss
 from dikast.engines.local.trusted import refuse_foreign_code
 
@@ -24,7 +25,7 @@ _hashes: dict[tuple[str, int, int], str] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ModelSource:
     """The folder with a model's files. From the Hub, `hub_id` and `revision` (a commit hash) say what they are.
 
     `adapter` is the source of a PEFT adapter that goes over this model.
@@ -33,7 +34,7 @@ class Source:
     folder: Path
     hub_id: str = ""
     revision: str = ""
-    adapter: "Source | None" = None
+    adapter: "ModelSource | None" = None
 
     @property
     def tokenizer_folder(self) -> Path:
@@ -44,12 +45,19 @@ class Source:
     def identity(self) -> dict[str, Any]:
         """Hub id and commit, or for a folder a hash of its weights' contents (wherever the folder lies).
 
-        An adapter's own stand under `adapter`.
+        Those of an adapter are under `adapter`.
         """
         more = {} if self.adapter is None else {"adapter": self.adapter.identity()}
         if self.hub_id and _REVISION.fullmatch(self.revision):
             return {"model": self.hub_id, "revision": self.revision, **more}
         return {"weights": fingerprint({path.name: file_sha256(path) for path in self.weights()}), **more}
+
+    def check(self) -> None:
+        """DataError where a file of a model that Dikast wrote has changed since; the Hub has hashes of its own."""
+        if not self.hub_id:
+            check_model(self.folder)
+        if self.adapter is not None:
+            self.adapter.check()
 
     def weights(self) -> list[Path]:
         """The weight files, adapters included, by name."""
@@ -66,7 +74,7 @@ def on_hub(source: str) -> bool:
     return fits is not None and not name.startswith((".", "/", "~")) and (explicit or not Path(name).parent.is_dir())
 
 
-def locate(source: str, revision: str | None = None, *, base: str | None = None) -> Source:
+def locate(source: str, revision: str | None = None, *, base: str | None = None) -> ModelSource:
     """Find a model by `hf:ORG/NAME[@REV]`, `ORG/NAME[@REV]` or a folder; UserError says what is wrong with it.
 
     A folder that exists wins. Anything that looks like a path (it starts with `.`, `/` or `~`, has more than one slash,
@@ -76,7 +84,7 @@ def locate(source: str, revision: str | None = None, *, base: str | None = None)
     name = source.removeprefix("hf:")
     folder = Path(name).expanduser()
     if folder.is_dir():
-        return _checked(Source(folder), source, base, "this folder holds no model")
+        return _checked(ModelSource(folder), source, base, "this folder holds no model")
     name, _, written = name.partition("@")
     if not on_hub(source):
         raise UserError(f"{source}: {_no_such_folder(folder)}")
@@ -85,7 +93,7 @@ def locate(source: str, revision: str | None = None, *, base: str | None = None)
     return _checked(_from_hub(name, written or revision), source, base, "this repository holds no transformers model")
 
 
-def _checked(found: Source, name: str, base: str | None, nothing: str) -> Source:
+def _checked(found: ModelSource, name: str, base: str | None, nothing: str) -> ModelSource:
     """The source itself if it is a model; the base that it goes over, with it, if it is an adapter."""
     written = found.folder / "adapter_config.json"
     refuse_foreign_code(found.folder)
@@ -105,10 +113,10 @@ def _checked(found: Source, name: str, base: str | None, nothing: str) -> Source
             raise UserError("'base_model_name_or_path' is empty")
         model = locate(base or str(under), None if base else revision)
     except UserError as error:
-        cure = "mend 'base_model_name_or_path' there, or open the adapter with base=FOLDER or base=ORG/NAME"
-        raise UserError(f"{written}: the model that the adapter goes over is not found: {error}; {cure}") from None
+        cure = "fix 'base_model_name_or_path' there, or open the adapter with base=FOLDER or base=ORG/NAME"
+        raise UserError(f"{written}: the base model of the adapter is not found: {error}; {cure}") from None
     if model.adapter is not None:
-        raise UserError(f"{written}: the adapter goes over another adapter: merge that one first")
+        raise UserError(f"{written}: the base model of this adapter is another adapter: merge that one first")
     return replace(model, adapter=found)
 
 
@@ -140,7 +148,7 @@ def _has_pickled(hub: Any, hub_id: str, revision: str | None) -> bool:
     return any(fnmatch(name, pattern) for name in files for pattern in _PICKLED)
 
 
-def _from_hub(hub_id: str, revision: str | None) -> Source:
+def _from_hub(hub_id: str, revision: str | None) -> ModelSource:
     hub = require("huggingface_hub", "hf")
     try:
         folder = Path(hub.snapshot_download(hub_id, revision=revision, allow_patterns=list(_WANTED)))
@@ -157,4 +165,4 @@ def _from_hub(hub_id: str, revision: str | None) -> Source:
         offline = os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "TRUE", "YES", "ON")
         why = "HF_HUB_OFFLINE is set and it is not in the cache" if offline else f"cannot reach the Hub ({error})"
         raise UserError(f"hf:{hub_id}: {why}; a folder with the model's files works without the Hub") from None
-    return Source(folder, hub_id, folder.name)
+    return ModelSource(folder, hub_id, folder.name)

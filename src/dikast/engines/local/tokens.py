@@ -37,7 +37,7 @@ class Piece:
 
 
 class Tokens:
-    """A tokenizer with its control tokens. `placeholders` are the spellings that stand for media."""
+    """A tokenizer with its control tokens. `placeholders` are the spellings of media."""
 
     def __init__(self, tokenizer: Any, *, template: str = "", placeholders: Iterable[str] = ()) -> None:
         self.tokenizer = tokenizer

@@ -1,6 +1,6 @@
 """The one door through which files of a model become Python objects: what is not data in them is refused.
 
-A checkpoint can name code: classes in Python files beside it or elsewhere (`auto_map`), kernels of the Hub, modules
+A checkpoint can name code: classes in Python files in its folder or elsewhere (`auto_map`), kernels of the Hub, modules
 that an adapter imports, objects in pickled weights. None of it is ever run, and nobody is asked whether it may be.
 """
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dikast.core.errors import EngineError
-from dikast.engines.local.clips import Clip, Clips, load_clips
-from dikast.engines.local.cures import TORCHVISION_CURE
+from dikast.engines.local.install_hints import TORCHVISION_CURE
 from dikast.engines.local.trusted import pretrained
+from dikast.engines.local.video_tensors import Clip, Clips, load_clips
 
 if TYPE_CHECKING:
     import torch
@@ -112,7 +112,7 @@ def load_vision(folder: Path, config: Any, tokenizer: Any, *, as_video: bool = T
         processor = _without_video(base).from_args_and_dict([images, tokenizer], settings)
         return Vision(processor, load_clips(folder, config.model_type) if as_video else None)
     except Exception as error:  # whatever a processor of any family raises
-        return f"its image processor cannot be made ({error}): {TORCHVISION_CURE}; `dikast doctor` tells more"
+        return f"its image processor cannot be made ({error}): {TORCHVISION_CURE}; see `dikast doctor`"
 
 
 def _without_video(base: type[Any]) -> type[Any]:

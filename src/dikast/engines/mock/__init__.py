@@ -9,8 +9,8 @@ from typing import Any
 
 from dikast.core.errors import UserError
 from dikast.core.text import near_miss
-from dikast.engines.mock.base import Failures, Mock, labels_of, uniform
 from dikast.engines.mock.judges import Constant, Oracle, Random
+from dikast.engines.mock.mock_judge import Failures, Mock, labels_of, uniform
 from dikast.engines.options import options_of, read_options
 
 __all__ = ["MOCKS", "Constant", "Failures", "Mock", "Oracle", "Random", "labels_of", "open_mock", "uniform"]

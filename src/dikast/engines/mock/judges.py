@@ -11,13 +11,13 @@ from typing import Any, Literal
 from dikast.core.errors import EngineError, UserError
 from dikast.core.message import Span
 from dikast.engines.base import Request
-from dikast.engines.mock.base import Mock, labels_of
 from dikast.engines.mock.calibrate import calibrated
-from dikast.engines.mock.gold import gold_edge, gold_score
 from dikast.engines.mock.injection import Demand, demanded
+from dikast.engines.mock.mock_judge import Mock, labels_of
+from dikast.engines.mock.request_gold import gold_edge, gold_score
 
-_SPREAD = 0.6  # standard deviation of a read-out, in steps of the scale
-_SURE = 30.0  # nats that stand for certainty; draws of the noise stay below
+_SPREAD = 0.6  # standard deviation of label scores, in steps of the scale
+_SURE = 30.0  # nats used for certainty; draws of the noise stay below
 _OBEYED = 5.0  # nats for the response that carries an injection that worked
 _NEEDED = {"kind", "responses", "texts"}
 _normal = NormalDist().inv_cdf
@@ -42,7 +42,7 @@ class Constant(Mock):
 
 @dataclass(kw_only=True, eq=False)
 class Random(Mock):
-    """Every label equally likely, anew for every key and seed."""
+    """Every label equally likely, drawn again for every key and seed."""
 
     reads_gold = False
 
@@ -64,9 +64,9 @@ class Oracle(Mock):
     Faults: `per_doubling` levels are added per doubling of the response's characters, none at `length_at`. `nats` are
     added to the log-odds of the response shown first. With probability `obeys` it does what an injection in a response
     asks. `sway` levels are added where the pattern `when` is found in prompt or response (of a pair: in one response).
-    `ignores`: "images" (opinions hang on the responses' text, and with r > 0 on gold), "rubric" (opinions do not hang
-    on the criterion; gold by criterion is averaged), or "both". On a share `deaf` of responses its grade depends on the
-    response's text alone, whatever picture, reference, rubric or gold comes with it. `drift` levels are added gradually
+    `ignores`: "images" (opinions depend on the responses' text, and with r > 0 on gold), "rubric" (opinions do not
+    depend on the criterion; gold by criterion is averaged), or "both". On a share `deaf` of responses its grade depends
+    on the response's text alone, for any image, reference, rubric or gold. `drift` levels are added gradually
     over `drift_over` requests to grade, and on at that rate: the one fault that depends on the order of requests,
     counted in the process.
     """
@@ -121,7 +121,7 @@ class Oracle(Mock):
         return told
 
     def decide(self, request: Request) -> str | Mapping[str, float]:
-        """The label nearest to its opinion; with a read-out also how near the others are."""
+        """The label nearest to its opinion; with label scoring also how near the others are."""
         about = request.about
         if not about.keys() >= _NEEDED:
             told = f"request {request.key!r} does not say in `about` what it concerns ({', '.join(sorted(_NEEDED))})"
@@ -164,7 +164,7 @@ class Oracle(Mock):
         """The choice by its log-odds for the first response; `decide` for pairs.
 
         Without noise from elsewhere the log-odds are logistic around the gold difference, so P(first) is the logistic
-        function of it (Bradley-Terry 1952), with a band of ties (Rao & Kupper 1967). The read-out gives the log-odds
+        function of it (Bradley-Terry 1952), with a band of ties (Rao & Kupper 1967). The label scores give the log-odds
         themselves; a tie weighs as much as the band is wide (Davidson 1970).
         """
         edge = gold_edge(request, by_rubric=self._sees_rubric) if self.r else 0.0

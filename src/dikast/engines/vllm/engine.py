@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dikast.core.errors import DikastError, EngineError, UserError, require
-from dikast.engines.base import Completion, Request
-from dikast.engines.http.settings import extra_fields
+from dikast.engines.base import Closing, Completion, Request
+from dikast.engines.http.server_settings import extra_fields
 from dikast.engines.local.source import locate
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _READING, _SEEING = 1024, 128  # requests under way; vLLM holds the pixels of al
 _RESERVED = ("model", "tokenizer", "dtype", "max_model_len", "gpu_memory_utilization", "tensor_parallel_size")
 
 
-class VllmEngine:
+class VllmEngine(Closing):
     """A model in vLLM, in process: `vllm:ORG/NAME[@REV]`, or `vllm:FOLDER`.
 
     dtype, context (the most tokens, prompt and reply together), gpu_memory (the share of it to use) and gpus (tensor

@@ -12,12 +12,12 @@ from dikast.core.verdict import Usage
 from dikast.engines.base import Completion, Request
 from dikast.engines.http.body import seed_of
 from dikast.engines.local.engine import up_to_marker
-from dikast.engines.local.generating import Ask, Reply, marker_end, reply_of
+from dikast.engines.local.generating import Ask, GeneratedReply, marker_end, reply_of
+from dikast.engines.local.label_scoring import Read, less_longer, place
 from dikast.engines.local.processor import Processor
 from dikast.engines.local.prompt import Prompt, encode, room_for_reply
-from dikast.engines.local.reading import Read, less_longer, place
 
-MOST_IDS = 128  # token ids whose log-probabilities vLLM tells for one request
+MOST_IDS = 128  # token ids whose log-probabilities vLLM returns for one request
 _NEVER = -100.0  # a bias that keeps a token from being drawn
 _SOON, _LATER = 0, 1  # readings come first: what they continue is still in the cache
 
@@ -41,7 +41,7 @@ class Job:
     most: int  # tokens of the reply; 0 where labels are read at once
     began: float = field(default_factory=time.monotonic)
     deliver: Callable[[Completion], None] = lambda completion: None
-    reply: Reply | None = None
+    reply: GeneratedReply | None = None
     read: Read | None = None
     waiting: int = 0  # readings under way
     sums: dict[tuple[int, ...], float] = field(default_factory=dict)  # by beginnings of labels, the empty one too
@@ -112,7 +112,7 @@ class Job:
         self.waiting -= 1
 
     def completion(self) -> Completion:
-        """What came of it."""
+        """The completion of the request."""
         reply, readout = self.reply, self.request.readout
         read: Mapping[str, float] | None = None
         if self.read is not None and readout is not None:

@@ -11,6 +11,7 @@ LABEL = re.compile(r"\[\[\s{0,4}+(?P<one>[AB])\s{0,4}+(?P<sign>>{1,2}|<{1,2}|=)\
 _SPOKEN_OF = re.compile(
     r"[*_`\"'”’]{0,4}[ \t](?:would|could|might|may|should|if|means|stands\sfor|is\stoo|seems)(?!\w)", re.I
 )
+_JOINED = re.compile(r"[*_`\"'”’]{0,4}[ \t,]{1,3}(?:or|and|nor)[ \t]{1,3}[*_`\"'“‘]{0,4}", re.I)
 _NEAR, _LIST = 80, 3  # characters between the labels of a list; how many different ones make a list
 
 
@@ -24,13 +25,21 @@ def read_arena(text: str, target: Target) -> Reading:
 
 def labels(text: str, target: Target) -> list[Stated]:
     """Every arena label that is given, in order."""
-    found = without_lists([stated(match, target) for match in LABEL.finditer(text)])
-    return [each for each in found if meant(text, each)]
+    return meant(text, without_lists([stated(match, target) for match in LABEL.finditer(text)]))
 
 
-def meant(text: str, found: Stated) -> bool:
-    """Whether the label is given, and not spoken of: "[[A>B]] would be too harsh", "[[A]] if A is better"."""
-    return _SPOKEN_OF.match(text, found.end) is None
+def meant(text: str, found: list[Stated]) -> list[Stated]:
+    """The labels that are given, and not only mentioned: "[[A>B]] would be too harsh", "[[A]] or [[B]] would do"."""
+    kept: list[Stated] = []
+    following: Stated | None = None
+    spoken_of = False
+    for each in reversed(found):
+        joined = following is not None and _JOINED.fullmatch(text, each.end, following.start) is not None
+        spoken_of = _SPOKEN_OF.match(text, each.end) is not None or (spoken_of and joined)
+        following = each
+        if not spoken_of:
+            kept.append(each)
+    return kept[::-1]
 
 
 def without_lists(found: list[Stated]) -> list[Stated]:

@@ -23,7 +23,7 @@ def labels(text: str, target: Target) -> list[Stated]:
         read = read_whole(said, target)
         if read.kind in ("label", "off_scale") and (read.label is not None or re.match(r"[-+]?\d", said)):
             found.append(Stated(read.label, match[0], match.start(), match.end()))
-    return [each for each in without_lists(found) if meant(text, each)]
+    return meant(text, without_lists(found))
 
 
 def read_brackets(text: str, target: Target) -> Reading:

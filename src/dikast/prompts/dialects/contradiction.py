@@ -1,8 +1,9 @@
 """What a reply says against its own verdict: alternatives, a verdict taken back, prose that says the opposite."""
 
+import re
 from dataclasses import replace
 
-from dikast.prompts.dialects import phrases
+from dikast.prompts.dialects import doubts, phrases
 from dikast.prompts.dialects.arena import ARENA
 from dikast.prompts.dialects.label import read_label
 from dikast.prompts.dialects.prose import firmest
@@ -15,16 +16,68 @@ _ALTERNATIVE = phrases.compiled(
     r"(?:(?:so|the|my|a|it\sis)\s){0,3}",
 )
 # A verdict withdrawn without another one, in words that nobody uses about a response.
+_VERDICT = "(?:verdict|decision|judge?ment|score|rating|grade|label|ranking|result|preference|conclusion)"
 _WITHDRAWN = phrases.compiled(
-    r"(?<!\w)",
+    r"(?<!\w)(?:",
     phrases.any_of(
         "just kidding, just joking, only joking, scratch that, strike that, never ?mind, oops, on second thought,"
         "on reflection, on closer look, not really, I take (?:it|that) back, I made a mistake, I was wrong, I misread,"
-        "I misspoke, I spoke too soon, I (?:have )?changed my mind,"
+        "I misspoke, I spoke too soon, I (?:have )?changed my mind, I was (?:only |just )?(?:joking|kidding),"
+        "that was (?:a joke|sarcasm|sarcastic|irony|ironic), the above is (?:wrong|void|invalid|a mistake|not my),"
         "(?:disregard|ignore) (?:that|this|the (?:above|score|verdict|rating)),"
         "(?:that|this) (?:verdict|score|rating|label|result) (?:is|was) (?:wrong|not|incorrect|a mistake)"
     ),
-    r"(?!\w)",
+    rf"|{_VERDICT}(?:\sabove)?(?:\s(?:is|was|has|been|should|must|be|now|hereby|therefore)){{0,4}}\s",
+    phrases.any_of(
+        "reversed, overturned, withdrawn, retracted, revoked, rescinded, void, invalid, annulled, cancel?led,"
+        "superseded, overruled, inverted, flipped, struck, no longer (?:stands|holds|applies), does not stand"
+    ),
+    r"|(?:reverse|invert|flip|withdraw|retract|revoke|rescind|cancel|overturn|swap|rely\son)\s",
+    rf"(?:my|the|this|that)\s(?:above\s)?{_VERDICT}",
+    r"|I\s(?:have\s)?(?:swapped|confused|mixed\sup|mistook|switched)\s(?:the\stwo|them|A\s(?:with|and|for)\sB"
+    r"|B\s(?:with|and|for)\sA|the\s(?:labels|responses|answers|order|slots))",
+    r")(?!\w)",
+)
+# Right before a label: "not [[A]]", "anything but [[A]]".
+_NEGATED = phrases.compiled(
+    r"(?:(?<!\w)",
+    phrases.any_of(
+        "not, never, nor, neither, anything but, far from, rather than, instead of, no longer, other than, except,"
+        "except for, against, the opposite of, the reverse of, doubt, doubts, doubted"
+    ),
+    r"|n['’]t)(?:\s",
+    phrases.any_of(
+        "an?, the, be, been, is, it, it['’]s, this, that, really, exactly, quite, necessarily, at, all, my, your,"
+        "final, verdict, label, answer, choice, score, rating, grade, decision, give, given, say, call, deserves?,"
+        "earn, get, merit, worth, to, for, of, award, assign, choose, pick, think, believe, mean, as, simply, yet"
+    ),
+    r"){0,6}[ \t]{0,3}[*_`\"'“‘«(]{0,6}$",
+    rf"|{_VERDICT}\s(?:is|was|would\sbe)(?:n['’]t|\snot|\snever)[ \t:*_]{{0,4}}$",
+)
+# Right after a label: "[[A]] is wrong", "4? No"; and at the head of the next sentence: "That was wrong".
+_CLOSED = r"[ \t*_`\"'”’)\]}>]{0,8}"
+_WRONG = (
+    r"(?:\w{1,12}ly\s|too\s|an?\s|far\s|just\s|so\s|simply\s){0,3}(?:not(?!\w)|"
+    + phrases.any_of(
+        "never, too much, too little,"
+        "wrong, incorrect, false, mistaken, mistake, error, lie, joke, harsh, high, low, generous, lenient,"
+        "strict, unfair, unjust, unjustified, nonsense, undeserved, unwarranted, out of, no longer, no more,"
+        r"what (?:some|others|many|the user|it would|I (?:would|first))"
+    )
+    + r"(?!\w))"
+)
+_DENIED = phrases.compiled(
+    rf"{_CLOSED}(?:[ \t]?(?:stars?|points?|marks?)(?!\w))?(?:\?",
+    r"|,?[ \t]?(?:(?:is|was|could|would|should|does|ca|wo)n['’]t|can(?:not|\snot)|does\snot)(?!\w)",
+    rf"|,?[ \t]?(?:which\s|that\s)?(?:is|was|would\sbe|would\shave\sbeen|seems|looks|feels|appears|sounds)\s{_WRONG})",
+)
+_THAT_IS_WRONG = phrases.compiled(rf"[ \t.,;:!…*_)\]}}–—-]{{0,12}}that(?:['’]s|\sis)\s{_WRONG}")  # on the same line
+_NEXT_DENIED = phrases.compiled(
+    r"[\s.,;:!…*_)\]}–—-]{1,12}(?:(?:no|actually|but|however|wait|sorry)[\s,:]{1,3}){0,3}(?:",
+    rf"that\swas\s{_WRONG}",
+    r"|(?:just\s|quite\s|exactly\s)?the\s(?:opposite|reverse|contrary)\s(?:is|holds)",
+    r"|(?:it|this|that)(?:['’]s|\sis)\s(?:just\s|quite\s)?(?:the\sother\sway|the\sopposite|the\sreverse)",
+    r"|or\s(?:is|was|does|did)\s(?:it|that|this)\s?\?)",
 )
 # Words that correct what was said, right before another label.
 _CORRECTED = phrases.compiled(
@@ -32,8 +85,13 @@ _CORRECTED = phrases.compiled(
     phrases.any_of(
         "no, nope, nah, wait, hold on, hmm+, sorry, actually, rather, correction, I meant?, make (?:that|it), better,"
         "instead, or rather, in fact,"
-        "(?:it|this|that|score|verdict|rating|grade|label) should (?:be|have been|read),"
-        r"(?:change|revise|lower|raise)d? (?:it|this|that|my \w{1,12}|the (?:score|verdict|rating)) to"
+        "(?:it|this|that|(?:(?:the|my|its|your) )?(?:(?:final|fair|right|correct|true|real|overall|actual) )?"
+        "(?:score|verdict|rating|grade|label)) should (?:be|have been|read),"
+        "(?:it|this|that|(?:this|that|the) (?:response|answer|output|reply)) (?:really |only |clearly )?"
+        "(?:deserves|merits|warrants),"
+        r"(?:change|revise|lower|raise)d? (?:it|this|that|my \w{1,12}|the (?:score|verdict|rating)) to,"
+        "(?:I|we)(?:['’]d| would| should| will) (?:rather |now |actually |really |instead |prefer to )?"
+        "(?:give|say|go with|rate|score|award|assign|pick|choose|call|make|settle (?:on|for))"
     ),
     r"[\s,:;.!–—-]{1,4}){1,4}(?:",
     phrases.any_of(
@@ -42,7 +100,11 @@ _CORRECTED = phrases.compiled(
     ),
     r"[\s:]{1,3}){0,5}",
 )
+_HYPOTHETICAL = phrases.compiled(r"(?<!\w)(?:if|had|with|without|were|unless|otherwise)(?!\w)")
+_I_WOULD = phrases.compiled(r"(?<!\w)(?:I|we)(?:['’]d|\s(?:would|should))(?!\w)")
+_SELF = re.compile(r"\[\s?\w|\w")  # a label that begins with a marker of its own: "[RESULT] 4", "Verdict: 4"
 _NEAR, _REACH = 60, 2000  # characters between alternatives, and to a correction
+_LOOK_BACK, _LOOK_ON = 120, 300
 
 
 def settled(text: str, reading: Reading, target: Target, *, prose: bool) -> Reading:
@@ -53,7 +115,7 @@ def settled(text: str, reading: Reading, target: Target, *, prose: bool) -> Read
     stated = reading.stated
     if stated is None or stated.label is None:
         return reading
-    reason = _alternatives(text, stated, reading.earlier) or _taken_back(text, stated, target)
+    reason = _alternatives(text, stated, reading.earlier) or _denied(text, stated) or _taken_back(text, stated, target)
     if not reason and not prose:
         reason = _opposite(text, stated, target)
     return replace(reading, stated=None, reason=reason, earlier=()) if reason else reading
@@ -66,9 +128,32 @@ def _alternatives(text: str, stated: Stated, earlier: tuple[Stated, ...]) -> str
     gap = text[before.end : stated.start]
     if len(gap) > _NEAR or _ALTERNATIVE.fullmatch(gap) is None:
         return ""
-    if _CONNECTED.search(gap) is None and ("\n" in gap or text[stated.start] == "{"):
-        return ""  # one below the other, or two objects: the last one counts
+    bare = not gap.strip(" *_`.;")
+    if _CONNECTED.search(gap) is None and (
+        "\n" in gap or text[stated.start] == "{" or (bare and _SELF.match(text, stated.start))
+    ):
+        return ""  # one below the other, two objects, or a marker each: the last one counts
     return f"two verdicts stand side by side: {text[before.start : stated.end][:120]!r}"
+
+
+def _denied(text: str, stated: Stated) -> str:
+    """Why not, where the words right before or after the label say that it is not the verdict."""
+    line = text[max(0, stated.start - _LOOK_BACK) : stated.start].rpartition("\n")[2]
+    rest = text[stated.end : stated.end + _LOOK_ON]
+    clause = phrases.BREAK.split("\n" + line)[-1]
+    if not stated.words and (_NEGATED.search(clause) or doubts.under(clause, "") == "doubted"):
+        return f"the verdict is denied or in doubt: {(clause + text[stated.start : stated.end]).strip()[-120:]!r}"
+    end = phrases.END_OF_SENTENCE.search(rest)
+    following = rest[end.start() :] if end else ""
+    if (
+        _DENIED.match(rest)
+        or _THAT_IS_WRONG.match(rest)
+        or _NEXT_DENIED.match(rest)
+        or _NEXT_DENIED.match(following)
+        or doubts.taken_away(rest)
+    ):
+        return f"the verdict {stated.said.strip()!r} is denied or made to depend: {rest.strip()[:80]!r}"
+    return ""
 
 
 def _taken_back(text: str, stated: Stated, target: Target) -> str:
@@ -77,6 +162,9 @@ def _taken_back(text: str, stated: Stated, target: Target) -> str:
     if withdrawn:
         return f"the verdict {stated.said.strip()!r} is taken back: {withdrawn[0]!r}"
     for match in _CORRECTED.finditer(rest):
+        clause = rest[max(0, match.start() - 80) : match.start()] + rest[match.end() : match.end() + 60]
+        if _I_WOULD.search(match[0]) and _HYPOTHETICAL.search(clause):
+            continue
         found = read_label(rest, match.end(), target, next_line=False)
         other = found.kind == "label" and found.label != stated.label
         if other or found.kind == "off_scale":

@@ -20,7 +20,7 @@ _BROKEN = re.compile(
 
 
 def read_json(text: str, target: Target) -> Reading:
-    """The last object with a verdict in it; of keys that stand twice in an object the last one counts."""
+    """The last object with a verdict in it; of keys that occur twice in an object the last one counts."""
     found: list[tuple[int, int, dict[str, Any]]] = []
     seen = False
     for start, end, value in _objects(text):
@@ -59,7 +59,7 @@ def _others(found: list[tuple[int, int, dict[str, Any]]], target: Target) -> Ite
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose last value for a key counts; what the verdict's own key said before stays beside it."""
+    """An object whose last value for a key counts; earlier values of the verdict's key are kept too."""
     value = dict(pairs)
     if len(value) < len(pairs):
         last = {key: i for i, (key, _) in enumerate(pairs)}

@@ -1,4 +1,4 @@
-"""Reading one label where a verdict is due, and telling it from a list of labels, a range or a sentence."""
+"""Reading one label where a verdict is expected, as opposed to a list of labels, a range or a sentence."""
 
 import re
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ _ALIKE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What stands at a place: its kind, the label (None unless kind is `label`), its text, and where it ends."""
+    """What is found at a place: its kind, the label (None unless kind is `label`), its text, and where it ends."""
 
     kind: Kind
     label: str | None
@@ -71,14 +71,14 @@ class Found:
 def read_label(text: str, at: int, target: Target, *, next_line: bool = True) -> Found:
     """What is stated at `text[at:]`: a label, something off the scale, an echo of the choices, or nothing readable.
 
-    A label may stand on one of the next lines, if it stands there alone.
+    A label may be on one of the next lines, if it is alone there.
     """
     below = _NEXT_LINE.match(text, at) if next_line else None
     begin = below.end() if below else at
     opened = _OPEN.match(text, begin)
     begin = opened.end() if opened else begin
     found = _label(text, begin, target)
-    if found is None:
+    if found is None or (opened and _bound(text, opened[0], found)):
         return Found("unreadable", None, _excerpt(text, at), begin)
     if found.kind in ("label", "off_scale"):
         listed = _NEXT_OF_LIST.match(text, found.end)
@@ -87,6 +87,24 @@ def read_label(text: str, at: int, target: Target, *, next_line: bool = True) ->
             return _list_or_range(text, begin, found, other, target)
     tail = _tail(text, found, alone=below is not None)
     return found if tail is None else Found("unreadable", None, tail, found.end)
+
+
+_SHUT_ANGLE = re.compile(r"[ \t*_`\"'”’)\]}]{0,8}+(?:>|</)")
+
+
+def _bound(text: str, opened: str, found: Found) -> bool:
+    """Whether a sign before the label makes it a bound or an estimate: `<4`, `<=4`, `~4`."""
+    open_angle = "<" in opened and _SHUT_ANGLE.match(text, found.end) is None
+    return open_angle or opened.count("~") == 1
+
+
+def read_before(text: str, at: int, following: int, target: Target) -> Found:
+    """As `read_one_of`, but a label also where the next marker follows on its line: "4, then Verdict: 2"."""
+    found = read_one_of(text, at, target)
+    gap = text[found.end : following]
+    if found.kind != "unreadable" or not 0 < len(gap) < 80 or "\n" in gap or gap[0].isalnum():
+        return found
+    return read_label(text[at : found.end], 0, target)
 
 
 _JOINED = re.compile(rf"{_CLOSE}[ \t]{{0,4}}+(?:(?:or|and|vs\.?)(?!\w)|/|&|\|)", re.I)

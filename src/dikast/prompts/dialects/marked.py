@@ -2,17 +2,18 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from dikast.prompts.dialects.label import ends_line, read_label, read_one_of, rest_after
+from dikast.prompts.dialects.label import ends_line, read_before, read_label, rest_after
 from dikast.prompts.parsed import Reading, Stated, Target
 
-# What may stand before a marker that opens its line. A quoting `>` is not among it: the quoted text is not the judge's.
+# What may precede a marker that opens its line. A quoting `>` is not among it: the quoted text is not the judge's.
 _BEFORE = re.compile(r"[\n\r][\s*_`~#|+•(\"'“-]{0,24}+(?:(?:my|final|overall|the)\s{1,3}+){0,2}$", re.I)
 _QUOTED_LINE = re.compile(r"\n[ \t]{0,8}+>[^\n]{0,80}+$")
 _QUOTES = "\"'“‘«`("
 _LOOK_BACK = 80
+_EARLIER = 200  # verdicts before the one that counts that are compared with it
 _LEADING = re.compile(r"[\s*_`~\"'(\[#>]{0,40}+")
 
 
@@ -60,12 +61,13 @@ _BRIDGE = re.compile(r"(?<!\w)overall\s{1,3}+score\s{1,3}+is(?!\w)", re.I)
 def read_bridge(text: str, target: Target) -> Reading:
     """The last `[RESULT] LABEL`; failing any, the sentence that leads to it: `So the overall score is LABEL.`"""
     reading = read_bracketed(text, target)
-    if reading.stated is not None:
-        return reading
-    bridge = _last(
-        text, [Place(m.start(), m.end(), opens=False) for m in _BRIDGE.finditer(text)], target, "the bridge sentence"
-    )
-    return bridge if bridge.stated is not None else reading
+    bridges = [Place(m.start(), m.end(), opens=False) for m in _BRIDGE.finditer(text)]
+    if reading.stated is None:
+        bridge = _last(text, bridges, target, "the bridge sentence")
+        return bridge if bridge.stated is not None else reading
+    found = [(place.start, read_before(text, place.end, reading.stated.start, target)) for place in bridges]
+    led = (Stated(each.label, each.said, start, each.end) for start, each in found if each.label is not None)
+    return replace(reading, earlier=(*reading.earlier, *led))
 
 
 @lru_cache(maxsize=64)
@@ -79,7 +81,7 @@ def _marker(marker: str) -> re.Pattern[str]:
 
 
 def _places(text: str, marker: str) -> list[Place]:
-    """Where the marker opens a line, in any case, or stands inside one as it is spelt and only the end follows."""
+    """Where the marker opens a line, in any case, or is inside one as it is spelt and only the end follows."""
     found = []
     for match in _marker(marker).finditer(text):
         if _QUOTED_LINE.search(_before(text, match.start())):
@@ -107,6 +109,7 @@ def _last(text: str, places: list[Place], target: Target, marker: str) -> Readin
     """
     there = marker.casefold() in text.casefold()
     stated: list[Stated] = []  # from the last to the first
+    following = len(text)
     reason = f"{marker} stands in the reply, but not with its verdict" if there else f"no {marker} in the reply"
     for place in reversed(places):
         found = read_label(text, place.end, target)
@@ -117,11 +120,15 @@ def _last(text: str, places: list[Place], target: Target, marker: str) -> Readin
             if quoted and not ends_line(text, found.end):
                 continue
             stated.append(Stated(found.label, found.said, place.start, found.end))
+            following = place.start
             continue
+        if len(stated) > _EARLIER:
+            break
         if stated:
-            joined = read_one_of(text, place.end, target)
-            if joined.label is not None:
-                stated.append(Stated(joined.label, joined.said, place.start, joined.end))
+            before = read_before(text, place.end, following, target)
+            if before.label is not None:
+                stated.append(Stated(before.label, before.said, place.start, before.end))
+            following = place.start
             continue
         if found.kind == "echo" or found.said.startswith(("(", "<", "{", "[")):
             reason = f"{marker} only repeats the choices: {found.said!r}"

@@ -1,4 +1,4 @@
-"""The patterns behind `statements`: how sentences name a response, call it better, call two equal, or hedge.
+"""The patterns behind `statements`: how sentences name a response, call it better, or call two equal.
 
 Every repetition is bounded or possessive, so that reading stays linear however long or strange a reply is.
 """
@@ -11,7 +11,7 @@ _COMMA = re.compile(r",(?!\d)")  # but not that of a repetition such as {1,20}
 
 
 def any_of(listed: str) -> str:
-    """A group of alternatives, listed with commas; a space stands for any white space."""
+    """A group of alternatives, listed with commas; a space matches any white space."""
     return "(?:" + "|".join(each.strip().replace(" ", r"\s") for each in _COMMA.split(listed)) + ")"
 
 
@@ -37,8 +37,8 @@ RESPONSES = frozenset({"assistant", "response"})  # what these name is always wh
 
 # --- One is better
 _NOT_FULLY = any_of(
-    "hardly, scarcely, supposedly, allegedly, potentially, possibly, nearly, initially, originally, partly, partially,"
-    "only, equally, seemingly, reportedly"
+    "hardly, scarcely, rarely, supposedly, allegedly, potentially, possibly, nearly, initially, originally, partly,"
+    "partially, only, equally, seemingly, reportedly"
 )
 _SKIP = (
     rf"(?:\s{{1,3}}+(?!{_NOT_FULLY}(?!\w))"
@@ -51,7 +51,7 @@ _SKIP = (
 _BETTER = "better|best|superior|preferable|preferred|stronger|winner"
 _WORSE = "worse|inferior|weaker"
 _EITHER = rf"{LEAD}(?:(?P<better>{_BETTER})|(?P<worse>{_WORSE}))(?!\w)"
-_IS = any_of("is, was, would be, seems, appears, becomes, remains, should be") + r"(?:\sto\sbe)?"
+_IS = any_of("is, was, being, would be, seems, appears, becomes, remains, should be") + r"(?:\sto\sbe)?"
 _GIVES = any_of(
     "provide[sd]?, gives?, gave, offer(?:s|ed)?, has, had, produce[sd]?, deliver(?:s|ed)?, present(?:s|ed)?"
 )
@@ -132,14 +132,30 @@ TIE_LINE = compiled(
 )
 
 # --- `A > B`
+_ALL_OF_IT = any_of("this, overall, general, every, all, my, most, executing, following, answering, fulfilling")
 SIGN = compiled(
     rf"(?<![\w>=<\[])(?:{NOUN}\s{{0,2}}+)?(?-i:(?P<one>[AB]))\s{{0,3}}+(?P<sign>>{{1,3}}|<{{1,3}}|={{1,2}}|≈|~)",
     rf"\s{{0,3}}+(?:{NOUN}\s{{0,2}}+)?(?-i:(?P<two>[AB]))(?![\w>=<\]]|\s{{0,3}}[>=<+/])",
 )
+SIGN_LIMITED = compiled(
+    rf"{SHUT}\s{{0,3}}+(?:in|on|for|at|by|with|when|where|if|regarding|as\sto|unless|but)"
+    rf"\s(?!(?:the\s)?(?:{_ALL_OF_IT}|(?:final|whole|total))(?!\w))"
+)
 SIGN_DUE = compiled(rf"{VERDICT}{SHUT}(?:\s(?:is|was))?{SHUT}\s{{0,2}}+:?{SHUT}\s{{0,4}}+[*_`(\[\s]{{0,6}}+$")
 
+# --- Words without which the patterns above cannot match; for text in small letters
+_OUTCOMES = "verdict|decision|judgment|judgement|preference|winner|vote"
+CUE_BETTER = re.compile(
+    "better|best|superior|prefer|stronger|winner|worse|inferior|weaker|wins|won|outperform|beat|surpass"
+)
+CUE_CHOSEN = re.compile(r"prefer|choose|chose|pick|select|favor|favour|vote|go\swith")
+CUE_NAMED = re.compile(rf"better|best|superior|prefer|stronger|winning|chosen|{_OUTCOMES}|final|overall")
+CUE_EVEN = re.compile(
+    r"equal|tie(?:d|$|[^a-z])|draw|toss|dead\sheat|on\s(?:a\s)?par|evenly|comparable|equivalent|same|neither|winner|even|no\s"
+)
+CUE_SIGN = re.compile(r"[AB]\s{0,3}[><=≈~]")
+
 # --- What follows "better" where the whole response is meant; other words limit it ("better written") or deny it.
-_ALL_OF_IT = any_of("this, overall, general, every, all, my, most, executing, following, answering, fulfilling")
 _GOES_ON = any_of(
     "overall, because, as, since, due, of, here, and, but, given, when, although, though, while, by, with, to,"
     "compared, between, among, not, so, it, both, even, despite, from, based, or equal, option, thanks, which, who,"
@@ -157,6 +173,7 @@ NAME_ENDS = compiled(
     "|" + any_of("over, because, as, since, due, for, by, overall, here, based, given, in this, and not, which is"),
     r"(?!\w))",
 )
+COLON = compiled(SHUT, r"\s?:")
 AFTER_OR = compiled(r"[\s\"'”’*_`)\]]{0,8}(?:or|vs\.?|/|versus)(?!\w)")
 
 # --- Only one aspect
@@ -186,7 +203,7 @@ OF_SOMETHING = compiled(
     r"[*_`(\[]{0,4}$",
 )
 
-# --- Outcomes, conditions, doubts, and what somebody else says
+# --- Outcomes and the ends of sentences
 CONCLUDES = compiled(
     r"(?<!\w)",
     any_of(
@@ -195,40 +212,5 @@ CONCLUDES = compiled(
     ),
     r"(?!\w)",
 )
-_HEDGE = any_of(
-    "while, although, though, whether, if, unless, whereas, despite, had, suppose, assuming, imagine, neither, nor,"
-    "either, hardly, barely, unclear, which, who, what, why, rather than, instead of, close to, almost, nearly, not,"
-    r"hard to \w{1,12}, choices are, options are, choose between, might, may, could, can,"
-    "would (?:say|argue|claim|think|prefer|have me), used to, at first, initially, originally"
-)
-_DENIED = any_of(
-    r"n['’]t, never, cannot, nobody, difficult to, impossible to, wrong to, tempt\w{1,4} to, unfair to, too early to"
-)
-_THINK = any_of(
-    "mean, say, clear, certain, sure, obvious, believe, think, true, claim, tell, argue, find, feel, follow,"
-    "conclude, imply, case, decide, agree, necessarily, settled"
-)
-_OTHERS = (
-    rf"(?:{NOUN}s?\s{{0,2}}+{LEAD}[AB12](?!\w){SHUT}(?:['’]s\s\w{{1,20}})?|"
-    + any_of(
-        "user, author, question, text, article, passage, prompt, instruction, reviewer, someone, somebody, some,"
-        "others, people, many, one, it, he, she, they, nobody"
-    )
-    + ")"
-)
-_SAY = any_of(
-    "says?, said, claim(?:s|ed)?, states?, stated, argue[sd]?, asserts?, suggests?, concludes?, mentions?, implies,"
-    "asks?, asked, thinks?, believes?, prefer, insists?, writes?, wrote"
-)
-UNDER = compiled(
-    rf"(?:(?<!\w){_HEDGE}|(?<!\w|['’])\w{{0,8}}{_DENIED}(?:\s\w{{1,12}}){{0,2}}?\s{_THINK}",
-    rf"|(?<!\w){_OTHERS}\s(?:\w{{1,12}}ly\s)?{_SAY})(?!\w)[^,.;:!?\n]{{0,80}}$",
-)
-# "If the user wants speed, B is better": all of the sentence hangs on its beginning.
-CONDITION = compiled(
-    r"(?:^|[,;:]\s)[\s*_>-]{0,8}(?:but\s|so\s|and\s|however,\s|even\s)?",
-    r"(?:if(?!\sI\s(?:had|have|must|were)|\swe\s(?:had|compare))|unless|suppose|assuming|were|in\scase)(?!\w)",
-)
-BEFORE_OR = compiled(r"(?<!\w)(?:or|nor)\s[\s\"'“‘*_`(\[]{0,8}$")
 END_OF_SENTENCE = re.compile(r"[.!;]\s|[.!]$|\n|\?")
 BREAK = re.compile(r"(?:[.!?][\"'”’*_)\]]{0,4})\s|\n")

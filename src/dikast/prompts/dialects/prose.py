@@ -10,22 +10,31 @@ there is none.
 import re
 from itertools import pairwise
 
-from dikast.prompts.dialects import arena, brackets
+from dikast.prompts.dialects import arena, brackets, phrases
 from dikast.prompts.dialects.label import NOUN
 from dikast.prompts.dialects.marked import alone
 from dikast.prompts.dialects.statements import Grade, Sentence, statements
 from dikast.prompts.parsed import Reading, Stated, Target
 
 _TAKEN_BACK = re.compile(
-    r"(?<!\w)(?:wait|actually|however|but\s(?:overall|in\sthe\send|really)|then\sagain|on\s(?:second\sthought|reflection|closer)|reconsider|correction|scratch\sthat|mistaken"
+    r"(?<!\w)(?:wait|actually|however|but\s(?:overall|in\sthe\send|really|my|I)|then\sagain"
+    r"|on\s(?:second\sthought|reflection|closer)|reconsider|correction|scratch\sthat|mistaken"
     r"|change(?:d)?\smy|revis(?:e|ed|ing))(?!\w)",
     re.I,
 )
 _HEADING = re.compile(
-    rf"(?:^|\n)[ \t]{{0,3}}+#{{1,6}}[ \t]{{0,4}}+(?:instructions?|input|question|task|{NOUN})\b", re.I
+    rf"(?:^|\n)[ \t]{{0,3}}+(?:#{{1,6}}[ \t]{{0,4}}+(?:instructions?|input|question|task)|#[ \t]{{0,4}}+{NOUN})\b", re.I
 )
+# The heading of the part about one response: "### Response A", "Evaluation of Assistant B's answer:".
+_PART = phrases.compiled(
+    r"(?:^|\n)[ \t]{0,3}+(?:#{2,6}|[*_]{1,3}|\d{1,2}[.)])?[ \t*_]{0,4}+"
+    r"(?:(?:evaluation|assessment|analysis|review|discussion|judge?ment)\s(?:of|for)\s(?:the\s)?)?",
+    rf"{NOUN}\s{{0,2}}+{phrases.LEAD}(?P<letter>[AB12])(?!\w){phrases.SHUT}(?:['’]s\s(?:\w{{1,12}}\s)?\w{{1,12}})?",
+    r"[ \t]{0,2}(?:\([^()\n]{1,40}\)[ \t]?)?[*_]{0,3}:?[*_]{0,3}[ \t]{0,2}(?=\n)",
+)
+_CONCESSION = re.compile(r"[\s*_.]{1,6}(?:though|although|while|whereas|even\sthough)\s", re.I)
 _OR = re.compile(r"[\s.,\"'”’*_`)\]]{0,8}or[\s\"'“‘*_`(\[]{0,8}", re.I)
-_RANK: dict[Grade, int] = {"plain": 0, "concluding": 1, "announced": 2, "label": 3}
+_RANK: dict[Grade, int] = {"conceded": -1, "plain": 0, "concluding": 1, "announced": 2, "label": 3}
 _ENDS = re.compile(r"[ .\n]{0,40}+\Z")
 _OPENING = re.compile(r"[*_`]{0,3}+\.?[*_`]{0,3}+(?:[ \t]{0,4}+\n|[ \t])")
 _WHOLLY_EVEN = re.compile(r"(?:equally\sgood|tie|tied|draw|equal)\Z", re.I)
@@ -46,11 +55,13 @@ def read_prose(text: str, target: Target) -> Reading:
 
 def weigh(text: str, found: list[Sentence], target: Target) -> Reading:
     """The statement that counts among those found in the text, in their order; none where they leave it unsure."""
+    conceded = [each for each in found if each.grade == "conceded"]
+    found = [each for each in found if each.grade != "conceded"]
     chosen = _headline(text, found) or _last(text, found)
     if chosen is None:
         return Reading(None, "no sentence says which one is better")
     others = tuple(each for each in found if each.slot != chosen.slot)
-    reason = _unsure(text, chosen, others)
+    reason = _unsure(text, chosen, others) or _unfinished(text, chosen) or _concedes_all(text, chosen, conceded)
     if reason:
         return Reading(None, reason)
     earlier = tuple(_stated(text, each, target) for each in others)
@@ -59,7 +70,8 @@ def weigh(text: str, found: list[Sentence], target: Target) -> Reading:
 
 def firmest(text: str) -> Sentence | None:
     """The last of the most firmly stated verdicts in words or brackets, if there are any."""
-    return max(sentences(text), key=lambda each: (_RANK[each.grade], each.start), default=None)
+    said = (each for each in sentences(text) if each.grade != "conceded")
+    return max(said, key=lambda each: (_RANK[each.grade], each.start), default=None)
 
 
 def sentences(text: str) -> list[Sentence]:
@@ -98,7 +110,8 @@ def _on_the_way(text: str, each: Sentence) -> bool:
 
 
 def _stated(text: str, each: Sentence, target: Target) -> Stated:
-    return Stated(each.slot if each.slot in target else None, text[each.start : each.end], each.start, each.end)
+    label = each.slot if each.slot in target else None
+    return Stated(label, text[each.start : each.end], each.start, each.end, words=each.grade != "label")
 
 
 def _unsure(text: str, chosen: Sentence, others: tuple[Sentence, ...]) -> str:
@@ -107,13 +120,39 @@ def _unsure(text: str, chosen: Sentence, others: tuple[Sentence, ...]) -> str:
         if each.start >= chosen.end and _RANK[each.grade] < _RANK[chosen.grade]:
             continue
         if each.grade == chosen.grade == "label":
-            continue  # alternatives and corrections of labels are told apart where all dialects meet
+            continue  # alternatives and corrections of labels are handled for all dialects together
         low, high = sorted((each, chosen), key=lambda one: one.start)
         if high.start - low.end < _SENTENCE and not _SENTENCE_END.search(text, low.end, high.start):
             return f"one sentence states two verdicts: {text[low.start : high.end][:120]!r}"
         if each.end <= chosen.start and _RANK[each.grade] > _RANK[chosen.grade]:
             return f"a remark at the end contradicts the verdict {text[each.start : each.end]!r}"
     return ""
+
+
+def _concedes_all(text: str, chosen: Sentence, conceded: list[Sentence]) -> str:
+    """Why not, where the sentence of the chosen statement, or the next, concedes that the other one is better."""
+    for each in conceded:
+        low, high = sorted((each, chosen), key=lambda one: one.start)
+        gap = text[low.end : high.start]
+        near = len(gap) < _SENTENCE and _SENTENCE_END.search(gap) is None
+        if each.slot != chosen.slot and (near or (low is chosen and _CONCESSION.fullmatch(gap))):
+            return f"the verdict concedes the opposite: {text[low.start : high.end][:120]!r}"
+    return ""
+
+
+def _unfinished(text: str, chosen: Sentence) -> str:
+    """Why not, where the verdict is in the part about one response, and the part about the other is to come."""
+    if chosen.grade == "label":
+        return ""
+    before = {_slot_of(match) for match in _PART.finditer(text, 0, chosen.start)}
+    after = next((match for match in _PART.finditer(text, chosen.end) if _slot_of(match) not in before), None)
+    if len(before) != 1 or after is None:
+        return ""
+    return f"the verdict stands before the comparison is over: {after[0].strip()[:60]!r} follows"
+
+
+def _slot_of(part: re.Match[str]) -> str:
+    return "A" if part["letter"] in "Aa1" else "B"
 
 
 def _headline(text: str, found: list[Sentence]) -> Sentence | None:

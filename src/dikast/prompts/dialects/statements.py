@@ -1,26 +1,26 @@
 """Which response a sentence says is better: the patterns, and what keeps a match from being a verdict.
 
 A match counts as plain, concluding (its clause holds "therefore", "overall", "verdict" and the like) or announced ("my
-verdict is X", a sign such as `A > B` where a verdict is due). Nothing is found in questions, in conditions and doubts,
-in what somebody else is said to claim, in quotations, in headings, or where the comparison is limited to one aspect
-and nothing is concluded.
+verdict is X", a sign such as `A > B` where a verdict is expected). Nothing is found in questions, in conditions and
+doubts, in what somebody else is said to claim, in quotations, in headings, or where the comparison is limited to one
+aspect and nothing is concluded.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from dikast.prompts.dialects import phrases
+from dikast.prompts.dialects import doubts, phrases
 from dikast.prompts.parsed import Slot
 
-Grade = Literal["plain", "concluding", "announced", "label"]
+Grade = Literal["conceded", "plain", "concluding", "announced", "label"]
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A verdict in words: the slot, where it stands, and how firmly it is stated."""
+    """A verdict in words: the slot, its position, and how firmly it is stated."""
 
     slot: Slot
     start: int
@@ -30,7 +30,7 @@ class Sentence:
     @property
     def concludes(self) -> bool:
         """Whether the clause says that this is the outcome."""
-        return self.grade != "plain"
+        return self.grade not in ("conceded", "plain")
 
 
 class _Naming(NamedTuple):
@@ -41,31 +41,68 @@ class _Naming(NamedTuple):
 
 
 _FROM_OPTION = (phrases.COMPARED, phrases.WINS, phrases.HAS_BETTER)
-_FROM_WORDS = (phrases.MADE, phrases.CHOSEN, phrases.NAMED, phrases.ANNOUNCED_MORE)
+_FROM_WORDS = {
+    phrases.MADE: None,  # near the words of `CUE_BETTER`
+    phrases.CHOSEN: phrases.CUE_CHOSEN,
+    phrases.NAMED: phrases.CUE_NAMED,
+    phrases.ANNOUNCED_MORE: phrases.CUE_NAMED,
+}
 _LETTERS = re.compile(r"[AB]\W")
 _OTHER: dict[Slot, Slot] = {"first": "second", "second": "first", "tie": "tie"}
 _LOOK_BACK, _LOOK_ON = 160, 300
+_SPAN = 400  # characters that no pattern exceeds
+_BEGINNING, _END = 4_000, 24_000  # characters of a reply that are read
 
 
 def statements(text: str) -> Iterator[Sentence]:
-    """Every verdict in words, unordered; the caller sorts."""
+    """Every verdict in words, unordered; the caller sorts.
+
+    Of a very long reply only its beginning and its end are read. Patterns are tried only near the words that they need,
+    which are found first.
+    """
     naming = _naming(text)
-    for option in phrases.OPTION.finditer(text):
+    folded = text.lower()
+    folded = (
+        folded
+        if len(folded) == len(text)
+        else "".join(each if len(each.lower()) > 1 else each.lower() for each in text)
+    )
+    better, even = list(_near(phrases.CUE_BETTER, folded)), list(_near(phrases.CUE_EVEN, folded))
+    for option in _found(phrases.OPTION, text, better):
         for pattern in _FROM_OPTION:
             match = pattern.match(text, option.start())
             if match is not None and (found := _option(text, match, pattern, naming)):
                 yield found
-    for pattern in _FROM_WORDS:
-        for match in pattern.finditer(text):
+    for pattern, cue in _FROM_WORDS.items():
+        for match in _found(pattern, text, better if cue is None else _near(cue, folded)):
             if found := _option(text, match, pattern, naming):
                 yield found
     for pattern in (phrases.TIE, phrases.TIE_ANNOUNCED, phrases.TIE_LINE):
-        for match in pattern.finditer(text):
+        for match in _found(pattern, text, even):
             if found := _even(text, match, naming, announced=pattern is not phrases.TIE):
                 yield found
-    for match in phrases.SIGN.finditer(text):
-        if found := _sign(text, match):
-            yield found
+    yield from _signs(text)
+
+
+def _near(cue: re.Pattern[str], folded: str) -> Iterator[tuple[int, int]]:
+    """The stretches around the words that `cue` finds, apart from each other."""
+    begin = end = 0
+    ends = range(_BEGINNING, len(folded) - _END)
+    for match in cue.finditer(folded):
+        if match.start() in ends:
+            continue
+        if match.start() - _SPAN > end:
+            if end:
+                yield begin, end
+            begin = max(0, match.start() - _SPAN)
+        end = match.end() + _SPAN
+    if end:
+        yield begin, end
+
+
+def _found(pattern: re.Pattern[str], text: str, spans: Iterable[tuple[int, int]]) -> Iterator[re.Match[str]]:
+    for begin, end in spans:
+        yield from pattern.finditer(text, begin, end)
 
 
 def _naming(text: str) -> _Naming | None:
@@ -86,9 +123,10 @@ def _option(text: str, match: re.Match[str], pattern: re.Pattern[str], naming: _
     grade = _grade(text, match, announced=announced or pattern is phrases.CHOSEN)
     if grade is None or (pattern is phrases.COMPARED and _of_something(text, match)):
         return None
-    if phrases.ASPECT_AFTER.match(text, match.end()) and (grade == "plain" or _goes_on(text, match)):
+    weak = grade in ("conceded", "plain")
+    if phrases.ASPECT_AFTER.match(text, match.end()) and (weak or _goes_on(text, match)):
         return None
-    if grade == "plain" and phrases.ASPECT_BEFORE.search(_line_before(text, match)):
+    if weak and phrases.ASPECT_BEFORE.search(_line_before(text, match)):
         return None
     word = (match["letter"] or match["ordinal"] or match["bare"]).casefold()
     slot: Slot = "first" if word in ("a", "1", "first") else "second"
@@ -118,6 +156,8 @@ def _follows(text: str, match: re.Match[str], pattern: re.Pattern[str]) -> bool:
         return False
     if pattern in (phrases.COMPARED, phrases.MADE):
         return phrases.WHOLE_MEANT.match(text, match.end()) is not None
+    if pattern is phrases.NAMED and "\n" in match[0] and phrases.COLON.match(text, match.end()):
+        return False  # the heading below an announcement
     if pattern in (phrases.NAMED, phrases.CHOSEN):
         return phrases.NAME_ENDS.match(text, match.end()) is not None
     return True
@@ -133,21 +173,32 @@ def _even(text: str, match: re.Match[str], naming: _Naming | None, *, announced:
     grade = _grade(text, match, announced=announced)
     if grade is None or (naming is not None and not announced and _LETTERS.match(match[0])):
         return None
-    if grade == "plain" and (
+    if grade in ("conceded", "plain") and (
         phrases.ASPECT_OF_TIE.match(text, match.end()) or phrases.ASPECT_BEFORE.search(_line_before(text, match))
     ):
         return None
     return Sentence("tie", match.start(), match.end(), grade)
 
 
-def _sign(text: str, match: re.Match[str]) -> Sentence | None:
-    """`A > B` where a verdict is due, or alone on the last line; elsewhere it is arithmetic."""
+def _signs(text: str) -> Iterator[Sentence]:
+    if phrases.CUE_SIGN.search(text) is None:
+        return
+    due = -1  # end of a line on which a verdict by sign was expected: others after it on the line count as well
+    for match in _found(phrases.SIGN, text, _near(phrases.CUE_SIGN, text)):
+        before = text[max(0, match.start() - _LOOK_BACK) : match.start()]
+        if phrases.SIGN_DUE.search(before):
+            due = text.find("\n", match.end()) % (len(text) + 1)
+        if found := _sign(text, match, due=match.end() <= due):
+            yield found
+
+
+def _sign(text: str, match: re.Match[str], *, due: bool) -> Sentence | None:
+    """`A > B` where a verdict is expected, or alone on the last line; elsewhere it is arithmetic."""
     line = text[max(0, match.start() - _LOOK_BACK) : match.start()].rpartition("\n")[2]
     rest = text[match.end() : match.end() + _LOOK_ON]
-    due = phrases.SIGN_DUE.search(text[max(0, match.start() - _LOOK_BACK) : match.start()]) is not None
     last = not rest.strip(" \t\n*_`.!)]") and not line.strip(" \t\n*_`(#[-")
     one, sign, two = match["one"].upper(), match["sign"][0], match["two"].upper()
-    if one == two or not (due or last) or re.match(r"[\s*_`]{0,4}\?", rest):
+    if one == two or not (due or last) or re.match(r"[\s*_`]{0,4}\?", rest) or phrases.SIGN_LIMITED.match(rest):
         return None
     slot: Slot = "tie" if sign in "=≈~" else "first" if (one == "A") == (sign == ">") else "second"
     return Sentence(slot, match.start(), match.end(), "announced")
@@ -159,19 +210,23 @@ def _grade(text: str, match: re.Match[str], *, announced: bool) -> Grade | None:
         "\n" + text[: match.start()] if match.start() < _LOOK_BACK else text[match.start() - _LOOK_BACK : match.start()]
     )
     *earlier, clause = phrases.BREAK.split(before)
-    end = phrases.END_OF_SENTENCE.search(text, match.end(), match.end() + _LOOK_ON)
-    asked = end is not None and end[0] == "?"
+    rest = text[match.end() : match.end() + _LOOK_ON]
+    end = phrases.END_OF_SENTENCE.search(rest)
+    doubt = doubts.under(clause, match[0])
     if (
-        asked
-        or phrases.UNDER.search(clause)
-        or phrases.CONDITION.search(clause)
-        or phrases.BEFORE_OR.search(clause)
+        doubt == "doubted"
+        or (end is not None and end[0] == "?")
         or (earlier and _quoted(clause))
+        or doubts.taken_away(rest)
     ):
         return None
+    if doubt:
+        return "conceded"
     if announced:
         return "announced"
-    return "concluding" if phrases.CONCLUDES.search(clause + match[0]) else "plain"
+    if phrases.CONCLUDES.search(clause + match[0]):
+        return "concluding"
+    return None if doubts.hypothetical(match[0]) else "plain"
 
 
 def _quoted(clause: str) -> bool:

@@ -10,7 +10,7 @@ from dikast.prompts.learn.levels import refine
 from dikast.prompts.learn.skeleton import Skeleton, joined
 
 _TOKEN = re.compile(r"\w+|\n|[^\S\n]+|[^\w\s]")
-_SHINGLE = 3  # tokens, space among them, that must stand exactly once in every row to be an anchor
+_SHINGLE = 3  # tokens, space among them, that must occur exactly once in every row to be an anchor
 _MOST_ANCHORS = 600
 _LEAST = 20  # characters of a shared text without a delimiter that are taken for a part of the prompt
 # A shared text ends before a slot with one of these and begins after a slot with one of these; words beyond are chance.
@@ -19,7 +19,7 @@ _CLOSES = re.compile(r"[\[\](){}<>\"*#=|\n].*$", re.S)
 
 
 def from_common(texts: Sequence[str]) -> Skeleton:
-    """The skeleton of what all texts share: runs of tokens that stand once in each, in the same order in all."""
+    """The skeleton of what all texts share: runs of tokens that occur once in each, in the same order in all."""
     rows = [_TOKEN.findall(text) for text in texts]
     if len(set(texts)) < 2:
         raise UserError("all rows are the same prompt: there is nothing to learn from them")
@@ -52,7 +52,7 @@ def _refined(skeleton: Skeleton, texts: Sequence[str]) -> Skeleton:
     slots: list[str | None] = []
     for slot, literal in zip(skeleton.slots, skeleton.literals[1:], strict=True):
         values = [each[slot] for each in parts]
-        if len(set(values)) == 1:  # the same in every row: chance cut it off from the fixed text beside it
+        if len(set(values)) == 1:  # the same in every row: chance cut it off from the adjacent fixed text
             literals[-1] += values[0] + literal
             continue
         fine = refine(values, literals[-1])

@@ -121,7 +121,7 @@ def _opens(skeleton: Skeleton, literal: int) -> bool:
 
 
 def _loop(skeleton: Skeleton, labels: list[str]) -> tuple[str, str] | None:
-    """What stands before the first level's text, and the Jinja loop that makes all of them; None if they differ."""
+    """The text before the first level's text, and the Jinja loop that makes all of them; None if they differ."""
     places = [skeleton.slots.index(LEVEL + label) for label in labels]
     if places != list(range(places[0], places[0] + len(places))):
         return None
@@ -140,5 +140,5 @@ def _loop(skeleton: Skeleton, labels: list[str]) -> tuple[str, str] | None:
 
 
 def _literal(text: str) -> str:
-    """Text as it stands in a template: what Jinja would take for its own, or change, is spelt as an expression."""
+    """Text escaped for a template: what Jinja would interpret or change is written as an expression."""
     return _OWN.sub(lambda match: _SPELT[match[0]], text)

@@ -24,7 +24,7 @@ _SENTENCE = re.compile(r"[.?!…。？！]+")
 _INLINE = re.compile(r"[ \t]+[|/;#=~>-]+[ \t]+\S[^\n]*\Z")  # a sign between spaces, and more of the prompt after it
 _WORDS_FIRST = re.compile(r"\w|[-•*+>][ \t]")
 _OPENING = re.compile(r"([\[(<{])\1*|([\"'`*_~|#=-])\2*")
-_SAFE = "[<"  # brackets that seldom stand around every field; quotes, bold and round brackets often do
+_SAFE = "[<"  # brackets that are seldom around every field; quotes, bold and round brackets often do
 _TAG = re.compile(r"<([\w-]+)[^<>\n]*>[ \t]*")
 _TAG_BEFORE = re.compile(r"<([\w-]+)[^<>\n]*>[ \t]*\Z")
 _BRACKET_BEFORE = re.compile(r"(?:^|\s)(\[+|<+)\Z")
@@ -59,7 +59,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class _Settled:
-    """What of a slot's values moves to the literals beside it, and what is left open: (side, text)."""
+    """What of a slot's values moves to the adjacent literals, and what is left open: (side, text)."""
 
     before: str
     after: str
@@ -69,7 +69,7 @@ class _Settled:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A slot and the fixed texts beside it. `rubric`: a rubric's levels follow; `labelled`: these prompts use labels.
+    """A slot and the adjacent fixed texts. `rubric`: a rubric's levels follow; `labelled`: these prompts use labels.
 
     `lines_before` and `lines_after`: whole lines of words that all rows share there are the prompt's.
     """
@@ -92,7 +92,7 @@ def check_edges(given: Mapping[str, str], slots: Sequence[str]) -> None:
                 f"--edge {key}={owner}: write SLOT, SLOT.begin, SLOT.end or SLOT.inside; slots are {', '.join(slots)}"
             )
         if owner not in _OWNERS or (side == "inside" and owner == "prompt"):
-            raise UserError(f"--edge {key}={owner}: say prompt or field (what stands inside a slot is the field's)")
+            raise UserError(f"--edge {key}={owner}: say prompt or field (text inside a slot belongs to the field)")
 
 
 def settle_edges(
@@ -134,7 +134,7 @@ def settle_edges(
         raise UserError(
             "the prompts alone do not say where these slots begin and end:\n  "
             + "\n  ".join(refused)
-            + "\n  cure: learn from the fields (--field SLOT=COLUMN), or say whose a text is: --edge"
+            + "\n  cure: learn from the fields (--field SLOT=COLUMN), or assign the texts: --edge"
             " SLOT[.begin|.end|.inside]=prompt or =field"
         )
     first = {slot: next(s for s, v in cores.items() if v == values) for slot, values in cores.items()}
@@ -211,7 +211,7 @@ def _spaces(slot: str, before: str, after: str) -> list[Edge]:
 
 
 def _pair(opened: str, closed: str, values: Sequence[str], place: _Place) -> tuple[str, str, bool]:
-    """The signs at the edges that are a pair, and whether the slot stands in a pair, of these or of the literals.
+    """The signs at the edges that are a pair, and whether the slot is inside a pair, of these or of the literals.
 
     Brackets around every value belong to the field where they make JSON of it, and tags unless they name the field.
     """

@@ -61,7 +61,7 @@ def named_columns(given: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -
         pattern = re.compile(re.escape(column).replace(r"\*", "(.+)"))
         labels = {match[1]: name for name in rows[0] if (match := pattern.fullmatch(name))}
         if not labels:
-            raise UserError(f"--field levels={column}: no column is called so; there are {', '.join(rows[0])}")
+            raise UserError(f"--field levels={column}: there is no such column; there are {', '.join(rows[0])}")
         found.update({LEVEL + label: name for label, name in labels.items()})
     for slot, column in found.items():
         if column not in rows[0]:

@@ -39,7 +39,7 @@ def read_rows(path: str | Path, *, where: Mapping[str, str] | None = None, limit
         if all(str(value.get(column)) == wanted for column, wanted in (where or {}).items())
     ]
     if not kept:
-        raise DataError("no row is left: mend --where", path=str(path))
+        raise DataError("no row is left: fix --where", path=str(path))
     return kept
 
 

@@ -80,7 +80,7 @@ class Skeleton:
             return left
         if not text.endswith(tail) or left[-1] > len(text) - len(tail):
             at = max(left[-1], len(text) - len(tail))
-            return Misfit(row, at, tail[:_EXCERPT], text[at:][:_EXCERPT], "the prompt ends otherwise")
+            return Misfit(row, at, tail[:_EXCERPT], text[at:][:_EXCERPT], "the prompt ends differently")
         right = self._rightmost(text)
         starts = [len(head), *(at + len(each) for at, each in zip(left, self.literals[1:-1], strict=False))]
         ends = [*left[:-1], len(text) - len(tail)]
@@ -88,7 +88,7 @@ class Skeleton:
             i = next(i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b)
             literal = self.literals[i + 1]
             twice = f"{literal.strip()[:_EXCERPT]!r} stands in it more than once (also at character {right[i]})"
-            why = f"{twice}, and which is meant is not known"
+            why = f"{twice}, and which one is meant is unknown"
             return Misfit(row, left[i], literal[:_EXCERPT], text[left[i] :][:_EXCERPT], why)
         values: dict[str, str] = {}
         for slot, a, b in zip(self.slots, starts, ends, strict=True):

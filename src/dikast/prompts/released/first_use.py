@@ -9,6 +9,7 @@ import orjson
 from platformdirs import user_cache_path
 
 from dikast.core.errors import UserError
+from dikast.core.runs.run_files import write_whole
 from dikast.prompts.format import Format, format_from, load_format
 from dikast.prompts.learn.document import document_of, to_yaml
 from dikast.prompts.learn.learn import Reading, learn_format
@@ -66,7 +67,7 @@ def own_format(model: str, kind: str) -> Own | None:
         return _keep(path, released, prompted, origin, taken)
     reasons, command = "\n  ".join(why), prompted.cure.format(data=data_folder())
     raise UserError(
-        f"{model} is a released judge ({released.name}): its own prompt is learnt on first use, and cannot be had here:"
+        f"{model} is a released judge ({released.name}): its own prompt is learnt on first use, but is not available:"
         f"\n  {reasons}\n  cure: {command}\n  (or --format {kind} for Dikast's own prompt, which this judge was not"
         " trained on)"
     )
@@ -101,7 +102,7 @@ def _learnt(
     report = learnt.report
     if report.misfits:
         raise UserError(f"{len(report.misfits)} of {report.held_out} prompts do not fit: {report.misfits[0]}")
-    notes.append(f"{variant.file}: learnt from {report.prompts_drawn} prompts, holds on {report.held_out} others")
+    notes.append(f"{variant.file}: learnt from {report.prompts_drawn} prompts, fits {report.held_out} others")
     return learnt.skeleton
 
 
@@ -131,15 +132,9 @@ def _keep(path: Path, released: Released, prompted: Prompted, origin: Origin, ta
         "skeleton_sha256": {key or "all": each.sha256 for key, each in taken.skeletons.items()},
     }  # fmt: skip
     path.parent.mkdir(parents=True, exist_ok=True)
-    _whole(path.with_suffix(".report.json"), orjson.dumps(report, option=orjson.OPT_INDENT_2) + b"\n")
-    _whole(path, to_yaml(document, f"Learnt by dikast on first use: {told}.").encode())
+    write_whole(path.with_suffix(".report.json"), orjson.dumps(report, option=orjson.OPT_INDENT_2) + b"\n")
+    write_whole(path, to_yaml(document, f"Learnt by dikast on first use: {told}.").encode())
     return Own(form, path, told)
-
-
-def _whole(path: Path, content: bytes) -> None:
-    part = path.with_name(path.name + ".part")
-    part.write_bytes(content)
-    part.replace(path)
 
 
 def _kept(path: Path) -> Own | None:

@@ -53,7 +53,7 @@ def fetch_rows(origin: Origin, variant: Variant) -> Fetched:
 
 
 def template_skeleton(origin: Origin, variant: Variant) -> tuple[Skeleton, str, str]:
-    """The skeleton of a published Python template, the system prompt beside it, and the version or commit it is from.
+    """The skeleton of a published Python template, its system prompt, and the version or commit it is from.
 
     The module is read, not run: a template is a text constant at its top level. UserError if it is not there.
     """
@@ -94,7 +94,7 @@ def _installed(origin: Origin) -> tuple[str, str]:
 
 
 def _constants(source: str) -> dict[str, str]:
-    """The text constants of a module, `.strip()` applied where it stands."""
+    """The text constants of a module, `.strip()` applied where it is called."""
     found: dict[str, str] = {}
     for node in ast.parse(source).body:
         if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
@@ -108,7 +108,7 @@ def _constants(source: str) -> dict[str, str]:
 
 
 def _skeleton(template: str, rubric: str, *, pair: bool) -> Skeleton:
-    """From a template of `str.format`; the rubric's own template stands in its place, for a pair only its criterion."""
+    """From a template of `str.format`; the rubric's own template takes its place, for a pair only its criterion."""
     if pair:
         rubric = rubric.split("\n")[0]
     literals, slots = [""], []

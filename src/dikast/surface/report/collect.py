@@ -14,19 +14,28 @@ import orjson
 
 from dikast.audit.audit import audit_file
 from dikast.audit.estimate import Estimate
-from dikast.audit.intervals import clusters_of
-from dikast.audit.length import length_slope
 from dikast.audit.plan import AuditPlan
-from dikast.audit.report import Audit
-from dikast.audit.runs import JOINT, LABELS, ORDERS, RunRows, check_same_scale, gold_by_item, gold_scale_of, has_gold
+from dikast.audit.rendering import Audit
+from dikast.audit.statistics.intervals import clusters_of
+from dikast.audit.statistics.length_bias import length_slope
+from dikast.audit.tables.run_rows import (
+    JOINT,
+    LABELS,
+    ORDERS,
+    RunRows,
+    check_same_scale,
+    gold_by_item,
+    gold_scale_of,
+    has_gold,
+)
 from dikast.core.errors import DataError, UserError
 from dikast.core.gold import lies_on
 from dikast.core.rubric import Rubric
-from dikast.core.runs.files import GOLD, LOCK, RUBRICS, SUMMARY, VERDICTS
+from dikast.core.runs.lock_file import read_lock
 from dikast.core.runs.rubrics import load_rubrics
+from dikast.core.runs.run_files import GOLD, LOCK, RUBRICS, SUMMARY, VERDICTS
 from dikast.core.scale import Scale
 from dikast.core.verdict import DISAGREE
-from dikast.judging.lock import read_lock
 from dikast.judging.notes import notes_of
 from dikast.surface.report.contents import Contents, read_contents
 from dikast.surface.report.queue import Entry, Queue
@@ -62,6 +71,7 @@ class RunPage:
     length: Estimate | None = None  # slope of the error on length
     goodness: bool = False  # rows lie on several scales, or gold on another than scores: figures are of goodness
     entries: list[Entry] = field(default_factory=list)
+    one_order: bool = False  # each pair was asked in one order
     rows: int = 0
     differing: int = 0  # rows without a verdict, or with another than gold
 
@@ -85,10 +95,10 @@ def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
     stands beside it.
     """
     if not folder.is_dir():
-        raise UserError(f"{folder}: there is no such run folder; `dikast grade --out {folder}` makes one")
+        raise UserError(f"{folder}: there is no such run folder; `dikast grade --out {folder}` creates one")
     if not (folder / VERDICTS).exists() and not (folder / LOCK).exists():
         inner = sorted(each.parent.name for each in folder.glob(f"*/{VERDICTS}"))
-        hint = f"; runs lie in {', '.join(inner[:10])}" if inner else ""
+        hint = f"; run folders inside it: {', '.join(inner[:10])}" if inner else ""
         raise UserError(f"{folder}: not a run folder: it holds no {VERDICTS}{hint}")
     page = RunPage(folder, folder.resolve().name, lock=read_lock(folder) or {}, summary=_summary(folder))
     page.kind = _kind(page.summary, page.lock)
@@ -103,7 +113,7 @@ def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
         )
     except (DataError, UserError) as error:
         if asked.plan.gold or asked.plan.gold_file is not None or asked.plan.by:
-            raise  # a mistake in what was asked for, told as `dikast audit` tells it
+            raise  # a mistake in the options, reported as `dikast audit` does
         page.missing.append(f"no audit: {error}")
     try:
         _read(page, asked)
@@ -155,7 +165,7 @@ def _say_notes(page: RunPage) -> None:
 def _say_what_is_old(page: RunPage) -> None:
     made = (page.lock.get("versions") or {}).get("dikast")
     if not page.lock:
-        page.missing.append("judge.lock.json is missing or damaged: which judge this was is not known")
+        page.missing.append("judge.lock.json is missing or damaged: the judge is unknown")
     elif made != version("dikast"):
         page.missing.append(f"written by dikast {made}, read by {version('dikast')}: fields may have changed")
     if not page.summary:
@@ -189,6 +199,7 @@ def _read(page: RunPage, asked: Asked) -> None:
         if len(measured) < MOST_LENGTHS and row["apart"] is not None:
             values = row["apart"] if page.goodness else (row["score"], row["gold"])
             measured.append((row["item"], row.get("response", 0), *values))
+    page.one_order = page.pairwise and not split
     outcomes = {*LABELS, DISAGREE} if split else set()  # those of both orders, also where none is there
     names = sorted(outcomes | set(said) | set(true), key=_in_order)
     page.labels = {name: (said[name], true[name]) for name in names} if len(names) <= MOST_LABELS else {}

@@ -20,7 +20,7 @@ MOST_PICTURES = 5_000_000  # bytes of picture data in one report
 
 @dataclass(frozen=True, slots=True)
 class Thumb:
-    """A picture small enough for the page, or the words that stand where it cannot be shown."""
+    """A picture small enough for the page, or the text shown in its place."""
 
     url: str = ""
     instead: str = ""
@@ -49,7 +49,9 @@ def read_contents(path: str, columns: Mapping[str, str], wanted: Iterable[str]) 
         found.note = "the run read its items from standard input: the queue shows ids and verdicts, no texts"
         return found
     if not Path(path).exists():
-        found.note = f"the items are no longer at {path}: the queue shows ids and verdicts only; say where with --items"
+        found.note = (
+            f"the items are no longer at {path}: the queue shows ids and verdicts only; name the file with --items"
+        )
         return found
     for item in scan_items(path, columns):
         if isinstance(item, DataError):
@@ -77,11 +79,11 @@ class Thumbs:
 
     def _one(self, image: Image) -> Thumb:
         if image.source.startswith(("http://", "https://")):
-            return Thumb(instead=f"a picture on the web: {image.name}")
+            return Thumb(instead=f"image on the web: {image.name}")
         try:
             loaded = load_image(image)
         except (DataError, OSError):
-            return Thumb(instead=f"not where it was: {resolved(image) if len(image.source) < 500 else image.name}")
+            return Thumb(instead=f"image not found: {resolved(image) if len(image.source) < 500 else image.name}")
         if (made := self._made.get(loaded.sha256)) is None:
             made = self._made[loaded.sha256] = self._make(loaded.picture)
         elif made.url:
@@ -101,7 +103,7 @@ class Thumbs:
             drawn.thumbnail((SIDE, SIDE))
             drawn.save(buffer, "JPEG", quality=80)
         if self._left < len(buffer.getvalue()) * 4 // 3:
-            return Thumb(instead="left out: the pictures of this report have used up their share of bytes")
+            return Thumb(instead="left out: the images of this report have reached their size limit")
         mime = "png" if small else "jpeg"
         url = f"data:image/{mime};base64,{base64.b64encode(buffer.getvalue()).decode()}"
         self._left -= len(url)

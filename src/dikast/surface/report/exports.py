@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 from xml.etree import ElementTree as Xml
 
-from dikast.audit.report import Table, shown
+from dikast.audit.rendering import Table, shown
 from dikast.surface.report import headline
 from dikast.surface.report.collect import RunPage
 from dikast.surface.report.gates import Gate
@@ -27,6 +27,7 @@ def to_json(pages: Sequence[RunPage], gates: Sequence[Gate]) -> dict[str, Any]:
                 "rows": page.rows,
                 "differing": page.differing,
                 "missing": page.missing,
+                "labels_of": headline.labels_told(page),
                 "labels": {name: {"judge": said, "gold": true} for name, (said, true) in page.labels.items()},
                 "length_slope": page.length.to_dict() if page.length is not None else None,
                 "usage": page.summary.get("usage"),

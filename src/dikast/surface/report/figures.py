@@ -34,7 +34,7 @@ class Ruler(NamedTuple):
 
 
 def histogram(labels: Mapping[str, tuple[int, int]]) -> Markup:
-    """Shares of labels: the judge's as bars, gold's as outlines beside them."""
+    """Shares of labels: the judge's as bars, gold's as outlines next to them."""
     totals = [max(1, sum(each[i] for each in labels.values())) for i in (0, 1)]
     shares = {name: (count / totals[0], true / totals[1]) for name, (count, true) in labels.items()}
     most = max((max(pair) for pair in shares.values()), default=0) or 1.0
@@ -77,7 +77,7 @@ def rulers(rows: Sequence[Ruler]) -> Markup:
         y += 30
     for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
         parts.append(_text(x(tick), y + 2, f"{tick:g}", "middle", "small"))
-    return _svg(int(y) + 12, parts, "The judge between floor and ceiling")
+    return _svg(int(y) + 12, parts, "The judge between baseline and ceiling")
 
 
 def forest(rows: Sequence[Row], overall: float, low: float, high: float) -> Markup:

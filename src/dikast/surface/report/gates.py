@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dikast.audit.estimate import Estimate
-from dikast.audit.report import Audit
+from dikast.audit.rendering import ONE_ORDER_NAME, Audit
 from dikast.core.errors import UserError
 from dikast.core.text import near_miss
 
@@ -24,6 +24,7 @@ class Gate:
     value: float | None
     low: float | None = None
     high: float | None = None
+    full: str = ""  # the metric's full name, where it is of one order of pairs only
 
     @property
     def met(self) -> bool:
@@ -36,7 +37,8 @@ class Gate:
         value = "undefined" if self.value is None else f"{self.value:.4f}"
         value += "" if self.low is None or self.high is None else f" [{self.low:.4f}, {self.high:.4f}]"
         return (
-            f"{self.run}: {self.metric} is {value}, {'at least' if self.side == 'under' else 'at most'} {self.limit:g}"
+            f"{self.run}: {self.metric}{f' ({self.full})' if self.full else ''} is {value}, "
+            f"{'at least' if self.side == 'under' else 'at most'} {self.limit:g}"
         )
 
 
@@ -62,8 +64,10 @@ def check(audit: Audit | None, run: str, side: Side, text: str) -> Gate:
     else:
         value = float(cell)
     ends = (cell.low, cell.high) if isinstance(cell, Estimate) and end == "value" else (math.nan, math.nan)
-    found = [None if math.isnan(each) else float(each) for each in (value, *ends)]
-    return Gate(text, metric, side, number, run, *found)
+    number_of, low, high = (None if math.isnan(each) else float(each) for each in (value, *ends))
+    full = next((each for each, other in metrics(audit).items() if other is cell and "/" in each), "")
+    one_order = bool(full) and audit[full.partition("/")[0]].one_order
+    return Gate(text, metric, side, number, run, number_of, low, high, f"{full}{ONE_ORDER_NAME}" if one_order else "")
 
 
 def metrics(audit: Audit) -> dict[str, Estimate | float]:

@@ -6,14 +6,13 @@ import math
 from collections.abc import Sequence
 from importlib.metadata import version
 from importlib.resources import files
-from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
-from dikast.audit.estimate import Estimate
-from dikast.audit.intervals import Resampling
-from dikast.audit.report import Table, shown
+from dikast.audit.rendering import shown
+from dikast.audit.results import Agreement, Curve
+from dikast.audit.statistics.intervals import Resampling
 from dikast.surface.report import figures, headline
 from dikast.surface.report.collect import RunPage
 
@@ -33,12 +32,14 @@ def render(pages: Sequence[RunPage], title: str, how: Resampling, *, redacted: b
         histogram=figures.histogram,
         distribution=figures.distribution,
         forest_of=_forest,
-        reliability=lambda table: _curve(table, "confidence", "accuracy", diagonal=True),
-        coverage=lambda table: _curve(table, "coverage", "exact", diagonal=False),
+        curve_of=lambda page, table: page.audit and page.audit.result(Curve, table),
+        reliability=lambda curve: _curve(curve, diagonal=True),
+        coverage=lambda curve: _curve(curve, diagonal=False),
         has_gold=lambda page: any(true for _, true in page.labels.values()) or any(e.gold for e in page.entries),
         statuses=lambda page: sorted({entry.status for entry in page.entries}),
         criteria=lambda page: sorted({entry.criterion for entry in page.entries}),
         shown=shown,
+        labels_told=headline.labels_told,
     )
     return environment.from_string(_asset("page.html.j2")).render(
         pages=pages,
@@ -72,30 +73,18 @@ def side_by_side(pages: Sequence[RunPage]) -> list[list[str]]:
 def _forest(page: RunPage, column: str, rows: Sequence[figures.Row]) -> Markup:
     main = headline.main_figure(page)
     overall = main[1] if main is not None and column in (main[0], "all") else None
-    if overall is None and page.audit is not None and "agreement" in page.audit:
-        names = [cells[0] for cells in page.audit["agreement"].rows]
-        cell = page.audit["agreement"][column]["value"] if column in names else None
-        overall = cell if isinstance(cell, Estimate) else None
+    agreement = page.audit.result(Agreement) if page.audit else None
+    if overall is None and agreement is not None and column in agreement.statistics:
+        overall = agreement.statistics[column].value
     value = overall.value if overall is not None else math.nan
     known = [row.value for row in rows if not math.isnan(row.value)] or [0.0]
     middle = known[0] if math.isnan(value) else value
     return figures.forest(rows, value, middle, middle)
 
 
-def _curve(table: Table, across: str, up: str, *, diagonal: bool) -> Markup:
-    points = []
-    for cells in table.rows:
-        row = dict(zip(table.columns, cells, strict=True))
-        x, y = _number(row[across]), row[up]
-        if isinstance(y, Estimate):
-            points.append((x, y.value, y.low, y.high))
-    return figures.curve(points, across, up, diagonal=diagonal)
-
-
-def _number(cell: Any) -> float:
-    if isinstance(cell, Estimate):
-        return cell.value
-    return float(cell.rstrip("%")) / 100 if isinstance(cell, str) else float(cell)
+def _curve(curve: Curve, *, diagonal: bool) -> Markup:
+    points = [(each.x, each.y.value, each.y.low, each.y.high) for each in curve.points]
+    return figures.curve(points, curve.across, curve.up, diagonal=diagonal)
 
 
 def _asset(name: str) -> str:

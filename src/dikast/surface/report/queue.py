@@ -12,7 +12,7 @@ from dikast.core.canonical import fingerprint
 from dikast.core.item import Item
 from dikast.core.part import text_of
 from dikast.core.rubric import Rubric
-from dikast.core.runs.reading import RunReader
+from dikast.core.runs.current_verdicts import RunReader
 from dikast.core.verdict import DISAGREE
 from dikast.surface.report.contents import Contents, Thumb, Thumbs, clipped
 
@@ -64,7 +64,9 @@ class Entry:
     @property
     def told(self) -> str:
         """What was said: of a pair the joint verdict, with that of each order behind it."""
-        return f"{self.joint or 'no verdict'} ({self.verdict})" if len(self.said) > 1 else self.verdict
+        if len(self.said) > 1:
+            return f"{self.joint or 'no verdict'} ({self.verdict})"
+        return f"{self.verdict} (one order)" if self.said and self.said[0].shown else self.verdict
 
     @property
     def search(self) -> str:
@@ -162,7 +164,7 @@ class Queue:
             status=status,
             verdict=" / ".join(each.label or "none" for each in said),
             gold="" if gold is None else f"{gold:g}" if isinstance(gold, int | float) else str(gold),
-            joint="" if row["first"] is None else str(row["choice"] or ""),
+            joint="" if row["first"] is None or len(said) < 2 else str(row["choice"] or ""),
             said=said,
             rubric=rubric,
         )

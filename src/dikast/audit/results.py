@@ -1,0 +1,160 @@
+"""What an audit found, as values with stable names. Tables, the terminal, JSON and pages are rendered from these last.
+
+Each table of an audit that others read numbers from carries one of these as its `result`; nobody reads a title or the
+text of a cell to find a number. Mappings are in the order of the table.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Literal
+
+from dikast.audit.estimate import Estimate
+
+SCHEMA = 2  # of the JSON of an audit; 1 had tables only
+Role = Literal["judge", "floor", "ceiling", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """How many verdicts there are not, and why.
+
+    `statuses` counts the failures by status; `forced` is the share of verdicts whose marker Dikast added, `conflicts`
+    the share that another verdict of the same reply contradicts; None where nothing tells.
+    """
+
+    failed: Estimate
+    statuses: Mapping[str, int]
+    forced: Estimate | None = None
+    conflicts: Estimate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """A statistic of scores against gold; `worst` and `best` are what it could be whatever the unscored had been."""
+
+    value: Estimate
+    worst: float | None = None
+    best: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Scores against gold, by the name of the statistic."""
+
+    statistics: Mapping[str, Headline]
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Choices against gold, by tie rule; of the joint verdict where pairs were asked in both orders."""
+
+    rules: Mapping[str, Estimate]
+    one_order: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """One row of the judge between floor and ceiling: `key` is stable, `label` says who it is."""
+
+    key: str
+    role: Role
+    label: str
+    statistics: Mapping[str, Estimate]
+
+
+@dataclass(frozen=True, slots=True)
+class Baselines:
+    """The judge beside judges that ignore the input (floors) and people (ceiling)."""
+
+    rows: tuple[Baseline, ...]
+
+    @property
+    def judge(self) -> Mapping[str, Estimate]:
+        """The statistics of the judge itself."""
+        return next((row.statistics for row in self.rows if row.role == "judge"), {})
+
+    def floor(self, statistic: str) -> Baseline | None:
+        """The best of the judges that ignore the input; None where the statistic is undefined for all of them."""
+        known = [row for row in self.rows if row.role == "floor" and _is_known(row.statistics.get(statistic))]
+        return max(known, key=lambda row: row.statistics[statistic].value, default=None)
+
+    def ceiling(self, statistic: str) -> Estimate | None:
+        """One rater against another."""
+        found = (row.statistics.get(statistic) for row in self.rows if row.role == "ceiling")
+        return next((each for each in found if _is_known(each)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """How far verdicts on pairs depend on the order of the responses.
+
+    `disagreements` are shares by kind: the first slot both times, the second slot both times, a tie in one order.
+    """
+
+    same: Estimate
+    disagree: Estimate
+    disagreements: Mapping[str, Estimate]
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """The expected calibration error of the probabilities: as read, and recalibrated on other rows; `told`: what of."""
+
+    errors: Mapping[str, Estimate]
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreIntervals:
+    """Conformal intervals around scores: the mean share of the scale they cover, and the coverage aimed at."""
+
+    share_of_scale: Estimate | None
+    aim: float
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """Statistics by slice: name of the statistic, then of the slice."""
+
+    by: str
+    statistics: Mapping[str, Mapping[str, Estimate]]
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """A share on the horizontal axis, and what was measured there."""
+
+    x: float
+    y: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Points of a diagram: confidence and accuracy, or coverage and agreement."""
+
+    across: str
+    up: str
+    points: tuple[CurvePoint, ...]
+
+
+Result = (
+    Failures | Agreement | Accuracy | Baselines | Orders | Calibration | ScoreIntervals | Slices | Curve
+)  # what a table may carry
+
+
+def plain(value: Any) -> Any:
+    """JSON values of a result: estimates as everywhere, undefined numbers null."""
+    if isinstance(value, Estimate):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {name: plain(each) for name, each in value.items()}
+    if isinstance(value, tuple):
+        return [plain(each) for each in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _is_known(found: Estimate | None) -> bool:
+    return found is not None and not math.isnan(found.value)

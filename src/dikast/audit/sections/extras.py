@@ -1,0 +1,202 @@
+"""Tables for what only some files allow: unlabelled verdicts, an earlier run, three raters, claims, whole rankings."""
+
+import math
+from collections.abc import Iterator
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dikast.audit.plan import AuditPlan
+from dikast.audit.rendering import Cell, Table, counted, table
+from dikast.audit.sections.failures import failure_table
+from dikast.audit.statistics.alt_test import LEAST, alt_test
+from dikast.audit.statistics.claim_agreement import claims_of, feedback_scores, score_follows, span_f1, spans_of
+from dikast.audit.statistics.drift import drift
+from dikast.audit.statistics.intervals import Resampling, clusters_of
+from dikast.audit.statistics.ppi import mean_of_labels, multiplier_estimate, ppi_difference, ppi_mean, rogan_gladen
+from dikast.audit.statistics.rank_agreement import rank_agreement, read_ranking
+from dikast.audit.tables.columns import Words
+from dikast.audit.tables.load import Data
+from dikast.audit.tables.refs import Ref
+from dikast.audit.tables.scored import Scored
+from dikast.audit.tables.statuses import failed_before, statuses
+from dikast.core.errors import UserError
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+Masks = NDArray[np.bool_]
+T = TypeVar("T")
+_FEWEST = 10
+
+
+def ppi_table(data: Data, given: Scored) -> Table | None:
+    """The mean of gold over all scored rows, where only some have gold; None where every row has it, or hardly any."""
+    how = data.plan.resampling
+    labelled, rest = given.paired, ~np.isnan(given.score) & np.isnan(given.gold)
+    n, many = int(labelled.sum()), int(rest.sum())
+    if n < _FEWEST or many == 0:
+        return None
+    y, f, others = given.gold[labelled], given.score[labelled], given.score[rest]
+    inside = _labelled_first(given.cluster, labelled, rest)
+    alone = None if inside is None else inside[:n]
+    notes = ["valid if the labelled rows are a random sample of all"]
+    rows: list[list[Cell]] = [
+        ["labels alone", mean_of_labels(y, how.level, alone)],
+        ["verdicts alone (biased as the judge is)", mean_of_labels(np.concatenate([f, others]), how.level, inside)],
+        ["labels and verdicts (PPI++)", ppi_mean(y, f, others, how.level, inside)],
+    ]
+    if given.scale is not None and len(given.scale.values) == 2:
+        low, high = given.scale.values
+        binary = [((each - low) / (high - low)).round() for each in (y, f, others)]
+        found = rogan_gladen(binary[0], binary[1], binary[2], how.level, inside)
+        rows.append([f"share of {given.scale.labels[1]!r} (Rogan-Gladen)", found])
+        if inside is not None and math.isfinite(found.low):
+            wide = "approximate, a little wide where whole clusters are labelled (97.5 % of 1,000 simulations)"
+            notes.append(f"the interval of Rogan-Gladen by cluster is {wide}")
+    if "system" in data.words:
+        rows.extend(_systems(data.words["system"], given, how))
+    worth = multiplier_estimate(y, f, many, how, None if alone is None else clusters_of(alone))
+    rows.append(["what a label is worth beside the verdicts", worth])
+    return table(
+        "few labels",
+        f"The mean of gold from {n:,} labels and {many:,} verdicts without one{given.unit}",
+        ("from", "mean"),
+        rows,
+        *notes,
+        "differences of systems are of independent rows: if systems share items, give --cluster"
+        if "system" in data.words and inside is None
+        else "",
+    )
+
+
+def _labelled_first(cluster: Codes | None, labelled: Masks, rest: Masks) -> Codes | None:
+    return None if cluster is None else clusters_of(cluster)[np.concatenate([*map(np.flatnonzero, (labelled, rest))])]
+
+
+def _systems(system: Words, given: Scored, how: Resampling) -> Iterator[list[Cell]]:
+    """The PPI++ mean of each system with enough labels, and each less the first of them."""
+    parts: dict[str, tuple[tuple[Floats, Floats, Floats], Codes | None]] = {}
+    for code, name in enumerate(system.names):
+        mine = (system.codes == code) & ~np.isnan(given.score)
+        labelled, rest = mine & ~np.isnan(given.gold), mine & np.isnan(given.gold)
+        if labelled.sum() >= _FEWEST:
+            found = given.gold[labelled], given.score[labelled], given.score[rest]
+            parts[name] = found, _labelled_first(given.cluster, labelled, rest)
+    first = next(iter(parts), "")
+    for name, (found, codes) in parts.items():
+        yield [f"{name} (PPI++)", ppi_mean(*found, how.level, codes)]
+    for name, (found, codes) in list(parts.items())[1:]:
+        against, others = parts[first]
+        both = None if codes is None or others is None else (codes, others)
+        yield [f"{name} less {first} (PPI++)", ppi_difference(found, against, how.level, both)]
+
+
+def drift_table(data: Data, given: Scored, how: Resampling) -> Table:
+    """The same anchors in an earlier run."""
+    earlier = data.numbers["earlier"]
+    span = None
+    if given.own is not None or given.scale is not None:
+        earlier = given.given(earlier)
+        span = 1.0 if given.scale is None else given.scale.high - given.scale.low
+    found = drift(earlier, given.score, how=how, cluster=given.cluster, span=span)
+    rows: list[list[Cell]] = [
+        ["shift (this run less the earlier)", found.shift],
+        ["anchors with another score", found.changed],
+        ["icc_2_1 of the runs", found.icc],
+        ["evidence of a shift (e-value; 20 is strong)", found.evidence],  # a test: it has no interval
+        ["scored only earlier", found.lost],
+        ["scored only now", found.gained],
+    ]
+    verdict = "the judge has shifted" if found.shifted else "no shift shown: the interval holds 0"
+    title = f"Against {Ref.of(data.plan.earlier).name}, the earlier run{given.unit}"
+    return table("drift", title, ("statistic", "value"), rows, verdict)
+
+
+def alt_test_table(score: Floats, raters: Floats, plan: AuditPlan, cluster: Codes | None, *, nominal: bool) -> Table:
+    """The alternative annotator test of scores (n,), or of choices as codes, against annotators (R, n)."""
+    how, alignment = plan.resampling, "exact" if nominal else "rmse"
+    found = alt_test(score, raters, epsilon=plan.epsilon, alignment=alignment, how=how, cluster=cluster)  # type: ignore[arg-type]
+    rows: list[list[Cell]] = []
+    for name, each in zip(plan.gold, found.annotators, strict=True):
+        if each is None:
+            rows.append([name, 0, None, None, None, None, None, "no items"])
+        else:
+            verdict = "judge" if each.judge_wins else "annotator"
+            rows.append([name, each.items, each.judge, each.annotator, each.less, each.p, each.adjusted, verdict])
+    few = min((each.items for each in found.annotators if each is not None), default=0)
+    answer = "cannot be told" if math.isnan(found.winning_rate) else "yes" if found.passed else "no"
+    return table(
+        "alt-test",
+        f"May the judge replace an annotator? {answer}"
+        + ("" if math.isnan(found.winning_rate) else f" (winning rate {found.winning_rate:.2f})"),
+        ("left out", "n", "judge as close", "annotator as close", "difference", "p", "p (BY)", "closer to the others"),
+        rows,
+        f"epsilon {plan.epsilon:g}; passes from a winning rate of .5, which is over these annotators: no interval",
+        f"mean advantage of the judge {found.advantage:.4f} (n = {found.advantage.n:,}, {found.advantage.method})"
+        if found.advantage.n
+        else "",
+        f"fewer than {LEAST} items for an annotator: do not rely on it" if few < LEAST else "",
+    )
+
+
+def feedback_table(data: Data, given: Scored, how: Resampling) -> Table:
+    """Claims and marked spans against gold, and whether the score follows from the claims."""
+    rows: list[list[Cell]] = []
+    notes: list[str] = []
+    if "claims" in data.objects:
+        said = [claims_of(value) for value in data.objects["claims"]]
+        dropped = sum(each is None for each in said)
+        notes.append(f"{counted(dropped, 'row')} without a list of claims" if dropped else "")
+        if "gold_claims" in data.objects:
+            gold = [claims_of(value) for value in data.objects["gold_claims"]]
+            one, two, codes = _both(said, gold, given.cluster)
+            found = feedback_scores(one, two, how, codes)
+            rows += [["claims found (F1)", found.claim_f1], ["claims with the right verdict (F1)", found.verdict_f1]]
+            rows.append(["faults found (F1)", found.fault_f1])
+        follows = score_follows(given.score, [each or [] for each in said], how, given.cluster)
+        rows += [[f"score and share of supported claims: {name}", value] for name, value in follows.items()]
+        for role in ("claims", "gold_claims"):
+            lists = [value for value in data.objects.get(role, []) if claims_of(value) is not None]
+            if lost := sum(len(value) - len(claims_of(value) or ()) for value in lists):
+                notes.append(f"{counted(lost, 'claim')} in {role} without a text or a verdict, not used")
+        if "gold_claims" in data.objects and (undue := sum(each is None for each in gold)):
+            notes.append(f"{counted(undue, 'row')} without gold claims, left out of the F1")
+    if "spans" in data.objects:
+        marked, due = ([spans_of(value) for value in data.objects[role]] for role in ("spans", "gold_spans"))
+        first, second, codes = _both(marked, due, given.cluster)
+        rows.append(["marked characters (F1)", span_f1(first, second, how, codes)])
+        if lost := len(marked) - len(first):
+            notes.append(f"{counted(lost, 'row')} without spans on both sides: a list of [start, end] is due")
+    return table("feedback", "The judge's feedback", ("statistic", "value"), rows, *notes)
+
+
+def _both(said: list[T | None], gold: list[T | None], cluster: Codes | None) -> tuple[list[T], list[T], Codes | None]:
+    """The rows that have both, and their clusters."""
+    at = [i for i, (a, b) in enumerate(zip(said, gold, strict=True)) if a is not None and b is not None]
+    codes = None if cluster is None else clusters_of(cluster[at])
+    return [said[i] for i in at], [gold[i] for i in at], codes  # type: ignore[misc]
+
+
+def rankings_tables(data: Data) -> list[Table]:
+    """Whole rankings against gold: failures, then agreement."""
+    plan, how = data.plan, data.plan.resampling
+    if "score" not in data.objects or len(plan.gold) != 1:
+        raise UserError("--ranked needs one --score and one --gold, each a column of rankings")
+    said, gold = ([read_ranking(value) for value in data.objects[role]] for role in ("score", "gold 0"))
+    failed = failed_before(data.words.get("status"), len(said))
+    said = [None if lost else each for each, lost in zip(said, failed, strict=True)]
+    missing = np.array([value is None for value in data.objects["score"]]) & ~failed
+    read = np.array([each is not None for each in said])
+    status = statuses(read, data.words.get("status"), {"missing": missing, "unparsed": ~read})
+    cluster = clusters_of(data.words["cluster"].codes) if "cluster" in data.words else None
+    found = rank_agreement(said, gold, how, cluster)
+    rows: list[list[Cell]] = [
+        ["kendall_tau_b, mean over items", found.tau_b],
+        ["best response found", found.top_1],
+        ["pairs in the right order", found.pairs],
+    ]
+    n = found.pairs.n
+    note = f"only {n} rankings: too few to conclude anything" if n < _FEWEST else ""
+    agreement = table("rankings", f"Rankings of {n:,} items against gold", ("statistic", "value"), rows, note)
+    return [failure_table(status, how.level, cluster=cluster), agreement]

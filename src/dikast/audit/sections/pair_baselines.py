@@ -1,0 +1,113 @@
+"""The audit of pairs: the judge between its floors (one side always, at random, the longer) and its ceilings."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dikast.audit.estimate import Estimate
+from dikast.audit.rendering import Table, table
+from dikast.audit.results import Baseline, Baselines, Role
+from dikast.audit.statistics.contingency import Cells
+from dikast.audit.statistics.intervals import bootstrap_tables
+from dikast.audit.statistics.weights import TableStatistic
+from dikast.audit.tables import choices as pairs
+from dikast.audit.tables.choices import FIRST, NONE, SECOND, TIE, TieRule
+from dikast.audit.tables.load import Data
+from dikast.audit.tables.paired import Paired, ratio, read_column
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+def baselines_table(data: Data, given: Paired) -> Table:
+    """The judge between floors and ceiling, three-way and where gold is decided."""
+    rules: tuple[TieRule, ...] = ("all", "no_gold_ties")
+
+    def row(key: str, role: Role, label: str, view: Codes, gold: Codes) -> Baseline:
+        found = {str(rule): given.estimate(pairs.accuracy(view, gold, rule)) for rule in rules}
+        return Baseline(key, role, label, found)
+
+    rows = []
+    if given.final is not None:
+        rows.append(row("judge", "judge", "judge", given.final, given.gold))
+    rows.extend(_rater_rows(given, rules))
+    for role, label in (("retest", "the judge asked again (test-retest)"), ("earlier", "the judge in the earlier run")):
+        if role in data.words and given.final is not None:
+            again = read_column(data, role, getattr(data.plan, role)).codes
+            once = given.final
+            if role == "retest" and "retested" in data.words:  # of a run with several samples, the first of them
+                once = read_column(data, "retested", "retest").codes
+            rows.append(row(role, "other", label, again, once))
+    n = len(given.gold)
+    for code, name in enumerate(pairs.NAMES):
+        label = f"a judge that always says {name}"
+        rows.append(row(f"constant_{name}", "floor", label, np.full(n, code, np.int64), given.gold))
+    if given.final is not None:
+        label = "a judge that draws its labels at random"
+        rows.append(Baseline("random", "floor", label, _at_random(given.final, given, rules)))
+    if "length" in data.numbers:
+        extra = data.numbers["length"]
+        longer = np.where(np.isnan(extra), NONE, np.where(extra == 0, TIE, np.where(extra > 0, SECOND, FIRST)))
+        rows.append(row("longer", "other", "the longer response", longer, given.gold))
+    note = "no human ceiling: give more than one --gold" if len(given.raters) < 2 else ""
+    cells = [[row.label, *(row.statistics.get(rule) for rule in rules)] for row in rows]
+    title, result = "The judge between floor and ceiling", Baselines(tuple(rows))
+    return table("beside", title, ("who", *rules), cells, note, result=result, one_order=given.one_order)
+
+
+def _at_random(final: Codes, given: Paired, rules: Sequence[TieRule]) -> dict[str, Estimate]:
+    """A judge with the same shares of labels and no eye for the pairs: accuracy expected under independence."""
+    both = (given.gold != NONE) & (final != NONE)
+    cells = Cells.of(final[both], given.gold[both])
+
+    def chance(rule: TieRule) -> TableStatistic:
+        worth = np.array([[said == gold for gold in cells.y] for said in cells.x], np.float64)
+        due = np.ones(len(cells.y)) if rule == "all" else (cells.y != TIE).astype(np.float64)
+
+        def statistic(tables: Floats, x: Floats, y: Floats) -> Floats:
+            said, gold = tables.sum(-1), tables.sum(-2) * due
+            hits, total = np.einsum("...k,kl,...l->...", said, worth, gold), said.sum(-1) * gold.sum(-1)
+            return np.asarray(np.divide(hits, total, out=np.full(total.shape, np.nan), where=total > 0))
+
+        return statistic
+
+    if not both.any():
+        return {}
+    statistics = {rule: chance(rule) for rule in rules}
+    draws = bootstrap_tables(
+        cells, {str(rule): each for rule, each in statistics.items()}, given.how, given.clusters(both)
+    )
+    n, method = int(both.sum()), "expected under independence; bootstrap"
+    values = {rule: float(statistics[rule](cells.table, cells.x, cells.y)) for rule in rules}
+    return {rule: Estimate(values[rule], n, *given.how.interval(draws[rule]), given.level, method) for rule in rules}
+
+
+def _rater_rows(given: Paired, rules: Sequence[TieRule]) -> list[Baseline]:
+    if len(given.raters) < 2:
+        return []
+    codes = [np.where(np.isnan(each), NONE, each).astype(np.int64) for each in given.raters]
+    rows: list[Baseline] = []
+    kinds: tuple[tuple[str, Role, str], ...] = (
+        ("raters", "ceiling", "one rater against another (ceiling)"),
+        ("judge_rater", "other", "judge against one rater"),
+    )
+    for key, role, label in kinds:
+        found: dict[str, Estimate] = {}
+        for rule in rules:
+            if role == "ceiling":
+                shares = [
+                    pairs.accuracy(a, b, rule) for i, a in enumerate(codes) for j, b in enumerate(codes) if i != j
+                ]
+            elif given.final is not None:
+                shares = [pairs.accuracy(given.final, each, rule) for each in codes]
+            else:
+                continue
+            worth, counts = (
+                np.array([s.worth * s.counts for s in shares]).sum(0),
+                np.array([s.counts for s in shares]).sum(0),
+            )
+            found[rule] = ratio(worth, counts.astype(np.float64), given)
+        if found:
+            rows.append(Baseline(key, role, label, found))
+    return rows

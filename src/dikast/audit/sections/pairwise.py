@@ -1,0 +1,368 @@
+"""The audit of choices between two responses: accuracy by rule and order, consistency, floors, ceiling, slices."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dikast.audit.estimate import Estimate
+from dikast.audit.rendering import Cell, Table, by_slice, counted, table
+from dikast.audit.results import Accuracy, Orders
+from dikast.audit.sections.judge_names import judge_names
+from dikast.audit.sections.scores import spread_of
+from dikast.audit.sections.slices import worst_decile
+from dikast.audit.statistics.classes import class_estimates
+from dikast.audit.statistics.intervals import error_of, mean_estimate, share
+from dikast.audit.statistics.measures import FEW
+from dikast.audit.statistics.significance import (
+    Against,
+    holm,
+    labels_for_rate,
+    labels_for_width,
+    mcnemar,
+    mcnemar_told,
+    two_rates,
+)
+from dikast.audit.tables import choices as pairs
+from dikast.audit.tables.choices import (
+    DISAGREE,
+    FIRST,
+    NONE,
+    ONE_ORDER,
+    SECOND,
+    TIE,
+    TIE_RULES,
+    TWO_GAMES,
+    WRONG,
+    Share,
+    TieRule,
+)
+from dikast.audit.tables.load import Data
+from dikast.audit.tables.paired import Paired, ratio, read_column, ruled
+from dikast.audit.tables.refs import Ref
+from dikast.audit.tables.soft_preferences import NEAREST
+from dikast.core.scale import Scale
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+_THREE = Scale(pairs.NAMES, (0.0, 1.0, 2.0))  # for the discrimination index of choices
+
+
+def accuracy_table(given: Paired, unscored: str, wanted: float = 0.03) -> Table:
+    """Accuracy under each tie rule: of the joint verdict, in each order, right in both; bounds over the unscored."""
+    views = _views(given)
+    rows: list[list[Cell]] = []
+    main: dict[str, Estimate] = {}
+    for rule in TIE_RULES:
+        row: list[Cell] = [f"accuracy ({rule})"]
+        row += [given.estimate(_share(each, given.gold, rule)) for each in views.values()]
+        if given.swapped is not None and given.choice is not None:
+            row.append(given.estimate(_right_twice(given, rule)))
+        main[rule] = _first(row)
+        rows.append([*row, *_bounds(given, rule), labels_for_width(_first(row).half_width, _first(row).n, wanted)])
+    columns = ["statistic", *views, *(["right in both"] if given.swapped is not None else [])]
+    n = int((given.gold != NONE).sum())
+    return table(
+        "accuracy",
+        f"Accuracy against gold on {n:,} pairs",
+        (*columns, "worst", "best", f"labels for ±{wanted:g}"),
+        rows,
+        *(f"{rule}: {text}" for rule, text in TIE_RULES.items()),
+        _told(unscored),
+        NEAREST if given.soft else "",
+        "" if given.scored.all() else "worst and best: if the missing verdicts had been any choice",
+        _orders_told(given),
+        ONE_ORDER if given.one_order else "",
+        f"only {n} pairs: too few to conclude anything" if n < FEW else "",
+        result=Accuracy(main, given.one_order),
+        one_order=given.one_order,
+    )
+
+
+def _first(row: Sequence[Cell]) -> Estimate:
+    return next(cell for cell in row if isinstance(cell, Estimate))
+
+
+def _told(unscored: str) -> str:
+    told = {"tie": "counted as ties", "wrong": "counted as wrong"}
+    return f"pairs without a verdict were {told[unscored]} (--unscored {unscored})" if unscored in told else ""
+
+
+def _orders_told(given: Paired) -> str:
+    if given.swapped is None:
+        return ""
+    return (
+        f"both together: the joint verdict ({TWO_GAMES[given.two_games]}; --two-games {given.two_games}); "
+        "as shown and swapped: one order by itself; right in both: right in each order"
+    )
+
+
+def _views(given: Paired) -> dict[str, Codes]:
+    """The joint verdict first; what is about one order has that order's name."""
+    if given.choice is None or given.final is None:
+        return {}
+    if given.swapped is None:
+        return {"as shown": given.choice}
+    return {"both together": given.final, "as shown": given.choice, "swapped": given.swapped}
+
+
+def _share(choice: Codes, gold: Codes, rule: TieRule) -> Share:
+    return pairs.accuracy(choice, gold, rule)
+
+
+def _right_twice(given: Paired, rule: TieRule) -> Share:
+    if given.choice is None or given.swapped is None:
+        raise ValueError("two orders are due")
+    one, two = _share(given.choice, given.gold, rule), _share(given.swapped, given.gold, rule)
+    return Share(np.minimum(one.worth, two.worth), one.counts & two.counts)
+
+
+def _bounds(given: Paired, rule: TieRule) -> list[Cell]:
+    """If every missing verdict, in either order, had been the worst or the best choice, whatever --unscored says."""
+    lost = np.flatnonzero(~given.scored)
+    filled = [_share(each, given.gold, rule) for each in given.fillings()]
+    known = filled[0].counts & given.scored
+    due = np.array([each.counts[lost] for each in filled])
+    worth = np.array([each.worth[lost] for each in filled])
+    ends = np.where(due, worth, np.inf).min(0), np.where(due, worth, -np.inf).max(0)
+    total = int(known.sum()) + int(due.any(0).sum())
+    if not due.any():
+        return [None, None]
+    hits = float(filled[0].worth[known].sum())
+    return [(hits + float(end[due.any(0)].sum())) / total for end in ends]
+
+
+def orders_table(given: Paired) -> Table:
+    """How far the verdict depends on the order of the responses."""
+    if given.choice is None or given.swapped is None:
+        raise ValueError("two orders are due")
+    same = pairs.order_consistency(given.choice, given.swapped)
+    twice = f"{int(same.counts.sum()):,} pairs with a verdict in both orders"
+    alike = given.estimate(same)
+    rows: list[list[Cell]] = [["same verdict in both orders", alike, twice]]
+    kinds = pairs.flips(given.choice, given.swapped)
+    differ = Share(np.sum([each.worth for each in kinds.values()], 0), kinds["a tie in one order"].counts)
+    judged = f"{int(differ.counts.sum()):,} pairs with a choice in both orders"
+    found = Orders(alike, given.estimate(differ), {name: given.estimate(each) for name, each in kinds.items()})
+    rows.append(["disagree", found.disagree, judged])
+    rows += [[f"disagree: {name}", each, judged] for name, each in found.disagreements.items()]
+    slot = pairs.slot_preference(given.choice, given.swapped)
+    told = (
+        f"{int(slot.counts.sum()):,} pairs whose orders name different responses, of "
+        f"{int(differ.worth[differ.counts].sum()):,} that disagree (a tie in one order is left out)"
+    )
+    rows.append(["first slot, where they differ", given.estimate(slot), told])
+    for name, view in (("as shown", given.choice), ("swapped", given.swapped)):
+        known = (view != NONE) & (view != WRONG)
+        ties = given.estimate(Share((view == TIE).astype(np.float64), known))
+        rows.append([f"ties {name}", ties, f"{ties.n:,} verdicts in that order"])
+    both = (given.choice != NONE) & (given.swapped != NONE)
+    classes = class_estimates(given.swapped[both], given.choice[both], given.how, given.clusters(both))
+    rows.append(["cohen_kappa of the orders", classes["cohen_kappa"], twice])
+    return table("orders", "Order of the responses", ("statistic", "value", "of"), rows, result=found)
+
+
+def class_table(given: Paired) -> Table:
+    """As three classes: accuracy, macro precision, recall, F1, Cohen's kappa, tie rates, and the counts."""
+    rows: list[list[Cell]] = []
+    for name, view in _views(given).items():
+        counts = (view != NONE) & (given.gold != NONE)
+        said, gold = view[counts], given.gold[counts]
+        codes = given.clusters(counts)
+        scores = class_estimates(said, gold, given.how, codes, outside=(WRONG, DISAGREE))
+        ties = [share(each == TIE, given.level, codes) for each in (said, gold)]
+        if given.swapped is not None:
+            ties.append(share(said == DISAGREE, given.level, codes))
+        chosen = counts & np.isin(view, (FIRST, SECOND, TIE))
+        spread = spread_of(view[chosen].astype(np.float64), _THREE, given.how, given.clusters(chosen))
+        rows.append([name, int(counts.sum()), *scores.values(), *ties, spread])
+    columns = (
+        "verdict",
+        "n",
+        "accuracy",
+        "macro P",
+        "macro R",
+        "macro F1",
+        "cohen_kappa",
+        "ties",
+        "gold ties",
+        *(["disagree"] if given.swapped is not None else []),
+        "discrimination",
+    )
+    note = "a disagreement of the orders is a miss and no class of its own; discrimination is of the other verdicts"
+    told = note if given.swapped is not None else ""
+    return table("classes", "As classes: first, second, tie", columns, rows, told, one_order=given.one_order)
+
+
+def confusion_table(given: Paired) -> Table:
+    """Counts, gold down and the judge's verdict across."""
+    rows: list[list[Cell]] = []
+    final = given.final
+    if final is None:
+        raise ValueError("verdicts are due")
+    said_codes = (FIRST, SECOND, TIE, DISAGREE) if given.swapped is not None else (FIRST, SECOND, TIE)
+    for code, name in enumerate(pairs.NAMES):
+        mine = given.gold == code
+        rows.append(
+            [
+                name,
+                *(int((mine & (final == said)).sum()) for said in said_codes),
+                int((mine & np.isin(final, (NONE, WRONG))).sum()),
+            ]
+        )
+    columns = ("gold", *pairs.NAMES, *(["disagree"] if given.swapped is not None else []), "none")
+    return table("confusion", "Gold (down) and judge (across)", columns, rows, one_order=given.one_order)
+
+
+_SLOT_TOLD = "first slot, where they differ: of the pairs whose orders name different responses; ties are left out"
+
+
+def headlines(given: Paired) -> dict[str, Share]:
+    """What is told of each slice of pairs with gold; the first is the accuracy of the verdict that is used."""
+    views = _views(given)
+    shares = {name: _share(each, given.gold, "all") for name, each in views.items()}
+    main = next(iter(shares))
+    shares |= {f"{main} ({rule})": _share(views[main], given.gold, rule) for rule in TIE_RULES if rule != "all"}
+    if given.swapped is not None and given.choice is not None:
+        shares["right in both"] = _right_twice(given, "all")
+        shares["consistent"] = pairs.order_consistency(given.choice, given.swapped)
+        shares["first slot, where they differ"] = pairs.slot_preference(given.choice, given.swapped)
+    return shares
+
+
+def slice_table(codes: Codes, names: Sequence[str], given: Paired, by: str) -> Table:
+    """One row a slice: failures, accuracy in each order and in both, consistency; Holm over slices against the rest."""
+    views, shares = _views(given), headlines(given)
+    headline, main = next(iter(shares.items()))
+    rows, tests = [], []
+    hits, sizes = (
+        np.bincount(codes[main.counts & (codes >= 0)], weight, len(names))
+        for weight in (main.worth[main.counts & (codes >= 0)], None)
+    )
+    tested = main.counts & (codes >= 0)
+    cluster = given.clusters(tested)
+    against = None if cluster is None else Against(main.worth[tested], cluster)
+    for code, name in enumerate(names):
+        mine = codes == code
+        failed = share(~given.scored[mine], given.level, given.clusters(mine))
+        found: list[Cell] = [name, int(mine.sum()), failed]
+        rows.append([*found, *(given.estimate(each, mine) for each in shares.values())])
+        if against is not None:
+            tests.append(against.p(np.flatnonzero(mine[tested])))
+        else:
+            rest = hits.sum() - hits[code], int(sizes.sum() - sizes[code])
+            tests.append(two_rates(hits[code], int(sizes[code]), *rest))
+    cells: list[list[Cell]] = [[*row, p, q] for row, p, q in zip(rows, tests, holm(tests), strict=True)]
+    values = [float(h / s) if s else float("nan") for h, s in zip(hits, sizes, strict=True)]
+    title = f"By {by}: {counted(len(names), 'slice')}"
+    columns = (by, "n", "failed", *shares, "p", "p (Holm)")
+    both = "pairs without a verdict in either order count as consistent" if _counts_wrong(views) else ""
+    return table(
+        f"by {by}",
+        title,
+        columns,
+        cells,
+        both,
+        f"p: accuracy {headline} against all the rest" + ("" if against is None else ", by cluster"),
+        _SLOT_TOLD if given.swapped is not None else "",
+        worst_decile(names, values, "accuracy"),
+        result=by_slice(by, columns, cells),
+        one_order=given.one_order,
+    )
+
+
+def unlabelled_table(codes: Codes, names: Sequence[str], given: Paired, by: str) -> Table:
+    """Without gold: how often each slice failed and who won."""
+    if given.final is None:
+        raise ValueError("verdicts are due")
+    known = (given.final != NONE) & (given.final != WRONG)
+    shares = {name: Share((given.final == code).astype(np.float64), known) for code, name in _sides(given)}
+    if given.swapped is not None and given.choice is not None:
+        shares["consistent"] = pairs.order_consistency(given.choice, given.swapped)
+    rows: list[list[Cell]] = []
+    for code, name in enumerate(names):
+        mine = codes == code
+        failed = share(~given.scored[mine], given.level, given.clusters(mine))
+        rows.append([name, int(mine.sum()), failed, *(given.estimate(each, mine) for each in shares.values())])
+    title = f"By {by}: {counted(len(names), 'slice')}, without gold"
+    columns, told = (by, "n", "failed", *shares), ONE_ORDER if given.one_order else ""
+    return table(f"by {by}", title, columns, rows, told, result=by_slice(by, columns, rows), one_order=given.one_order)
+
+
+def _counts_wrong(views: Mapping[str, Codes]) -> bool:
+    """Whether the unscored were counted as wrong."""
+    return any((view == WRONG).any() for view in views.values())
+
+
+def other_judge_table(data: Data, given: Paired) -> Table:
+    """A second judge on the same pairs: accuracy, paired difference, McNemar."""
+    plan = data.plan
+    names = judge_names(plan)
+    other = ruled(read_column(data, "rival", Ref.of(plan.rival).name), plan.unscored)
+    if other is None or given.final is None:
+        raise ValueError("two judges are due")
+    rows: list[list[Cell]] = []
+    note = ""
+    for rule in TIE_RULES:
+        one, two = _share(given.final, given.gold, rule), _share(other, given.gold, rule)
+        both = one.counts & two.counts
+        less = ratio(np.where(both, one.worth - two.worth, 0), both.astype(np.float64), given)
+        rows.append(
+            [f"accuracy ({rule})", given.estimate(Share(one.worth, both)), given.estimate(Share(two.worth, both)), less]
+        )
+        if rule == "all":
+            test = mcnemar(one.worth[both] == 1, two.worth[both] == 1, given.clusters(both))
+            note = mcnemar_told(test, names, "right", given.level)
+    title = f"{names.own} beside {names.rival}, on the same pairs"
+    return table("rival", title, ("statistic", *names, "difference"), rows, note)
+
+
+def preference_table(given: Paired) -> Table:
+    """Without gold: how often each side wins, as in blind preference studies, and the net win rate."""
+    if given.final is None:
+        raise ValueError("verdicts are due")
+    known = (given.final != NONE) & (given.final != WRONG)
+    rows: list[list[Cell]] = [
+        [name, given.estimate(Share((given.final == code).astype(np.float64), known))] for code, name in _sides(given)
+    ]
+    net = np.where(given.final == FIRST, 1.0, np.where(given.final == SECOND, -1.0, 0.0))
+    rows.append(["first less second", ratio(np.where(known, net, 0), known.astype(np.float64), given)])
+    if given.softly is not None:
+        rows += _soft_rows(given, given.softly)
+    wins, decided = int((given.final == FIRST).sum()), int(np.isin(given.final, (FIRST, SECOND)).sum())
+    needed = labels_for_rate(wins / decided, level=1 - given.level) if decided else float("inf")
+    note = ""
+    if np.isfinite(needed):
+        told = "of the pairs that were decided in this one order" if given.one_order else "of the decided"
+        note = f"to tell {wins / decided:.3f} {told} from one half with a chance of .8 takes {needed:,} of them"
+        if given.one_order:
+            note += ": also where it is the slot that wins, and no response"
+    joint = "joint verdicts of both orders: "
+    joint += "a side wins where both name it" if given.two_games == "both" else TWO_GAMES[given.two_games]
+    return table(
+        "preferences",
+        f"Preferences in {counted(int(known.sum()), 'pair')}",
+        ("side", "share"),
+        rows,
+        note,
+        ONE_ORDER if given.one_order else joint if given.swapped is not None else "",
+        NEAREST if given.soft else "",
+        one_order=given.one_order,
+    )
+
+
+def _soft_rows(given: Paired, soft: Floats) -> list[list[Cell]]:
+    """The mean preference for each side with its standard error."""
+    known = ~np.isnan(soft) & (given.final != WRONG)
+    rows: list[list[Cell]] = []
+    for name, worth in (("first, soft", soft[known]), ("second, soft", 1 - soft[known])):
+        lost = int((~known).sum())
+        mean = mean_estimate(worth, given.level, given.clusters(known), dropped=lost, within=(0.0, 1.0))
+        rows.append([name, mean])
+    error = error_of((soft[known] - soft[known].mean()) / max(known.sum(), 1), given.clusters(known)).error
+    return [*rows, ["standard error of the soft shares", error if error > 0 else None]] if known.any() else rows
+
+
+def _sides(given: Paired) -> list[tuple[int, str]]:
+    found = [(FIRST, "first wins"), (TIE, "tie"), (SECOND, "second wins")]
+    return found if given.swapped is None else [*found[:2], (DISAGREE, "disagree"), found[2]]

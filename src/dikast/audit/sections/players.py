@@ -1,0 +1,268 @@
+"""The ranking of players from pairwise verdicts: the board, with counts, win rates, strengths and rank intervals."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dikast.audit.estimate import Estimate, undefined
+from dikast.audit.rendering import Cell, Table, counted, table
+from dikast.audit.statistics.exact_means import settled
+from dikast.audit.statistics.intervals import ALIKE, Resampling, bootstrap_kinds, clusters_of
+from dikast.audit.statistics.ranking import (
+    PRIOR,
+    WIN_RULES,
+    Bouts,
+    Ranking,
+    WinRule,
+    cycles_by_chance,
+    cyclic_triples,
+    rank_players,
+    win_matrix,
+    win_rate,
+)
+from dikast.audit.statistics.weights import mean_of
+from dikast.audit.tables.choices import DISAGREE, FIRST, NONE, ONE_ORDER, SECOND, TIE, WRONG, Share
+from dikast.audit.tables.columns import Words
+from dikast.audit.tables.load import Data
+from dikast.audit.tables.paired import Paired
+from dikast.audit.tables.soft_preferences import NEAREST, softened
+from dikast.core.errors import UserError
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+Masks = NDArray[np.bool_]
+
+
+def ranking_tables(data: Data, given: Paired) -> list[Table]:
+    """The board, the same with covariates held equal where there are any, and the share of cycles."""
+    names, first, second = _players(data)
+    bouts = _bouts(data, given, names, first, second)
+    if not len(bouts.first):
+        raise UserError("no pair has both players and a verdict: there is nothing to rank")
+    anchor = data.plan.anchor or (data.plan.first[1:] if data.plan.first.startswith("=") else "")
+    if anchor and anchor not in names:
+        raise UserError(f"--anchor {anchor}: no such player; there are {', '.join(sorted(names)[:30])}")
+    how = data.plan.resampling
+    ranking = rank_players(bouts, how, anchor=anchor)
+    if anchor and not ranking.played[names.index(anchor)]:
+        raise UserError(f"--anchor {anchor}: it has no game with a verdict; leave --anchor out or name another player")
+    by_order = _bouts_by_order(data, given, names, first, second)
+    controlled = None if by_order is None else rank_players(by_order, how, anchor=anchor)
+    tables = [_board(data, given, names, ranking, controlled)]
+    tables.append(_counts(given, names, first, second, how))
+    tables.append(_checks(data, given, bouts, ranking, controlled, anchor))
+    return tables
+
+
+def _checks(
+    data: Data, given: Paired, bouts: Bouts, ranking: Ranking, controlled: Ranking | None, anchor: str
+) -> Table:
+    games, how = bouts.games(), data.plan.resampling
+    rows: list[list[Cell]] = [
+        ["cyclic triples", cyclic_triples(win_matrix(games))],
+        ["cyclic triples if the strengths were all", cycles_by_chance(games, ranking.fit, how)],
+    ]
+    if data.plan.soft:
+        rows.append(["Davidson tie parameter", undefined(ranking.n, "soft preferences have no ties", level=how.level)])
+    elif (games.wins + games.losses).any():
+        davidson = rank_players(bouts, how, model="davidson", anchor=anchor)
+        rows.append(["Davidson tie parameter", davidson.tie])
+        rows.append(["largest shift of strength, Davidson against half ties", _largest(davidson, ranking)])
+    else:
+        nothing = undefined(ranking.n, "no game was decided", level=how.level)
+        rows.append(["Davidson tie parameter", nothing])
+    if controlled is not None:
+        rows += [[f"effect of {name}", controlled.effect(i)] for i, name in enumerate(_effects(data))]
+    note = "effects: from one game for each order of each pair" if data.plan.swapped and controlled is not None else ""
+    return table("ranking checks", "Checks of the ranking", ("check", "value"), rows, note, one_order=given.one_order)
+
+
+def _largest(davidson: Ranking, ranking: Ranking) -> Estimate:
+    apart = np.abs(davidson.fit.strength - ranking.fit.strength)
+    if np.isnan(apart).all():
+        return undefined(ranking.n, "no finite strengths with ties of their own", level=ranking.how.level)
+    value = float(np.nanmax(apart))
+    return Estimate(value, ranking.n, level=ranking.how.level, note="the largest of many; a check, not a finding")
+
+
+def _effects(data: Data) -> list[str]:
+    found = [name.partition("@")[0] for name in data.plan.covariates]
+    found += ["length"] if data.plan.length else []
+    return [*found, "being shown first"] if data.plan.swapped else found
+
+
+def _players(data: Data) -> tuple[list[str], Codes, Codes]:
+    """Names, and codes of the first and the second player of each row (-1 where missing)."""
+    index: dict[str, int] = {}
+    columns = []
+    for role in ("first", "second"):
+        given = getattr(data.plan, role)
+        words = Words(np.zeros(len(data), np.int64), [given[1:]]) if given.startswith("=") else data.words.get(role)
+        if words is None:
+            raise UserError("a ranking needs both players: --first and --second, each a column or =NAME")
+        codes = np.full(len(words.names) + 1, -1, np.int64)  # the last one is for rows without a name
+        for code in np.unique(words.codes[words.codes >= 0]):  # rows that --where left out bring no player
+            codes[code] = index.setdefault(words.names[code], len(index))
+        columns.append(codes[words.codes])
+    return list(index), columns[0], columns[1]
+
+
+def _bouts(data: Data, given: Paired, names: list[str], first: Codes, second: Codes) -> Bouts:
+    """One game for each pair with a verdict, by its joint outcome: orders that disagree are half a win for each."""
+    outcome = np.full(len(data), NONE) if given.final is None else given.final
+    at = np.flatnonzero(_played(given, first, second))
+    found = Bouts(
+        names, first[at], second[at], np.where(outcome == DISAGREE, TIE, outcome)[at], _weights(data, given, at),
+        np.zeros((len(at), 0)), None if given.cluster is None else given.cluster[at], data.plan.strong_as == "copies",
+    )  # fmt: skip
+    return found if given.softly is None else softened(found, given.softly[at])
+
+
+def _bouts_by_order(data: Data, given: Paired, names: list[str], first: Codes, second: Codes) -> Bouts | None:
+    """One game for each order of the same pairs, with covariates (who was shown first among them); None without any."""
+    extra = [data.numbers[f"covariate {i}"] for i in range(len(data.plan.covariates))]
+    if "length" in data.numbers:  # squashed, as in length-controlled AlpacaEval, so that extremes do not rule
+        length = data.numbers["length"]
+        spread = float(np.nanstd(length)) or 1.0
+        extra.append(np.tanh(length / spread))
+    orders = [(given.choice, 1.0), (given.swapped, -1.0)] if given.swapped is not None else [(given.choice, 0.0)]
+    if not extra and len(orders) < 2:
+        return None
+    usable = _played(given, first, second) & ~np.isnan(np.array([np.zeros(len(data)), *extra])).any(0)
+    at = np.flatnonzero(usable)
+    if not len(at):
+        return None
+    # covariates favour the first player; columns are told as second less first
+    parts = [
+        np.column_stack([np.zeros((len(at), 0)), *(-each[at] for each in extra), *([slots] if len(orders) > 1 else [])])
+        for slots in (np.full(len(at), slot) for _, slot in orders)
+    ]
+    games, many = np.tile(at, len(orders)), len(orders) > 1
+    outcome = np.concatenate([choice[at] for choice, _ in orders if choice is not None])
+    unit = given.cluster[games] if given.cluster is not None else games if many else None
+    copies = data.plan.strong_as == "copies"
+    weight = _weights(data, given, games)
+    found = Bouts(names, first[games], second[games], outcome, weight, np.concatenate(parts), unit, copies)
+    return softened(found, np.concatenate([each[at] for each in given.soft])) if given.soft else found
+
+
+def _played(given: Paired, first: Codes, second: Codes) -> Masks:
+    """Pairs (n,) that are games: two different players, and a verdict whatever --unscored says."""
+    return np.asarray(given.scored & (first >= 0) & (second >= 0) & (first != second))
+
+
+def _weights(data: Data, given: Paired, at: Codes) -> Floats:
+    return np.where(given.strong[at], data.plan.strong, 1.0)
+
+
+def _board(data: Data, given: Paired, names: list[str], ranking: Ranking, controlled: Ranking | None) -> Table:
+    touched = [name for code, name in enumerate(names) if ranking.prior_told(code)]
+    rows: list[list[Cell]] = []
+    for code in np.argsort(-settled(np.nan_to_num(ranking.fit.strength, nan=-np.inf)), kind="stable"):
+        row: list[Cell] = [names[code], ranking.chance(code), ranking.strength(code), ranking.rank(code)]
+        if controlled is not None:
+            row.append(controlled.chance(code))
+        rows.append([*row, ranking.prior_told(code)] if touched else row)
+    against = names[ranking.anchor] if ranking.anchor is not None else "the average player"
+    columns = ["player", "beats anchor", "strength", "rank"]
+    columns += [*(["covariates equal"] if controlled is not None else []), *(["prior"] if touched else [])]
+    idle = [name for code, name in enumerate(names) if not ranking.played[code]]
+    joint = given.swapped is not None
+    games = counted(ranking.n, "pair" if joint else "game")
+    return table(
+        "ranking",
+        f"Bradley-Terry ranking of {counted(len(names) - len(idle), 'player')} from {games}",
+        columns,
+        rows,
+        f"beats anchor: the chance to beat {against}, a tie being half a win; strength: its log-odds",
+        "a soft preference is that part of a win, and the rest of a loss" if given.soft else "",
+        _disagreement_told(given) if joint and not given.soft else ONE_ORDER if given.one_order else "",
+        f"no game with a verdict, so no strength and no rank: {', '.join(idle)}" if idle else "",
+        _prior_note(ranking) if touched else "",
+        f"a strong verdict counts {data.plan.strong:g} times" if data.plan.strong != 1 else "",
+        f"intervals: {ranking.how.draws} draws of {'pairs' if joint else 'games'}"
+        + (", copies of strong verdicts drawn one by one" if data.plan.strong_as == "copies" else ""),
+        one_order=given.one_order,
+    )
+
+
+def _disagreement_told(given: Paired) -> str:
+    final = given.final if given.final is not None else np.zeros(0, np.int64)
+    found = given.estimate(
+        Share((final == DISAGREE).astype(np.float64), np.isin(final, (FIRST, SECOND, TIE, DISAGREE)))
+    )
+    return f"a pair whose orders disagree is half a win for each: {found:.4f} of {found.n:,} pairs"
+
+
+def _prior_note(ranking: Ranking) -> str:
+    return (
+        f"prior: players that never won, never lost or never met the others (in the data or in a draw) were given "
+        f"{PRIOR:g} games, half won, against an average player; it moves nobody else"
+    )
+
+
+def _counts(given: Paired, names: list[str], first: Codes, second: Codes, how: Resampling) -> Table:
+    """Games of each player by joint outcome, win rates under each rule, and the mean grade."""
+    final = given.final if given.final is not None else np.full(len(first), NONE)
+    lost_all, split = final == WRONG, final == DISAGREE
+    worth = np.select([final == FIRST, final == SECOND, (final == TIE) | split], [1.0, 0.0, 0.5], np.nan)
+    both = given.swapped is not None
+    rows: list[list[Cell]] = []
+    for code, name in enumerate(names):
+        as_first, as_second = (first == code) & (second != code), (second == code) & (first != code)
+        mine = np.where(as_second, 1 - worth, worth)  # what the player got of each row
+        mine = np.where(lost_all, 0.0, mine)
+        played = (as_first | as_second) & ~np.isnan(mine)
+        got, strong, codes = mine[played], given.strong[played], given.clusters(played)
+        counts = [int(((got == each) & (strong == hard) & ~lost_all[played]).sum()) for each, hard in _OUTCOMES]
+        disagree = int(split[played].sum())
+        counts[2] = int((got == 0.5).sum()) - disagree
+        row: list[Cell] = [name, len(got), *counts, *([disagree] if both else [])]
+        for rule in WIN_RULES:
+            found = win_rate(got, rule, how.level, codes)
+            row.append(found.rate)
+            if rule == "half":
+                row.append(found.error if found.error > ALIKE else None)
+        if given.softly is not None:
+            row += _soft_rate(np.where(as_second, 1 - given.softly, given.softly), as_first | as_second, given)
+        graded = ~lost_all[played]
+        grade = (got[graded] * 2 - 1) * np.where(strong[graded], 1, 0.5)
+        rows.append([*row, _grade(grade, how, None if codes is None else clusters_of(codes[graded]))])
+    outcomes = ("strong wins", "wins", "ties", "losses", "strong losses", *(["disagree"] if both else []))
+    soft = ("win rate (soft)", "s.e. (soft)") if given.soft else ()
+    rates = ("win rate (half)", "s.e.", "share won", "win rate (decided)", *soft, "mean grade")
+    notes = [f"{_RATES[rule]}: {text}" for rule, text in WIN_RULES.items()]
+    if given.soft:
+        notes.append("win rate (soft): the mean preference, of pairs with a verdict; in the other columns " + NEAREST)
+    if both:
+        notes.append(
+            "games are pairs, by the joint verdict of both orders; orders that disagree count as a tie in rates"
+        )
+    elif given.one_order:
+        notes.append(ONE_ORDER)
+    grade_told = "mean grade: +1 strong win, +.5 win, 0 tie, -.5 loss, -1 strong loss"
+    columns, told = ("player", "games", *outcomes, *rates), (*notes, grade_told)
+    return table("players", "Players", columns, rows, *told, one_order=given.one_order)
+
+
+def _soft_rate(worth: Floats, rows: Masks, given: Paired) -> list[Cell]:
+    """The mean preference (n,) for a player in the rows with a verdict, and its standard error."""
+    known = rows & ~np.isnan(worth)
+    found = win_rate(worth[known], "half", given.level, given.clusters(known))
+    return [found.rate, found.error if found.error > ALIKE else None]
+
+
+_RATES: Mapping[WinRule, str] = {  # of a judge that never decides, no win is no defeat
+    "half": "win rate (half)",
+    "wins": "share won",
+    "decided": "win rate (decided)",
+}
+_OUTCOMES = ((1.0, True), (1.0, False), (0.5, False), (0.0, False), (0.0, True))
+
+
+def _grade(values: Floats, how: Resampling, cluster: Codes | None) -> Estimate:
+    if len(values) == 0:
+        return Estimate(float("nan"), 0, level=how.level)
+    draws = bootstrap_kinds(mean_of, [values], how, cluster)
+    return Estimate(float(values.mean()), len(values), *how.interval(draws), how.level, "bootstrap")

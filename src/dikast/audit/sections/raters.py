@@ -1,0 +1,80 @@
+"""How far the people who gave the gold agree: the ceiling of every judge."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dikast.audit.estimate import Estimate
+from dikast.audit.rendering import Cell, Table, table
+from dikast.audit.statistics.intervals import Resampling, bootstrap, clusters_of, share
+from dikast.audit.statistics.measures import measure
+from dikast.audit.statistics.reliability import fleiss_kappa, icc_2_1, krippendorff_alpha
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+_DRAWS = 500  # alpha and its kin are computed anew in each draw
+
+
+def rater_pairs_table(
+    raters: Floats, names: Sequence[str], how: Resampling, *, nominal: bool, shared: bool, cluster: Codes | None = None
+) -> Table:
+    """Every rater against every other, over the items both rated."""
+    kinds = ["exact", "cohen_kappa"] if nominal else ["pearson", "spearman", "kendall_tau_b"]
+    if shared and not nominal:
+        kinds += ["exact", "mae", "cohen_kappa", "quadratic_kappa"]
+    rows: list[list[Cell]] = []
+    for i in range(len(raters)):
+        for j in range(i + 1, len(raters)):
+            both = ~np.isnan(raters[i]) & ~np.isnan(raters[j])
+            codes = None if cluster is None else clusters_of(cluster[both])
+            found = measure(raters[i, both], raters[j, both], kinds, how, codes)
+            rows.append([f"{names[i]} - {names[j]}", int(both.sum()), *(found[kind] for kind in kinds)])
+    return table("rater pairs", "Rater against rater", ("raters", "n", *kinds), rows)
+
+
+def raters_table(raters: Floats, how: Resampling, *, nominal: bool, cluster: Codes | None = None) -> Table:
+    """Coefficients over all raters at once; items are drawn anew for intervals."""
+    present = ~np.isnan(raters)
+    complete = raters[:, present.all(0)]
+    inside = None if cluster is None else cluster[present.all(0)]
+    rated = int((present.sum(0) >= 2).sum())
+    rows: list[list[Cell]] = []
+    if complete.shape[1]:
+        rows.append(["all raters equal", share((complete == complete[0]).all(0), how.level, inside)])
+        rows.append(["fleiss_kappa", _drawn(complete, fleiss_kappa, how, inside)])
+    levels = ("nominal",) if nominal else ("nominal", "ordinal", "interval")
+    for level in levels:
+
+        def alpha(given: Floats, level: str = level) -> float:
+            return krippendorff_alpha(given, level)  # type: ignore[arg-type]
+
+        found = _drawn(raters, alpha, how, cluster)
+        rows.append([f"alpha ({level})", Estimate(found.value, rated, found.low, found.high, how.level, found.method)])
+    if complete.shape[1] and not nominal:
+        rows.append(["icc_2_1", _drawn(complete, icc_2_1, how, inside)])
+    return table(
+        "raters", f"{len(raters)} raters, {rated:,} items with two or more ratings", ("statistic", "value"), rows
+    )
+
+
+def _drawn(ratings: Floats, statistic: object, how: Resampling, cluster: Codes | None) -> Estimate:
+    """A statistic of ratings (raters, items), with a bootstrap over items."""
+    function = statistic
+    if not callable(function):
+        raise TypeError("a statistic is a function of ratings")
+    value, n = float(function(ratings)), ratings.shape[1]
+    if math.isnan(value) or n < 4:
+        return Estimate(value, n, level=how.level)
+    few = Resampling(min(how.draws, _DRAWS), how.level, how.seed)
+
+    def weighted(weights: Floats) -> Floats:
+        return np.array([function(np.repeat(ratings, each.astype(np.int64), axis=1)) for each in weights])
+
+    if n * few.draws > 4e8:
+        return Estimate(value, n, level=how.level, note="no interval: too many items to draw anew")
+    codes = None if cluster is None else clusters_of(cluster)
+    draws = bootstrap(weighted, n, few, cluster=codes)
+    groups = n if codes is None else int(codes.max()) + 1
+    return Estimate(value, n, *how.interval(draws, groups=groups), how.level, f"bootstrap, {few.draws:,} draws")

@@ -1,0 +1,150 @@
+"""The same figures per slice (rubric, data set, model), with Holm's correction and the worst decile."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dikast.audit.estimate import Estimate
+from dikast.audit.rendering import Cell, Table, by_slice, counted, table
+from dikast.audit.sections.scores import spread_of
+from dikast.audit.statistics.agreement import BY_ROW, RANGES
+from dikast.audit.statistics.intervals import Resampling, clusters_of, error_of, fisher, mean_estimate, share
+from dikast.audit.statistics.linearised import ORDER, linear_pearson, squashed_interval
+from dikast.audit.statistics.measures import measure
+from dikast.audit.statistics.significance import Against, holm, student, two_correlations, two_rates
+from dikast.audit.tables.scored import Scored
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+Masks = NDArray[np.bool_]
+Slices = list[tuple[tuple[Codes, list[str]], str]]  # codes of rows and names of the slices, and what they are by
+_DRAWN = 100  # with more slices, intervals are Fisher's, Wilson's and linearised: drawing them would take minutes
+_FEW_DRAWS = 200  # then, of what is not linearised
+
+
+def slice_table(codes: Codes, names: Sequence[str], given: Scored, how: Resampling, by: str) -> Table:
+    """One row a slice. `p` asks whether its exact agreement (without a scale: its correlation) is that of the rest."""
+    kinds = given.kinds
+    paired = given.paired
+    tests: list[float] = []
+    rows: list[list[Cell]] = []
+    r_all: list[float] = []
+    order = np.argsort(codes, kind="stable")
+    parts = np.split(order, np.searchsorted(codes[order], np.arange(len(names))))[1:]
+    hits = (paired & (given.score == given.gold)).astype(np.float64)
+    everything = hits.sum(), int(paired.sum())
+    cluster = given.cluster
+    against = None if cluster is None else Against(hits[paired], cluster[paired])
+    place = np.cumsum(paired) - 1
+    for name, part in zip(names, parts, strict=True):
+        chosen = part[paired[part]]
+        found = _measured(given, chosen, kinds, how, len(part) - len(chosen), drawn=len(names) <= _DRAWN)
+        inside = None if cluster is None else cluster[part]
+        if given.shared and against is not None:
+            tests.append(against.p(place[chosen]))
+        elif given.shared:
+            mine = hits[chosen].sum(), len(chosen)
+            tests.append(two_rates(*mine, everything[0] - mine[0], everything[1] - mine[1]))
+        else:
+            tests.append(_other_correlation(given, chosen))
+        shown: list[Cell] = [name, len(chosen), share(np.isnan(given.score[part]), how.level, inside)]
+        rows.append([*shown, *(found[kind] for kind in kinds)])
+        r_all.append(found["pearson"].value)
+    adjusted = holm(tests)
+    cells: list[list[Cell]] = [[*row, p, q] for row, p, q in zip(rows, tests, adjusted, strict=True)]
+    columns = (by, "n", "failed", *kinds, "p", "p (Holm)")
+    return table(
+        f"by {by}",
+        f"By {by}: {counted(len(names), 'slice')}{given.unit}",
+        columns,
+        cells,
+        f"p: {'exact agreement' if given.shared else 'correlation'} of the slice against all the rest"
+        + (", by cluster" if cluster is not None else ""),
+        worst_decile(names, r_all, "Pearson"),
+        result=by_slice(by, columns, cells),
+    )
+
+
+def unlabelled_table(slices: Sequence[tuple[str, Masks]], given: Scored, how: Resampling, by: str) -> Table:
+    """Without gold: how often each slice failed, its mean score, and how evenly labels are used."""
+    rows: list[list[Cell]] = []
+    for name, mine in slices:
+        kept = mine & ~np.isnan(given.score)
+        inside = given.clusters(kept)
+        failed = share(np.isnan(given.score[mine]), how.level, given.clusters(mine))
+        mean = mean_estimate(given.score[kept], how.level, inside, dropped=int((mine & ~kept).sum()))
+        rows.append([name, int(mine.sum()), failed, mean, spread_of(given.score[kept], given.scale, how, inside)])
+    columns = (by or "rows", "n", "failed", "mean score", "discrimination")
+    return table(
+        f"by {by}" if by else "scores",
+        (f"By {by}: {counted(len(slices), 'slice')}, without gold" if by else "Scores, without gold") + given.unit,
+        columns,
+        rows,
+        "without gold nothing is said about who is right",
+        result=by_slice(by, columns, rows) if by else None,
+    )
+
+
+def worst_decile(names: Sequence[str], values: Sequence[float], what: str) -> str:
+    """The mean over the worst tenth of the slices (at least one), and which they are."""
+    known = sorted((value, name) for name, value in zip(names, values, strict=True) if not math.isnan(value))
+    if len(known) < 2:
+        return ""
+    worst = known[: math.ceil(len(known) / 10)]
+    mean = sum(value for value, _ in worst) / len(worst)
+    named = ", ".join(name for _, name in worst[:5]) + (", ..." if len(worst) > 5 else "")
+    undefined = len(values) - len(known)
+    more = f"; undefined in {undefined}" if undefined else ""
+    picked = "picked for being worst, so chance makes it look worse than it is: no interval"
+    return f"worst decile ({len(worst)} of {len(known)}): mean {what} {mean:.4f} ({named}){more}; {picked}"
+
+
+def _measured(
+    given: Scored, chosen: Codes, kinds: Sequence[str], how: Resampling, dropped: int, *, drawn: bool
+) -> dict[str, Estimate]:
+    score, gold = given.score[chosen], given.gold[chosen]
+    if drawn:
+        cluster = None if given.cluster is None else clusters_of(given.cluster[chosen])
+        return measure(score, gold, kinds, how, cluster, dropped=dropped)
+    found, n = {}, len(score)
+    cluster = None if given.cluster is None else given.cluster[chosen]
+    for kind in kinds:
+        if n == 0:
+            found[kind] = Estimate(math.nan, 0, level=how.level, dropped=dropped)
+        elif kind in ("exact", "within_1"):
+            found[kind] = share(BY_ROW[kind](score, gold), how.level, cluster, dropped=dropped)
+        elif kind in BY_ROW:
+            worth = BY_ROW[kind](score, gold)
+            found[kind] = mean_estimate(worth, how.level, cluster, dropped=dropped, within=RANGES[kind])
+        elif kind == "pearson" or kind in ORDER:
+            each = (linear_pearson if kind == "pearson" else ORDER[kind])(score, gold)
+            least = 0.0 if kind == "ordered_pairs" else -1.0
+            interval = squashed_interval(each, how.level, cluster, least=least)
+            if kind == "pearson" and cluster is None:
+                interval = fisher(each.value, n, how.level)
+            method = "Fisher" if kind == "pearson" and cluster is None else "linearised"
+            found[kind] = Estimate(each.value, n, *interval, how.level, method, dropped)
+    if others := [kind for kind in kinds if kind not in found]:
+        few = Resampling(min(how.draws, _FEW_DRAWS), how.level, how.seed)
+        codes = None if cluster is None else clusters_of(cluster)
+        found |= measure(score, gold, others, few, codes, dropped=dropped)
+    return found
+
+
+def _other_correlation(given: Scored, chosen: Codes) -> float:
+    """p-value that the slice's correlation is that of all other rows."""
+    rest = given.paired.copy()
+    rest[chosen] = False
+    others = np.flatnonzero(rest)
+    if len(chosen) == 0 or len(others) == 0:
+        return math.nan
+    mine, theirs = (linear_pearson(given.score[each], given.gold[each]) for each in (chosen, others))
+    if given.cluster is None:
+        return two_correlations(mine.value, len(chosen), theirs.value, len(others))
+    if not (abs(mine.value) < 1 and abs(theirs.value) < 1):
+        return math.nan
+    parts = np.concatenate([mine.parts / (1 - mine.value**2), -theirs.parts / (1 - theirs.value**2)])
+    found = error_of(parts, given.cluster[np.concatenate([chosen, others])])
+    return student(math.atanh(mine.value) - math.atanh(theirs.value), found)

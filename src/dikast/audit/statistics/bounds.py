@@ -1,0 +1,144 @@
+"""What each headline could have been if the unscored had been anything on the scale."""
+
+import math
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dikast.audit.statistics.contingency import Cells
+from dikast.audit.statistics.weights import TableStatistic
+
+Floats = NDArray[np.float64]
+Masks = NDArray[np.bool_]
+_MOST_GROUPS = 40
+_MOST_CELLS = 2_000
+_LARGEST = 10_000_000  # cells; beyond, the correction for grouping is left out
+_SWEEPS = 8
+
+
+class Bounds(NamedTuple):
+    """The worst and the best value that scores for the unscored could give, in that order."""
+
+    worst: float
+    best: float
+
+
+def bounds(
+    score: Floats,
+    gold: Floats,
+    unscored_gold: Floats,
+    labels: Floats,
+    statistic: TableStatistic,
+    better: Literal["high", "low", "zero"] = "high",
+    allowed: Masks | None = None,
+) -> Bounds:
+    """Bounds of a statistic over every way to score the unscored.
+
+    score, gold (n,): the complete cases; unscored_gold (m,): gold of the rest; labels: the values of the scale, rising;
+    allowed (m, labels): which of them each of the rest could have been given, all where it is left out; rows that
+    differ in it may get different scores.
+    Unscored rows with equal gold get equal scores (above 40 distinct values, gold is grouped), and the best choice is
+    searched group by group from several starts. For means over rows (exact, within 1, error, bias) that is exact; for
+    correlations and kappa it is a search, checked against brute force in the tests. With many distinct scores and golds
+    the search runs on grouped ones, and what grouping does to the complete cases is taken back.
+    """
+    if len(unscored_gold) == 0:
+        cells = Cells.of(score, gold)
+        value = float(statistic(cells.table, cells.x, cells.y)) if len(score) else math.nan
+        return Bounds(value, value)
+    coarse, shift = (score, gold), 0.0
+    exact = Cells.of(score, gold)
+    if exact.size > _MOST_CELLS:
+        coarse = _grouped(score, _MOST_GROUPS), _grouped(gold, _MOST_GROUPS)
+        few = Cells.of(*coarse)
+        if exact.size <= _LARGEST:
+            shift = float(statistic(exact.table, exact.x, exact.y) - statistic(few.table, few.x, few.y))
+    if allowed is None:
+        allowed = np.ones((len(unscored_gold), len(labels)), bool)
+    start = _start(*coarse, unscored_gold, labels, allowed)
+    low, high = (_search(start, statistic, sign) + shift for sign in (-1, 1))
+    if better == "low":
+        return Bounds(high, low)
+    if better == "zero":
+        worst = low if abs(low) >= abs(high) else high
+        return Bounds(worst, 0.0 if low <= 0 <= high else min(low, high, key=abs))
+    return Bounds(low, high)
+
+
+def _grouped(values: Floats, groups: int) -> Floats:
+    """Each value replaced by the nearest of evenly spaced quantiles."""
+    centres = np.unique(np.quantile(values, np.linspace(0, 1, groups)))
+    place = np.searchsorted((centres[1:] + centres[:-1]) / 2, values)
+    return np.asarray(centres[place])
+
+
+class _Start(NamedTuple):
+    base: Floats  # the table of complete cases: scores that occur or may be given, by gold
+    scores: Floats
+    golds: Floats
+    sizes: Floats  # of the unscored groups
+    columns: NDArray[np.int64]  # of the unscored groups
+    rows: NDArray[np.int64]  # of the labels that may be given
+    allowed: Masks  # which of these each group may be given
+
+
+def _start(score: Floats, gold: Floats, unscored_gold: Floats, labels: Floats, allowed: Masks) -> _Start:
+    distinct = np.unique(unscored_gold)
+    if len(distinct) > _MOST_GROUPS:
+        unscored_gold = _grouped(unscored_gold, _MOST_GROUPS)
+        distinct = np.unique(unscored_gold)
+    golds, scores = np.union1d(gold, distinct), np.union1d(score, labels)
+    flat = np.searchsorted(scores, score) * len(golds) + np.searchsorted(golds, gold)
+    base = np.bincount(flat, minlength=len(scores) * len(golds)).reshape(len(scores), len(golds)).astype(np.float64)
+    groups, counts = np.unique(np.column_stack([unscored_gold, allowed]), axis=0, return_counts=True)
+    columns, rows = np.searchsorted(golds, groups[:, 0]), np.searchsorted(scores, labels)
+    sizes = counts.astype(np.float64)
+    return _Start(base, scores, golds, sizes, columns.astype(np.int64), rows.astype(np.int64), groups[:, 1:] > 0)
+
+
+def _search(start: _Start, statistic: TableStatistic, sign: int) -> float:
+    """The largest (sign 1) or smallest (sign -1) value found."""
+    groups, count = len(start.sizes), len(start.rows)
+    starts = [np.full(groups, label) for label in range(count)]
+    for ends in ((0, count - 1), (count - 1, 0)):  # low gold at one end of the scale, high gold at the other
+        starts.extend(np.where(np.arange(groups) < cut, *ends) for cut in range(1, groups))
+    labels = start.scores[start.rows]
+    starts.append(np.abs(start.golds[start.columns][:, None] - labels[None, :]).argmin(1))
+    off = np.where(start.allowed, 0.0, math.inf)
+    starts = [(np.abs(labels[each][:, None] - labels[None, :]) + off).argmin(1) for each in starts]
+
+    def worth(tables: Floats) -> Floats:
+        found = sign * statistic(tables, start.scores, start.golds)
+        return np.where(np.isnan(found), -math.inf, found)
+
+    values = np.array([float(worth(_filled(start, chosen))) for chosen in starts])
+    best = -math.inf
+    for place in np.argsort(values)[::-1][:3]:
+        chosen, value = starts[place].copy(), float(values[place])
+        table = _filled(start, chosen)
+        for _ in range(_SWEEPS):
+            before = value
+            for group in range(groups):
+                tried = np.stack([_moved(table, start, group, chosen[group], label) for label in range(count)])
+                found = np.where(start.allowed[group], worth(tried), -math.inf)
+                pick = int(found.argmax())
+                if found[pick] > value + 1e-15:
+                    table, value, chosen[group] = tried[pick], float(found[pick]), pick
+            if value <= before:
+                break
+        best = max(best, value)
+    return sign * best if math.isfinite(best) else math.nan
+
+
+def _filled(start: _Start, chosen: NDArray[np.int64]) -> Floats:
+    table = start.base.copy()
+    np.add.at(table, (start.rows[chosen], start.columns), start.sizes)
+    return table
+
+
+def _moved(table: Floats, start: _Start, group: int, old: int, new: int) -> Floats:
+    table = table.copy()
+    table[start.rows[old], start.columns[group]] -= start.sizes[group]
+    table[start.rows[new], start.columns[group]] += start.sizes[group]
+    return table

@@ -1,0 +1,239 @@
+"""Do probabilities mean what they say? Reliability, Brier, and recalibration that is always fitted on other rows.
+
+`probabilities` are (n, K) over the labels of the scale, each row summing to 1; `gold` (n,) indexes the true label.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dikast.audit.estimate import Estimate
+from dikast.audit.statistics.intervals import error_of, z_of
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+BINS = 15
+FOLDS = 5
+LEAST = 50  # labelled rows below which nothing is fitted
+_MOST_ROWS = 5_000
+
+
+class Bin(NamedTuple):
+    """One bin of a reliability diagram: how sure the judge was on average, and how often it was right."""
+
+    n: int
+    confidence: float
+    accuracy: float
+
+
+def reliability(confidence: ArrayLike, correct: ArrayLike, bins: int = BINS) -> list[Bin]:
+    """Bins of equal mass, from the least sure to the surest; equal confidences stay together."""
+    sure, right = np.asarray(confidence, np.float64), np.asarray(correct, np.float64)
+    if len(sure) == 0:
+        return []
+    return [Bin(len(part), float(sure[part].mean()), float(right[part].mean())) for part in bin_rows(sure, bins)]
+
+
+def bin_rows(confidence: ArrayLike, bins: int = BINS) -> list[Codes]:
+    """Which rows fall into each bin of equal mass, from the least sure to the surest."""
+    given = np.asarray(confidence, np.float64)
+    order = np.argsort(given, kind="stable")
+    sure = given[order]
+    cuts = np.unique(np.linspace(0, len(sure), bins + 1).round().astype(int)[1:-1])
+    cuts = cuts[cuts < len(sure)]  # fewer rows than bins
+    cuts = np.unique(np.searchsorted(sure, sure[cuts], side="left"))
+    return [part for part in np.split(order, cuts) if len(part)]
+
+
+def expected_calibration_error(confidence: ArrayLike, correct: ArrayLike, bins: int = BINS) -> float:
+    """Mean distance between confidence and accuracy over bins of equal mass; NaN of nothing."""
+    found = reliability(confidence, correct, bins)
+    total = sum(each.n for each in found)
+    return sum(each.n * abs(each.confidence - each.accuracy) for each in found) / total if total else math.nan
+
+
+def brier_score(probabilities: ArrayLike, gold: ArrayLike) -> float:
+    """Mean over rows of the summed squared distances to the true label, in [0, 2] (Brier 1950)."""
+    p, y = np.asarray(probabilities, np.float64), np.asarray(gold, np.int64)
+    if len(y) == 0:
+        return math.nan
+    onehot = np.eye(p.shape[1])[y]
+    return float(((p - onehot) ** 2).sum(1).mean())
+
+
+def log_loss(probabilities: ArrayLike, gold: ArrayLike) -> float:
+    """Mean of -ln p(gold), nats; a probability of 0 counts as 1e-12."""
+    p, y = np.asarray(probabilities, np.float64), np.asarray(gold, np.int64)
+    return float(-np.log(np.maximum(p[np.arange(len(y)), y], 1e-12)).mean()) if len(y) else math.nan
+
+
+class Recalibration(Protocol):
+    """A fitted map from probabilities (n, K) to probabilities (n, K)."""
+
+    def __call__(self, probabilities: Floats) -> Floats:
+        """The recalibrated probabilities."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Temperature:
+    """Probabilities raised to 1/`temperature` and renormalised: above 1 the judge was too sure."""
+
+    temperature: float
+
+    def __call__(self, probabilities: Floats) -> Floats:
+        """The recalibrated probabilities (n, K)."""
+        logits = np.log(np.maximum(probabilities, 1e-12)) / self.temperature
+        powers = np.exp(logits - logits.max(1, keepdims=True))
+        return np.asarray(powers / powers.sum(1, keepdims=True))
+
+
+def fit_temperature(probabilities: Floats, gold: Codes) -> Temperature:
+    """The temperature of least log loss, between 1/50 and 400 (Guo et al. 2017)."""
+    from scipy.optimize import minimize_scalar
+
+    probabilities, gold = _enough(probabilities, gold)
+
+    found = minimize_scalar(
+        lambda log_t: log_loss(Temperature(math.exp(log_t))(probabilities), gold), bounds=(-4, 6), method="bounded"
+    )
+    return Temperature(math.exp(float(found.x)))
+
+
+def temperature_estimate(probabilities: Floats, gold: Codes, level: float, cluster: Codes | None = None) -> Estimate:
+    """The temperature with a sandwich interval: normal in its inverse, errors summed within clusters (n,)."""
+    fitted = fit_temperature(probabilities, gold).temperature
+    p, y = _enough(probabilities, gold)
+    step = -(-len(gold) // _MOST_ROWS) if len(gold) else 1
+    logits = np.log(np.maximum(p, 1e-12))
+    q = Temperature(fitted)(p)
+    mean = (q * logits).sum(1)
+    curve = float(((q * logits**2).sum(1) - mean**2).sum())
+    if curve <= 0:
+        return Estimate(fitted, len(y), level=level, note="the probabilities do not tell labels apart")
+    parts = (logits[np.arange(len(y)), y] - mean) / curve
+    half = z_of(level) * error_of(parts, None if cluster is None else cluster[::step]).error
+    slow, fast = 1 / fitted - half, 1 / fitted + half
+    return Estimate(fitted, len(y), 1 / fast, 1 / slow if slow > 0 else math.inf, level, "sandwich")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ordinal:
+    """Cumulative logits on the expected score: P(gold <= k) = sigmoid(cuts[k] - slope * expected)."""
+
+    cuts: Floats
+    slope: float
+    values: Floats
+
+    def __call__(self, probabilities: Floats) -> Floats:
+        """The recalibrated probabilities (n, K)."""
+        return _cumulative(probabilities @ self.values, self.cuts, self.slope)
+
+
+def fit_ordinal(probabilities: Floats, gold: Codes) -> Ordinal:
+    """Ordinal recalibration (McCullagh 1980, proportional odds) by maximum likelihood, slope and K - 1 cuts.
+
+    A weak penalty (1e-3 on squared parameters) keeps labels that never occur at a finite, small probability.
+    """
+    from scipy.optimize import minimize
+
+    probabilities, gold = _enough(probabilities, gold)
+    labels = probabilities.shape[1]
+    values = np.arange(labels, dtype=np.float64)
+    x = probabilities @ values
+    centre, spread = float(x.mean()), float(x.std()) or 1.0
+    z = (x - centre) / spread
+    shares = np.clip(np.cumsum(np.bincount(gold, minlength=labels))[:-1] / len(gold), 0.01, 0.99)
+    first = np.log(shares / (1 - shares))
+    start = np.concatenate([[1.0, first[0]], np.log(np.maximum(np.diff(first), 1e-3))])
+
+    def cost(theta: Floats) -> float:
+        p = _cumulative(z, _cuts(theta), theta[0])
+        return log_loss(p, gold) + 1e-3 * float(theta @ theta) / len(gold)
+
+    theta = minimize(cost, start, method="L-BFGS-B").x
+    slope = float(theta[0]) / spread
+    return Ordinal(_cuts(theta) + slope * centre, slope, values)
+
+
+def _enough(probabilities: Floats, gold: Codes) -> tuple[Floats, Codes]:
+    """Evenly spaced rows, at most 5,000: a handful of parameters needs no more."""
+    step = -(-len(gold) // _MOST_ROWS) if len(gold) else 1
+    return probabilities[::step], gold[::step]
+
+
+def _cuts(theta: Floats) -> Floats:
+    return np.asarray(theta[1] + np.concatenate([[0.0], np.cumsum(np.exp(theta[2:]))]))
+
+
+def _cumulative(x: Floats, cuts: Floats, slope: float) -> Floats:
+    below = 1 / (1 + np.exp(-np.clip(cuts[None, :] - slope * x[:, None], -500, 500)))
+    edges = np.concatenate([np.zeros((len(x), 1)), below, np.ones((len(x), 1))], axis=1)
+    return np.maximum(np.diff(edges, axis=1), 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Isotonic:
+    """A rising step map from scores to gold, linear between the knots and constant beyond them."""
+
+    at: Floats
+    to: Floats
+
+    def __call__(self, scores: ArrayLike) -> Floats:
+        """The fitted gold (n,) of scores (n,)."""
+        return np.interp(np.asarray(scores, np.float64), self.at, self.to)
+
+
+def fit_isotonic(scores: ArrayLike, gold: ArrayLike) -> Isotonic:
+    """Least-squares rising fit of gold on scores (pool adjacent violators); equal scores are one knot."""
+    from scipy.optimize import isotonic_regression
+
+    x, y = np.asarray(scores, np.float64), np.asarray(gold, np.float64)
+    if len(x) == 0:
+        raise ValueError("an isotonic fit needs at least one pair")
+    at, codes, sizes = np.unique(x, return_inverse=True, return_counts=True)
+    means = np.bincount(codes.ravel(), y) / sizes
+    return Isotonic(at, np.asarray(isotonic_regression(means, weights=sizes.astype(np.float64)).x))
+
+
+def folds_of(n: int, folds: int, rng: np.random.Generator, cluster: Codes | None = None) -> Codes:
+    """A fold (n,) for each row at random; rows of a cluster share theirs."""
+    groups = np.arange(n) if cluster is None else cluster
+    count = int(groups.max(initial=-1)) + 1
+    return np.asarray(rng.permutation(np.arange(count) % folds)[groups])
+
+
+def cross_fitted(
+    fit: Callable[[NDArray[np.bool_]], Callable[[NDArray[np.bool_]], Floats]],
+    fold: Codes,
+    family: Codes | None = None,
+    *,
+    least: int = 200,
+) -> Floats:
+    """Predictions for every row from a fit on rows of other folds; per family where it has `least` other rows.
+
+    `fit(rows)` learns from the rows of a mask and returns a map that predicts for the rows of another mask. Families
+    with fewer rows use the fit on all families.
+    """
+    out: Floats | None = None
+    for each in np.unique(fold):
+        train, test = fold != each, fold == each
+        predict = fit(train)
+        parts = [(test, predict)]
+        if family is not None:
+            for name in np.unique(family[test]):
+                mine = train & (family == name)
+                if int(mine.sum()) >= least:
+                    parts.append((test & (family == name), fit(mine)))
+        for mask, prediction in parts:
+            found = prediction(mask)
+            if out is None:
+                out = np.full((len(fold), *found.shape[1:]), np.nan)
+            out[mask] = found
+    if out is None:
+        raise ValueError("there are no rows to fit")
+    return out

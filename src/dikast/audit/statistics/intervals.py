@@ -1,0 +1,296 @@
+"""Intervals: Fisher's for correlations, Wilson's for rates, and the bootstrap, by row or by cluster, for the rest.
+
+Bootstrap draws are weights, never copies: identical observations are merged first, so a draw is one multinomial over
+the distinct ones. With clusters (items that share a prompt or a scene) whole clusters are drawn.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dikast.audit.estimate import UNDEFINED, Estimate, Interval
+from dikast.audit.statistics.contingency import Cells
+from dikast.audit.statistics.weights import TableStatistic, Weighted
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Floats = NDArray[np.float64]
+ALIKE = 1e-12  # a standard error below is rounding: the groups are alike, and say nothing about how far others differ
+_BATCH = 4_000_000  # weights held at once: 32 MB
+
+
+@dataclass(frozen=True, slots=True)
+class Resampling:
+    """How intervals are drawn. `level` in (0, 1); equal `seed`s give equal intervals."""
+
+    draws: int = 2000
+    level: float = 0.95
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.level < 1:
+            raise ValueError(f"the level of an interval lies between 0 and 1, got {self.level}")
+        if self.draws < 1:
+            raise ValueError(f"at least one bootstrap draw is needed, got {self.draws}")
+
+    def rng(self) -> np.random.Generator:
+        """A fresh generator: every interval of an audit is drawn from the same stream, so rows can be compared."""
+        return np.random.default_rng(self.seed)
+
+    def interval(self, draws: Floats, *, point: bool = False, groups: int = 0) -> Interval:
+        """The percentile interval; draws in which the statistic was undefined are left out.
+
+        Of few independent `groups` (rows or clusters) it is too narrow, as a normal interval is beside Student's: where
+        their number is given, the percentiles are those that make it as wide (Hesterberg 2015, section 5.3).
+
+        NaN ends if it was undefined in more than a tenth of them: the sample is too thin to say. Likewise if all are
+        alike, unless the statistic may honestly be known to a `point` (a rank): the bootstrap of a judge that was right
+        ten times of ten has width 0, and that is no certainty.
+        """
+        known = draws[~np.isnan(draws)]
+        if len(known) < 0.9 * len(draws):
+            return UNDEFINED
+        tail = _expanded(self.level, groups) if groups > 1 else (1 - self.level) / 2
+        low, high = np.quantile(known, [tail, 1 - tail])
+        return Interval(float(low), float(high)) if point or high - low > 1e-12 else UNDEFINED
+
+
+def _expanded(level: float, groups: int) -> float:
+    from scipy.special import ndtr
+
+    return float(ndtr(-math.sqrt(groups / (groups - 1)) * t_of(level, groups - 1)))
+
+
+def z_of(level: float) -> float:
+    """The two-sided normal quantile, 1.96 at .95."""
+    from scipy.special import ndtri
+
+    return float(ndtri((1 + level) / 2))
+
+
+def fisher(r: float, n: int, level: float = 0.95) -> Interval:
+    """Fisher's interval of a Pearson correlation: normal in atanh r with variance 1/(n - 3).
+
+    It applies to independent, roughly bivariate normal observations; otherwise the bootstrap is the honest one.
+    """
+    if n <= 3 or not abs(r) < 1:
+        return UNDEFINED
+    half = z_of(level) / math.sqrt(n - 3)
+    return Interval(math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half))
+
+
+def wilson(hits: float, n: int, level: float = 0.95) -> Interval:
+    """Wilson's score interval of a rate of independent observations (Wilson 1927)."""
+    if n == 0:
+        return UNDEFINED
+    z, p = z_of(level), hits / n
+    middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    # both ends are exact where they are reached, rounding is not
+    return Interval(max(0.0, middle - half) if hits > 0 else 0.0, min(1.0, middle + half) if hits < n else 1.0)
+
+
+def rate(hits: float, n: int, level: float = 0.95, *, dropped: int = 0, note: str = "") -> Estimate:
+    """A share of independent observations with Wilson's interval; NaN of none."""
+    value = hits / n if n else float("nan")
+    return Estimate(value, n, *wilson(hits, n, level), level, "Wilson", dropped, note)
+
+
+def bootstrap_tables(
+    cells: Cells, statistics: Mapping[str, TableStatistic], how: Resampling, cluster: NDArray[np.int64] | None = None
+) -> dict[str, Floats]:
+    """Draws (how.draws,) of each statistic of the contingency table; `cluster` holds codes from 0."""
+    shape = cells.table.shape
+    found: dict[str, list[Floats]] = {name: [] for name in statistics}
+    if cluster is None:
+        parts, sizes = cells.table.ravel()[None, :], None
+    else:
+        parts = cells.tables_by(cluster, int(cluster.max(initial=0)) + 1).reshape(-1, cells.size)
+        parts, sizes = np.unique(parts, axis=0, return_counts=True)
+    rng = how.rng()
+    for count in _batches(how.draws, max(cells.size, len(parts))):
+        if sizes is None:
+            total = int(parts.sum())
+            drawn = rng.multinomial(total, parts[0] / total, count).astype(np.float64)
+        else:
+            drawn = _multinomial(rng, sizes, count) @ parts
+        tables = drawn.reshape(count, *shape)
+        for name, statistic in statistics.items():
+            found[name].append(statistic(tables, cells.x, cells.y))
+    return {name: np.concatenate(each) for name, each in found.items()}
+
+
+def bootstrap(
+    statistic: Weighted, n: int, how: Resampling, *, cluster: NDArray[np.int64] | None = None, counts: ArrayLike = ()
+) -> Floats:
+    """Draws (how.draws,) of a statistic of weighted observations: it maps weights (b, n) to values (b,).
+
+    With `counts` (n,), observation i stands for that many equal ones. `cluster` (n,) draws whole clusters instead.
+    """
+    rng, found = how.rng(), []
+    sizes = np.asarray(counts, np.int64) if len(np.atleast_1d(counts)) else None
+    groups = n if cluster is None else int(cluster.max(initial=0)) + 1
+    for count in _batches(how.draws, n):
+        if cluster is not None:
+            weights = _multinomial(rng, np.ones(groups, np.int64), count)[:, cluster]
+        else:
+            weights = _multinomial(rng, np.ones(n, np.int64) if sizes is None else sizes, count)
+        found.append(statistic(weights))
+    return np.concatenate(found)
+
+
+class Kinds(NamedTuple):
+    """Distinct rows: where the first of each kind stands, which kind each row is (n,), how often each kind occurs."""
+
+    sample: NDArray[np.int64]
+    place: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+
+def row_kinds(*columns: NDArray[Any]) -> Kinds:
+    """The kinds of rows of several columns (n,); NaN equals NaN. One sort a column: cheaper than sorting rows."""
+    codes = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        values, place = np.unique(column, return_inverse=True)
+        codes = np.unique(codes * len(values) + place.ravel(), return_inverse=True)[1].ravel()
+    _, sample, counts = np.unique(codes, return_index=True, return_counts=True)
+    return Kinds(sample.astype(np.int64), codes.astype(np.int64), counts.astype(np.int64))
+
+
+def cluster_profile(cluster: NDArray[np.int64], kinds: Kinds) -> "csr_array":
+    """How many rows of each kind each cluster holds, (clusters, kinds), sparse."""
+    from scipy.sparse import coo_array
+
+    codes = clusters_of(cluster)
+    shape = (int(codes.max(initial=0)) + 1, len(kinds.sample))
+    return coo_array((np.ones(len(codes)), (codes, kinds.place)), shape=shape).tocsr()
+
+
+def bootstrap_profiles(statistic: Weighted, profile: "csr_array", how: Resampling) -> Floats:
+    """As `bootstrap` with clusters, when rows fall into few kinds: whole clusters are drawn, kinds are weighted."""
+    rng, found, groups = how.rng(), [], profile.shape[0]
+    sizes = np.ones(groups, np.int64)
+    for count in _batches(how.draws, max(groups, profile.shape[1])):
+        found.append(statistic(np.asarray(_multinomial(rng, sizes, count) @ profile)))
+    return np.concatenate(found)
+
+
+def bootstrap_kinds(
+    make: Callable[..., Weighted], columns: Sequence[Floats], how: Resampling, cluster: NDArray[np.int64] | None = None
+) -> Floats:
+    """Draws of a statistic of rows: `make(*columns)` is its function of weights. Equal rows are merged first."""
+    kinds = row_kinds(*columns)
+    statistic = make(*(column[kinds.sample] for column in columns))
+    if cluster is None:
+        return bootstrap(statistic, len(kinds.sample), how, counts=kinds.sizes)
+    return bootstrap_profiles(statistic, cluster_profile(cluster, kinds), how)
+
+
+def merged(*columns: Floats) -> tuple[list[Floats], NDArray[np.int64]]:
+    """Distinct rows of several columns (n,), and how often each occurs."""
+    kinds = row_kinds(*columns)
+    return [column[kinds.sample] for column in columns], kinds.sizes
+
+
+def _multinomial(rng: np.random.Generator, sizes: NDArray[np.int64], count: int) -> Floats:
+    """Counts (count, len(sizes)) of as many draws as there are units, each kind as likely as its share."""
+    kinds, units = len(sizes), int(sizes.sum())
+    if kinds == units:  # all distinct: counting drawn indices is many times faster than a multinomial
+        drawn = rng.integers(0, kinds, (count, kinds), dtype=np.int32)
+        drawn += (np.arange(count, dtype=np.int32) * kinds)[:, None]
+        return np.bincount(drawn.ravel(), minlength=count * kinds).reshape(count, kinds).astype(np.float64)
+    return rng.multinomial(units, sizes / units, count).astype(np.float64)
+
+
+def _batches(draws: int, width: int) -> Iterator[int]:
+    most = max(1, _BATCH // max(width, 1))
+    for start in range(0, draws, most):
+        yield min(most, draws - start)
+
+
+def mean_estimate(
+    values: ArrayLike,
+    level: float,
+    cluster: NDArray[np.int64] | None = None,
+    *,
+    dropped: int = 0,
+    within: tuple[float, float] = (-math.inf, math.inf),
+) -> Estimate:
+    """A mean (n,) with Student's interval; with `cluster` the variance is that of whole clusters (linearised ratio).
+
+    No end lies outside `within`, the values that the mean can have.
+    """
+    given = np.asarray(values, np.float64)
+    n = len(given)
+    if n == 0:
+        return Estimate(math.nan, 0, level=level, dropped=dropped, note="no observations")
+    mean = float(given.mean())
+    found = error_of((given - mean) / n, cluster)
+    if found.groups < 2:
+        return Estimate(mean, n, level=level, dropped=dropped, note="one cluster: no interval")
+    if np.ptp(given) == 0:
+        return Estimate(mean, n, level=level, dropped=dropped, note="all alike: no interval")
+    if found.error < ALIKE:
+        return Estimate(mean, n, level=level, dropped=dropped, note="all clusters alike: no interval")
+    half = t_of(level, found.groups - 1) * found.error
+    method = "Student" if cluster is None else "Student, by cluster"
+    return Estimate(mean, n, max(within[0], mean - half), min(within[1], mean + half), level, method, dropped)
+
+
+class Error(NamedTuple):
+    """A standard error, and how many independent groups (rows, or clusters) it was learnt from."""
+
+    error: float
+    groups: int
+
+
+def error_of(parts: Floats, cluster: NDArray[np.int64] | None = None) -> Error:
+    """The standard error of a linearised estimate: `parts` (n,) sum to 0 and say what each row moves it by.
+
+    Rows of a cluster are summed first; -1 is a cluster of its own.
+    """
+    sums = parts if cluster is None else np.bincount(clusters_of(cluster), parts)
+    groups = len(sums)
+    return Error(math.sqrt(groups / (groups - 1) * float(sums @ sums)) if groups > 1 else math.nan, groups)
+
+
+def t_of(level: float, free: float) -> float:
+    """Student's two-sided quantile with `free` degrees of freedom."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(free, (1 + level) / 2))
+
+
+def share(
+    worth: ArrayLike, level: float, cluster: NDArray[np.int64] | None = None, *, dropped: int = 0, note: str = ""
+) -> Estimate:
+    """The mean of values in [0, 1]: Wilson's interval of independent rows, Student's over clusters.
+
+    Where all are alike Student's would be a point: then Wilson's, each cluster counted once. `cluster` (n,), -1 alone.
+    """
+    given = np.asarray(worth, np.float64)
+    n = len(given)
+    if n == 0:
+        return Estimate(math.nan, 0, level=level, dropped=dropped, note=note or "no observations")
+    if cluster is None:
+        total = float(given.sum())
+        return Estimate(total / n, n, *wilson(total, n, level), level, "Wilson", dropped, note)
+    codes = clusters_of(cluster)
+    groups = int(codes.max()) + 1
+    if n < 2 or np.ptp(given) == 0 or groups < 2:
+        value = float(given.mean())
+        ends = wilson(value * groups, groups, level)
+        return Estimate(value, n, *ends, level, "Wilson, clusters counted", dropped, note)
+    return replace(mean_estimate(given, level, codes, dropped=dropped, within=(0.0, 1.0)), note=note)
+
+
+def clusters_of(codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Codes from 0 without gaps; rows without a cluster (-1) are each one of their own."""
+    alone = codes < 0
+    named = np.where(alone, codes.max(initial=0) + 1 + np.cumsum(alone), codes)
+    return np.unique(named, return_inverse=True)[1].astype(np.int64).ravel()

@@ -1,0 +1,298 @@
+"""From many comparisons to an order: strengths, ranks and win rates with intervals; cycles."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dikast.audit.estimate import Estimate
+from dikast.audit.statistics.bradley_terry import Games, Meetings, Model, Strengths, fit_players
+from dikast.audit.statistics.exact_means import NEAR
+from dikast.audit.statistics.intervals import (
+    ALIKE,
+    Resampling,
+    cluster_profile,
+    clusters_of,
+    error_of,
+    row_kinds,
+    share,
+    t_of,
+    wilson,
+    z_of,
+)
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+WinRule = Literal["half", "wins", "decided"]
+WIN_RULES: Mapping[WinRule, str] = {
+    "half": "wins and half the ties, of all games",
+    "wins": "wins, of all games: a tie is no win",
+    "decided": "wins, of the games that were won or lost",
+}
+PRIOR = 0.1  # games against an average player, for those whom separation leaves without a finite strength
+_SAME = 1e-9  # nats: strengths nearer than this are equal
+_MOST_DRAWS = 500  # fits; ranks and strengths need fewer draws than a tail probability
+
+
+class WinRate(NamedTuple):
+    """A win rate and its standard error."""
+
+    rate: Estimate
+    error: float
+
+
+def win_rate(worth: ArrayLike, rule: WinRule, level: float = 0.95, cluster: Codes | None = None) -> WinRate:
+    """Win rate under a named tie rule (WIN_RULES), with the standard error of a mean of independent games.
+
+    worth (n,): 1 won, .5 tied, 0 lost. The interval is normal: rate +/- z times the error, kept within [0, 1]; if all
+    games ended alike, Wilson's. With `cluster` (n,) the error is that of cluster sums, the interval Student's.
+    """
+    given = np.asarray(worth, np.float64)
+    kept = given != 0.5 if rule == "decided" else np.ones(len(given), bool)
+    values = np.where(given == 0.5, 0.0, given) if rule == "wins" else given
+    values, inside = values[kept], None if cluster is None else cluster[kept]
+    n = len(values)
+    if n == 0:
+        return WinRate(Estimate(math.nan, 0, level=level, note="no games"), math.nan)
+    mean = float(values.mean())
+    found = error_of((values - mean) / n, inside)
+    if not found.error > ALIKE:
+        return WinRate(share(values, level, inside), found.error)
+    half = (z_of(level) if cluster is None else t_of(level, found.groups - 1)) * found.error
+    method = "normal" if cluster is None else "Student, by cluster"
+    return WinRate(Estimate(mean, n, max(0.0, mean - half), min(1.0, mean + half), level, method), found.error)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bouts:
+    """Games one by one: player codes (n,), outcome (0 first, 1 second, 2 tie), weight, covariates (n, k).
+
+    `unit` (n,) says which games are drawn together: both orders of a pair, or all games on one prompt. `copies` draws
+    each unit of weight by itself, as some boards do: their intervals come out too narrow. `n`: how many games these
+    are, where that is not their number (a soft preference is a part of a win and a part of a loss).
+    """
+
+    names: Sequence[str]
+    first: Codes
+    second: Codes
+    outcome: Codes
+    weight: Floats
+    covariates: Floats
+    unit: Codes | None = None
+    copies: bool = False
+    n: int = 0
+
+    def games(self) -> Games:
+        """The aggregate."""
+        return Games.of(
+            self.first,
+            self.second,
+            self.outcome,
+            players=len(self.names),
+            weights=self.weight,
+            covariates=self.covariates,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranking:
+    """Strengths (nats, mean 0), ranks (1 is best) and chances to beat the anchor, each with draws (B, players).
+
+    `drawn_effects` (B, k) are draws of the effects of the covariates, `drawn_ties` (B,) of Davidson's log nu.
+    `played` (players,) counts what is drawn together (games, or units of games) by player; a player without any has no
+    strength and no rank. `prior` games against an average player were given where separation needs it: `fit.touched`,
+    and in a share of the draws `needed` (players,).
+    """
+
+    fit: Strengths
+    names: Sequence[str]
+    draws: Floats
+    drawn_effects: Floats
+    drawn_ties: Floats
+    anchor: int | None
+    prior: float
+    how: Resampling
+    n: int
+    played: Codes
+    needed: Floats
+
+    def strength(self, player: int) -> Estimate:
+        """Log-odds against the anchor, or against the average player.
+
+        Where all draws are alike (every game a tie) the interval is Wilson's of the player's games.
+        """
+        if not self.played[player]:
+            return Estimate(math.nan, 0, level=self.how.level, note="no game with a verdict")
+        shift = 0.0 if self.anchor is None else self.fit.strength[self.anchor]
+        moved = 0.0 if self.anchor is None else self.draws[:, self.anchor]
+        known = player == self.anchor  # 0 by definition
+        value, drawn = self.fit.strength[player] - shift, self.draws[:, player] - moved
+        found = self._told(value, drawn, point=known)
+        if known or math.isnan(value) or self._touched(player) or np.ptp(drawn) > _SAME:
+            return found
+        n = int(self.played[player])
+        ends = [_logit(each) for each in wilson(n / (1 + math.exp(-value)), n, self.how.level)]
+        return replace(found, low=ends[0], high=ends[1], method="Wilson, games of the player")
+
+    def chance(self, player: int) -> Estimate:
+        """The chance to beat the anchor (or the average player), ties aside and covariates equal."""
+        found = self.strength(player)
+        value, low, high = (
+            1 / (1 + math.exp(-each)) if not math.isnan(each) else math.nan
+            for each in (found.value, found.low, found.high)
+        )
+        return Estimate(value, found.n, low, high, self.how.level, found.method, note=found.note)
+
+    def effect(self, covariate: int) -> Estimate:
+        """What one unit of a covariate adds to the log-odds."""
+        found = self._told(self.fit.effects[covariate], self.drawn_effects[:, covariate])
+        if not math.isnan(found.value):
+            return found
+        return Estimate(math.nan, self.n, level=self.how.level, note="it decides every game: no finite effect")
+
+    @property
+    def tie(self) -> Estimate:
+        """Davidson's tie parameter nu: with 1, equal players tie one game in three. NaN in the other model."""
+        return self._told(math.exp(self.fit.tie), np.exp(self.drawn_ties))
+
+    def rank(self, player: int) -> Estimate:
+        """The rank, from 1, with its bootstrap interval; equal strengths share the better one."""
+        mine = self.fit.strength[player]
+        if math.isnan(mine):
+            return Estimate(math.nan, 0, level=self.how.level, note="no game with a verdict")
+        value = 1 + float((self.fit.strength > mine + _SAME).sum())
+        drawn = self.draws[:, [player]]
+        best = 1.0 + (self.draws > drawn + _SAME).sum(1)
+        worst = (self.draws >= drawn - _SAME).sum(1).astype(np.float64)
+        absent = np.isnan(drawn[:, 0])
+        best[absent], worst[absent] = math.nan, math.nan
+        alike = bool(np.nanmax(np.ptp(self.draws, axis=0), initial=0) <= _SAME) and bool((best == worst).all())
+        ends = [self.how.interval(each, point=not alike) for each in (best, worst)]
+        found = self._told(value, best)
+        if math.isnan(ends[0].low) or math.isnan(ends[1].low):
+            return replace(found, low=math.nan, high=math.nan, whole=True)
+        low, high = float(math.floor(ends[0].low)), float(math.ceil(ends[1].high))
+        return replace(found, low=low, high=high, whole=True)
+
+    def prior_told(self, player: int) -> str:
+        """Whether the prior made the player's strength finite: in the fit, in a share of the draws, or nowhere ("")."""
+        if self._touched(player):
+            return "yes"
+        return f"in {self.needed[player]:.1%} of draws" if self.needed[player] > 0 else ""
+
+    def _touched(self, player: int) -> bool:
+        return self.fit.touched is not None and bool(self.fit.touched[player])
+
+    def _told(self, value: float, drawn: Floats, *, point: bool = False) -> Estimate:
+        interval = self.how.interval(drawn, point=point) if len(drawn) else (math.nan, math.nan)
+        return Estimate(float(value), self.n, *interval, self.how.level, f"bootstrap, {len(drawn)} draws")
+
+
+def _logit(chance: float) -> float:
+    return math.log(chance / (1 - chance)) if 0 < chance < 1 else math.nan
+
+
+def rank_players(bouts: Bouts, how: Resampling, *, model: Model = "bradley-terry", anchor: str = "") -> Ranking:
+    """Fit strengths (`fit_players`) and draw games (or units) anew for intervals, each draw fitted in the same way.
+
+    Strengths have mean 0 over the players that no prior touched. ValueError for an unknown anchor.
+    """
+    fit = fit_players(bouts.games(), model=model, prior=PRIOR)
+    place = list(bouts.names).index(anchor) if anchor else None
+    few = Resampling(min(how.draws, _MOST_DRAWS), how.level, how.seed)
+    open_ended = bool(np.isnan(fit.strength).all())  # a covariate decides every game: there is nothing to draw
+    fits = [fit_players(each, model=model, prior=PRIOR, start=fit) for each in _redrawn(bouts, few) if not open_ended]
+    fits = fits or [fit]
+    draws = np.array([each.strength for each in fits]).reshape(-1, len(bouts.names))
+    centre = ~np.isnan(fit.strength) & (True if fit.touched is None else ~fit.touched)
+    if centre.any():
+        draws = draws - np.nan_to_num(_nan_mean(draws[:, centre]))[:, None]
+    effects = np.array([each.effects for each in fits]).reshape(len(fits), -1)
+    ties = np.array([each.tie for each in fits])
+    nobody = np.zeros(len(bouts.names), bool)
+    needed = np.mean([nobody if each.touched is None else each.touched for each in fits], axis=0)
+    n, played, prior = bouts.n or len(bouts.first), _units_of(bouts), 0.0 if fit.touched is None else PRIOR
+    return Ranking(fit, bouts.names, draws, effects, ties, place, prior, few, n, played, needed)
+
+
+def _nan_mean(values: Floats) -> Floats:
+    """The mean of each row over what is known; NaN of nothing."""
+    known = ~np.isnan(values)
+    count = known.sum(1)
+    total = np.where(known, values, 0).sum(1)
+    return np.asarray(np.divide(total, count, out=np.full(len(values), math.nan), where=count > 0))
+
+
+def _units_of(bouts: Bouts) -> Codes:
+    """How many games, or units of games, each player has (players,)."""
+    unit = np.arange(len(bouts.first)) if bouts.unit is None else clusters_of(bouts.unit)
+    real = bouts.first != bouts.second
+    pairs = np.concatenate([np.column_stack([each[real], unit[real]]) for each in (bouts.first, bouts.second)])
+    return np.bincount(np.unique(pairs, axis=0)[:, 0], minlength=len(bouts.names)).astype(np.int64)
+
+
+def _redrawn(bouts: Bouts, how: Resampling) -> Iterator[Games]:
+    """Bootstrap samples of the aggregate: kinds of games are counted once, and only counts are drawn."""
+    kinds = row_kinds(bouts.first, bouts.second, bouts.outcome, bouts.weight, *bouts.covariates.T)
+    at = kinds.sample
+    meetings = Meetings.of(
+        bouts.first[at], bouts.second[at], bouts.outcome[at], players=len(bouts.names), covariates=bouts.covariates[at]
+    )
+    weight, rng = bouts.weight[at], how.rng()
+    shares = None if bouts.unit is None else cluster_profile(bouts.unit, kinds)
+    sizes = kinds.sizes * weight if bouts.copies else kinds.sizes.astype(np.float64)
+    for _ in range(how.draws):
+        if shares is not None:
+            units = shares.shape[0]
+            drawn = np.bincount(rng.integers(0, units, units), minlength=units) @ shares
+        else:
+            drawn = rng.multinomial(round(sizes.sum()), sizes / sizes.sum()).astype(np.float64)
+        yield meetings.games(drawn if bouts.copies and shares is None else drawn * weight)
+
+
+def cyclic_triples(wins: ArrayLike) -> Estimate:
+    """Share of triples of players that beat each other in a circle, among triples where each pair has a majority.
+
+    wins: (players, players), wins[i, j] how often i beat j (half for ties). No interval: games drawn anew make circles
+    of their own; `cycles_by_chance` is what to compare with. A random tournament has one quarter.
+    """
+    given = np.asarray(wins, np.float64)
+    ahead = (given > given.T + NEAR).astype(np.float64)
+    decided = ahead + ahead.T
+    triples = float(np.trace(decided @ decided @ decided)) / 6
+    cycles = float(np.trace(ahead @ ahead @ ahead)) / 3
+    note = "redrawn games make circles of their own: compare with the next row"
+    return Estimate(cycles / triples if triples else math.nan, round(triples), note=note)
+
+
+def cycles_by_chance(games: Games, fit: Strengths, how: Resampling) -> Estimate:
+    """The share of cyclic triples if there were none in truth: games drawn from the fitted strengths, ties as they are.
+
+    The value is the mean of the draws, the interval holds `how.level` of them: more cycles than that are no accident.
+    """
+    gap = fit.strength[games.i] - fit.strength[games.j] + games.covariates @ fit.effects
+    decided, ties = np.round(games.wins + games.losses).astype(np.int64), games.ties
+    if not np.isfinite(gap).all():
+        return Estimate(math.nan, 0, level=how.level, note="no finite strengths")
+    rng, found, chance = how.rng(), [], 1 / (1 + np.exp(-gap))
+    for _ in range(min(how.draws, _MOST_DRAWS)):
+        won = rng.binomial(decided, chance).astype(np.float64)
+        drawn = Games(games.players, games.i, games.j, won, decided - won, ties, games.covariates)
+        found.append(cyclic_triples(win_matrix(drawn)).value)
+    draws = np.array(found)
+    known = draws[~np.isnan(draws)]
+    interval = how.interval(draws, point=True)
+    value = float(known.mean()) if len(known) else math.nan
+    return Estimate(value, len(draws), *interval, how.level, f"{len(draws)} tournaments drawn from the strengths")
+
+
+def win_matrix(games: Games) -> Floats:
+    """How often each player (row) beat each other (column), ties half, (players, players)."""
+    matrix = np.zeros((games.players, games.players))
+    np.add.at(matrix, (games.i, games.j), games.wins + games.ties / 2)
+    np.add.at(matrix, (games.j, games.i), games.losses + games.ties / 2)
+    return matrix

@@ -1,0 +1,60 @@
+"""One row for each question of a run: samples joined, the retest beside them, items as clusters."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dikast.audit.tables.columns import group_codes
+from dikast.audit.tables.load import Data
+from dikast.audit.tables.paired import taken_again
+from dikast.audit.tables.run_rows import JOINT
+
+
+def one_row_each(data: Data) -> Data:
+    """One row for each question that a run asked several times: the samples joined, where there is a joint verdict.
+
+    Otherwise (a run of single responses that is still going) the first answers. The second against the first are the
+    test-retest.
+    """
+    sample = data.numbers.get("sample")
+    if sample is None or not (sample != 0).any():
+        return data
+    asked = ("item", "criterion", *(("pair first", "pair second") if data.plan.pairwise else ("response",)))
+    codes, _ = group_codes([data.words[name] for name in asked])
+
+    def rows_of(number: int) -> NDArray[np.int64]:
+        """The row of each question's sample with that number, -1 without one."""
+        at = np.full(int(codes.max(initial=-1)) + 1, -1, np.int64)
+        at[codes[sample == number]] = np.flatnonzero(sample == number)
+        return at
+
+    first, second, joint = rows_of(0), rows_of(1), rows_of(JOINT)
+    whole = bool((joint >= 0).all())
+    data.notes.append(
+        f"each question was asked {int(sample.max()) + 1} times: "
+        + ("the samples joined are the judge" if whole else "the first answers count")
+        + "; the second against the first are the retest"
+    )
+    kept = data.rows(sample == (JOINT if whole else 0))
+    place = codes[sample == (JOINT if whole else 0)]
+    if data.plan.pairwise and "retest" not in kept.words:
+        kept.words["retest"] = taken_again(data, second[place])
+        kept.words["retested"] = taken_again(data, first[place])
+    elif not data.plan.pairwise and "retest" not in kept.numbers and "score" in data.numbers:
+        for role, rows in (("retest", second[place]), ("retested", first[place])):
+            kept.numbers[role] = np.where(rows < 0, np.nan, data.numbers["score"][rows])
+    return kept
+
+
+def clustered(data: Data) -> Data:
+    """Rows of a run drawn together by item, where items have several and nothing else was asked for."""
+    if data.plan.cluster or "item" not in data.words:
+        return data
+    items = data.words["item"]
+    if len(np.unique(items.codes)) == len(items.codes):
+        return data
+    data.words["cluster"] = items
+    data.notes.append(
+        f"{len(items.codes):,} rows of {len(np.unique(items.codes)):,} items: rows of an item are drawn together "
+        "(as --cluster item); --cluster none draws each by itself"
+    )
+    return data

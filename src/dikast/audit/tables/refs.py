@@ -1,0 +1,83 @@
+"""Which column plays which role in an audit, in which file."""
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from dikast.audit.plan import AuditPlan
+from dikast.audit.tables.derived import in_order
+from dikast.audit.tables.long_form import ALL, LongRows
+from dikast.core.errors import UserError
+
+
+class Ref(NamedTuple):
+    """A column and the file it stands in ("" for the audited one)."""
+
+    name: str
+    file: str
+
+    @classmethod
+    def of(cls, text: str) -> "Ref":
+        """Read `COLUMN` or `COLUMN@FILE`."""
+        name, _, file = text.partition("@")
+        if not name:
+            raise UserError(f"{text!r} names no column: write COLUMN, or COLUMN@FILE")
+        return cls(name, file)
+
+
+@dataclass(slots=True)
+class Refs:
+    """Each role and the column that plays it, by how it is read."""
+
+    numbers: dict[str, Ref] = field(default_factory=dict)
+    words: dict[str, Ref] = field(default_factory=dict)
+    objects: dict[str, Ref] = field(default_factory=dict)
+    made: dict[str, str] = field(default_factory=dict)  # the derived column that plays a role
+
+    def all(self) -> list[Ref]:
+        """Every column that is read from a file."""
+        return [*self.numbers.values(), *self.words.values(), *self.objects.values()]
+
+
+def take_derived(refs: Refs, plan: AuditPlan) -> None:
+    """Roles that derived columns play, and what these are made of in their place."""
+    names = {column.name for column in plan.columns}
+    for kind, found in (("numbers", refs.numbers), ("words", refs.words), ("objects", refs.objects)):
+        for role, ref in list(found.items()):
+            if ref.name in names and ref.file in ("", str(plan.gold_file)):
+                refs.made[f"{kind}:{role}"] = ref.name
+                del found[role]
+    for column in in_order(plan.columns, list(refs.made.values())):
+        for name in column.all_inputs:
+            if name not in names:
+                refs.objects[f"input {name}"] = Ref.of(name)
+
+
+class Long(NamedTuple):
+    """A file in long form, folded, and the name it was given by ("" for the audited one)."""
+
+    rows: LongRows
+    file: str
+
+
+def refuse_all_of_nothing(plan: AuditPlan) -> None:
+    """`.*` names nothing where no file is in long form."""
+    for name in plan.gold:
+        if Ref.of(name).name.endswith(f".{ALL}") and not plan.long:
+            raise UserError(
+                f"--gold {name}: '.*' is what all raters of a file in long form said (--long); name the entries of a "
+                f"list one by one ({name.removesuffix('*')}0, ...), or derive a column from it"
+            )
+
+
+def rated(plan: AuditPlan, long: Long) -> AuditPlan:
+    """The plan with `COLUMN.*` among its gold written out, one column for each rater that has no other role."""
+    gold = list[str]()
+    file = f"@{long.file}" if long.file else ""
+    others = [getattr(plan, role) for role in ("score", "rival", "retest", "earlier", "swapped")]
+    taken = [Ref.of(name).name for name in (*others, *plan.gold) if name]
+    for name in plan.gold:
+        ref = Ref.of(name)
+        all_of = ref.name.endswith(f".{ALL}") and ref.file == long.file
+        gold += [each + file for each in long.rows.expand(ref.name, taken)] if all_of else [name]
+    return dataclasses.replace(plan, gold=tuple(gold))

@@ -1,0 +1,268 @@
+"""The rows of a run folder: current verdicts only, both orders of a pair side by side, gold beside them."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from dikast.audit.tables.record_rows import Rows
+from dikast.core.canonical import fingerprint
+from dikast.core.distribution import likeliest_choice
+from dikast.core.errors import DataError, UserError
+from dikast.core.gold import gold_number, gold_of_pair, gold_of_response
+from dikast.core.records import read_records
+from dikast.core.runs.current_verdicts import RunReader
+from dikast.core.runs.rubrics import load_rubrics
+from dikast.core.runs.run_files import COMBINED, GOLD, RUBRICS, VERDICTS, check
+from dikast.core.scale import Scale
+from dikast.core.verdict import joint_outcome
+
+JOINT = -1  # the `sample` of a row that joins all samples of its question
+ORDERS = ("shown", "swapped")  # of a pair: a first, b first
+LABELS = ("a", "b", "tie")  # of one order of a pair, as responses
+CONFLICT = "conflict"  # the word in the column `conflict` of a verdict that its own reply contradicts
+_KEPT = ("label", "score", "expected", "mass", "marker", "distribution", "feedback", "claims")
+
+
+@dataclass(slots=True)
+class RunRows(Rows):
+    """The verdicts of a run folder, one row for each response or, in a pairwise run, for each pair with both orders.
+
+    Rows hold `item`, `criterion`, `rubric` (its hash), `sample`, `status`, `label`, `score`, `expected`, `mass`,
+    `marker`, `conflict` (that word where another verdict of the reply contradicts it, else None), `distribution`,
+    `feedback` and `claims`; `response` for a response. For a pair `first` < `second`
+    (indices), and `choice`, the joint verdict: "a", "b", "tie" (as responses) or "disagree", None where either order
+    has none. What is about one order says so: `shown` (a first) and `swapped` (b first), each with its `status_...`,
+    `marker_...`, `conflict_...` and `distribution_...`; a run that asked in one order has no `swapped` ones. `status`,
+    `marker` and `distribution` of a pair join these (`_pair_joined`). Verdicts that are not of the
+    current configuration (`keys.txt`) are left out and counted in `stale`. Where the run joined several samples of a
+    response, the joint verdicts (`combined.jsonl`) follow with the sample -1; those that do not join the very verdicts
+    that are current are left out and counted in `outdated`. Several samples of a pair are joined here, as sample -1.
+    `gold` maps a column to item -> value, where a value may be an object by criterion or a list by response; it is read
+    on the scale of the rubric, or on `gold_scale`.
+    """
+
+    gold: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    gold_scale: Scale | None = None
+    stale: int = 0
+    outdated: int = 0
+    _rubrics: dict[str, tuple[str, Scale]] | None = None
+
+    def __iter__(self) -> Iterator[tuple[dict[str, Any], int]]:
+        folder = Path(self.path)
+        pairs: dict[tuple[Any, ...], tuple[dict[str, Any], int]] = {}
+        joined, path = (folder / COMBINED).exists(), folder / VERDICTS
+        parts: dict[tuple[Any, ...], dict[int, str]] = {}
+        reader = RunReader(folder)
+        for verdict, line in reader:
+            row = self._checked(verdict, path, line)
+            if "first" not in row:
+                if joined:
+                    parts.setdefault(_asked(row), {})[row["sample"]] = verdict["key"]
+                yield row, line
+                continue
+            key = (row["item"], row["criterion"], row["sample"], row["first"], row["second"])
+            if key in pairs:
+                pairs[key][0].update(row)
+            else:
+                pairs[key] = (row, line)
+        self.stale = reader.stale
+        both = any("swapped" in row for row, _ in pairs.values())
+        for row, line in pairs.values():
+            yield _pair_joined(row, both=both), line
+        if any(row["sample"] != 0 for row, _ in pairs.values()):
+            for row, line in _joined(pairs.values()):
+                yield _pair_joined(row, both=both), line
+        if joined:
+            yield from self._joint(folder / COMBINED, parts)
+
+    def _joint(
+        self, path: Path, parts: Mapping[tuple[Any, ...], Mapping[int, str]]
+    ) -> Iterator[tuple[dict[str, Any], int]]:
+        self.outdated = 0
+        check(path.parent, COMBINED)
+        for record in read_records(path):
+            row = self._checked(record.value, path, record.line)
+            keys = parts.get(_asked(row), {})
+            if record.value["key"] == fingerprint([keys[sample] for sample in sorted(keys)]):
+                yield row | {"sample": JOINT}, record.line
+            else:
+                self.outdated += 1
+
+    def _checked(self, verdict: dict[str, Any], path: Path, line: int) -> dict[str, Any]:
+        try:
+            return self._row(verdict)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DataError(f"not a verdict ({error!r})", path=str(path), line=line) from None
+
+    def _row(self, verdict: dict[str, Any]) -> dict[str, Any]:
+        question, responses = verdict["question"], verdict["question"].get("responses") or [0]
+        row = {name: question.get(name) for name in ("item", "criterion", "sample")}
+        conflict = CONFLICT if verdict.get("conflict") else None
+        row["rubric"] = (verdict.get("hashes") or {}).get("rubric")
+        if len(responses) == 1:
+            row |= {name: verdict.get(name) for name in _KEPT} | {"status": verdict["status"]}
+            row |= {"response": responses[0], "conflict": conflict}
+        else:
+            row["first"], row["second"] = sorted(responses[:2])
+            order = "swapped" if responses[0] > responses[1] else "shown"
+            row[order] = verdict.get("label")
+            row |= {f"{name}_{order}": verdict.get(name) for name in ("status", "marker", "distribution")}
+            row[f"conflict_{order}"] = conflict
+        for column, values in self.gold.items():
+            if (value := values.get(str(row["item"]))) is not None:
+                row[column] = self._gold(value, row, responses)
+        return row
+
+    def _gold(self, value: Any, row: Mapping[str, Any], responses: Sequence[int]) -> Any:
+        """Gold of one question: a number in the values of its scale, or of a pair the better one."""
+        if self._rubrics is None:
+            known = scales_by_rubric(Path(self.path))
+            self._rubrics = {name: (name, scale) for name, scale in known.values()} | known  # by name too
+        _, scale = self._rubrics.get(str(row["rubric"] or row["criterion"]), ("", None))
+        if self.gold_scale is not None:
+            scale = replace(self.gold_scale, lower_is_better=scale is not None and scale.lower_is_better)
+        if len(responses) > 1:
+            return gold_of_pair(value, str(row["criterion"]), responses, scale)
+        found = gold_of_response(value, str(row["criterion"]), responses[0])
+        number = gold_number(found, scale) if scale is not None else None
+        return found if number is None else number
+
+
+def _joined(pairs: Iterable[tuple[dict[str, Any], int]]) -> Iterator[tuple[dict[str, Any], int]]:
+    """One row for each pair from all its samples: in each order the likeliest choice of the mean of their distributions
+    (of labels, where there are none), as a run joins them. A sample without a verdict has no vote; where all failed
+    the first failure stands.
+    """
+    groups: dict[tuple[Any, ...], list[tuple[dict[str, Any], int]]] = {}
+    for row, line in pairs:
+        groups.setdefault((row["item"], row["criterion"], row["first"], row["second"]), []).append((row, line))
+    for group in groups.values():
+        rows = sorted((row for row, _ in group), key=lambda row: row["sample"])
+        joint = rows[0] | {"sample": JOINT}
+        for order in ORDERS:
+            asked = [row for row in rows if order in row]
+            if not asked:
+                continue
+            status, marker, read = f"status_{order}", f"marker_{order}", f"distribution_{order}"
+            voting = [row for row in asked if row.get(status) == "ok"]
+            votes = [row[read] or {str(row[order]): 1.0} for row in voting]
+            mean = _mean(votes) or {}
+            forced = any(row.get(marker) == "forced" for row in voting)
+            joint[order] = likeliest_choice(mean) if voting else None
+            joint[status] = "ok" if voting else asked[0].get(status)
+            conflict = any(row.get(f"conflict_{order}") for row in voting)
+            joint[f"conflict_{order}"] = CONFLICT if conflict else None
+            joint[marker] = "forced" if forced else (voting or asked)[0].get(marker)
+            joint[read] = _mean([row[read] for row in voting])
+        yield joint, group[0][1]
+
+
+def _pair_joined(row: dict[str, Any], *, both: bool) -> dict[str, Any]:
+    """The row of a pair with what its orders say together; `both` orders are due, or the one that was asked.
+
+    `choice` by `joint_outcome`; `status` "ok", or that of the first order without a verdict ("unasked" where a run has
+    not come to it); `marker` "forced" if it was in either order; `distribution` the mean of both orders, None unless
+    each has one.
+    """
+    orders = [order for order in ORDERS if both or order in row]
+    said = [row.get(order) for order in orders]
+    read = [row.get(f"distribution_{order}") for order in orders]
+    markers = [row.get(f"marker_{order}") for order in orders]
+    statuses = [row.get(f"status_{order}", "unasked") for order in orders]
+    return row | {
+        "choice": joint_outcome(said[0], said[-1]),
+        "status": next((each for each in statuses if each != "ok"), "ok"),
+        "marker": "forced" if "forced" in markers else next((each for each in markers if each), None),
+        "distribution": _mean(read),
+    }
+
+
+def _mean(votes: Sequence[Mapping[str, float] | None]) -> dict[str, float] | None:
+    """The mean of distributions over the labels of a pair; None unless all are there."""
+    known = [vote for vote in votes if vote]
+    if not known or len(known) < len(votes):
+        return None
+    return {label: math.fsum(vote.get(label, 0.0) for vote in known) / len(known) for label in LABELS}
+
+
+def _asked(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return row["item"], row["criterion"], row["response"]
+
+
+def scales_by_rubric(folder: Path) -> dict[str, tuple[str, Scale]]:
+    """The name and the scale of each rubric of a run by its hash; empty where the run does not tell them."""
+    if not (folder / RUBRICS).exists():
+        return {}
+    return {name: (rubric.name, rubric.scale) for name, rubric in load_rubrics(folder).items()}
+
+
+def scale_of(folder: Path) -> Scale | None:
+    """The one scale of all rubrics of a run, direction included; None when they differ or are not told."""
+    scales = {scale for _, scale in scales_by_rubric(folder).values()}
+    return scales.pop() if len(scales) == 1 else None
+
+
+def check_same_scale(folder: Path, other: Path) -> None:
+    """UserError when the scores of two runs lie on different scales, for then nothing of them can be compared."""
+    scales = [scale_of(each) for each in (folder, other)]
+    if None not in scales and len({(each.labels, each.values, each.lower_is_better) for each in scales if each}) > 1:
+        raise UserError(
+            f"{other}: its scores lie on {scales[1]}, those of {folder} on {scales[0]}: judge both with one --scale"
+        )
+
+
+def gold_scale_of(folder: Path) -> Scale | None:
+    """The scale of its own that the gold of a run lies on, as `--equate` said when the run was made."""
+    if not has_gold(folder):
+        return None
+    first = next(iter(read_records(folder / GOLD))).value
+    return Scale.parse(first["scale"]) if "scale" in first else None
+
+
+def open_rows(
+    path: str | Path, gold: Mapping[str, Mapping[str, Any]] | None = None, gold_scale: Scale | None = None
+) -> Rows:
+    """The rows of a file, or of a folder that a run wrote."""
+    if Path(path).is_dir():
+        if not (Path(path) / VERDICTS).exists():
+            inner = sorted(each.parent.name for each in Path(path).glob(f"*/{VERDICTS}"))
+            hint = f"; runs lie in {', '.join(inner[:10])}: audit one of them" if inner else ""
+            raise UserError(f"{path}: not a run folder: it holds no {VERDICTS}{hint}")
+        return RunRows(str(path), gold=gold or {}, gold_scale=gold_scale)
+    return Rows(str(path))
+
+
+def has_gold(folder: Path) -> bool:
+    """Whether any item of a run had gold; where none had, the run leaves an empty file."""
+    path = folder / GOLD
+    check(folder, GOLD)
+    return path.is_file() and path.stat().st_size > 0
+
+
+def gold_by_item(path: str | Path, columns: Sequence[str], key: str = "") -> dict[str, dict[str, Any]]:
+    """Column -> item -> value of a file of gold; items are named in `key`, or else in `item` or `id`."""
+    found: dict[str, dict[str, Any]] = {column: {} for column in columns}
+    place: dict[str, int] = {}
+    for record, line in Rows(str(path)):
+        name = next((each for each in (key, "item", "id") if each and each in record), None)
+        if name is None:
+            raise DataError(
+                "no column names the item: call it 'id' or 'item', or name it with --id", path=str(path), line=line
+            )
+        item = str(record[name])
+        if item in place:
+            message = f"the item {item!r} stands here again (first on line {place[item]}): keep one"
+            raise DataError(message, path=str(path), line=line, field=name)
+        place[item] = line
+        for column in columns:
+            value: Any = record
+            for step in [column] if column in record else column.split("."):
+                value = value.get(step) if isinstance(value, dict) else None
+            if value is not None:
+                found[column][item] = value
+    for column, values in found.items():
+        if not values:
+            raise UserError(f"{path}: no record has a value for {column!r}")
+    return found

@@ -1,0 +1,26 @@
+"""Keys of configurations that have had another name: the one table of them.
+
+Files written under a former name are read as before, and fingerprints are taken under it, so that what was made before
+the change of name goes on.
+"""
+
+from collections.abc import Container, Mapping
+from typing import Any
+
+FORMER_NAMES: Mapping[str, str] = {
+    "label_loss_weight": "verdict_weight",
+    "max_tokens_per_micro_batch": "micro_tokens",
+    "min_lr_ratio": "final_rate",
+}
+_PRESENT_NAMES = {former: present for present, former in FORMER_NAMES.items()}
+
+
+def present_name(key: Any, known: Container[Any]) -> Any:
+    """The name under which a key is `known` now; the key itself where it has no other."""
+    present = _PRESENT_NAMES.get(key) if isinstance(key, str) else None
+    return present if key not in known and present in known else key
+
+
+def under_former_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a configuration with each key under its first name, as fingerprints spell it."""
+    return {FORMER_NAMES.get(key, key): value for key, value in values.items()}

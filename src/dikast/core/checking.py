@@ -1,0 +1,265 @@
+"""Checking configuration against dataclasses: every mistake at once, each with file, line, field and cure.
+
+A frozen dataclass is the one definition of a configuration: its fields give names, types and defaults, and `option`
+adds bounds and how a field is spelt as a flag. YAML files, options of engines and flags are all read by `fit`.
+"""
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
+
+from dikast.core.aliases import present_name
+from dikast.core.errors import DataError, UserError
+from dikast.core.text import Located, hint
+
+T = TypeVar("T")
+Wrong = Callable[..., None]  # called with a message and the keys that lead to the value
+_OPTION = "option"
+_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_NAMES = {
+    int: "a whole number", float: "a number", bool: "true or false", str: "text", types.NoneType: "none", Path: "a path"
+}  # fmt: skip
+_INNER = {str: "text", float: "numbers", int: "whole numbers", Any: "values"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """What a field says in addition to its name, type and default.
+
+    `least` and `most` are inclusive bounds of a number (of each number of a list), `above` and `below` exclusive ones.
+    An `internal` field is no key of a file and no flag. The rest spells a flag: `names` (made from the field's name
+    where there are none), `help`, `metavar`, `panel` (the heading in the help), `argument` (given by position), and
+    `commas` (one text with commas between the values of a list, in place of a flag that is repeated).
+    """
+
+    least: float = -math.inf
+    most: float = math.inf
+    above: float = -math.inf
+    below: float = math.inf
+    internal: bool = False
+    names: tuple[str, ...] = ()
+    help: str = ""
+    metavar: str | None = None
+    panel: str | None = None
+    argument: bool = False
+    commas: bool = False
+
+    def holds(self, value: float) -> bool:
+        """Whether a number is within the bounds; NaN never is."""
+        if (self.least, self.most, self.above, self.below) == (-math.inf, math.inf, -math.inf, math.inf):
+            return True
+        return self.least <= value <= self.most and self.above < value < self.below
+
+    def bounds(self) -> str:
+        """The bounds in words, such as `from 0 to 1`."""
+        if self.least > -math.inf and min(self.most, self.below) < math.inf:
+            return f"from {self.least} to " + (f"{self.most}" if self.most < math.inf else f"below {self.below}")
+        low = f"above {self.above}" if self.above > -math.inf else f"of at least {self.least}"
+        high = f"at most {self.most}" if self.most < math.inf else f"below {self.below}"
+        words = [low] if max(self.above, self.least) > -math.inf else []
+        words += [high] if min(self.most, self.below) < math.inf else []
+        return " and ".join(words)
+
+
+def option(default: Any = dataclasses.MISSING, *names: str, more: Mapping[str, Any] | None = None, **told: Any) -> Any:
+    """A field of a configuration: its default (none: it is required) and an `Option`; `more` is further metadata."""
+    metadata = {_OPTION: Option(names=names, **told), **(more or {})}
+    return field(metadata=metadata) if default is dataclasses.MISSING else field(default=default, metadata=metadata)
+
+
+class Key(NamedTuple):
+    """One key of a configuration: the type of its value, its option, and whether it must be there."""
+
+    type: Any
+    option: Option
+    required: bool
+
+
+def keys_of(kind: type[Any]) -> Mapping[str, Key]:
+    """The keys of a configuration that a dataclass describes, in the order of its fields."""
+    hints, found = typing.get_type_hints(kind), {}
+    for each in dataclasses.fields(kind):
+        told = each.metadata.get(_OPTION, Option())
+        required = each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING
+        if not told.internal:
+            found[each.name] = Key(hints[each.name], told, required)
+    return found
+
+
+class Mistakes(list[UserError]):
+    """Mistakes gathered so that all are reported at once."""
+
+    def __init__(self, document: Located) -> None:
+        super().__init__()
+        self.document = document
+
+    def add(self, message: str, *at: object) -> None:
+        """Keep a mistake at the key of the document that `at` leads to."""
+        self.append(self.document.error(message, *at))
+
+    def tell(self, message: str) -> None:
+        """Keep a mistake that is at no place in the document."""
+        self.append(UserError(message))
+
+    def of(self, step: Callable[[], T]) -> T | None:
+        """What `step` gives, or None when it raises a UserError, which is kept."""
+        try:
+            return step()
+        except UserError as error:
+            self.append(error)
+            return None
+
+    def raise_all(self) -> None:
+        """Raise the mistake, or one error that lists all of them; nothing if there are none."""
+        if len(self) == 1:
+            raise self[0]
+        if self:
+            told = [f"  {line}" for each in self for line in str(each).splitlines()]
+            raise DataError("\n".join([f"{len(self)} mistakes", *told]), path=self.document.path)
+
+
+def read_settings(kind: type[T], mistakes: Mistakes, *at: object) -> T | None:
+    """The value that `at` leads to as a `kind`; None where there is a mistake in it, which is added to `mistakes`."""
+    before = len(mistakes)
+    value = fit(kind, mistakes.document.find(*at), mistakes.add, *at)
+    return value if len(mistakes) == before else None
+
+
+def read_keys(
+    known: Mapping[str, Key], value: Any, wrong: Wrong, *at: object, unknown: Callable[[str], str] | None = None
+) -> dict[str, Any]:
+    """The values of a mapping that fit the `known` keys; `wrong` gets what does not fit, is unknown or missing.
+
+    A key may be given under its former name (`core.aliases`). `unknown` says what is wrong with a key that is
+    not known, "" for the near match.
+    """
+    if not isinstance(value, dict):
+        wrong(f"expected a mapping, got {value!r}", *at)
+        return {}
+    found: dict[str, Any] = {}
+    given_names = {key: present_name(key, known) for key in value}
+    for key, given in value.items():
+        name = given_names[key]
+        if name != key and name in value:
+            wrong(f"is the former name of {name!r}, which is given too: remove one of them", *at, key)
+        elif name in known:
+            told: list[str] = []
+            fitted = fit(known[name].type, given, _noting(wrong, told), *at, key, option=known[name].option)
+            if not told:
+                found[name] = fitted
+        else:
+            wrong((unknown and unknown(str(key))) or f"unknown key: {hint(str(key), known)}", *at, key)
+    for key, each in known.items():
+        if each.required and key not in given_names.values():
+            wrong(f"the key {key!r} is missing", *at)
+    return found
+
+
+def _noting(wrong: Wrong, told: list[str]) -> Wrong:
+    def both(message: str, *at: object) -> None:
+        told.append(message)
+        wrong(message, *at)
+
+    return both
+
+
+def fit(kind: Any, value: Any, wrong: Wrong, *at: object, option: Option = Option(), text: bool = False) -> Any:
+    """`value` as the type `kind`: scalars, tuples, mappings, dataclasses, unions, literals, and classes with `parse`.
+
+    What does not fit is reported to `wrong`, with the keys that lead to it, and gives None. With `text` the value is as
+    typed on a command line: `3`, `true` and `none` are read as what `kind` asks for.
+    """
+    origin, inner = get_origin(kind), get_args(kind)
+    if dataclasses.is_dataclass(kind) and not hasattr(kind, "parse"):
+        told: list[str] = []
+        values = read_keys(keys_of(typing.cast(type[Any], kind)), value, _noting(wrong, told), *at)
+        return None if told else typing.cast(Any, kind)(**values)
+    if origin is tuple:
+        return _listed(inner, value, wrong, *at, option=option)
+    if origin in (dict, Mapping):
+        if not isinstance(value, dict):
+            wrong(f"expected {spelt(kind)}, got {value!r}", *at)
+            return None
+        return {str(key): fit(inner[1], each, wrong, *at, key, option=option) for key, each in value.items()}
+    if origin in (Union, types.UnionType):
+        for member in sorted(inner, key=lambda member: member is str):  # text is tried last, as it reads everything
+            missed: list[str] = []
+            found = fit(member, value, _noting(lambda *_: None, missed), *at, option=option, text=text)
+            if not missed:
+                return found
+        if len(inner) == 2 and types.NoneType in inner:
+            return fit(next(each for each in inner if each is not types.NoneType), value, wrong, *at, option=option)
+        wrong(f"expected {spelt(kind)}, got {value!r}", *at)
+        return None
+    try:
+        found = _scalar(kind, value, text=text)
+    except UserError as error:
+        wrong(str(error), *at)
+        return None
+    except (ValueError, TypeError, KeyError):
+        wrong(f"expected {spelt(kind)}, got {value!r}", *at)
+        return None
+    if isinstance(found, int | float) and not isinstance(found, bool) and not option.holds(found):
+        finite = "" if math.isfinite(found) else " and finite"
+        wrong(f"expected {spelt(kind)} {option.bounds()}{finite}, got {value}", *at)
+    return found
+
+
+def _listed(inner: tuple[Any, ...], value: Any, wrong: Wrong, *at: object, option: Option) -> Any:
+    each = inner[0]
+    if not isinstance(value, list | tuple):
+        missed: list[str] = []
+        found = None if dataclasses.is_dataclass(each) else fit(each, value, _noting(lambda *_: None, missed))
+        if found is None or missed:
+            wrong(f"expected a list{_of(each)}, got {value!r}", *at)
+            return None
+        value = [value]
+    if inner[-1] is not ... and len(value) != len(inner):
+        wrong(f"expected {len(inner)} values, got {len(value)}", *at)
+        return None
+    return tuple(fit(each, one, wrong, *at, i, option=option) for i, one in enumerate(value))
+
+
+def _scalar(kind: Any, value: Any, *, text: bool) -> Any:
+    """ValueError, TypeError or KeyError for what is not of the kind; a UserError of its own from a `parse`."""
+    if get_origin(kind) is Literal:
+        return {(str(each) if text else each): each for each in get_args(kind)}[value]
+    if kind is Any or (
+        isinstance(kind, type) and isinstance(value, kind) and (kind is bool) == isinstance(value, bool)
+    ):
+        return value
+    if hasattr(kind, "parse") and not isinstance(value, dict | list | None):
+        return kind.parse(str(value))
+    if text and kind is int:
+        return int(value)
+    if text and kind is bool:
+        return _WORDS[value.lower()]
+    if text and kind is types.NoneType and value.lower() == "none":
+        return None
+    if kind is float and not isinstance(value, bool) and isinstance(value, int | float | str):  # YAML: 1e-5 is text
+        return float(value)
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    raise ValueError
+
+
+def spelt(kind: Any) -> str:
+    """A type in words, such as `a whole number`."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is tuple:
+        return f"a list{_of(inner[0])}"
+    if origin in (dict, Mapping):
+        return f"a mapping of names to {_INNER.get(inner[1], 'values')}"
+    if origin is Literal or origin in (Union, types.UnionType):
+        *most, last = [repr(each) if origin is Literal else spelt(each) for each in inner if each != ""]
+        return f"{', '.join(most)} or {last}" if most else last
+    return _NAMES.get(kind, getattr(kind, "__name__", str(kind)).lower())
+
+
+def _of(kind: Any) -> str:
+    return f" of {_INNER[kind]}" if kind in _INNER else ""

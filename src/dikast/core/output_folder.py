@@ -1,0 +1,47 @@
+"""Output folders: one process writes at a time, and disk errors are reported without a traceback."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from dikast.core.errors import RunError, UserError
+
+
+@contextmanager
+def one_writer(folder: Path, doing: str) -> Iterator[None]:
+    """Hold a folder, made where it is not there, for this process; `doing` says for what, such as `training`.
+
+    RunError where another process holds it, and where it cannot be written. The kernel holds the lock, so that a killed
+    process leaves none behind. A folder that stays empty is removed again.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except (FileExistsError, NotADirectoryError):
+        raise UserError(f"{folder}: is a file, or lies in one: name a folder") from None
+    except OSError as error:
+        raise RunError(f"{folder}: cannot write here ({error.strerror}); choose another folder") from error
+    held = False
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held = os.path.samestat(os.fstat(handle), os.stat(folder))  # else its last holder has just removed it
+        except OSError:
+            pass
+        if not held:
+            raise RunError(f"{folder}: another process is {doing} here; wait for it, or choose another folder")
+        yield
+    except OSError as error:
+        where = error.filename or folder
+        why = error.strerror or f"no space left, or the device failed: {error}"  # numpy tells no more
+        raise RunError(
+            f"{where}: cannot be read or written ({why}); what was written before is kept: fix this and run the same"
+            " command again"
+        ) from error
+    finally:
+        if held:
+            with suppress(OSError):
+                folder.rmdir()
+        os.close(handle)

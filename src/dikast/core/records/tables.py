@@ -1,0 +1,50 @@
+"""Rows that are in memory already: lists, data frames, data sets."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from dikast.core.errors import UserError
+from dikast.core.item import Item
+
+
+def rows_in(data: Any) -> Iterator[Item | dict[str, Any]]:
+    """The rows of `data` as Items or dicts.
+
+    data: Items or mappings in any iterable (a list, a `datasets.Dataset`); a pandas or polars frame; a pyarrow table;
+    one Item or mapping counts as one row. What a frame marks as missing (NaN, None, NaT) is left out of its row, numpy
+    values become Python's. UserError for anything else, with the number of the row.
+    """
+    if isinstance(data, Item | Mapping):
+        data = [data]
+    for number, row in enumerate(_rows(data)):
+        if isinstance(row, Item):
+            yield row
+        elif isinstance(row, Mapping):
+            yield {str(key): plain for key, value in row.items() if (plain := _plain(value)) is not None}
+        else:
+            raise UserError(f"row {number} of the items is {type(row).__name__}: give an Item or a dict for each")
+
+
+def _rows(data: Any) -> Iterable[Any]:
+    if hasattr(data, "iter_rows"):  # polars
+        return data.iter_rows(named=True)  # type: ignore[no-any-return]
+    if hasattr(data, "to_pylist"):  # pyarrow
+        return data.to_pylist()  # type: ignore[no-any-return]
+    if hasattr(data, "to_dict") and hasattr(data, "columns"):  # pandas
+        return data.to_dict("records")  # type: ignore[no-any-return]
+    if isinstance(data, str | bytes) or not isinstance(data, Iterable):
+        raise UserError(
+            f"items are the path of a file, a list of dicts, a data frame or a data set, not {type(data).__name__}"
+        )
+    return data
+
+
+def _plain(value: Any) -> Any:
+    """Python's own value for numpy's, None for what is missing."""
+    if hasattr(value, "tolist") and type(value).__module__.split(".")[0] == "numpy":
+        value = value.tolist()
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    missing = (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in ("NaTType", "NAType")
+    return None if missing else value

@@ -1,0 +1,186 @@
+"""Which verdicts of a run folder count.
+
+Those of the current configuration (`keys.txt`), once each: the first answer to a question, or the failed call where
+nothing answered it. A last line without its line break (a run that is going on, or was killed) is not there.
+"""
+
+import itertools
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dikast.core.errors import DataError
+from dikast.core.runs.lines import open_line, with_line_break
+from dikast.core.runs.opening import tell_reader
+from dikast.core.runs.rubrics import scales_of
+from dikast.core.runs.run_files import KEYS, VERDICTS, check
+from dikast.core.scale import Scale
+from dikast.core.verdict import Status, Verdict, verdict_from
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_BLOCK = 1024
+_RETRY = Status.ENGINE_ERROR  # no answer was given, so running again asks again
+
+
+class RunReader:
+    """The records of a run that count, each with its line number; what was left out is counted while iterating.
+
+    `stale` lines are of another configuration, `repeated` ones answer a question a second time. Raises DataError with
+    file and line for a damaged record.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.path = folder, folder / VERDICTS
+        self.stale = self.repeated = 0
+        if not self.path.exists():
+            raise DataError(f"this is not a run: it has no {VERDICTS}", path=str(folder))
+
+    def __iter__(self) -> Iterator[tuple[dict[str, Any], int]]:
+        self.stale = self.repeated = 0
+        tell_reader(self.folder)
+        check(self.folder, KEYS)
+        keys = load_keys(self.folder)
+        seen = _Seen(keys)
+        failed: dict[str, tuple[dict[str, Any], int]] = {}
+        records = all_records(self.folder)
+        while block := list(itertools.islice(records, _BLOCK)):
+            for (record, line), place in zip(block, seen.places([r["key"] for r, _ in block]), strict=True):
+                key = record["key"]
+                if place is None:
+                    self.stale += 1
+                elif seen.answered(place):
+                    self.repeated += 1
+                elif record["status"] == _RETRY:
+                    self.repeated += key in failed
+                    failed[key] = (record, line)
+                else:
+                    self.repeated += failed.pop(key, None) is not None
+                    seen.mark(place)
+                    yield record, line
+        yield from failed.values()
+
+
+class _Seen:
+    """Which of the current keys were answered: a byte a key where they are listed, a set where they are not."""
+
+    def __init__(self, keys: "np.ndarray[Any, Any] | None") -> None:
+        self._keys = keys
+        self._marks = bytearray(0 if keys is None else len(keys))
+        self._names: set[str] = set()
+
+    def places(self, names: list[str]) -> list[Any]:
+        """The position of each name, None for one that is not current."""
+        if self._keys is None:
+            return list(names)
+        if not len(self._keys):
+            return [None] * len(names)
+        wanted, at = _find([name.encode() for name in names], self._keys)
+        return [place if same else None for place, same in zip(at.tolist(), wanted, strict=True)]
+
+    def answered(self, place: Any) -> bool:
+        return place in self._names if self._keys is None else bool(self._marks[place])
+
+    def mark(self, place: Any) -> None:
+        if self._keys is None:
+            self._names.add(place)
+        else:
+            self._marks[place] = 1
+
+
+def all_records(folder: Path) -> Iterator[tuple[dict[str, Any], int]]:
+    """Every whole record of a run folder in order, with its line number; DataError for a damaged one."""
+    path, scales = folder / VERDICTS, _Scales(folder)
+    for number, raw in whole_lines(path):
+        yield open_line(raw, path=str(path), line=number, scales=scales)[0], number
+
+
+def current_records(folder: Path) -> Iterator[dict[str, Any]]:
+    """The records that count."""
+    for record, _ in RunReader(folder):
+        yield record
+
+
+def current_verdicts(folder: Path) -> Iterator[Verdict]:
+    """As `current_records`, as values."""
+    for record, line in RunReader(folder):
+        try:
+            yield verdict_from(record)
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"a record of another version: {error}", path=str(folder / VERDICTS), line=line) from error
+
+
+def answered(folder: Path) -> "np.ndarray[Any, Any]":
+    """The keys that need not be asked again, sorted, as an array of 32-byte strings (32 MB a million)."""
+    import numpy as np
+
+    done = bytearray()
+    for record, _ in all_records(folder):
+        if record["status"] != _RETRY:
+            done += record["key"].encode()
+    keys = np.frombuffer(done, dtype="S32")
+    keys.sort()
+    return keys
+
+
+def is_in(keys: list[bytes], known: "np.ndarray[Any, Any] | None") -> list[bool]:
+    """For each key whether it is among the sorted `known`; None knows nothing."""
+    if known is None or not len(known) or not keys:
+        return [False] * len(keys)
+    return _find(keys, known)[0]
+
+
+def _find(keys: list[bytes], known: "np.ndarray[Any, Any]") -> tuple[list[bool], "np.ndarray[Any, Any]"]:
+    """Whether each key is among the sorted `known`, and where it would be."""
+    import numpy as np
+
+    wanted = np.array(keys, dtype="S32")
+    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    found: list[bool] = (known[at] == wanted).tolist()
+    return found, at
+
+
+def load_keys(folder: Path) -> "np.ndarray[Any, Any] | None":
+    """The keys of the run's current configuration, sorted; None when the run has not been planned."""
+    import numpy as np
+
+    path = folder / KEYS
+    if not path.exists():
+        return None
+    lines = np.fromfile(path, dtype="S33")  # 32 hexadecimal digits and a line break
+    keys = lines.astype("S32")
+    keys.sort()
+    return keys
+
+
+def whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file with their numbers; a torn last one is not there."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.endswith(b"\n"):
+                yield number, line
+            elif (whole := with_line_break(line)) is not None:
+                yield number, whole
+
+
+class _Scales(Mapping[str, Scale]):
+    """The scales of a run's rubrics by hash, read when a line first needs them; none where they cannot be read."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._found: dict[str, Scale] | None = None
+
+    def _read(self) -> dict[str, Scale]:
+        if self._found is None:
+            self._found = scales_of(self._folder)
+        return self._found
+
+    def __getitem__(self, name: str) -> Scale:
+        return self._read()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())

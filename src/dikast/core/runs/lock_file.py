@@ -1,0 +1,75 @@
+"""The lock of a run folder (`judge.lock.json`) as its readers see it: what it says, and which version wrote it."""
+
+import re
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from dikast.core.errors import DataError, is_machine_error
+from dikast.core.runs.run_files import LOCK
+
+SCHEMA = 1  # of the run folder; raised when an older version could misread it
+
+
+def read_lock(out: Path) -> dict[str, Any] | None:
+    """The lock of a run folder, None when there is none (or it cannot be read)."""
+    try:
+        value = orjson.loads((out / LOCK).read_bytes())
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and is_machine_error(error):
+            raise
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def check_version(out: Path) -> None:
+    """Raise DataError when the folder was written by a version of Dikast that this one may misread."""
+    if (told := unreadable(out)) is not None:
+        raise told
+
+
+def unreadable(out: Path) -> DataError | None:
+    """Why this version may misread a run folder, with the cure; None where it does not."""
+    lock = read_lock(out)
+    schema = lock.get("schema", 1) if lock is not None else 1
+    if type(schema) is int and schema <= SCHEMA:
+        return None
+    return DataError(
+        f"the run folder has version {schema!r}, and this Dikast reads up to {SCHEMA}: update Dikast, or choose"
+        " another --out",
+        path=str(out / LOCK),
+        line=_line(out / LOCK, "schema"),
+        field="schema",
+    )
+
+
+def newer(out: Path) -> DataError | None:
+    """What to mind where a newer Dikast wrote a run folder that this one reads; None where none did."""
+    versions = (read_lock(out) or {}).get("versions")
+    wrote = versions.get("dikast") if isinstance(versions, dict) else None
+    own = version("dikast")
+    if not isinstance(wrote, str) or _release(wrote) <= _release(own):
+        return None
+    return DataError(
+        f"Dikast {wrote} wrote this run, and this is {own}, which reads it but may judge and count in another way:"
+        " update Dikast",
+        path=str(out / LOCK),
+        line=_line(out / LOCK, "dikast"),
+        field="versions.dikast",
+    )
+
+
+def _line(path: Path, key: str) -> int | None:
+    """The line of a member of the lock, counted from 1."""
+    lines = path.read_text("utf-8").splitlines()
+    return next((number for number, line in enumerate(lines, 1) if line.lstrip().startswith(f'"{key}":')), None)
+
+
+def _release(text: str) -> list[int]:
+    found = re.match(r"\d+(\.\d+)*", text)
+    numbers = [int(each) for each in found[0].split(".")] if found else []
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return numbers

@@ -1,0 +1,52 @@
+"""What is said when a run folder is opened that can be used, but is not as it was written."""
+
+import logging
+from functools import cache
+from pathlib import Path
+
+from dikast.core.errors import DataError
+from dikast.core.runs.lines import is_sealed
+from dikast.core.runs.lock_file import newer
+from dikast.core.runs.run_files import CHECKSUMS, NOTES, VERDICTS, changed_files, forget_missing, refuse_links, remove
+
+_log = logging.getLogger(__name__)
+UNCHECKED = "the file is missing, although it was written: files it covers are read unchecked"
+
+
+def tell_reader(folder: Path) -> None:
+    """Warn, once in this process, where a newer version wrote the run, and where its checksums are gone."""
+    if (found := newer(folder)) is not None:
+        _warn(str(found))
+    if checksums_are_gone(folder):
+        cure = f"run the same command again, or `dikast doctor {folder} --repair`"
+        _warn(f"{folder / CHECKSUMS}: {UNCHECKED}; {cure}")
+
+
+@cache
+def _warn(message: str) -> None:
+    _log.warning("%s", message)
+
+
+def tell_writer(folder: Path) -> None:
+    """As `tell_reader`, and say which files have changed since they were written, as they are written again.
+
+    Notes of the engine cannot be: they are moved to `notes.damaged.json`. UserError where a file is a link elsewhere.
+    """
+    refuse_links(folder)
+    tell_reader(folder)
+    for name, problem in changed_files(folder).items():
+        if name == NOTES and (folder / NOTES).is_file():
+            (folder / NOTES).replace(folder / "notes.damaged.json")
+            remove(folder / NOTES)
+            problem += "; it is moved to notes.damaged.json"
+        _log.warning("%s", DataError(f"{problem}: it is written again", path=str(folder / name)))
+    forget_missing(folder)
+
+
+def checksums_are_gone(folder: Path, lines: str = VERDICTS) -> bool:
+    """Whether a folder has no checksums although a version that keeps them wrote it, as its lines show."""
+    path = folder / lines
+    if (folder / CHECKSUMS).exists() or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return any(is_sealed(line) for line in file)

@@ -1,0 +1,188 @@
+"""Files of output folders (runs, builds, training, models), written whole and with a checksum each.
+
+The checksums are in the folder's `checksums.json`, by path from the folder. `verdicts.jsonl`, journals and logs are
+append-only and carry a checksum in each of their lines instead (`core.runs.lines`).
+"""
+
+import os
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import orjson
+
+from dikast.core.errors import DataError, RunError, UserError, is_machine_error, machine_error
+
+VERDICTS = "verdicts.jsonl"
+KEYS = "keys.txt"
+RUBRICS = "rubrics.jsonl"
+GOLD = "gold.jsonl"
+SHEETS = "sheets.jsonl"
+LOCK = "judge.lock.json"
+NOTES = "notes.json"
+SUMMARY = "summary.json"
+COMBINED = "combined.jsonl"
+PREFERENCES = "preferences.jsonl"
+TOTALS = "totals.jsonl"
+CHECKSUMS = "checksums.json"
+AGAIN = "run the same command again: it writes the file again and asks nothing twice"
+_CHUNK = 1 << 20
+
+
+def refuse_links(folder: Path) -> None:
+    """UserError where a file of a folder that is about to be written is a link to one elsewhere, which would change."""
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.is_symlink() and not path.is_dir() and path.resolve().parent != folder.resolve():
+            raise UserError(
+                f"{path}: is a link to a file outside of this folder, which would be written in its place: put the file"
+                " itself here, or remove the link"
+            )
+
+
+def write_whole(path: Path, data: bytes, *, sync: bool = True) -> None:
+    """Write a small file so that readers see the old content or the new, never a part of either.
+
+    Without `sync` a crash of the machine may leave an empty file: for what is made again where it is damaged.
+    """
+    temporary = path.with_name(path.name + ".part")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise RunError(f"{path}: cannot write ({error.strerror}); what was written before is kept") from error
+
+
+def write_checked(path: Path, data: bytes) -> None:
+    """As `write_whole`, and the file's checksum is recorded in its folder."""
+    record(path.parent, {path.name: f"{zlib.crc32(data):08x}"})
+    write_whole(path, data)
+
+
+def put_in_place(parts: Mapping[Path, Path], folder: Path | None = None) -> None:
+    """Rename finished `.part` files to their final paths; the checksums go to `folder`, else to their own. OSError."""
+    if parts:
+        folder = folder or next(iter(parts.values())).parent
+        record(folder, {str(path.relative_to(folder)): checksum(part) for part, path in parts.items()})
+    for part, path in parts.items():
+        part.replace(path)
+
+
+def record(folder: Path, sums: Mapping[str, str]) -> None:
+    """Record the checksums of files that are about to be replaced.
+
+    The previous checksum stays valid together with the new one, so a run killed before it renames the file is whole.
+    """
+    known = recorded(folder)
+    changed = {
+        name: [new, *(old for old in _current(folder / name, known.get(name, [])) if old != new)]
+        for name, new in sums.items()
+        if known.get(name, [])[:1] != [new]
+    }
+    if changed:
+        value = {**known, **changed}
+        write_whole(folder / CHECKSUMS, orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")
+
+
+def _current(path: Path, sums: list[str]) -> list[str]:
+    """Of a file's recorded checksums the one it has: the older one where a kill came before the file was replaced."""
+    if len(sums) > 1 and path.is_file() and (found := checksum(path)) in sums:
+        return [found]
+    return sums[:1]
+
+
+def record_all(folder: Path) -> None:
+    """Record the checksums of all files in a folder that is written and not yet in its place, in its subfolders too."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != CHECKSUMS)
+    record(folder, {str(path.relative_to(folder)): checksum(path) for path in found})
+
+
+def remove(path: Path, folder: Path | None = None) -> None:
+    """Delete a file, if it is there, and its checksum in `folder`, else its own."""
+    path.unlink(missing_ok=True)
+    folder = folder or path.parent
+    known = recorded(folder)
+    if known.pop(str(path.relative_to(folder)), None) is not None:
+        write_whole(folder / CHECKSUMS, orjson.dumps(known, option=orjson.OPT_INDENT_2) + b"\n")
+
+
+def forget_missing(folder: Path) -> None:
+    """Drop the checksums of files that are not there, once that has been reported: what is needed is written again."""
+    known = recorded(folder)
+    there = {name: sums for name, sums in known.items() if (folder / name).exists()}
+    if len(there) < len(known):
+        write_whole(folder / CHECKSUMS, orjson.dumps(there, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")
+
+
+def check(folder: Path, *names: str) -> None:
+    """Raise DataError where one of the files is not as it was written. Folders without checksums are not checked."""
+    for name, problem in changed_files(folder, *names).items():
+        raise DataError(f"{problem}; {AGAIN}", path=str(folder / name))
+
+
+def check_made(path: Path) -> None:
+    """Raise DataError where a file of items that Dikast wrote has changed since; others are not checked.
+
+    Its checksum is in its folder or in the one above.
+    """
+    for folder in (path.parent, path.parent.parent):
+        name = str(path.relative_to(folder))
+        for problem in changed_files(folder, name).values() if (folder / CHECKSUMS).is_file() else ():
+            cure = "restore it, or recreate it with the command that made it; edit copies in other folders"
+            raise DataError(f"{problem}; {cure}", path=str(path))
+
+
+def check_model(folder: Path) -> None:
+    """Raise DataError where a file of a model's folder has changed since it was written; the card may be edited."""
+    found = changed_files(folder)
+    found.pop("README.md", None)
+    for name, problem in found.items():
+        cure = f"write or copy the model again; if you changed the file yourself, remove {folder / CHECKSUMS}"
+        raise DataError(f"{problem}; {cure}", path=str(folder / name))
+
+
+def changed_files(folder: Path, *names: str) -> dict[str, str]:
+    """The files that are missing or differ from their recorded checksum, and how; all recorded ones without `names`."""
+    known, found = recorded(folder), {}
+    for name in names or known:
+        if name not in known:
+            continue
+        if not (folder / name).exists():
+            found[name] = "the file is missing, although it was written"
+        elif not (folder / name).is_file():
+            found[name] = "this is not a file any more: remove it"
+        elif checksum(folder / name) not in known[name]:
+            found[name] = "the file has changed since it was written (checksum)"
+    return found
+
+
+def checksum(path: Path) -> str:
+    """CRC-32 of a file's bytes, as 8 hexadecimal digits."""
+    value = 0
+    with path.open("rb") as file:
+        while block := file.read(_CHUNK):
+            value = zlib.crc32(block, value)
+    return f"{value:08x}"
+
+
+def recorded(folder: Path) -> dict[str, list[str]]:
+    """The checksums of a folder's files: the newest, then the one before; DataError where the record is damaged."""
+    path = folder / CHECKSUMS
+    try:
+        value = orjson.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and is_machine_error(error):
+            raise machine_error(error) from error
+        value = None
+    whole = isinstance(value, dict) and all(
+        isinstance(sums, list) and sums and all(isinstance(each, str) for each in sums) for sums in value.values()
+    )
+    if not whole:
+        raise DataError("the file is damaged; remove it, and run the same command again", path=str(path))
+    return dict(value)

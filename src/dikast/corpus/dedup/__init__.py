@@ -1,0 +1,1 @@
+"""Duplicates, near duplicates and contamination: text, images, wording."""

@@ -1,0 +1,82 @@
+"""Whether anything of an item is in files that it must be apart from: rubric, instruction, response, or image."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from dikast.core.errors import DataError
+from dikast.core.item import Item
+from dikast.core.media import image_sha256
+from dikast.core.part import Image
+from dikast.corpus.dedup.image_dedup import NearDuplicateImages
+from dikast.corpus.dedup.text_dedup import Index
+from dikast.corpus.observations import observations, observed
+from dikast.corpus.quality.check import check_file
+
+_LEAKED = "leaked: "
+_DRAWS = 20  # of `check_file`, whose other figures are not used here
+
+
+class Apart:
+    """The texts of files, by what they are, and their images.
+
+    Alike is what shares `likeness` of its runs of three words, estimated by MinHash (`Index` says what it holds), and
+    images that look the same (`NearDuplicateImages`). Of an item with images the instruction is not looked for: the
+    same words about another picture ask something else. Without `near` only what is equal counts, equal instructions
+    too. With `bare` files may come without their images (a benchmark as it is published), which are then passed over.
+    """
+
+    def __init__(self, files: Iterable[Path], *, near: bool = True, likeness: float = 0.8, bare: bool = False) -> None:
+        files = list(files)
+        self._known = {
+            name: Index(likeness, near=near and bool(files)) for name in ("rubric", "instruction", "response")
+        }
+        self._images, self._pictures, self._near = set[str](), NearDuplicateImages(), near
+        self.rows: dict[str, int] = {}
+        for path in files:
+            self.rows[path.name] = 0
+            for each in observations(path):
+                self.rows[path.name] += 1
+                where = f"{path}:{each.line}"
+                self._known["instruction"].add(each.instruction, f"{where} instruction")
+                for i, response in enumerate(each.responses):
+                    self._known["response"].add(response.response, f"{where} response {i}")
+                if each.rubric is not None:
+                    self._known["rubric"].add(each.rubric.criterion, f"{where} rubric")
+                for image in each.item.images:
+                    with suppress(*([DataError] if bare else [])):
+                        self._shown(image, where)
+
+    def leak(self, item: Item) -> str:
+        """What of the item is known: `rubric`, `instruction`, `response`, `image`; "" for nothing."""
+        each = observed(item, 0)
+        if each.rubric is not None and self._known["rubric"].find(each.rubric.criterion):
+            return "rubric"
+        return self.known(each.instruction, [response.response for response in each.responses], item.images)
+
+    def known(self, instruction: str, responses: Iterable[str], images: Sequence[Image]) -> str:
+        """As `leak`, of a question and what answers it."""
+        if not self.rows:
+            return ""
+        if not (images and self._near) and self._known["instruction"].find(instruction):
+            return "instruction"
+        if any(map(self._known["response"].find, responses)):
+            return "response"
+        return "image" if any(map(self._looks, images)) else ""
+
+    def _shown(self, image: Image, where: str) -> None:
+        hashed = image_sha256(image)
+        if hashed not in self._images:
+            self._images.add(hashed)
+            if self._near:
+                self._pictures.add(image, where)
+
+    def _looks(self, image: Image) -> bool:
+        return image_sha256(image) in self._images or (self._near and self._pictures.find(image) is not None)
+
+
+def leaks(path: Path, files: list[Path], *, near: bool = True) -> Counter[str]:
+    """How many rubrics, instructions, responses and images of a file `corpus check` finds in others; zeros are told."""
+    found = check_file(path, against=[str(each) for each in files], near=near, draws=_DRAWS).findings
+    return Counter({name.removeprefix(_LEAKED): each.found for name, each in found.items() if name.startswith(_LEAKED)})

@@ -1,0 +1,1 @@
+"""A build: a recipe's stages one after the other, resumably, and what is done with the finished items."""

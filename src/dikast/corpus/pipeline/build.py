@@ -1,0 +1,140 @@
+"""`corpus build`: a recipe's stages one after the other, into a folder that remembers everything that was answered."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from dikast.core.errors import UserError
+from dikast.core.output_folder import one_writer
+from dikast.core.runs.run_files import CHECKSUMS, changed_files, forget_missing, write_checked
+from dikast.corpus.pipeline.build_run import Built, Estimate, Progress, Run
+from dikast.corpus.pipeline.recipe import Recipe
+from dikast.corpus.pipeline.recipe_file import checked_files
+from dikast.corpus.pipeline.stage import Asking, check_sampling, prompt
+from dikast.corpus.recipes import KINDS
+from dikast.engines.base import Engine
+from dikast.engines.budget import Budget
+from dikast.engines.http.prices import Price
+from dikast.engines.priced import Priced, price_of_engine
+from dikast.engines.spec import open_engine, parse_spec
+
+_SERVERS = ("http", "https", "openai")
+LOCK, REPORT = "build.json", "report.json"
+
+
+def open_teacher(recipe: Recipe, engine: Engine | None = None) -> Engine:
+    """The recipe's teacher; `engine` takes its place where one is given."""
+    if engine is not None:
+        return engine
+    if recipe.world:
+        return KINDS[recipe.recipe].world(recipe, recipe.options)
+    return open_engine(recipe.teacher)
+
+
+def build(
+    recipe: Recipe,
+    out: str | Path,
+    *,
+    teacher: Engine | None = None,
+    budget: Mapping[str, Any] | None = None,
+    price: Price | None = None,
+    progress: Progress | None = None,
+) -> Built:
+    """Run a recipe into the folder `out`; running again pays only for what is missing.
+
+    Writes a journal a stage, `items.jsonl` when all stages are answered, and `report.json`. A `budget` (calls, tokens,
+    money) that is spent leaves the build waiting; `price` is for a teacher that does not know its own. UserError for a
+    folder that another recipe wrote; RunError when too many replies are rejected.
+    """
+    kind = KINDS[recipe.recipe]
+    checked_files(recipe, kind)
+    engine = open_teacher(recipe, teacher)
+    with one_writer(Path(out), "building"):
+        return _build(recipe, Path(out), engine, budget, price, progress)
+
+
+def _build(
+    recipe: Recipe,
+    folder: Path,
+    engine: Engine,
+    budget: Mapping[str, Any] | None,
+    price: Price | None,
+    progress: Progress | None,
+) -> Built:
+    kind = KINDS[recipe.recipe]
+    notes = _claim(folder, recipe, engine)
+    if price is not None:
+        engine = Priced(engine, price)
+    if budget:
+        engine = Budget(engine, **budget)
+    sampling = check_sampling(recipe.temperature, recipe.max_tokens, recipe.seed)
+    asking = Asking(engine, sampling, recipe.tries, recipe.stop_after_rejects)
+    run = Run(recipe, folder, asking, progress, Built(str(folder), notes=notes))
+    try:
+        kind.run(run, recipe.options)
+    finally:
+        write_checked(folder / REPORT, orjson.dumps(run.built.to_dict(), option=orjson.OPT_INDENT_2))
+    return run.built
+
+
+def estimate(recipe: Recipe) -> list[Estimate]:
+    """The calls of each stage, about how many tokens they read, and the most they write; asks nothing."""
+    kind = KINDS[recipe.recipe]
+    checked_files(recipe, kind)
+    return kind.estimate(recipe, recipe.options)
+
+
+def known_price(recipe: Recipe) -> Price | None:
+    """What the recipe's teacher charges, from the user's own table of prices; None for one that is no server."""
+    if recipe.world or parse_spec(recipe.teacher).scheme not in _SERVERS:
+        return None
+    with suppress(UserError):  # without a key, say: nothing is going to be asked
+        return price_of_engine(open_engine(recipe.teacher))
+    return None
+
+
+def _claim(folder: Path, recipe: Recipe, engine: Engine) -> list[str]:
+    """Write down what is built in the folder; UserError when it is another's. Returns what to mind."""
+    told = {
+        "recipe": recipe.told,
+        "hash": recipe.hash,
+        "prompts": {name: prompt(name).hash for name in KINDS[recipe.recipe].prompts},
+        "teacher": dict(engine.identity()),
+    }
+    path = folder / LOCK
+    notes: list[str] = []
+    if any(each.name != CHECKSUMS and each.suffix != ".part" for each in folder.iterdir()):
+        if not path.is_file():
+            raise UserError(f"{folder}: holds something that is no build; name a new folder, or empty it")
+        notes += _changed(folder)
+        before, now = _read(path), orjson.loads(orjson.dumps(told))
+        if before is None:  # the key of a task holds recipe, teacher and prompt, so that none is taken for another's
+            notes.append(f"{LOCK} was damaged and is written anew; answers of another recipe are not used")
+        differs = [key for key in now if before is not None and before.get(key) != now[key]]
+        if differs:
+            old, new = (before or {}).get("recipe") or {}, now["recipe"]
+            keys = [key for key in new if old.get(key) != new[key]] or differs
+            raise UserError(f"{folder}: was built by another recipe ({', '.join(keys)} differ); name a new folder")
+    write_checked(path, orjson.dumps(told, option=orjson.OPT_INDENT_2))
+    return notes
+
+
+def _changed(folder: Path) -> list[str]:
+    """What to mind of files that are not as they were written, all of which this run writes anew."""
+    found = changed_files(folder)
+    forget_missing(folder)
+    return [f"{name}: {why}: it is written anew" for name, why in found.items() if name != LOCK]
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """What an earlier run wrote down; None where that is damaged."""
+    if changed_files(path.parent, path.name):
+        return None
+    try:
+        value = orjson.loads(path.read_bytes())
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) and isinstance(value.get("recipe"), dict) else None

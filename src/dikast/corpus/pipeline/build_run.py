@@ -1,0 +1,121 @@
+"""A build under way, and what a recipe is to it."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from dikast.core.item import Item
+from dikast.corpus.pipeline.post_processing import finish
+from dikast.corpus.pipeline.recipe import Recipe
+from dikast.corpus.pipeline.stage import Asking, StageReport, Task, run_stage
+from dikast.engines.base import Engine
+from dikast.engines.http.prices import Price
+
+_CHARACTERS = 4
+
+Options = TypeVar("Options")
+Progress = Callable[[StageReport], None]
+
+
+@dataclass(slots=True)
+class Built:
+    """What a build came to. `waits` says why it is not finished, "" when it is; `dropped` counts what filters took.
+
+    `figures` tell what was measured on the finished items (length, families, topics, splits), `notes` what to mind.
+    """
+
+    folder: str
+    items: int = 0
+    waits: str = ""
+    stages: list[StageReport] = field(default_factory=list)
+    kept: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+    figures: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON; `kept` counts items by score or preference."""
+        return {
+            "folder": self.folder, "items": self.items, "waits": self.waits, "kept": dict(sorted(self.kept.items())),
+            "dropped": dict(self.dropped), "figures": self.figures, "notes": self.notes,
+            "stages": [stage.to_dict() for stage in self.stages],
+        }  # fmt: skip
+
+
+@dataclass(slots=True)
+class Run:
+    """One build under way: what a recipe's `run` works with."""
+
+    recipe: Recipe
+    folder: Path
+    asking: Asking
+    progress: Progress | None
+    built: Built
+
+    def stage(self, name: str, tasks: Iterable[Task], asking: Asking | None = None) -> StageReport:
+        """Ask what the stage's journal does not hold; `asking` takes the place of the teacher.
+
+        Whatever is left unanswered is told in `built.waits`.
+        """
+        report = StageReport(name)
+        self.built.stages.append(report)  # so that the report names a stage that stopped
+        found = run_stage(name, tasks, self.path(name), asking or self.asking, self.progress)
+        self.built.stages[-1] = found
+        if found.left["budget"]:
+            self.built.waits = f"the budget is spent in stage {name!r}; raise it and run again to continue"
+        elif found.left:
+            told = ", ".join(f"{n} {reason}" for reason, n in found.left.items())
+            self.built.waits = f"stage {name!r} has tasks without an answer ({told}): run again to ask them"
+        return found
+
+    def path(self, name: str) -> Path:
+        """The journal of a stage."""
+        return self.folder / f"{name}.jsonl"
+
+    def write(self, items: Iterable[Item]) -> None:
+        """Write the finished items, balanced and split as the recipe says; call it once, when all is answered."""
+        done = finish(self.recipe, self.folder, items)
+        self.built.items, self.built.kept, self.built.figures = done.items, done.kept, done.figures
+        self.built.dropped.update(done.dropped)
+        self.built.notes += done.notes
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a stage would ask if every reply were accepted at once. Tokens are about characters / 4."""
+
+    stage: str
+    calls: int
+    tokens_in: int
+    most_tokens_out: int
+
+    def most_money(self, price: Price | None) -> float | None:
+        """What that costs at most, in the currency of `price`; None where it is not known."""
+        return None if price is None else price.cost(self.tokens_in, 0, self.most_tokens_out)
+
+
+def size_of(task: Task) -> int:
+    """About how many tokens a task reads."""
+    return sum(len(message.text) for message in task.messages) // _CHARACTERS
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[Options]):
+    """A recipe. `prompts` name files in `prompts/`; `files` name the options that are paths of files to read.
+
+    `run` asks stage by stage and writes the items; `estimate` says what it would ask, and asks nothing. `check` yields
+    what is wrong with options, as (key, what). `world` makes the teacher that stands for `world:DOMAIN`. `defaults` of
+    common keys take the place of those of `Recipe`.
+    """
+
+    name: str
+    options: type[Options]
+    prompts: tuple[str, ...]
+    run: Callable[[Run, Options], None]
+    estimate: Callable[[Recipe, Options], list[Estimate]]
+    check: Callable[[Recipe, Options], Iterable[tuple[str, str]]]
+    world: Callable[[Recipe, Options], Engine]
+    files: tuple[str, ...] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,159 @@
+"""A stage's memory: one line for each finished task, written whole, so that a kill loses nothing that was answered.
+
+Each line ends with a checksum (`core.runs.lines`); lines of earlier versions have none.
+"""
+
+import fcntl
+import os
+from array import array
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dikast.core.errors import DataError, RunError
+from dikast.core.runs.lines import open_record, seal_record, with_line_break
+
+ERROR = "error"  # no answer was given: asked again by the next run
+
+
+class Journal:
+    """Opens a stage's file for appending; a torn last line is cut off, its task is asked anew. DataError for damage.
+
+    Use as a context manager. One process at a time writes. Of what earlier runs finished 8 bytes a task are held in
+    memory; that one of a million new tasks is taken for one of a million finished ones has odds of 5e-8.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("ab+")
+        except OSError as error:
+            raise RunError(f"{path}: cannot write here ({error.strerror}); choose another --out") from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._file.close()
+            raise RunError(f"{path}: another process is building here; wait for it or choose another --out") from error
+        try:
+            self._done = self._repair()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _repair(self) -> NDArray[np.uint64]:
+        whole, found = 0, array("Q")
+        self._file.seek(0)
+        for number, line in enumerate(self._file, 1):
+            if not line.endswith(b"\n"):
+                os.ftruncate(self._file.fileno(), whole)
+                if (mended := with_line_break(line)) is None:
+                    break
+                self._file.write(mended)  # it had only lost its line break
+                self._file.flush()
+                line = mended
+            whole += len(line)
+            record = parsed(line, self.path, number)
+            if record["status"] != ERROR:
+                found.append(_digest(record["key"]))
+        return np.sort(np.array(found, np.uint64))
+
+    def has(self, key: str) -> bool:
+        """Whether an earlier run finished the task of this key."""
+        digest = np.uint64(_digest(key))
+        at = int(self._done.searchsorted(digest))
+        return at < len(self._done) and bool(self._done[at] == digest)
+
+    def __enter__(self) -> "Journal":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with suppress(OSError):  # what a full disk left in the buffer; `append` has told of it
+            self._file.close()
+
+    def append(self, record: dict[str, Any]) -> None:
+        """Write one finished task in one write."""
+        try:
+            self._file.write(seal_record(record))
+            self._file.flush()
+        except OSError as error:
+            raise RunError(
+                f"{self.path}: writing failed ({error.strerror}); what was answered before is kept"
+            ) from error
+
+
+def finished(path: Path) -> Iterator[dict[str, Any]]:
+    """The finished tasks of a stage in the order of the recipe, whatever order they were answered in.
+
+    A task that failed first and was answered later counts once, one that only failed is left out. Where answers came
+    out of order, 8 bytes and 4 for each part of the place are held in memory for each task.
+    """
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        last: list[int] = []
+        ordered = True
+        for _, record in _settled(file, path):
+            ordered, last = ordered and last <= record["at"], record["at"]
+        if ordered:
+            yield from (record for _, record in _settled(file, path))
+            return
+        for start in _starts(file, path):
+            file.seek(start)
+            yield parsed(file.readline(), path)
+
+
+def _settled(file: BinaryIO, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Each task that was answered, with where its line begins; a torn last line is left out."""
+    file.seek(0)
+    offset = 0
+    for number, line in enumerate(file, 1):
+        if line.endswith(b"\n") and (record := parsed(line, path, number))["status"] != ERROR:
+            yield offset, record
+        offset += len(line)
+
+
+def _starts(file: BinaryIO, path: Path) -> Iterator[int]:
+    """Where the lines of the tasks begin, in the order of their places."""
+    starts, places, width = array("q"), array("i"), 1
+    for offset, record in _settled(file, path):
+        width = len(record["at"])
+        starts.append(offset)
+        places.extend(record["at"])
+    order = np.lexsort(np.array(places, np.int32).reshape(-1, width).T[::-1])
+    yield from (starts[i] for i in order)
+
+
+def accepted(path: Path) -> Iterator[dict[str, Any]]:
+    """The records of a stage that were accepted, in the order of the recipe."""
+    for record in finished(path):
+        if record["status"] == "ok":
+            yield from record["made"]
+
+
+def _digest(key: str) -> int:
+    return int(key[:16], 16)
+
+
+def parsed(line: bytes, path: Path, number: int | None = None) -> dict[str, Any]:
+    """The task on a line of a journal; DataError with the cure where it is not as it was written."""
+    try:
+        record = open_record(line)
+        if not {"key", "at", "status"} <= record.keys():
+            raise ValueError("not a finished task")
+        places = isinstance(record["at"], list) and all(type(each) is int for each in record["at"])
+        made = record["status"] != "ok" or isinstance(record.get("made"), list)
+        if not (isinstance(record["key"], str) and places and made):
+            raise ValueError("fields of a finished task with values of other kinds")
+        _digest(record["key"])
+    except ValueError as error:
+        cure = f"`dikast doctor {path.parent} --repair` moves the line to a file beside it, and its task is asked again"
+        raise DataError(f"a damaged record ({error}): {cure}", path=str(path), line=number) from None
+    return record

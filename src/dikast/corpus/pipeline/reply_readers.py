@@ -1,0 +1,100 @@
+"""Replies of the teacher read into records: rubrics, instructions with references, responses with feedback."""
+
+from typing import Any
+
+from dikast.core.verdict import Status
+from dikast.corpus.observations import words_of
+from dikast.corpus.pipeline.recipe import Recipe
+from dikast.corpus.pipeline.stage import Rejected, in_language, list_in, object_in, text_in
+from dikast.corpus.sources.seed_rubrics import SCALE, lint
+from dikast.prompts.dialects import DIALECTS
+from dikast.prompts.parse import parse_reply
+from dikast.prompts.parsed import Target
+
+Record = dict[str, Any]
+_TEXT = {"type": "string"}
+
+
+def list_schema(key: str, names: tuple[str, ...]) -> Record:
+    """The JSON schema of an object whose `key` is a list of objects of texts."""
+    one = {"type": "object", "properties": dict.fromkeys(names, _TEXT), "required": list(names)}
+    return {"type": "object", "properties": {key: {"type": "array", "items": one}}, "required": [key]}
+
+
+_LEVELS = {"type": "object", "properties": dict.fromkeys(SCALE.labels, _TEXT), "required": list(SCALE.labels)}
+_RUBRIC = {"type": "object", "properties": {"criterion": _TEXT, "levels": _LEVELS}, "required": ["criterion", "levels"]}
+RUBRICS = {"type": "object", "properties": {"rubrics": {"type": "array", "items": _RUBRIC}}, "required": ["rubrics"]}
+RESPONSE = {
+    "type": "object", "properties": {"response": _TEXT, "feedback": _TEXT}, "required": ["response", "feedback"],
+}  # fmt: skip
+
+
+def rubric_reader(count: int, lineage: Record, *, world: bool) -> Any:
+    """Reads up to `count` rubrics; those that lint badly are left out, a reply without others is rejected."""
+
+    def read(text: str) -> list[Record]:
+        made, wrong = [], []
+        for each in list_in(object_in(text), "rubrics")[:count]:
+            criterion, levels = text_in(each, "criterion"), each.get("levels")
+            told = {str(key): str(value).strip() for key, value in levels.items()} if isinstance(levels, dict) else {}
+            problems = lint(criterion, told)
+            if world:  # its levels are bands of points lost, in words that all look alike
+                problems = [problem for problem in problems if problem.startswith("no description")]
+            if problems:
+                wrong += problems
+                continue
+            families = lineage["families"] or [criterion[:60]]
+            made.append(
+                {
+                    "criterion": criterion,
+                    "levels": told,
+                    "lineage": {**lineage, "world": each.get("world")},
+                    "families": families,
+                }
+            )
+        if not made:
+            raise Rejected("rubrics that cannot be graded by", "; ".join(wrong[:4]))
+        return made
+
+    return read
+
+
+def instruction_reader(number: int, rubric: Record, count: int) -> Any:
+    """Reads up to `count` instructions with their reference answers."""
+
+    def read(text: str) -> list[Record]:
+        found = list_in(object_in(text), "instructions")[:count]
+        return [
+            {"rubric": rubric, "number": number, "at": i, "instruction": text_in(each, "instruction"),
+             "reference": text_in(each, "reference")}
+            for i, each in enumerate(found)
+        ]  # fmt: skip
+
+    return read
+
+
+def response_reader(recipe: Recipe, record: Record, score: str) -> Any:
+    """Reads a response with its feedback; rejects refusals, feedback that names a score, and lengths far off."""
+
+    def read(text: str) -> list[Record]:
+        value = object_in(text)
+        response, feedback = text_in(value, "response"), text_in(value, "feedback")
+        in_language(recipe.language, response=response, feedback=feedback)
+        in_language(recipe.language, response=response, feedback=feedback)
+        if parse_reply("verdict", response, SCALE).status is Status.REFUSED:
+            raise Rejected("the response refuses", "the response refuses to answer")
+        said = DIALECTS["critic"].read(feedback, Target(SCALE)).stated
+        if said is not None:
+            raise Rejected("the feedback names a score", f"the feedback names a score ({said.said!r})")
+        n = len(words_of(response))
+        if not recipe.world and abs(n - recipe.options.words) > recipe.tolerance * recipe.options.words:
+            raise Rejected("length", f"the response has {n} words where about {recipe.options.words} are due")
+        made = {**record, "score": int(score), "response": response, "feedback": feedback}
+        return [{**made, "claims": value["claims"]} if isinstance(value.get("claims"), list) else made]
+
+    return read
+
+
+def levels_of(rubric: Record) -> list[Record]:
+    """The levels of a rubric for a prompt, lowest first."""
+    return [{"label": label, "text": rubric["levels"][label]} for label in SCALE.labels]

@@ -1,0 +1,311 @@
+"""One stage of a recipe: tasks to a teacher, replies to records, with bounded re-asking, counts and a stop rule."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache, partial
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from dikast.core.canonical import fingerprint
+from dikast.core.errors import RunError, UserError
+from dikast.core.media import image_sha256
+from dikast.core.message import Message, Span
+from dikast.core.part import Image, Video
+from dikast.core.text import parse_located
+from dikast.corpus.pipeline.journal import ERROR, Journal
+from dikast.corpus.quality.languages import wrong_language
+from dikast.engines.asking import ask_all
+from dikast.engines.base import Completion, Engine, Request, Sampling
+from dikast.prompts.render import Slots, render
+
+_LEAST = 20  # answers before the share of rejects can stop a stage
+_SHOWN = 3
+_HEADING = "==[ {} ]=="
+_MOST_OBJECTS = 200
+
+
+class Rejected(Exception):
+    """A reply that cannot be used. `reason` is a few words that are counted; `told` says it to the teacher."""
+
+    def __init__(self, reason: str, told: str = "") -> None:
+        self.reason, self.told = reason, told or reason
+        super().__init__(self.told)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One question of a stage. `at` is its place in the recipe's order; `read` makes records of the reply.
+
+    `read` raises Rejected; `final` says that asking again would not help (a filter, not a slip of form).
+    """
+
+    at: tuple[int, ...]
+    messages: tuple[Message, ...]
+    read: Callable[[str], list[dict[str, Any]]]
+    schema: Mapping[str, Any] | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
+    final: bool = False
+    shown: Any = None
+
+
+@dataclass(slots=True)
+class StageReport:
+    """What a stage did, earlier runs included. `left` counts tasks without an answer (errors, a spent budget)."""
+
+    name: str
+    tasks: int = 0
+    accepted: int = 0
+    records: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    left: Counter[str] = field(default_factory=Counter)
+    attempts: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    money: float | None = None
+    examples: list[str] = field(default_factory=list)
+
+    def note(self, record: Mapping[str, Any]) -> None:
+        """Count one line of the journal."""
+        usage = record.get("usage") or {}
+        self.attempts += int(record.get("attempts", 0))
+        self.tokens_in += int(usage.get("in", 0))
+        self.tokens_out += int(usage.get("out", 0))
+        if usage.get("cost") is not None:
+            self.money = (self.money or 0.0) + float(usage["cost"])
+        if record["status"] == "ok":
+            self.accepted += 1
+            self.records += len(record["made"])
+        elif record["status"] == "rejected":
+            self.rejected[record["reason"]] += 1
+            if len(self.examples) < _SHOWN:
+                self.examples.append(f"{record['reason']}: {str(record.get('raw', ''))[:200]!r}")
+        else:
+            self.left[record["reason"]] += 1
+
+    @property
+    def rejects(self) -> int:
+        """How many tasks were rejected."""
+        return sum(self.rejected.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON; `yield` is the share of answered tasks that were accepted, null before any was."""
+        answered = self.accepted + self.rejects
+        return {
+            "stage": self.name, "tasks": self.tasks, "accepted": self.accepted, "records": self.records,
+            "yield": self.accepted / answered if answered else None, "rejected": dict(self.rejected),
+            "left": dict(self.left), "attempts": self.attempts, "tokens_in": self.tokens_in,
+            "tokens_out": self.tokens_out, "money": self.money,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How tasks are put to the teacher: how it samples, tries for a readable reply, the share of rejects to stop at."""
+
+    engine: Engine
+    sampling: Sampling
+    tries: int = 3
+    most_rejects: float = 0.5
+
+
+def run_stage(
+    name: str, tasks: Iterable[Task], path: Path, asking: Asking, progress: Callable[[StageReport], None] | None = None
+) -> StageReport:
+    """Ask what the journal at `path` does not hold, writing each finished task at once.
+
+    RunError, with examples, when more than `asking.most_rejects` of at least 20 answers were rejected.
+    """
+    report = StageReport(name)
+    with Journal(path) as journal:
+        _recall(path, report)
+        questions = _fresh(name, tasks, journal, report, asking)
+        for record in ask_all(asking.engine, questions, partial(_settle, asking), _unanswered):
+            journal.append(record)
+            report.note(record)
+            _check_rejects(report, asking)
+            if progress is not None:
+                progress(report)
+    return report
+
+
+def _recall(path: Path, report: StageReport) -> None:
+    """Count what earlier runs answered; their errors are asked again and not counted."""
+    from dikast.corpus.pipeline.journal import finished
+
+    for record in finished(path):
+        if record["status"] != ERROR:
+            report.note(record)
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A task on its way: the key of its line, what to send, how often it was sent, what that cost."""
+
+    task: Task
+    key: str
+    request: Request
+    tries: int = 1
+    spent: Counter[str] = field(default_factory=Counter)
+
+    def record(self, **found: Any) -> dict[str, Any]:
+        """Its line in the journal."""
+        usage: dict[str, Any] = {"in": self.spent["in"], "out": self.spent["out"]}
+        if "nano" in self.spent:
+            usage["cost"] = self.spent["nano"] / 1e9
+        return {"key": self.key, "at": list(self.task.at), "attempts": self.tries, "usage": usage, **found}
+
+
+def _fresh(name: str, tasks: Iterable[Task], journal: Journal, report: StageReport, asking: Asking) -> Iterator[_Asked]:
+    identity, sampling = dict(asking.engine.identity()), asking.sampling
+    how = [sampling.temperature, sampling.top_p, sampling.max_tokens, sampling.seed]
+    for task in tasks:
+        report.tasks += 1
+        text = [[m.role, [p.text if isinstance(p, Span) else _seen(p) for p in m.parts]] for m in task.messages]
+        key = fingerprint([name, task.at, text, identity, how])
+        if not journal.has(key):
+            request = Request(f"{key}:1", task.messages, sampling, schema=task.schema, about=task.about)
+            yield _Asked(task, key, request)
+
+
+def _seen(part: Image | Video) -> str:
+    """A picture by its content, so that its folder may be moved."""
+    return image_sha256(part) if isinstance(part, Image) else fingerprint(repr(part))
+
+
+def _settle(asking: Asking, asked: _Asked, done: Completion) -> dict[str, Any] | None:
+    """The line that a reply ends a task with, or None after setting up the next try."""
+    task, spent = asked.task, asked.spent
+    spent["in"] += done.usage.tokens_in
+    spent["out"] += done.usage.tokens_out
+    if done.usage.cost is not None:
+        spent["nano"] += round(done.usage.cost * 1e9)
+    if done.error is not None:
+        return asked.record(status=ERROR, reason=done.error.kind, raw=str(done.error))
+    try:
+        if done.refusal:
+            raise Rejected("refused", done.refusal)
+        if done.finish == "length":
+            raise Rejected("cut off at the token limit", "the reply was too long and was cut off")
+        return asked.record(status="ok", made=task.read(done.text))
+    except Rejected as error:
+        if asked.tries < asking.tries and not task.final:
+            asked.tries += 1
+            asked.request = _again(asked, done.text, error, asking)
+            return None
+        return asked.record(status="rejected", reason=error.reason, raw=done.text[:2000])
+
+
+def _unanswered(asked: _Asked) -> dict[str, Any]:
+    return asked.record(status=ERROR, reason="unanswered", raw="the engine ended without a completion")
+
+
+def _check_rejects(report: StageReport, asking: Asking) -> None:
+    answered = report.accepted + report.rejects
+    if answered >= _LEAST and report.rejects > asking.most_rejects * answered:
+        shown = "\n".join(f"  {example}" for example in report.examples)
+        raise RunError(
+            f"stage {report.name!r} stopped: {report.rejects} of {answered} replies were rejected (stop_after_rejects:"
+            f" {asking.most_rejects:g}). What was answered is kept. Examples:\n{shown}"
+        )
+
+
+def _again(asked: _Asked, text: str, error: Rejected, asking: Asking) -> Request:
+    """The question once more, with the reply and what was wrong with it."""
+    task = asked.task
+    how = "with the JSON object alone" if task.schema else "whole, in the form asked for above"
+    told = f"That reply cannot be used: {error.told}. Answer again, {how}."
+    messages = (*task.messages, Message("assistant", (Span(text),)), Message("user", (Span(told, trusted=True),)))
+    about = {**task.about, "attempt": asked.tries}
+    return Request(f"{asked.key}:{asked.tries}", messages, asking.sampling, schema=task.schema, about=about)
+
+
+# -- prompts and replies ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt of this room's own, from a file, with the fingerprint of what it says."""
+
+    name: str
+    user: str
+    hash: str
+
+    def ask(self, **names: Any) -> tuple[Message, ...]:
+        """One user message. Text goes in as untrusted, pictures as they are, numbers as the template places them."""
+        slots = Slots((_HEADING.split("{}")[0].strip(),), _HEADING)
+        filled = {key: _slotted(slots, value) for key, value in names.items()}
+        return (Message("user", render(self.user, slots, filled, f"prompt {self.name!r}")),)
+
+
+def _slotted(slots: Slots, value: Any) -> Any:
+    if isinstance(value, str):
+        return slots.text(value) if value else ""
+    if isinstance(value, Image):
+        return slots.of((value,))
+    if isinstance(value, tuple):
+        return slots.content(value)
+    if isinstance(value, list):
+        return [_slotted(slots, each) for each in value]
+    if isinstance(value, dict):
+        return {key: _slotted(slots, each) for key, each in value.items()}
+    return value
+
+
+@cache
+def prompt(name: str) -> Prompt:
+    """The prompt in `prompts/NAME.yaml`; of a file that holds several ways to ask, the fingerprint alone."""
+    text = resources.files("dikast.corpus").joinpath("prompts", f"{name}.yaml").read_text("utf-8")
+    value = parse_located(text, f"{name}.yaml").value
+    rest = {key: each for key, each in value.items() if key not in ("about", "user")}
+    user = value.get("user", "")
+    return Prompt(name, user, fingerprint([user, rest] if rest else user))
+
+
+def object_in(text: str) -> dict[str, Any]:
+    """The last JSON object that stands on its own in a reply; Rejected when there is none."""
+    decoder, found, at, tried = json.JSONDecoder(strict=False), None, text.find("{"), 0
+    while at >= 0 and tried < _MOST_OBJECTS:
+        tried += 1
+        try:
+            value, end = decoder.raw_decode(text, at)
+            found = value
+        except (ValueError, RecursionError):
+            end = at + 1
+        at = text.find("{", end)
+    if not isinstance(found, dict):
+        raise Rejected("no JSON object", "there is no JSON object in it")
+    return found
+
+
+def text_in(value: Mapping[str, Any], key: str) -> str:
+    """A text of a reply that is not empty; Rejected otherwise."""
+    found = value.get(key)
+    if not isinstance(found, str) or not found.strip():
+        raise Rejected(f"no {key}", f"'{key}' must be text that is not empty")
+    return found.strip()
+
+
+def in_language(language: str, **texts: str) -> None:
+    """Rejected for a text that is in another language than asked for, as far as `languages` can tell."""
+    for name, text in texts.items():
+        if found := wrong_language(text, language):
+            raise Rejected("another language", f"the {name} is in {found}; write it in {language}")
+
+
+def list_in(value: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    """A list of objects of a reply; Rejected otherwise."""
+    found = value.get(key)
+    if not isinstance(found, list) or not found or not all(isinstance(each, dict) for each in found):
+        raise Rejected(f"no {key}", f"'{key}' must be a list of objects")
+    return found
+
+
+def check_sampling(temperature: float, max_tokens: int, seed: int) -> Sampling:
+    """The sampling of a recipe; UserError for numbers that cannot be meant."""
+    try:
+        return Sampling(temperature=temperature, max_tokens=max_tokens, seed=seed)
+    except UserError as error:
+        raise UserError(f"recipe: {error}") from None

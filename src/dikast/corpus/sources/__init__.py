@@ -1,0 +1,1 @@
+"""What a build starts from: images, questions, seed rubrics, evaluation prompts, known pairs."""

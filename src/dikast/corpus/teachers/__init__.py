@@ -1,0 +1,1 @@
+"""Teachers whose answers are exact: procedural worlds behind the engine protocol."""

@@ -1,0 +1,275 @@
+"""`world:DOMAIN`: a teacher that answers every stage from a procedural world, so that its gold is exact.
+
+It is an engine like any other: its replies are the JSON that the prompts ask for, and go through the same reading,
+checks and filters. It goes by `about` alone (which rubric, instruction, score), as mock engines do.
+"""
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from statistics import median
+from typing import Any
+
+import orjson
+
+from dikast.core.canonical import fingerprint
+from dikast.core.errors import EngineError, UserError
+from dikast.core.item import Item
+from dikast.core.part import text_of
+from dikast.core.verdict import Usage
+from dikast.engines.base import Completion, Request
+from dikast.worlds.make import Maker
+from dikast.worlds.sample import VERSION, Sample
+from dikast.worlds.sampling.response import Response, Sentence, count_words
+from dikast.worlds.scoring.penalty import Spec, cost, level_of, subject_of
+from dikast.worlds.settings import Settings
+from dikast.worlds.teach import worked
+
+_GROUP = 12  # responses drawn to take sentences from
+_MIXES = 120
+_ATTEMPTS = 300
+_LEVELS = 5
+_PLANS = 4096  # held between stages, some 20 kB each
+DOMAINS = ("text",)  # the notes stand in the instruction, so that no picture has to be carried
+
+
+@dataclass(frozen=True, slots=True)
+class TaughtRubric:
+    """One rubric with its instructions; `responses[i][level]` answers instruction i, level 0 the best."""
+
+    instructions: tuple[Sample, ...]
+
+    @property
+    def rubric(self) -> Any:
+        """The rubric as a judge sees it."""
+        return self.instructions[0].rubric
+
+
+class WorldTeacher:
+    """Answers the stages of the recipes `feedback` and `preference` from the world `domain`.
+
+    Equal `seed`s give equal answers. `per_rubric` instructions share a rubric. `specs` are the rubrics, on the scale
+    1-5, and responses speak of what any of them weighs; without them rubrics are drawn. `split` is the world's. With
+    `specs`, `fit` changes what was drawn before its answers are put together; None is drawn again.
+    """
+
+    domains: tuple[str, ...] = DOMAINS
+
+    def __init__(
+        self,
+        domain: str = "text",
+        *,
+        seed: int = 0,
+        per_rubric: int = 1,
+        specs: Sequence[Spec] = (),
+        split: str = "train",
+        fit: Callable[[Sample], Sample | None] | None = None,
+    ) -> None:
+        if domain not in self.domains:
+            known = ", ".join(self.domains)
+            raise UserError(f"teacher: there is no world {domain!r} for this recipe; known: {known}")
+        self.name, self.domain, self.seed, self.per_rubric = f"world:{domain}", domain, seed, per_rubric
+        self.specs, self.split, self.fit = tuple(specs), split, fit
+        self._spoken = {name for spec in specs for name, _ in spec.weights}
+        self._plan = lru_cache(maxsize=_PLANS)(self._made)
+        self._base = self._maker(())
+
+    def identity(self) -> Mapping[str, Any]:
+        """World, version and seed; the split if it is not `train`, and the rubrics if they were given."""
+        told = {"engine": "world", "version": VERSION, "domain": self.domain, "seed": self.seed, "n": self.per_rubric}
+        split = {} if self.split == "train" else {"split": self.split}
+        specs = {"specs": fingerprint([spec.to_json() for spec in self.specs])} if self.specs else {}
+        fit = {"fit": self.fit.__qualname__} if self.fit else {}
+        return {**told, **split, **specs, **fit}
+
+    def versions(self) -> Mapping[str, str]:
+        """The version of the worlds."""
+        return {"worlds": VERSION}
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        """Replies in order; a request of a stage that this teacher does not know fails."""
+        for request in requests:
+            about = request.about
+            stage = str(about.get("stage"))
+            answer = getattr(self, f"_{stage.replace('-', '_')}", None)
+            if answer is None:
+                told = f"the world teacher has no answer for the stage {stage!r}"
+                yield Completion(request.key, finish="error", error=EngineError(told, kind="stage"))
+                continue
+            said = answer(about)
+            text = said if isinstance(said, str) else orjson.dumps(said).decode()
+            tokens = sum(len(message.text) for message in request.messages) // 4
+            yield Completion(request.key, text, usage=Usage(tokens_in=tokens, tokens_out=len(text) // 4))
+
+    # -- the stages -----------------------------------------------------------------------------------------------
+
+    def _rubrics(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        first, count = int(about["first"]), int(about["count"])
+        made = []
+        for number in range(first, first + count):
+            rubric = self._plan(number).rubric
+            made.append({"criterion": rubric.criterion, "levels": dict(rubric.levels), "world": number})
+        return {"rubrics": made}
+
+    def _refine(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        """The same again: a world's rubric says exactly what it means."""
+        number = self._number(about)
+        rubric = self._plan(number).rubric
+        return {"rubrics": [{"criterion": rubric.criterion, "levels": dict(rubric.levels), "world": number}]}
+
+    def _instructions(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        plan, made = self._plan(self._number(about)), []
+        for sample in plan.instructions[: int(about["count"])]:
+            item = sample.item()
+            made.append(
+                {"instruction": text_of(item.instruction[0].content), "reference": text_of(item.responses[_LEVELS])}
+            )
+        return {"instructions": made}
+
+    def _responses(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        sample = self._plan(self._number(about)).instructions[int(about["instruction"])]
+        at = _LEVELS - int(about["score"])
+        claims = sample.gold()["responses"][at]["claims"]
+        return {"response": sample.responses[at].text, "feedback": worked(sample, at), "claims": claims}
+
+    def _regrade(self, about: Mapping[str, Any]) -> str:
+        sample = self._plan(self._number(about)).instructions[int(about["instruction"])]
+        found = next((i for i, each in enumerate(sample.responses[:_LEVELS]) if each.text == about["response"]), None)
+        if found is None:
+            return "Verdict: unknown"
+        return f"{worked(sample, found)}\nVerdict: {sample.gold()['labels'][found]}"
+
+    def _preference(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        """From the claims of both: what they share, then what differs."""
+        common, differs = self._compared(about["item"], ("A", "B"))
+        return {"commonalities": common, "differences": differs, "better": about["item"].gold["preference"]}
+
+    def _critic_pairwise(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        """The same as reasons, in the words that the drawn question calls the responses by."""
+        said = self._compared(about["item"], about["called"])
+        return {"reasons": " ".join(said), "better": about["item"].gold["preference"]}
+
+    @staticmethod
+    def _compared(item: Item, called: Sequence[str]) -> tuple[str, str]:
+        """What both responses share, then what differs, from their claims."""
+        parts = item.gold["responses"]
+        said = [{claim["text"]: claim["verdict"] for claim in part.get("claims", ())} for part in parts]
+        right = [sum(verdict == "right" for verdict in each.values()) for each in said]
+        total = [len(each) for each in said]
+        shared = sorted(set(said[0]) & set(said[1]))
+        common = f"Both say: {' '.join(shared)}" if shared else "Both state their facts one by one."
+        first = called[0][0].upper() + called[0][1:]
+        differs = f"{first} has {right[0]} of {total[0]} statements right, {called[1]} {right[1]} of {total[1]}."
+        wrong = ["; ".join(c["text"] for c in part.get("claims", ()) if c["verdict"] != "right") for part in parts]
+        told = " ".join(f"Wrong in {side}: {text}." for side, text in zip(called, wrong, strict=True) if text)
+        return common, f"{differs} {told}".strip()
+
+    @staticmethod
+    def _number(about: Mapping[str, Any]) -> int:
+        return int(about["lineage"]["world"])
+
+    # -- the world ------------------------------------------------------------------------------------------------
+
+    def _maker(self, aspects: tuple[str, ...]) -> Maker:
+        return Maker(
+            Settings(
+                domain=self.domain, split=self.split, seed=self.seed, responses=_GROUP, scales=("1-5",), claims=(4, 7),
+                edits=False, aspects=aspects,
+            )
+        )  # fmt: skip
+
+    def _made(self, number: int) -> TaughtRubric:
+        """A rubric and its instructions: drawn until every instruction has answers of all levels."""
+        rng = random.Random(f"{self.seed} {number}")
+        if self.specs:
+            return TaughtRubric(tuple(self._under(self.specs[number], number, i, rng) for i in range(self.per_rubric)))
+        for attempt in range(_ATTEMPTS):
+            first = self._base.sample(number * _ATTEMPTS + attempt)
+            spec = replace(first.spec, lower_is_better=False)
+            if spec.entries:  # a checklist speaks of one instruction's facts
+                continue
+            samples = [first]
+            if self.per_rubric > 1:
+                maker = self._maker(tuple(name for name, _ in spec.weights))
+                start = (number * _ATTEMPTS + attempt) * self.per_rubric
+                samples += [maker.sample(start + i) for i in range(1, self.per_rubric)]
+            found = [mixes(replace(sample, spec=spec), rng) for sample in samples]
+            common = sorted(set.intersection(*(set(each) for each in found)))
+            if len(common) < _LEVELS:
+                continue
+            cuts = tuple(sorted(rng.sample(common[:-1], _LEVELS - 1)))
+            spec = replace(spec, cuts=cuts)
+            return TaughtRubric(
+                tuple(self._graded(replace(s, spec=spec), m, rng) for s, m in zip(samples, found, strict=True))
+            )
+        raise UserError(
+            f"teacher: world {self.domain!r} has no rubric number {number} in {_ATTEMPTS} draws; other seed?"
+        )
+
+    def _under(self, spec: Spec, number: int, at: int, rng: random.Random) -> Sample:
+        """Instruction `at` of a rubric that is given: drawn until it has answers of all levels."""
+        maker = self._maker(tuple(name for name, _ in spec.weights))
+        start = (number * self.per_rubric + at) * _ATTEMPTS
+        for index in range(start, start + _ATTEMPTS):
+            drawn = replace(maker.sample(index), spec=spec)
+            sample = self.fit(drawn) if self.fit else drawn
+            if sample is None or not {claim.aspect for claim in sample.responses[0].claims} <= self._spoken:
+                continue
+            found = mixes(sample, rng, even=True)
+            if len({level_of(penalty, spec.cuts) for penalty in found}) == _LEVELS:
+                return self._graded(sample, found, rng)
+        raise UserError(f"teacher: rubric number {number} has no instruction of all levels in {_ATTEMPTS} draws")
+
+    @staticmethod
+    def _graded(sample: Sample, mixes: dict[int, list[Response]], rng: random.Random) -> Sample:
+        """One response for each level, of about equal lengths, and a reference that is another of the best level."""
+        by_level: dict[int, list[Response]] = {}
+        for penalty, responses in mixes.items():
+            by_level.setdefault(level_of(penalty, sample.spec.cuts), []).extend(responses)
+        middle = median(count_words(each.text) for found in by_level.values() for each in found)
+        chosen = []
+        for level in range(_LEVELS):
+            found = by_level[level]
+            rng.shuffle(found)
+            chosen.append(min(found, key=lambda each: abs(count_words(each.text) - middle)))
+        turned = replace(chosen[0], sentences=chosen[0].sentences[::-1])
+        others = [each for each in by_level[0] if each.text != chosen[0].text]
+        return replace(sample, responses=(*chosen, others[0] if others else turned))
+
+
+def mixes(sample: Sample, rng: random.Random, *, even: bool = False) -> dict[int, list[Response]]:
+    """Responses put together from sentences of the sample's own, one for each thing spoken of, by their penalty.
+
+    `even`: from all wrong to all right alike, where otherwise each claim made by some response is as likely.
+    """
+    variants: dict[tuple[Any, ...], dict[Any, list[Sentence]]] = {}
+    for response in sample.responses:
+        for sentence in response.sentences:
+            if sentence.claim is not None:
+                slot = (sentence.claim.kind, subject_of(sentence.claim))
+                variants.setdefault(slot, {}).setdefault(sentence.claim, []).append(sentence)
+    costs = {
+        claim: cost(claim, sample.domain.measure(claim, sample.graph).metric, sample.spec)
+        for claims in variants.values()
+        for claim in claims
+    }
+    wrong = {c for claims in variants.values() for c in claims if sample.domain.measure(c, sample.graph).metric}
+    slots = [list(claims) for claims in variants.values()]
+    found: dict[int, list[Response]] = {}
+    for _ in range(_MIXES):
+        share = rng.random() if even else 0.0
+        claims = [
+            rng.choice(_half(options, wrong, right=rng.random() < share) if even else options) for options in slots
+        ]
+        bucket = found.setdefault(sum(costs[claim] for claim in claims), [])
+        if len(bucket) < 6:
+            said = [rng.choice(variants[slot][claim]) for slot, claim in zip(variants, claims, strict=True)]
+            rng.shuffle(said)
+            bucket.append(Response(tuple(said), voice=0))
+    return found
+
+
+def _half(claims: list[Any], wrong: set[Any], *, right: bool) -> list[Any]:
+    """The right ones of the claims, or the wrong ones; all where there are none."""
+    return [claim for claim in claims if (claim not in wrong) == right] or claims

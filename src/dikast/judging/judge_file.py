@@ -1,0 +1,319 @@
+"""Judging a file of items into a run folder, resumably.
+
+A run is two passes over the items. The first reads and checks every record, works out the key of every question and
+writes the plan (`keys.txt`, `rubrics.jsonl`, `gold.jsonl`, `sheets.jsonl`, `judge.lock.json`), so that a mistake on
+the last line is reported before the first question is asked. The second asks what has no answer yet and appends it to
+`verdicts.jsonl`.
+"""
+
+import itertools
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from dikast.core.errors import DataError, UserError
+from dikast.core.gold import GoldCheck
+from dikast.core.item import Item
+from dikast.core.rubric import Sheet
+from dikast.core.runs.current_verdicts import answered, current_records, current_verdicts, is_in
+from dikast.core.runs.lock_file import check_version
+from dikast.core.runs.opening import tell_writer
+from dikast.core.runs.rubrics import load_rubrics
+from dikast.core.runs.run_files import SUMMARY, VERDICTS, remove, write_checked
+from dikast.core.verdict import Status
+from dikast.judging.derived_verdicts import DERIVED, Way, by_scores, derive, told_way, way_of
+from dikast.judging.judge import Judge, resample_rounds
+from dikast.judging.ledger import Ledger
+from dikast.judging.lock import write_lock
+from dikast.judging.notes import EngineNotes
+from dikast.judging.pair_orders import EqualRule
+from dikast.judging.run_plan import Count, Plan, PlanFiles, Source
+from dikast.judging.summary import Tally
+from dikast.judging.task import Shape, Task
+
+_CHUNK = 1024
+_MOST_ERRORS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is, after each verdict."""
+
+    done: int
+    total: int
+    failed: int
+    seconds: float
+
+
+Watcher = Callable[[Progress], None]
+
+
+def grade_file(
+    judge: Judge,
+    source: Source | str | Path,
+    out: str | Path | None,
+    *,
+    dry_run: bool = False,
+    watch: Watcher | None = None,
+) -> dict[str, Any]:
+    """Grade every response of every item into the folder `out`; returns what `summary.json` holds.
+
+    `source` is a file of items, or a `Source` where columns are mapped or only some items are taken.
+    With `dry_run` nothing is written or asked, and the plan is returned. Raises UserError for items that cannot be
+    read (all mistakes at once), RunError when the folder cannot be written.
+    """
+    with _Run(judge, source, out, "each", watch, dry_run=dry_run) as run:
+        plan = run.plan(range(judge.samples))
+        if dry_run:
+            return plan.summary()
+        run.ask(range(judge.samples), plan)
+        return run.finish(plan)
+
+
+def compare_file(
+    judge: Judge,
+    source: Source | str | Path,
+    out: str | Path | None,
+    *,
+    both_orders: bool = True,
+    dry_run: bool = False,
+    watch: Watcher | None = None,
+) -> dict[str, Any]:
+    """Compare every pair of responses of every item into `out`, by default in both orders.
+
+    Beside the verdicts, `preferences.jsonl` holds one line a pair. Returns and raises as `grade_file`.
+    """
+    shape: Shape = "both-orders" if both_orders else "pairs"
+    with _Run(judge, source, out, shape, watch, dry_run=dry_run) as run:
+        plan = run.plan(range(judge.samples))
+        if dry_run:
+            return plan.summary()
+        run.ask(range(judge.samples), plan)
+        return run.finish(plan)
+
+
+def compare_file_by_scores(
+    judge: Judge,
+    source: Source | str | Path,
+    out: str | Path | None,
+    *,
+    equal: EqualRule = "tie",
+    dry_run: bool = False,
+    watch: Watcher | None = None,
+) -> dict[str, Any]:
+    """Grade both responses of every item and prefer the better score; `equal` names the rule for equal scores.
+
+    With the rule `resample` only pairs that are still equal are asked again. Returns and raises as `grade_file`.
+    """
+    rounds = resample_rounds(equal, judge.settings.sampling)
+    with _Run(judge, source, out, "each", watch, equal=equal, dry_run=dry_run) as run:
+        plan = run.plan(range(1))
+        if dry_run:
+            return plan.summary()
+        run.ask(range(1), plan)
+        for sample in rounds[1:]:
+            so_far = by_scores(current_verdicts(run.out), run.way())
+            equals = {preference.item for preference in so_far if preference.choice == "tie"}
+            if not equals:
+                break
+            extra = run.plan(range(sample, sample + 1), only=equals)
+            run.ask(range(sample, sample + 1), extra, only=equals)
+        return run.finish(plan)
+
+
+class _Run:
+    """One run over a file, as a context: it holds the folder, and items from standard input, which are read twice."""
+
+    def __init__(
+        self,
+        judge: Judge,
+        source: Source | str | Path,
+        out: str | Path | None,
+        shape: Shape,
+        watch: Watcher | None,
+        *,
+        equal: EqualRule | None = None,
+        dry_run: bool = False,
+    ) -> None:
+        self.judge, self.shape, self.watch, self.pairs = judge, shape, watch, equal is not None
+        self.source = source if isinstance(source, Source) else Source(str(source))
+        self.told = told_way(shape, equal)
+        self.sheets: dict[str, Sheet] = {}  # of the items that bring their own
+        if out is None and not dry_run:
+            raise UserError("a run needs a folder for its verdicts")
+        self.has_folder, self.out = out is not None, Path(out or "")
+        self.format = judge.format if shape == "each" else judge.compare_format
+        self.dry_run, self.began, self.asked = dry_run, time.monotonic(), 0
+        self.ledger: Ledger | None = None
+        self.known: Any = None  # sorted keys of what was answered before this run
+        self._stack = ExitStack()
+
+    def __enter__(self) -> "_Run":
+        with self._stack:  # closes what was opened when a later step fails
+            if self.source.path != "-":
+                if Path(self.source.path).exists() and not Path(self.source.path).is_file():
+                    raise UserError(
+                        f"{self.source.path} is not a regular file, and items are read twice: pipe them in and use -"
+                    )
+                next(self.source.items(lambda _: None), None)  # a file that is not there leaves no folder behind
+            if not self.dry_run:
+                self.ledger = self._stack.enter_context(Ledger(self.out))
+            if self.has_folder and (self.out / VERDICTS).exists():
+                check_version(self.out)
+                if not self.dry_run:
+                    tell_writer(self.out)
+                self.known = answered(self.out)
+            if self.source.path == "-":
+                self._keep_stdin()
+            self._stack = self._stack.pop_all()
+        return self
+
+    def _keep_stdin(self) -> None:
+        """Put what standard input holds in its own place, so that it can be read from the top again."""
+        kept = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - closed by the stack
+        shutil.copyfileobj(sys.stdin.buffer, kept)
+        kept.flush()
+        self._stack.callback(setattr, sys, "stdin", sys.stdin)
+        sys.stdin = self._stack.enter_context(open(kept.fileno(), closefd=False))  # noqa: SIM115
+
+    def items(self, on_error: Callable[[DataError], None] | None = None) -> Iterator[Item]:
+        """The items from the top."""
+        if self.source.path == "-":
+            sys.stdin.buffer.seek(0)
+        return self.source.items(on_error)
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def plan(self, samples: range, *, only: set[str] | None = None) -> Plan:
+        """Read all items, check them, and write the plan; with `only`, add the questions of these items to it."""
+        if self.dry_run:
+            return _plan(self, samples, only, None)
+        with PlanFiles(self.out, self.judge.equate, add=only is not None) as plans:
+            plan = _plan(self, samples, only, plans)
+        if only is None:
+            write_lock(self.out, self.judge, self.format, self.source, self.told)
+        return plan
+
+    def tasks(self, items: Iterator[Item], samples: range, only: set[str] | None) -> Iterator[Task]:
+        """The questions about the items, or about those whose id is in `only`."""
+        for item in items:
+            if only is None or item.id in only:
+                if isinstance(item.rubric, Sheet):
+                    self.sheets[item.id] = item.rubric
+                if self.pairs:
+                    _check_pair(item, self.judge)
+                yield from self.judge.tasks_of(item, self.shape, samples=samples)
+
+    def ask(self, samples: range, plan: Plan, *, only: set[str] | None = None) -> None:
+        """Ask what has no answer yet, and append each verdict as it comes."""
+        if not plan.missing:
+            return
+        assert self.ledger is not None
+        notes = EngineNotes(self.out, self.judge.engine)
+        failed, done, began = 0, plan.answered, time.monotonic()
+        tasks = _unanswered(self.tasks(self.items(), samples, only), self.known)
+        for verdict in self.judge.answer(tasks, self.format):
+            notes.keep()
+            self.ledger.append(verdict)
+            done += 1
+            self.asked += 1
+            failed += verdict.status is not Status.OK
+            if self.watch is not None:
+                self.watch(Progress(done, plan.questions, failed, time.monotonic() - began))
+
+    def way(self) -> Way:
+        """How this run judges, once it is planned."""
+        shared = self.judge.rubric if isinstance(self.judge.rubric, Sheet) else None
+        return way_of(self.told, self.judge.samples, load_rubrics(self.out), shared, self.sheets)
+
+    def finish(self, plan: Plan) -> dict[str, Any]:
+        """Count what the folder holds now, join samples and pairs, and write `summary.json`."""
+        tally, samples = Tally(load_rubrics(self.out)), self.judge.samples
+        for record in current_records(self.out):
+            tally.add(record)
+        derived = {}
+        if samples > 1 or self.told["kind"] != "absolute" or self.sheets or isinstance(self.judge.rubric, Sheet):
+            derived = derive(current_verdicts(self.out), self.way(), self.out)
+        for key, name in DERIVED.items():
+            if key not in derived:  # of an earlier run in this folder, of another kind
+                remove(self.out / name)
+        notes = [*EngineNotes(self.out, self.judge.engine).told, *plan.notes]
+        summary = {
+            **self.told,
+            **derived,
+            "judge": self.judge.engine.name,
+            **({"notes": notes} if notes else {}),
+            "format": self.format.name,
+            "items": plan.items,
+            "questions": plan.questions,
+            "answered_before": plan.answered,
+            "asked": self.asked,
+            **tally.summary(),
+            "seconds": time.monotonic() - self.began,
+        }
+        write_checked(self.out / SUMMARY, orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")
+        return summary
+
+
+def _plan(run: _Run, samples: range, only: set[str] | None, plans: PlanFiles | None) -> Plan:
+    """Count the questions, collecting mistakes in the items and telling them all at once (at most 20)."""
+    errors: list[DataError] = []
+
+    def note(error: DataError) -> None:
+        errors.append(error)
+        if len(errors) == _MOST_ERRORS:
+            raise _all_told(errors, more=True)
+
+    count, items = Count(run.judge, run.format, run.known, estimate=run.dry_run), 0
+    gold = GoldCheck(run.judge.equate, run.pairs)
+    for item in run.items(note):
+        items += 1
+        if plans is not None:
+            plans.item(item, item.rubric or run.judge.rubric)
+        try:
+            for task in run.tasks(iter((item,)), samples, only):
+                gold.look(item, task.rubric, task.question.responses)
+                count.add(task)
+                if plans is not None:
+                    plans.task(task)
+        except DataError as error:
+            note(error)
+    if (off := gold.error()) is not None:
+        errors.append(off)
+    if errors:
+        raise _all_told(errors, more=False)
+    if items == 0:
+        raise DataError("no items: the file has no records", path=run.source.path)
+    return replace(count.plan(items), notes=gold.notes())
+
+
+def _all_told(errors: list[DataError], *, more: bool) -> UserError:
+    if len(errors) == 1 and not more:
+        return errors[0]
+    lines = "\n".join(f"  {error}" for error in errors)
+    return UserError(f"{len(errors)}{'+' * more} records cannot be used; nothing was asked:\n{lines}")
+
+
+def _unanswered(tasks: Iterator[Task], known: Any) -> Iterator[Task]:
+    while block := list(itertools.islice(tasks, _CHUNK)):
+        for task, there in zip(block, is_in([task.key.encode() for task in block], known), strict=True):
+            if not there:
+                yield task
+
+
+def _check_pair(item: Item, judge: Judge) -> None:
+    if len(item.responses) != 2:
+        told = f"comparing by scores takes two responses, item {item.id!r} has {len(item.responses)}"
+        raise DataError(told, path=item.origin, field="responses")
+    if isinstance(item.rubric or judge.rubric, Sheet):
+        told = f"comparing by scores takes one criterion, and item {item.id!r} is graded by a sheet of several"
+        raise DataError(told, path=item.origin, field="rubric")

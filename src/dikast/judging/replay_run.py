@@ -1,0 +1,128 @@
+"""Derive every number of a run again from what was recorded, without a model, optionally with another parser."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from dikast.core.errors import DataError, UserError
+from dikast.core.rubric import Sheet, load_rubric
+from dikast.core.runs.current_verdicts import current_verdicts
+from dikast.core.runs.lock_file import check_version, read_lock
+from dikast.core.runs.rubrics import load_rubrics, load_sheets
+from dikast.core.runs.run_files import GOLD, KEYS, LOCK, RUBRICS, SHEETS, SUMMARY, VERDICTS, check, write_checked
+from dikast.core.verdict import Verdict
+from dikast.engines.base import Sampling
+from dikast.judging.derived_verdicts import derive, way_of
+from dikast.judging.ledger import Ledger
+from dikast.judging.settling import AskSettings, settle_again
+from dikast.judging.summary import Tally
+from dikast.prompts.format import Format, format_from, load_format
+
+_COMPARED = ("status", "label", "score", "distribution", "mass", "marker", "expected", "feedback", "claims")
+
+
+@dataclass
+class Changes:
+    """How replayed verdicts differ from the recorded ones: how many in all, and in which fields."""
+
+    verdicts: int = 0
+    changed: int = 0
+    fields: dict[str, int] = field(default_factory=dict)
+
+    def note(self, old: Verdict, new: Verdict) -> None:
+        """Compare one verdict with its replay."""
+        self.verdicts += 1
+        different = [name for name in _COMPARED if getattr(old, name) != getattr(new, name)]
+        self.changed += bool(different)
+        for name in different:
+            self.fields[name] = self.fields.get(name, 0) + 1
+
+
+def replay(
+    run: str | Path, *, format: str | Path | Format | None = None, out: str | Path | None = None
+) -> dict[str, Any]:
+    """Re-derive the verdicts of `run`, with its own format or another of the same kind; `out` takes a new run folder.
+
+    Returns a summary like the run's own with `replay` counting what changed. Raises UserError when `run` has no lock,
+    or a format that is not the one it was made with would be used unasked.
+    """
+    run, out = Path(run), Path(out) if out is not None else None
+    lock = read_lock(run)
+    if lock is None:
+        raise UserError(f"{run}: not a run that can be replayed: it has no readable {LOCK}")
+    check_version(run)
+    check(run, LOCK, GOLD)
+    parser = load_format(format) if format is not None else _own_format(lock, run)
+    if parser.kind != lock["format"]["kind"]:
+        raise UserError(f"{run} is {lock['format']['kind']}, and the format {parser.name!r} is {parser.kind}")
+    settings, rubrics = _settings(lock), load_rubrics(run)
+    changes, tally = Changes(), Tally(rubrics)
+
+    def replayed(ledger: Ledger | None) -> Iterator[Verdict]:
+        for old in current_verdicts(run):
+            if old.hashes is None or old.hashes.rubric not in rubrics:
+                raise DataError(f"the rubric of verdict {old.key} is not in {RUBRICS}", path=str(run))
+            new = settle_again(old, rubrics[old.hashes.rubric], parser, settings)
+            if format is not None and new.hashes is not None:
+                new = replace(new, hashes=replace(new.hashes, format=parser.hash))
+            changes.note(old, new)
+            tally.add(orjson.loads(orjson.dumps(new)))
+            if ledger is not None:
+                ledger.append(new)
+            yield new
+
+    with ExitStack() as stack:
+        ledger = stack.enter_context(_new_folder(run, out, lock, parser)) if out is not None else None
+        shared = load_rubric(lock["rubric"]) if lock["rubric"] is not None else None
+        sheet = shared if isinstance(shared, Sheet) else None
+        way = way_of(lock["way"], int(lock["samples"]), rubrics, sheet, load_sheets(run, rubrics))
+        derived = derive(replayed(ledger), way, out)
+    summary = {
+        "kind": "replay",
+        "of": str(run),
+        "format": parser.name,
+        "replay": {"verdicts": changes.verdicts, "changed": changes.changed, "fields": changes.fields},
+        **derived,
+        **tally.summary(),
+    }
+    if out is not None:
+        write_checked(out / SUMMARY, orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")
+    return summary
+
+
+def _new_folder(run: Path, out: Path, lock: dict[str, Any], parser: Format) -> Ledger:
+    """A folder for the replayed verdicts, with all other files of a run folder."""
+    verdicts, begun = out / VERDICTS, read_lock(out) or {}
+    if begun.get("replay_of") == str(run) and not (out / SUMMARY).exists():
+        verdicts.unlink(missing_ok=True)  # an unfinished replay of the same run is started again
+    if verdicts.exists() and verdicts.stat().st_size:
+        raise UserError(f"{out}: already holds verdicts; a replay goes to a folder of its own")
+    ledger = Ledger(out)
+    for name in (KEYS, RUBRICS, GOLD, SHEETS):
+        if (run / name).exists():
+            write_checked(out / name, (run / name).read_bytes())
+    replayed = {**lock, "format": parser.to_dict(), "replay_of": str(run)}
+    write_checked(out / LOCK, orjson.dumps(replayed, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")
+    return ledger
+
+
+def _own_format(lock: dict[str, Any], run: Path) -> Format:
+    spelt = lock["format"]
+    format = format_from(spelt, path=str(run / LOCK))
+    if format.hash != spelt["hash"]:
+        raise UserError(
+            f"{run}: its format {spelt['name']!r} was read by another version of the parser;"
+            f" use --format {spelt['name']} to replay with the current one"
+        )
+    return format
+
+
+def _settings(lock: dict[str, Any]) -> AskSettings:
+    spelt = dict(lock["identity"]["settings"])
+    known = {field.name for field in fields(AskSettings)}
+    spelt["sampling"] = Sampling(**spelt["sampling"])
+    return AskSettings(**{name: value for name, value in spelt.items() if name in known})

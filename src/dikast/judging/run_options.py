@@ -1,0 +1,117 @@
+"""What can be said about judging: one definition for flags, for `--config` and for keywords from Python.
+
+Each class is a group of options that several verbs share; `core.checking.Option` says what a field means, its bounds
+and how it is spelt as a flag.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from dikast.core.checking import option
+from dikast.core.errors import UserError
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormatOptions:
+    """How the question is put."""
+
+    format: str | None = option(
+        None, help="A built-in format (`dikast format list`) or a YAML file; released judges have their own."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RubricOptions:
+    """What is judged by."""
+
+    rubric: str | None = option(None, help="YAML or JSON file, or a built-in rubric; items may have their own.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(FormatOptions, RubricOptions):
+    """What `grade` and `compare` judge, with whom and by which rubric."""
+
+    items: str = option(argument=True, help="JSONL(.gz), CSV, TSV or Parquet; - reads JSONL from standard input.")
+    judge: tuple[str, ...] = option(
+        help="The judge: hf:ORG/NAME, a folder, mock:NAME, replay:FILE. Repeat for a panel."
+    )
+    out: Path | None = option(None, help="The run folder; running again resumes.")
+    scale: str | None = option(None, help="Replaces the rubric's scale: 1-10, A-E, pass/fail.")
+    equate: str | None = option(
+        None, metavar="SCALE", help="The scale of gold if it differs from the rubric's; recorded for the audit."
+    )
+    map: tuple[str, ...] = option((), help="FIELD=COLUMN: read an item's field from a column of another name.")
+    limit: int | None = option(None, least=1, help="Use only the first N items.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairOptions:
+    """How pairs are compared."""
+
+    one_order: bool = option(False, help="Ask each pair in the given order only: half the cost, position bias unknown.")
+    from_absolute: bool = option(False, help="Grade both responses and compare the scores.")
+    equal: str = option("tie", help="With --from-absolute, the rule for equal scores: tie, expected, resample.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawOptions:
+    """How often a question is asked, and how text is drawn."""
+
+    samples: int = option(1, "-n", "--samples", least=1, help="Ask each question N times (needs a temperature).")
+    temperature: float = option(0.0, least=0.0, help="Sampling temperature; 0 is greedy.")
+    top_p: float = option(1.0, least=0.0, most=1.0, help="Nucleus sampling: cumulative probability to sample from.")
+    frames: int = option(8, least=1, most=1024, help="Frames to sample from a video if its item gives no number.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplyOptions:
+    """How long a reply may be, and how its verdict is read."""
+
+    max_tokens: int = option(1024, least=1, help="Maximum tokens of a reply.")
+    seed: int = option(0, help="Random seed.")
+    read: Literal["auto", "only", "never"] = option(
+        "auto", help="Label scoring: auto (where possible), only (no text is generated), never (parse the text)."
+    )
+    min_mass: float = option(0.5, least=0.0, most=1.0, help="Least total probability of the labels for label scoring.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MediaOptions:
+    """Which media items may name."""
+
+    media_root: Path | None = option(None, help="Allow only images and videos inside this folder (links resolved).")
+    allow_private_urls: bool = option(False, help="Also fetch media from private, loopback and link-local addresses.")
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """The rules hold until the block ends."""
+        from dikast.core.media import media_rules
+
+        with media_rules(root=self.media_root, private_urls=self.allow_private_urls or None):
+            yield
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpendOptions:
+    """What asking may cost."""
+
+    dry_run: bool = option(False, help="Check everything and print what would be asked, without asking.")
+    budget: str | None = option(None, help="Budget of each judge: calls=1000,tokens=2000000,money=5.")
+
+    @property
+    def bounds(self) -> dict[str, Any]:
+        """The bounds of a `Budget`; UserError when they cannot be read."""
+        found: dict[str, Any] = {}
+        for each in self.budget.split(",") if self.budget else ():
+            name, _, number = each.strip().partition("=")
+            try:
+                value = float(number)
+            except ValueError:
+                value = -1.0
+            if name not in ("calls", "tokens", "money") or not 0 <= value < float("inf"):
+                raise UserError(f"--budget {self.budget!r}: write calls=N, tokens=N or money=N, with commas between")
+            found[name] = value if name == "money" else int(value)
+        return found

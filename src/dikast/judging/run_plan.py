@@ -1,0 +1,195 @@
+"""What a run is going to ask: where the items are, how many questions they make, and the plan's files."""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from dikast.core.errors import DataError, RunError
+from dikast.core.gold import goodness_of
+from dikast.core.item import Item
+from dikast.core.records import scan_items
+from dikast.core.rubric import Rubric, Sheet
+from dikast.core.runs.current_verdicts import is_in
+from dikast.core.runs.run_files import GOLD, KEYS, RUBRICS, SHEETS, put_in_place
+from dikast.core.scale import Scale
+from dikast.engines.priced import price_of_engine
+from dikast.judging.judge import Judge
+from dikast.judging.settling import first_request
+from dikast.judging.task import Task
+from dikast.prompts.format import Format
+
+_CHUNK = 1024
+_TOKEN = 4  # characters, the usual rule of thumb for English
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the items are: a file or `-`, which columns hold the fields, how many to take."""
+
+    path: str
+    columns: Mapping[str, str] = field(default_factory=dict, hash=False)
+    limit: int | None = None
+
+    def items(self, on_error: Callable[[DataError], None] | None = None) -> Iterator[Item]:
+        """The items from the top. With `on_error`, records that cannot be used are reported there and left out."""
+        return itertools.islice(self._items(on_error), self.limit)
+
+    def _items(self, on_error: Callable[[DataError], None] | None) -> Iterator[Item]:
+        for found in scan_items(self.path, self.columns):
+            if not isinstance(found, DataError):
+                yield found
+            elif on_error is None:
+                raise found
+            else:
+                on_error(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run would ask: `questions` in all, of which `answered` have an answer in the folder already.
+
+    Only a dry run fills the rest: how many questions cannot be asked (their items would be `bad_item`), the tokens of
+    the text to send, at 4 characters each, the most that could come back, and what both would cost where the engine
+    knows its price.
+    """
+
+    items: int
+    questions: int
+    answered: int
+    unaskable: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> int:
+        """Questions to ask."""
+        return self.questions - self.answered
+
+    def summary(self) -> dict[str, Any]:
+        """The JSON form, for a dry run."""
+        return {"plan": {**asdict(self), "missing": self.missing}}
+
+
+class Count:
+    """Counts questions in blocks; for a dry run also renders those without an answer, to estimate their tokens."""
+
+    def __init__(self, judge: Judge, format: Format, known: Any, *, estimate: bool) -> None:
+        self.judge, self.format, self.known, self.estimate = judge, format, known, estimate
+        self.questions = self.answered = self.unaskable = self.characters = self.tokens_out = 0
+        self._keys: list[bytes] = []
+        self._tasks: list[Task] = []  # only to estimate
+
+    def add(self, task: Task) -> None:
+        """Count one question."""
+        self._keys.append(task.key.encode())
+        if self.estimate:
+            self._tasks.append(task)
+        if len(self._keys) == _CHUNK:
+            self.flush()
+
+    def flush(self) -> None:
+        """Count what is waiting."""
+        known = is_in(self._keys, self.known)
+        self.questions += len(known)
+        self.answered += sum(known)
+        if self.estimate:
+            for task, answered in zip(self._tasks, known, strict=True):
+                if not answered:
+                    self._estimate(task)
+        self._keys.clear()
+        self._tasks.clear()
+
+    def _estimate(self, task: Task) -> None:
+        try:
+            request = first_request(task, self.format, self.judge.settings)
+        except DataError:
+            self.unaskable += 1
+            return
+        self.characters += sum(len(message.text) for message in request.messages)
+        self.tokens_out += request.sampling.max_tokens if self.format.feedback else 1
+
+    def plan(self, items: int) -> Plan:
+        """What was counted."""
+        self.flush()
+        tokens_in = self.characters // _TOKEN
+        price = price_of_engine(self.judge.engine) if self.estimate else None
+        cost = price.cost(tokens_in, 0, self.tokens_out) if price is not None else None
+        return Plan(items, self.questions, self.answered, self.unaskable, tokens_in, self.tokens_out, cost)
+
+
+class PlanFiles:
+    """The files of a plan, written to temporary files that replace the old ones together at the end."""
+
+    def __init__(self, out: Path, equate: Scale | None = None, *, add: bool) -> None:
+        self.out, self.equate, self.add = out, equate, add
+        self.rubrics: set[str] = set()
+        self._files: dict[str, BinaryIO] = {}
+
+    def __enter__(self) -> "PlanFiles":
+        try:
+            for name in (KEYS, RUBRICS, GOLD, SHEETS):
+                part = self.out / f"{name}.part"
+                old = (self.out / name).read_bytes() if self.add and (self.out / name).exists() else b""
+                self._files[name] = part.open("wb")
+                self._files[name].write(old)
+        except OSError as error:
+            raise RunError(f"{self.out}: cannot write the plan ({error.strerror})") from error
+        return self
+
+    def item(self, item: Item, rubric: Rubric | Sheet | None) -> None:
+        """Note an item's gold, for audits, and the sheet that it brings, for replays.
+
+        Gold is kept as it was given. If it has a scale of its own, that scale is recorded too, with the
+        goodness of gold on it, by criterion.
+        """
+        if self.add:
+            return
+        if item.gold is not None:
+            record = {"item": item.id, "gold": item.gold}
+            if self.equate is not None and rubric is not None:
+                rubrics = rubric if isinstance(rubric, Sheet) else (rubric,)
+                goodness = {each.name: goodness_of(item, each, self.equate) for each in rubrics}
+                record |= {"scale": str(self.equate), "goodness": goodness}
+            self._files[GOLD].write(orjson.dumps(record) + b"\n")
+        if isinstance(item.rubric, Sheet):
+            criteria = [{"hash": rubric.hash, "weight": rubric.weight} for rubric in item.rubric]
+            record = {"item": item.id, "name": item.rubric.name, "criteria": criteria}
+            self._files[SHEETS].write(orjson.dumps(record) + b"\n")
+
+    def task(self, task: Task) -> None:
+        """Note a question's key, and its rubric the first time it comes."""
+        self._files[KEYS].write(task.key.encode() + b"\n")
+        if task.hashes.rubric not in self.rubrics:
+            self.rubrics.add(task.hashes.rubric)
+            if not self.add:
+                line = orjson.dumps({"hash": task.hashes.rubric, "rubric": task.rubric.to_dict()})
+                self._files[RUBRICS].write(line + b"\n")
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        problem = error if isinstance(error, OSError) else None
+        for file in self._files.values():
+            try:
+                file.close()
+            except OSError as full:  # what was still in the buffer
+                problem = problem or full
+        parts = {self.out / f"{name}.part": self.out / name for name in self._files}
+        try:
+            if kind is None and problem is None:
+                put_in_place(parts)
+        except OSError as refused:
+            problem = refused
+        for part in parts:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+        if problem is not None:
+            raise RunError(
+                f"{self.out}: cannot write the plan ({problem.strerror}); what was written before is kept:"
+                " make room and run the same command again"
+            ) from problem

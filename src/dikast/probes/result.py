@@ -1,0 +1,118 @@
+"""What one probe found, and the few statistics that all outcomes are made of."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dikast.audit.estimate import UNDEFINED, Estimate, Interval, undefined
+from dikast.probes.catalogue import Probe
+from dikast.probes.control import Control, Mean, mean_of
+from dikast.probes.measure import Contrast
+from dikast.probes.noise import Noise, Stillness
+
+Floats = NDArray[np.float64]
+Outcome = Literal["sound", "faulty", "cannot tell", "measured", "not probed"]
+LEVEL = 0.95
+NONE = undefined(0, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one probe found. `effect` is in the probe's unit; `due` what gold calls for, where it does.
+
+    `deaf` is what a judge that ignores the change would show, `faultless` the interval in which the effect of a
+    faultless judge of this noise lies. `deaf_share` is on how many items the judge ignores a change that is due. `p` is
+    the chance of such an effect were the judge faultless (`p_holm`: corrected over the card), `need` how many sets
+    would tell, `lost` counts sets in which an answer had no verdict.
+    """
+
+    probe: str
+    about: str
+    result: Outcome
+    effect: Estimate
+    unit: str
+    side: str
+    deaf: float = math.nan
+    faultless: Interval = UNDEFINED
+    deaf_share: Estimate = field(default=NONE)
+    most_deaf: float = math.nan  # upper end of both ways to tell that share
+    p: float = math.nan
+    p_holm: float = math.nan
+    spread: float = math.nan  # standard deviation of what was tested
+    need: float = math.nan
+    due: float = math.nan
+    lost: int = 0
+    note: str = ""
+
+
+class Known(NamedTuple):
+    """What is known of a judge from answers to items whose gold no change has moved."""
+
+    noise: Noise | None
+    chance: Stillness
+    n: int
+    controls: Mapping[str, Control]
+
+
+def blank(probe: Probe, result: Outcome, note: str = "") -> Result:
+    """A result without numbers."""
+    empty = Estimate(math.nan, 0, level=LEVEL)
+    return Result(probe.name, probe.about, result, empty, probe.unit, probe.side, note=note)
+
+
+def adjusted_mean(values: Floats, told: Sequence[Contrast], known: Known) -> Mean:
+    """The mean of values, of the sets `told`, less what the answers to their originals owe to chance."""
+    alike = {each.kind: each.alike for each in known.controls.values()}
+    return mean_of(values, [each.lead for each in told], [each.kind for each in told], alike)
+
+
+def estimate_of(mean: Mean, values: Floats) -> Estimate:
+    """The mean as an estimate; a mean of observations that are all alike has no interval."""
+    if math.isnan(mean.slope) or not mean.error > 0:
+        return plain_mean(values)
+    reach = quantile(mean.free) * mean.error
+    method = "t, the chance of originals taken off"
+    return Estimate(mean.value, len(values), mean.value - reach, mean.value + reach, LEVEL, method)
+
+
+def plain_mean(values: Floats) -> Estimate:
+    """The mean with Student's interval; none where all are alike."""
+    from dikast.audit.statistics.intervals import mean_estimate
+
+    return mean_estimate(values, LEVEL)
+
+
+def spread_of(values: Floats) -> float:
+    """The standard deviation; NaN of fewer than two."""
+    return float(values.std(ddof=1)) if len(values) > 1 else math.nan
+
+
+def error_of(values: Floats) -> float:
+    """The standard error of the mean; NaN of fewer than two."""
+    return spread_of(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+
+
+def quantile(free: float) -> float:
+    """Student's quantile of an interval of `LEVEL`."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(free, (1 + LEVEL) / 2)) if free >= 1 else math.nan
+
+
+def chance_below(distance: float, error: float, free: float) -> float:
+    """The chance of a mean this far below, were the truth no lower."""
+    from scipy.stats import t
+
+    if error < 1e-12:
+        return 0.0 if distance < 0 else 1.0
+    return float(t.cdf(distance / error, free))
+
+
+def chance_beyond(mean: float, error: float, free: float, probe: Probe) -> float:
+    """The chance of such a mean if the judge were faultless: no further than the tolerance on the side that counts."""
+    up, down = chance_below(-(mean - probe.tolerance), error, free), chance_below(mean + probe.tolerance, error, free)
+    return min(1.0, 2 * min(up, down)) if probe.side == "both" else up

@@ -1,0 +1,127 @@
+"""The verb `dikast audit`: a thin skin over `dikast.audit.audit.audit_file`."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dikast.audit.plan import AuditPlan, Column
+from dikast.core.errors import UserError
+from dikast.core.scale import Scale
+from dikast.core.text import Located
+from dikast.surface.verbs import verb
+
+if TYPE_CHECKING:
+    from dikast.audit.rendering import Audit, Table
+
+_READ = ("score", "swapped", "retest", "earlier")  # what the judge itself said
+_MOST_INTERVALS = 3  # with more in a row, intervals are printed as ±half
+
+
+def _mistakes_in_columns(document: Located) -> list[str]:
+    from dikast.audit.tables.column_file import read_columns
+
+    return read_columns(document)[1]
+
+
+@partial(
+    verb,
+    config="YAML file with flags and derived `columns:`; the command line takes precedence.",
+    sections={"columns": _mistakes_in_columns},
+)
+def audit(
+    plan: AuditPlan,
+    scale: Annotated[
+        str,
+        typer.Option(
+            "--scale",
+            help="Such as 1-5 or pass/fail; none for no scale. Scores off it are failures, gold off it is an error.",
+        ),
+    ] = "",
+    parse: Annotated[
+        str,
+        typer.Option(
+            "--parse",
+            metavar="DIALECT",
+            help="The verdict columns hold raw replies: parse them with this dialect (docs/prompts.md).",
+        ),
+    ] = "",
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
+    config: Any = None,
+) -> None:
+    """Measure how far verdicts can be trusted: failures, agreement with gold and among raters, baselines, bias.
+
+    Example: dikast audit verdicts.csv --score score --gold human_1 --gold human_2 --scale 1-5 --by rubric
+    """
+    from dikast.audit.audit import audit_file
+    from dikast.audit.tables.column_file import read_columns
+
+    columns = read_columns(config)[0] if config else []
+    found = audit_file(completed(plan, columns, scale, parse))
+    if json:
+        import orjson
+
+        typer.echo(orjson.dumps(found.to_dict(), option=orjson.OPT_INDENT_2).decode())
+    else:
+        show(found)
+
+
+def show(found: "Audit") -> None:
+    """Print an audit on stdout."""
+    typer.echo(f"{found.source}: {found.rows:,} rows")
+    for note in found.notes:
+        typer.echo(f"  ! {note}")
+    for each in found:
+        typer.echo("")
+        show_table(each)
+
+
+def show_table(found: "Table") -> None:
+    """Print one table on stdout. Tables are never cut; a narrow terminal wraps them."""
+    from dikast.audit.estimate import Estimate
+    from dikast.audit.rendering import shown
+
+    many = bool(found.rows) and sum(isinstance(cell, Estimate) for cell in found.rows[0]) > _MOST_INTERVALS
+    cells = [list(found.columns), *([shown(cell, compact=many) for cell in row] for row in found.rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    typer.echo(typer.style(found.title, bold=True))
+    for i, row in enumerate(cells):
+        name, *rest = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        line = "  ".join([name.strip().ljust(widths[0]), *rest]).rstrip()
+        typer.echo("  " + (typer.style(line, dim=True) if i == 0 else line))
+    for note in found.notes:
+        typer.echo(f"  * {note}")
+
+
+def completed(plan: AuditPlan, columns: Sequence[Column], scale: str, parse: str) -> AuditPlan:
+    """The plan with derived columns, the scale ("none" leaves it open), and replies read in the dialect `parse`."""
+    plan = replace(
+        plan,
+        columns=tuple(columns),
+        scale=Scale.parse(scale) if scale not in ("", "none") else None,
+        unscaled=scale == "none",
+        pairwise=plan.pairwise or bool(plan.soft or plan.pair_labels or plan.swapped or plan.first or plan.second),
+    )
+    return with_replies(plan, parse)
+
+
+def with_replies(plan: AuditPlan, dialect: str) -> AuditPlan:
+    """The plan with what reads replies, and where `dialect` is given, with the judge's verdicts read from replies."""
+    from dikast.prompts.recorded import reply_reader
+
+    plan = replace(plan, replies=reply_reader)
+    if not dialect:
+        return plan
+    if not plan.score:
+        raise UserError("--parse: name the column of replies with --score")
+    if plan.ranked:
+        raise UserError("--parse: does not apply to rankings; leave it out")
+    changes, columns = dict[str, Any](), list(plan.columns)
+    for role in _READ:
+        if column := getattr(plan, role):
+            name, also = column.partition("@")[0], "" if role == "score" else f" ({role})"
+            changes[role] = f"{name}{also} read as {dialect}"
+            columns.append(Column(changes[role], "parse", (column,), dialect=dialect))
+    return replace(plan, columns=tuple(columns), **changes)

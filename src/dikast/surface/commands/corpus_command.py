@@ -1,0 +1,190 @@
+"""The verbs `corpus convert`, `corpus check`, `corpus card` and `corpus build`."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dikast.judging.run_options import SpendOptions
+from dikast.surface.verbs import ShowOptions, verb
+
+app = typer.Typer(no_args_is_help=True, help="Feedback data for judges: convert, check, describe and build it.")
+_From = Annotated[str, typer.Option("--from", help="The schema of the file; by default guessed from its columns.")]
+
+
+@app.command("convert")
+def convert(
+    source: Annotated[str, typer.Argument(help="The file to read.")],
+    out: Annotated[str, typer.Argument(help="The file to write; `-` is JSONL on stdout.")],
+    to: Annotated[str, typer.Option("--to", help="The schema to write; docs/corpus.md lists them.")],
+    from_: _From = "",
+    images: Annotated[
+        list[str] | None, typer.Option("--images", help="OLD=NEW: replace a prefix of image paths.")
+    ] = None,
+    skip: Annotated[bool, typer.Option("--skip", help="Skip and count rows that the schema cannot hold.")] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="CSV and TSV: do not escape text that a spreadsheet would run as a formula.")
+    ] = False,
+    escaped: Annotated[
+        bool, typer.Option("--escaped", help="The input CSV or TSV was written without --raw: undo its escapes.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON on stderr.")] = False,
+) -> None:
+    """Convert feedback data between public schemas; fields that the new schema lacks are kept in `meta`."""
+    import orjson
+
+    from dikast.core.errors import UserError
+    from dikast.corpus.convert import convert_file
+
+    moves = {}
+    for each in images or []:
+        old, equals, new = each.partition("=")
+        if not equals or not old:
+            raise UserError(f"--images: write OLD=NEW, got {each!r}")
+        moves[old] = new
+    done = convert_file(source, out, to=to, from_=from_, images=moves, skip=skip, raw=raw, escaped=escaped)
+    if json:
+        typer.echo(orjson.dumps(done.to_dict()).decode(), err=True)
+        return
+    typer.echo(f"{done.rows:,} rows from {done.source} to {done.target}", err=True)
+    for reason, n in done.skipped.most_common():
+        typer.echo(f"  {n:,} left out: {reason}", err=True)
+    if done.missing:
+        shown = ", ".join(done.examples[:3])
+        typer.echo(f"  {done.missing:,} of {done.images:,} images are not there: {shown}; see --images", err=True)
+
+
+_Against = Annotated[
+    list[str] | None, typer.Option("--against", help="A benchmark file to check the data for contamination with.")
+]
+_Near = Annotated[bool, typer.Option("--near/--exact", help="Look for near duplicates too (extra `dedup`).")]
+_Seed = Annotated[int, typer.Option("--seed", help="Seed of the shuffles.")]
+_Language = Annotated[str, typer.Option("--language", help="Count texts in a language other than this.")]
+
+
+@app.command("check")
+def check(
+    file: Annotated[str, typer.Argument(help="Feedback data in any known schema.")],
+    from_: _From = "",
+    against: _Against = None,
+    near: _Near = True,
+    draws: Annotated[int, typer.Option("--draws", min=20, help="Shuffles of the scores.")] = 200,
+    seed: _Seed = 0,
+    language: _Language = "",
+    json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """Check feedback data: scores, length bias, duplicates, leakage, rubrics, contradictions."""
+    import orjson
+
+    from dikast.corpus.quality.check import check_file
+    from dikast.corpus.quality.data_card import card as markdown
+
+    found = check_file(file, from_=from_, against=against, near=near, draws=draws, seed=seed, language=language)
+    typer.echo(orjson.dumps(found.to_dict(), option=orjson.OPT_INDENT_2).decode() if json else markdown(found))
+
+
+@app.command("card")
+def card(
+    file: Annotated[str, typer.Argument(help="Feedback data in any known schema.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The Markdown file to write.")],
+    title: Annotated[str, typer.Option("--title", help="The card's title.")] = "",
+    from_: _From = "",
+    against: _Against = None,
+    near: _Near = True,
+    seed: _Seed = 0,
+    plots: Annotated[
+        bool, typer.Option("--plots/--no-plots", help="Write plots as SVG next to the card (needs matplotlib).")
+    ] = True,
+) -> None:
+    """Write a data card in Markdown: the results of `corpus check`, with plots."""
+    from dikast.core.errors import MissingExtra, UserError
+    from dikast.corpus.quality.check import check_file
+    from dikast.corpus.quality.data_card import card as markdown
+    from dikast.corpus.quality.plots import plots as draw
+
+    if not out.parent.is_dir():
+        raise UserError(f"{out}: the folder {out.parent} does not exist: make it first")
+    found, drawn = check_file(file, from_=from_, against=against, near=near, seed=seed), None
+    try:
+        drawn = draw(found, out.with_suffix(".svg")) if plots else None
+    except MissingExtra as error:
+        typer.echo(f"no plots: {error}", err=True)
+    out.write_text(markdown(found, title=title, plots=drawn.name if drawn else ""), "utf-8")
+    typer.echo(str(out))
+
+
+@app.command("build")
+@verb
+def build(
+    recipe: Annotated[str, typer.Argument(help="The recipe, a YAML file described in docs/corpus.md.")],
+    out: Annotated[Path, typer.Option("--out", help="The output folder; running again resumes.")],
+    teacher: Annotated[str, typer.Option("--teacher", help="Use this teacher instead of the recipe's.")] = "",
+    *,
+    spend: SpendOptions,
+    price: Annotated[str, typer.Option("--price", help="IN,OUT: money per million tokens read and written.")] = "",
+    train: Annotated[
+        bool,
+        typer.Option("--train/--no-train", help="Train the model of each round of self-improvement, then continue."),
+    ] = True,
+    shown: ShowOptions,
+) -> None:
+    """Build feedback data with a teacher: a model behind any engine, or `world:text` with exact gold.
+
+    Exits with 3 if some questions are unanswered: run the same command again.
+    """
+    from dataclasses import asdict, replace
+
+    import orjson
+
+    from dikast.corpus.pipeline.build import build as run
+    from dikast.corpus.pipeline.build import estimate, known_price
+    from dikast.corpus.pipeline.recipe_file import load_recipe
+    from dikast.engines.priced import price_from
+    from dikast.surface.progress import StageLine
+    from dikast.surface.rounds import check_training, train_round
+
+    told = load_recipe(recipe)
+    if teacher:
+        told = replace(told, teacher=teacher)
+    charged = price_from(price) if price else None
+    if spend.dry_run:
+        charged = charged or known_price(told)
+        stages = [asdict(each) | {"most_money": each.most_money(charged)} for each in estimate(told)]
+        if shown.json:
+            typer.echo(orjson.dumps(stages).decode())
+            return
+        for each in stages:
+            asked = f"{each['calls']:,} calls, about {each['tokens_in']:,} tokens in"
+            money = "" if each["most_money"] is None else f", at most {each['most_money']:.4g} money"
+            typer.echo(f"{each['stage']:<16} {asked}, at most {each['most_tokens_out']:,} out{money}")
+        if charged is not None:
+            typer.echo(f"at most {sum(each['most_money'] for each in stages):.4g} money, if every reply is accepted")
+        return
+    improves = told.recipe == "self-improvement"
+    if improves:
+        check_training(told)
+    with StageLine(quiet=shown.quiet) as line:
+        built = run(told, out, budget=spend.bounds, price=charged, progress=line)
+        while improves and train and train_round(out, quiet=shown.quiet):
+            built = run(told, out, budget=spend.bounds, price=charged, progress=line)
+    if shown.json:
+        typer.echo(orjson.dumps(built.to_dict()).decode())
+    else:
+        for stage in built.stages:
+            _show(stage.to_dict())
+        for reason, n in built.dropped.most_common():
+            typer.echo(f"dropped {n:,}: {reason}")
+        for note in built.notes:
+            typer.echo(f"note: {note}")
+        typer.echo(f"{built.items:,} items in {out}" + (f"; {built.waits}" if built.waits else ""))
+    if built.waits:
+        raise typer.Exit(3)
+
+
+def _show(stage: dict[str, Any]) -> None:
+    share = "nothing answered" if stage["yield"] is None else f"{stage['yield']:.1%} of them accepted"
+    money = "" if stage["money"] is None else f", {stage['money']:.4g} money"
+    tokens = f"{stage['tokens_in']:,} tokens in, {stage['tokens_out']:,} out{money}"
+    typer.echo(f"{stage['stage']:<16} {stage['tasks']:,} tasks, {share}, {stage['records']:,} records, {tokens}")
+    for reason, n in {**stage["rejected"], **stage["left"]}.items():
+        typer.echo(f"  {n:,}: {reason}")

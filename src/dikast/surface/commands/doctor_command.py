@@ -1,0 +1,135 @@
+"""The verb `doctor`."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from dikast.core.runs.examine import Examined
+
+
+def doctor(
+    run: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A folder to check, line by line and file by file: a run, a build, a training run, a model."
+        ),
+    ] = None,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair", help="Move damaged lines to a separate file; running again asks those questions again."
+        ),
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """Print which versions are installed, what works, and how to fix what does not; or check an output folder.
+
+    With a folder, exits with 1 if something in it needs repair.
+    """
+    import orjson
+
+    from dikast.core.errors import UserError
+    from dikast.surface.doctor import as_json, examine, render
+
+    if run is not None:
+        _check_folder(run, repair=repair, json=json)
+    elif repair:
+        raise UserError("--repair needs a folder: dikast doctor FOLDER --repair")
+    else:
+        findings = examine()
+        typer.echo(orjson.dumps(as_json(findings), option=orjson.OPT_INDENT_2).decode() if json else render(findings))
+
+
+def _check_folder(folder: Path, *, repair: bool, json: bool) -> None:
+    """A run by itself; of a panel or a probe each of its runs, and its other files."""
+    from dikast.core.runs.run_files import CHECKSUMS, VERDICTS
+    from dikast.corpus.pipeline.build_health import examine_build, is_build, repair_build
+    from dikast.training.health import examine_training, is_training, repair_training
+
+    inside = sorted(path.parent for path in folder.glob(f"*/{VERDICTS}"))
+    if (folder / VERDICTS).is_file() or not folder.is_dir():
+        _check_run(folder, repair=repair, json=json)
+    elif is_build(folder):
+        _tell_of(folder, examine_build, repair_build if repair else None, json=json)
+    elif is_training(folder):
+        _tell_of(folder, examine_training, repair_training if repair else None, json=json)
+    elif inside or (folder / CHECKSUMS).is_file():
+        _tell_of(folder, _examine_inside, _repair_inside if repair else None, json=json)
+    else:
+        _check_run(folder, repair=repair, json=json)
+
+
+def _examine_inside(folder: Path) -> "Examined":
+    from dataclasses import replace
+
+    from dikast.core.runs.examine import Examined, examine_files, examine_run
+    from dikast.core.runs.run_files import VERDICTS
+
+    files, problems = examine_files(folder)
+    lines = 0
+    for path in sorted(folder.glob(f"*/{VERDICTS}")):
+        health = examine_run(path.parent)
+        lines += health.lines
+        problems += [replace(each, file=f"{path.parent.name}/{each.file}") for each in health.problems]
+    return Examined("folder", lines, files, tuple(problems))
+
+
+def _repair_inside(folder: Path) -> int:
+    from dikast.core.runs.examine import record_anew, repair_run
+    from dikast.core.runs.run_files import CHECKSUMS, VERDICTS
+
+    if (folder / CHECKSUMS).exists():
+        record_anew(folder)
+    return sum(repair_run(path.parent) for path in sorted(folder.glob(f"*/{VERDICTS}")))
+
+
+def _tell_of(
+    folder: Path, examine: "Callable[[Path], Examined]", repair: "Callable[[Path], int] | None", *, json: bool
+) -> None:
+    from dataclasses import asdict
+
+    import orjson
+
+    moved = repair(folder) if repair is not None else 0
+    found = examine(folder)
+    if json:
+        typer.echo(orjson.dumps({**asdict(found), "moved": moved}, option=orjson.OPT_INDENT_2).decode())
+    else:
+        typer.echo(f"{found.kind}: {found.lines:,} lines and {found.files:,} files with a checksum")
+        typer.echo("\n".join([*map(str, found.problems)] or ["nothing to repair"]))
+        if moved:
+            typer.echo(f"{moved} damaged lines moved to *.damaged.jsonl: run the same command again")
+    if not found.sound:
+        raise typer.Exit(1)
+
+
+def _check_run(run: Path, *, repair: bool, json: bool) -> None:
+    from dataclasses import asdict
+
+    import orjson
+
+    from dikast.core.runs.examine import DAMAGED, examine_run, repair_run
+
+    moved = repair_run(run) if repair else 0
+    health = examine_run(run)
+    if json:
+        typer.echo(orjson.dumps({**asdict(health), "moved": moved}, option=orjson.OPT_INDENT_2).decode())
+    else:
+        counts = f"{health.lines} verdicts: {health.verified} verified by their checksum"
+        for n, what in (
+            (health.rewritten, "written again by another program (checked by content)"),
+            (health.unsealed, "without a checksum (checked by content)"),
+            (health.stale, "of another configuration"),
+            (health.repeated, "repeated"),
+        ):
+            counts += f", {n} {what}" if n else ""
+        typer.echo("\n".join([counts, *map(str, health.problems)]))
+        if moved:
+            typer.echo(f"{moved} damaged lines moved to {run / DAMAGED}: run the same command again to ask them again")
+        elif health.sound:
+            typer.echo("nothing to repair")
+    if not health.sound:
+        raise typer.Exit(1)

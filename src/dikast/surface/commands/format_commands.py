@@ -1,0 +1,213 @@
+"""The verbs `format list`, `format show` and `format learn`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dikast.core.errors import UserError
+
+if TYPE_CHECKING:
+    from dikast.prompts.learn.learn import Learnt
+
+app = typer.Typer(no_args_is_help=True, help="The formats that ask a judge and read its answer.")
+
+
+@app.command("list")
+def list_(
+    released: Annotated[
+        bool, typer.Option("--released", help="List released judges that have their own format.")
+    ] = False,
+    dialects: Annotated[
+        bool, typer.Option("--dialects", help="List the parsers of replies and what each reads.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """List the built-in formats, the released judges whose formats are learnt on first use, or the dialects."""
+    import orjson
+
+    from dikast.prompts.dialects import DIALECTS
+    from dikast.prompts.format import builtin_formats, load_format
+
+    if released:
+        _list_released(as_json=json)
+        return
+    if dialects:
+        read = [{"name": each.name, "version": each.version, "about": each.about} for each in DIALECTS.values()]
+        lines = [f"{each.name:<10} {each.about}" for each in DIALECTS.values()]
+        typer.echo(orjson.dumps(read, option=orjson.OPT_INDENT_2).decode() if json else "\n".join(lines))
+        return
+
+    formats = [load_format(name) for name in builtin_formats()]
+    if json:
+        rows = [
+            {"name": f.name, "kind": f.kind, "dialect": f.dialect, "hash": f.hash, "about": f.about} for f in formats
+        ]
+        typer.echo(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode())
+        return
+    for format in formats:
+        typer.echo(f"{format.name:<20} {format.kind:<9} {format.about}")
+
+
+@app.command("show")
+def show(
+    name: Annotated[str, typer.Argument(help="A built-in format or a YAML file.")],
+    rubric: Annotated[str, typer.Option("--rubric", help="The rubric to show it with.")] = "helpfulness",
+) -> None:
+    """Print a format's prompt for a small example item, what can follow its marker, and how replies are parsed."""
+    from dikast.core.item import Item
+    from dikast.core.rubric import Rubric, Sheet, load_rubric
+    from dikast.prompts.format import load_format
+    from dikast.prompts.parse import get_dialect
+
+    format, loaded = load_format(name), load_rubric(rubric)
+    one = next(iter(loaded)) if isinstance(loaded, Sheet) else loaded
+    assert isinstance(one, Rubric)
+    item = Item.of("<the instruction>", responses=["<the response>", "<another response>"], reference="<a reference>")
+    for message in format.ask(item, one, (0,) if format.kind == "absolute" else (0, 1)):
+        typer.secho(f"[{message.role}]", bold=True)
+        typer.echo(message.text)
+    typer.secho("[how the reply is read]", bold=True)
+    typer.echo(f"dialect {format.dialect}: {get_dialect(format.dialect).about}")
+    typer.secho("[the reply ends with]", bold=True)
+    typer.echo(" | ".join(f"{format.marker}{label}" for label in format.labels(one).values()))
+
+
+@app.command("learn")
+def learn(
+    rows: Annotated[str, typer.Argument(help="Rows with rendered prompts: JSONL(.gz), JSON, CSV, TSV or Parquet.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The YAML file to write; its report is written next to it.")
+    ] = None,
+    prompt: Annotated[
+        list[str] | None, typer.Option("--prompt", help="Column with the rendered prompt. Repeat for several.")
+    ] = None,
+    field: Annotated[
+        list[str] | None,
+        typer.Option("--field", help="SLOT=COLUMN, such as response=answer or levels=score*_description."),
+    ] = None,
+    name: Annotated[
+        list[str] | None, typer.Option("--name", help="NUMBER=SLOT: name a slot, if the rows have no fields.")
+    ] = None,
+    accept_names: Annotated[
+        bool, typer.Option("--accept-names", help="Accept the slot names that the words before each slot suggest.")
+    ] = False,
+    edge: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--edge",
+            help="SLOT[.begin|.end|.inside]=prompt|field: assign text that all rows share at the edge of a slot.",
+        ),
+    ] = None,
+    by: Annotated[
+        str, typer.Option("--by", help="How to learn: auto, fields (columns give the slots) or rows (prompts alone).")
+    ] = "auto",
+    headings: Annotated[
+        str, typer.Option("--headings", help="A pattern for the lines that divide the prompts, where none are found.")
+    ] = "",
+    where: Annotated[list[str] | None, typer.Option("--where", help="COLUMN=VALUE: only these rows.")] = None,
+    count: Annotated[int, typer.Option("--rows", min=1, help="Rows to learn from; the rest are held out.")] = 20,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed of the split.")] = 0,
+    dialect: Annotated[
+        str, typer.Option("--dialect", help="How replies are parsed, if the prompt does not show it.")
+    ] = "",
+    marker: Annotated[str | None, typer.Option("--marker", help="The text right before the verdict.")] = None,
+    scale: Annotated[str, typer.Option("--scale", help="The scale in the prompt, such as 1-5.")] = "",
+    word: Annotated[
+        list[str] | None, typer.Option("--word", help="SLOT=WORD for pairs, such as first=A, second=B, tie=C.")
+    ] = None,
+    images_first: Annotated[
+        bool, typer.Option("--images-first", help="Put images before the text, as in rows that start with `<image>`.")
+    ] = False,
+    also: Annotated[
+        list[str] | None, typer.Option("--also", help="FILE#COLUMN: more prompts that the format must reproduce.")
+    ] = None,
+    max_misfits: Annotated[int, typer.Option("--max-misfits", min=0, help="How many prompts may differ.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Learn a format from rows of rendered prompts, and verify it on held-out rows.
+
+    Example: dikast format learn feedback.json --prompt instruction --out judge.yaml
+    """
+    import orjson
+
+    from dikast.prompts.learn.learn import Reading, learn_format, prove_on
+
+    if by not in ("auto", "fields", "rows"):
+        raise UserError(f"--by {by!r}: use auto, fields or rows")
+    reading = Reading(
+        tuple(prompt or ()), _pairs("--field", field), _pairs("--name", name), by, headings, count, seed, accept_names,
+        _pairs("--edge", edge),
+    )  # fmt: skip
+    learnt = learn_format(
+        rows, reading, name=out.stem if out else "", dialect=dialect, marker=marker, scale=scale,
+        words=_pairs("--word", word), images_first=images_first, where=_pairs("--where", where),
+    )  # fmt: skip
+    for each in also or ():
+        path, _, column = each.rpartition("#")
+        learnt = prove_on(learnt, path or column, (column,) if path else ())
+    good = len(learnt.report.misfits) <= max_misfits
+    if json:
+        typer.echo(orjson.dumps(learnt.report.to_dict(), option=orjson.OPT_INDENT_2).decode())
+    else:
+        _tell(learnt)
+    if good and out is not None:
+        learnt.write(out)
+        typer.echo(f"written: {out} and {out.with_suffix('.report.json')}", err=True)
+    if not good:
+        typer.echo("not written: prompts differ; see --max-misfits, --where and --field", err=True)
+        raise typer.Exit(4)
+
+
+def _tell(learnt: "Learnt") -> None:
+    report = learnt.report
+    typer.echo(f"format {report.format_hash}, {learnt.format.kind}, dialect {learnt.format.dialect}")
+    typer.echo(f"skeleton sha256 {report.skeleton_sha256}")
+    typer.echo(f"slots, found by {report.way}: {', '.join(report.slots)}")
+    for slot, column in report.columns.items():
+        typer.echo(f"  {slot}: column {column}" + " (without outer space)" * (slot in report.stripped))
+    if report.edges:
+        typer.echo(
+            "text that all rows share next to a slot, and what it was assigned to (--edge or --field override it):"
+        )
+    for edge in report.edges:
+        typer.echo(f"  {edge}")
+    typer.echo(f"learnt from {report.prompts_drawn} prompts of {len(report.rows_drawn)} rows, seed {report.seed}")
+    typer.echo(f"held out: {report.held_out} prompts, {len(report.misfits)} of them differ")
+    for misfit in report.misfits[:10]:
+        typer.echo(f"  {misfit}")
+    shared = report.shared
+    if shared.n:
+        typer.echo(
+            f"before the first slot {shared.task:.1%} of a prompt, before the response {shared.question:.1%}"
+            f" (means of {shared.n})"
+        )
+
+
+def _pairs(flag: str, given: list[str] | None) -> dict[str, str]:
+    found = {}
+    for each in given or ():
+        left, equals, right = each.partition("=")
+        if not (left and equals and right):
+            raise UserError(f"{flag} {each!r}: write both parts with an equals sign between them")
+        found[left] = right
+    return found
+
+
+def _list_released(*, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    import orjson
+
+    from dikast.prompts.released.catalog import catalog
+
+    if as_json:
+        typer.echo(orjson.dumps([asdict(each) for each in catalog()], option=orjson.OPT_INDENT_2).decode())
+        return
+    for released in catalog():
+        typer.echo(f"{released.name}: {released.about}")
+        typer.echo(f"  {', '.join(released.models)}")
+        for kind, prompted in released.prompts.items():
+            how = "its own prompt" if prompted.origins else f"the built-in format, as {prompted.without}"
+            before = f", {prompted.shared:.0%} of a prompt before the response" if prompted.shared is not None else ""
+            typer.echo(f"  {kind}: {how}, dialect {prompted.dialect}{before}")

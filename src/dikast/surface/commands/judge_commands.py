@@ -1,0 +1,137 @@
+"""The verbs `grade`, `compare` and `replay`."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dikast.core.checking import Mistakes
+from dikast.core.errors import UserError
+from dikast.judging.run_options import (
+    DrawOptions,
+    FormatOptions,
+    MediaOptions,
+    PairOptions,
+    ReplyOptions,
+    RunOptions,
+    SpendOptions,
+)
+from dikast.surface.show import show_plans, show_summary
+from dikast.surface.verbs import ShowOptions
+
+MaxFailures = Annotated[
+    str, typer.Option("--max-failures", help="How many verdicts may be missing (a count or a share, 5%) before exit 3.")
+]
+
+
+def grade(
+    ask: RunOptions,
+    draws: DrawOptions,
+    replies: ReplyOptions,
+    media: MediaOptions,
+    spend: SpendOptions,
+    max_failures: MaxFailures = "0",
+    *,
+    shown: ShowOptions,
+    wrong: Mistakes,
+) -> None:
+    """Score every response of every item with a rubric.
+
+    Example: dikast grade answers.jsonl --judge hf:ORG/MODEL --rubric helpfulness --out runs/first
+    """
+    _run(ask, draws, replies, spend, media, None, max_failures, shown, wrong)
+
+
+def compare(
+    ask: RunOptions,
+    pairs: PairOptions,
+    draws: DrawOptions,
+    replies: ReplyOptions,
+    media: MediaOptions,
+    spend: SpendOptions,
+    max_failures: MaxFailures = "0",
+    *,
+    shown: ShowOptions,
+    wrong: Mistakes,
+) -> None:
+    """Decide which of two responses is better, asking in both orders.
+
+    Example: dikast compare pairs.jsonl --judge hf:ORG/MODEL --rubric helpfulness --out runs/pairs
+    """
+    _run(ask, draws, replies, spend, media, pairs, max_failures, shown, wrong)
+
+
+def replay(
+    run: Annotated[Path, typer.Argument(help="The run folder.")],
+    again: FormatOptions,
+    out: Annotated[Path | None, typer.Option("--out", help="The folder to write to.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Derive every verdict of a run again from its recorded replies, without a model, optionally with another parser.
+
+    Example: dikast replay runs/first --format claims
+    """
+    from dikast.judging.replay_run import replay as replay_run
+
+    show_summary(replay_run(run, format=again.format, out=out), as_json=json)
+
+
+def _run(
+    ask: RunOptions,
+    draws: DrawOptions,
+    replies: ReplyOptions,
+    spend: SpendOptions,
+    media: MediaOptions,
+    pairs: PairOptions | None,
+    max_failures: str,
+    shown: ShowOptions,
+    wrong: Mistakes,
+) -> None:
+    """Judge, print; exit 3 where more verdicts are missing than allowed."""
+    from dikast.judging.run_plan import Source
+    from dikast.surface.judge_runs import Told, columns_of, judges_of, run_judges
+    from dikast.surface.progress import ProgressLine
+
+    if ask.out is None and not spend.dry_run:
+        wrong.tell("name a folder for the verdicts: --out FOLDER (or use --dry-run)")
+    if ask.out == Path():  # what an empty variable becomes
+        wrong.tell("--out is empty, or the working folder itself: name a folder for the run")
+    if len(ask.judge) > 1 and ask.items == "-":
+        wrong.tell("a panel reads the items once for each judge: give it a file, not standard input")
+    allowed, columns = wrong.of(lambda: _allowed(max_failures)), wrong.of(lambda: columns_of(ask.map))
+    told = Told(ask, draws, replies, spend, media, pairs)
+    judges = judges_of(told, ask.judge, ask.rubric, ask.format, wrong, _silent if shown.quiet else _say_format)
+    assert allowed is not None
+    source = Source(ask.items, columns or {}, ask.limit)
+    done = run_judges(told, ask.judge, judges, source, ask.out, lambda: ProgressLine(quiet=shown.quiet))
+    if spend.dry_run:
+        show_plans(dict(zip(ask.judge, done.each, strict=True)), as_json=shown.json)
+        return
+    show_summary(done.summary, as_json=shown.json)
+    failed = sum(each["verdicts"] - each["status"].get("ok", 0) for each in done.each)
+    if failed > allowed(sum(each["verdicts"] for each in done.each)):
+        raise typer.Exit(3)
+
+
+def _say_format(spec: str, kind: str) -> None:
+    """Tell people that a released judge is asked in its own format."""
+    from dikast.judging.defaults import told_default
+
+    if told := told_default(spec, kind):
+        typer.echo(told, err=True)
+
+
+def _silent(spec: str, kind: str) -> None:
+    """Tell nothing."""
+
+
+def _allowed(text: str) -> Callable[[int], float]:
+    """From `--max-failures`: how many of n verdicts may be missing."""
+    try:
+        value = float(text.removesuffix("%"))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise UserError(f"--max-failures {text!r}: write a count (10) or a share (5%)")
+    return (lambda n: n * value / 100) if text.endswith("%") else (lambda n: value)

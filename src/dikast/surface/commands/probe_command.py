@@ -1,0 +1,94 @@
+"""The verb `dikast probe`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dikast.judging.run_options import FormatOptions, MediaOptions, ReplyOptions, RubricOptions, SpendOptions
+from dikast.surface.verbs import ShowOptions
+
+SUITE = 2000  # calls that the standing suite is made for; for more it is that many times as large
+
+
+def probe(
+    judge: Annotated[str, typer.Option("--judge", help="The judge to probe, as for `dikast grade`.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder for the items, the runs and the card.")],
+    items: Annotated[
+        str, typer.Option("--items", help="Your items, instead of the standard suite of generated items.")
+    ] = "",
+    *,
+    rubrics: RubricOptions,
+    only: Annotated[list[str], typer.Option("--only", help="Run only this probe; repeat for several.")] = [],  # noqa: B006 - typer reads it, nobody changes it
+    calls: Annotated[int, typer.Option("--calls", min=1, help="About how many questions to ask.")] = 2000,
+    formats: FormatOptions,
+    compare_format: Annotated[str | None, typer.Option("--compare-format", help="The format for pairs.")] = None,
+    replies: ReplyOptions,
+    media: MediaOptions,
+    spend: SpendOptions,
+    gate: Annotated[bool, typer.Option("--gate", help="Exit with 4 if a probe finds a fault.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Like --gate, and also if a probe cannot tell or no probe could be judged.")
+    ] = False,
+    shown: ShowOptions,
+) -> None:
+    """Change items in a known way, judge again, and say where the judge breaks.
+
+    Example: dikast probe --judge hf:ORG/MODEL --out probes/mine
+    """
+    import math
+
+    import orjson
+
+    from dikast.engines.base import Sampling
+    from dikast.engines.budget import Budget
+    from dikast.engines.spec import open_engine
+    from dikast.judging.defaults import default_format
+    from dikast.judging.judge import Judge
+    from dikast.probes.run import load_items, prepare
+    from dikast.probes.run import probe as run_probe
+    from dikast.surface.commands.audit_command import show_table
+    from dikast.surface.judge_runs import is_taught
+    from dikast.surface.progress import ProgressLine
+
+    engine = open_engine(judge)
+    taught = is_taught(engine)
+    asked_with = formats.format or (None if taught else default_format(judge, "absolute"))
+    compared_with = compare_format or (None if taught else default_format(judge, "pairwise"))
+    if spend.bounds:
+        engine = Budget(engine, **spend.bounds)
+    asked = Judge(
+        engine,
+        rubrics.rubric,
+        format=asked_with,
+        compare_format=compared_with,
+        sampling=Sampling(max_tokens=replies.max_tokens, seed=replies.seed),
+        read=replies.read,
+        min_mass=replies.min_mass,
+    )
+    if not items:
+        from dikast.worlds.prove import write_suite
+
+        suite = out / "suite"
+        if not any(suite.glob("items-*.jsonl")):  # a call that was killed leaves none
+            write_suite("probe", suite, seed=replies.seed, times=math.ceil(calls / SUITE))
+        items = str(suite)
+    found = load_items(items)
+    chosen = tuple(only)
+    if spend.dry_run:
+        made = prepare(asked, found, out, calls=calls, seed=replies.seed, only=chosen)
+        planned, probes = made.asked.calls, len(made.probes) - len(made.skipped)
+        more = f", and up to {calls - planned:,} more to narrow undecided intervals" if calls > planned else ""
+        typer.echo(f"{planned:,} calls, {probes} probes{more}")
+        for name, why in made.skipped.items():
+            typer.echo(f"not probed: {name}: {why}")
+        return
+    with ProgressLine(quiet=shown.quiet) as line:
+        card = run_probe(asked, found, out, calls=calls, seed=replies.seed, only=chosen, watch=line, name=judge)
+    if shown.json:
+        typer.echo(orjson.dumps(card.to_dict(), option=orjson.OPT_INDENT_2).decode())
+    else:
+        show_table(card.table())
+        typer.echo(f"\n{out / 'card.json'}, {out / 'card.md'}")
+    if (card.faulty and (gate or strict)) or (strict and not card.sound):
+        raise typer.Exit(4)

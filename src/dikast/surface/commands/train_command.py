@@ -1,0 +1,137 @@
+"""The verbs `train new`, `train look`, `train sft`, `train release` and `train merge`."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, help="Teach a model to judge, and merge judges.")
+
+
+@app.command("new")
+def new(
+    config: Annotated[
+        Path, typer.Option("--config", help="A training configuration (YAML); the tokenizer is trained on its data.")
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The folder for configuration, tokenizer and processor.")],
+    size: Annotated[str, typer.Option("--size", help="nano (1.8 million parameters) or small (8 million).")] = "nano",
+    most: Annotated[
+        int, typer.Option("--most", help="Maximum examples per source to train the tokenizer on.")
+    ] = 20_000,
+) -> None:
+    """Create a small untrained vision-language judge of the LLaVA-1.5 architecture, to train from scratch (`init`)."""
+    from dikast.core.errors import UserError
+    from dikast.training.config import load_config
+    from dikast.training.models.scratch import SIZES, new_judge
+
+    if size not in SIZES:
+        raise UserError(f"--size {size!r}: choose {', '.join(SIZES)}")
+    typer.echo(str(new_judge(load_config(config), out, SIZES[size], most=most)))
+
+
+@app.command("release")
+def release(
+    model: Annotated[Path, typer.Argument(help="The folder of a trained model of the LLaVA-1.5 architecture.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder to write to.")],
+) -> None:
+    """Export a trained judge in the layout of released LLaVA-1.5 checkpoints, so that vLLM can serve it."""
+    from dikast.training.models.release import release as lay_out
+
+    typer.echo(str(lay_out(model, out)))
+
+
+@app.command("look")
+def look(
+    config: Annotated[
+        Path, typer.Option("--config", help="A training configuration (YAML) whose data is from `world teach --talk`.")
+    ],
+) -> None:
+    """Align image patches with words: the first training stage of a judge trained from scratch, before `sft`."""
+    from dikast.core.errors import require
+
+    require("torch", "hf")
+    require("transformers", "hf")
+    from dikast.training.config import load_config
+    from dikast.training.vision_alignment import look as run
+
+    done = run(load_config(config), watch=_tell)
+    typer.echo(f"{done['steps']} steps on {done['rows']} pictures: the model is in {done['model']}")
+
+
+@app.command("sft")
+def sft(
+    config: Annotated[Path, typer.Option("--config", help="The training configuration (YAML).")],
+    export: Annotated[
+        str, typer.Option("--export", help="`trl`: write data and configuration for `trl sft` instead of training.")
+    ] = "",
+    out: Annotated[Path | None, typer.Option("--out", help="With --export: the folder to write to.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """Train a judge on items with gold; the same command resumes after an interruption."""
+    import orjson
+
+    from dikast.core.errors import UserError
+    from dikast.training.sft import sft as run
+
+    if export:
+        from dikast.training.config import load_config
+        from dikast.training.models.export import export_trl
+
+        if export != "trl" or out is None:
+            raise UserError("write --export trl --out FOLDER")
+        written = export_trl(load_config(config), out)
+        shown = f"{written['examples']} examples; run: cd {out} && trl sft --config sft.yaml"
+        typer.echo(orjson.dumps(written).decode() if json else shown)
+        return
+
+    if out is not None:
+        raise UserError("--out applies to --export only; training writes to 'out' of the configuration")
+    done = run(config, watch=_tell)
+    if not done.pop("main"):  # of several processes one speaks
+        return
+    if json:
+        typer.echo(orjson.dumps(done).decode())
+    elif done["complete"]:
+        typer.echo(f"{done['total']} steps on {done['examples']} examples: the model is in {done['model']}")
+    else:
+        typer.echo(f"{done['steps']} of {done['total']} steps: run the same command again to go on")
+
+
+@app.command("merge")
+def merge(
+    models: Annotated[list[Path], typer.Argument(help="Folders of models with the same architecture.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder to write to.")],
+    method: Annotated[str, typer.Option("--method", help="linear, slerp, ties or dare.")] = "linear",
+    weights: Annotated[str, typer.Option("--weights", help="One weight for each model, comma-separated.")] = "",
+    base: Annotated[
+        Path | None, typer.Option("--base", help="ties, dare: the model that all were trained from.")
+    ] = None,
+    t: Annotated[float, typer.Option("--t", help="slerp: 0 is the first model, 1 the second.")] = 0.5,
+    density: Annotated[float, typer.Option("--density", help="ties, dare: share of changes that is kept.")] = 0.2,
+    scale: Annotated[float, typer.Option("--scale", help="ties, dare: how much of the changes is added.")] = 1.0,
+    seed: Annotated[int, typer.Option("--seed", help="dare: which changes are dropped.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """Merge judges into one, tensor by tensor; equal weights by default."""
+    import orjson
+
+    from dikast.core.errors import UserError
+    from dikast.training.models.merge import Recipe
+    from dikast.training.models.merge import merge as run
+
+    try:
+        counts = tuple(float(each) for each in weights.split(",")) if weights else (1 / len(models),) * len(models)
+    except ValueError:
+        raise UserError(f"--weights: numbers with commas between, such as .5,.5, got {weights!r}") from None
+    recipe = Recipe(method, counts, t, density, scale, seed)  # type: ignore[arg-type]  # checked there
+    done = run(models, out, recipe, base=base)
+    typer.echo(orjson.dumps(done).decode() if json else f"{done['tensors']} tensors of {len(models)} models in {out}")
+
+
+def _tell(line: dict[str, Any]) -> None:
+    shown = []
+    for key, value in line.items():
+        if isinstance(value, dict):
+            value = "undefined" if value["value"] is None else value["value"]
+        shown.append(f"{key} {value:.4g}" if isinstance(value, int | float) else f"{key} {value}")
+    typer.echo(", ".join(shown), err=True)

@@ -1,0 +1,182 @@
+"""From options to judges and their runs: what the verbs `grade` and `compare` and their functions share."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dikast.core.checking import Mistakes
+from dikast.core.errors import UserError
+from dikast.core.output_folder import one_writer
+from dikast.core.rubric import Rubric, Sheet, load_rubric, with_scale
+from dikast.core.scale import Scale
+from dikast.engines.base import Engine, Sampling
+from dikast.engines.budget import Budget
+from dikast.engines.spec import open_engine
+from dikast.judging.defaults import default_format
+from dikast.judging.judge import Judge
+from dikast.judging.judge_file import Watcher, compare_file, compare_file_by_scores, grade_file
+from dikast.judging.pair_orders import EQUAL_RULES
+from dikast.judging.panel import write_panel
+from dikast.judging.run_options import DrawOptions, MediaOptions, PairOptions, ReplyOptions, RunOptions, SpendOptions
+from dikast.judging.run_plan import Source
+from dikast.prompts.format import Format, load_format
+
+Rubrics = str | Path | Mapping[str, Any] | Rubric | Sheet
+Formats = Mapping[str, str | Path | Format | None]  # by their place in a judge; None is the judge's own
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The options of `grade` and `compare` (with `pairs`)."""
+
+    ask: RunOptions
+    draws: DrawOptions
+    replies: ReplyOptions
+    spend: SpendOptions
+    media: MediaOptions = field(default_factory=MediaOptions)
+    pairs: PairOptions | None = None
+
+    def check(self, mistakes: Mistakes) -> None:
+        """Tell what no option alone can say."""
+        pairs, samples = self.pairs, self.draws.samples
+        if samples > 1 and self.draws.temperature <= 0:
+            mistakes.tell("several samples at temperature 0 are all the same: set --temperature, such as 1.0")
+        if pairs is None:
+            return
+        if pairs.equal not in EQUAL_RULES:
+            rules = "; ".join(f"{name}: {what}" for name, what in EQUAL_RULES.items())
+            mistakes.tell(f"--equal {pairs.equal!r} is not a rule; {rules}")
+        elif pairs.equal != "tie" and not pairs.from_absolute:
+            mistakes.tell("--equal is a rule for equal scores: use it with --from-absolute")
+        if pairs.from_absolute and (pairs.one_order or samples > 1):
+            mistakes.tell("--from-absolute grades each response alone: --one-order and --samples do not apply")
+
+    @property
+    def place(self) -> str:
+        """The place in a judge of the format that is asked in."""
+        return "format" if self.pairs is None or self.pairs.from_absolute else "compare_format"
+
+    def run(self, judge: Judge, source: Source, out: Path | None, watch: Watcher | None) -> dict[str, Any]:
+        """Judge the items into the folder; the summary."""
+        pairs, how = self.pairs, {"dry_run": self.spend.dry_run, "watch": watch}
+        if pairs is None:
+            return grade_file(judge, source, out, **how)  # type: ignore[arg-type]
+        if pairs.from_absolute:
+            return compare_file_by_scores(judge, source, out, equal=pairs.equal, **how)  # type: ignore[arg-type]
+        return compare_file(judge, source, out, both_orders=not pairs.one_order, **how)  # type: ignore[arg-type]
+
+
+def judges_of(
+    told: Told,
+    judges: Sequence[str | Engine],
+    rubric: Rubrics | None,
+    format: str | Path | Format | None,
+    mistakes: Mistakes,
+    say: Callable[[str, str], None] = lambda spec, kind: None,
+) -> list[Judge]:
+    """The judges that the options make; raises all mistakes. `say` hears each spec whose own format is asked in."""
+    told.check(mistakes)
+    draws, replies = told.draws, told.replies
+    scored = mistakes.of(lambda: _rubric(rubric, told.ask.scale))
+    named = mistakes.of(lambda: load_format(format) if format is not None else None)
+    own = [mistakes.of(partial(_own_format, each, told.place, say)) if format is None else None for each in judges]
+    opened = [mistakes.of(partial(open_engine, each)) for each in judges]
+    budget = mistakes.of(lambda: told.spend.bounds)
+    equate = mistakes.of(lambda: Scale.parse(told.ask.equate) if told.ask.equate else None)
+    mistakes.raise_all()
+    settings: dict[str, Any] = {
+        "sampling": Sampling(draws.temperature, draws.top_p, replies.max_tokens, replies.seed),
+        "samples": draws.samples, "read": replies.read, "min_mass": replies.min_mass, "frames": draws.frames,
+        "equate": equate,
+    }  # fmt: skip
+    made: list[Judge] = []
+    for engine, found in zip(opened, own, strict=True):
+        assert engine is not None
+        asks_in = named or (None if is_taught(engine) else found)
+        asked: dict[str, Any] = {told.place: asks_in} if asks_in is not None else {}
+        held = Budget(engine, **budget) if budget else engine
+        made.append(Judge(held, scored, **settings, **asked))
+    return made
+
+
+def is_taught(engine: object) -> bool:
+    """Whether the engine brings the formats it was trained on, which Judge then takes."""
+    return bool(getattr(engine, "formats", None))
+
+
+def _own_format(judge: str | Engine, place: str, say: Callable[[str, str], None]) -> Format | None:
+    """The format of a judge that nobody named one for."""
+    if not isinstance(judge, str):
+        return None
+    kind = "absolute" if place == "format" else "pairwise"
+    found = default_format(judge, kind)
+    say(judge, kind)
+    return found
+
+
+def _rubric(source: Rubrics | None, scale: str | None) -> Rubric | Sheet | None:
+    rubric = load_rubric(source) if source is not None else None
+    if scale is None:
+        return rubric
+    if rubric is None:
+        raise UserError("--scale replaces the scale of --rubric; give a rubric")
+    return with_scale(rubric, scale)
+
+
+def columns_of(pairs: Sequence[str]) -> dict[str, str]:
+    """From FIELD=COLUMN, the columns by their field."""
+    columns: dict[str, str] = {}
+    for each in pairs:
+        field_, equals, column = each.partition("=")
+        if not (field_ and equals and column):
+            raise UserError(f"--map {each!r}: write FIELD=COLUMN, such as response=answer")
+        columns[field_] = column
+    return columns
+
+
+class Judged(NamedTuple):
+    """The summary of what was run, of a panel with the summaries of its `runs` by name, and those of each judge."""
+
+    summary: dict[str, Any]
+    each: list[dict[str, Any]]
+
+
+def run_judges(
+    told: Told,
+    names: Sequence[str],
+    judges: Sequence[Judge],
+    source: Source,
+    out: Path | None,
+    watching: Callable[[], AbstractContextManager[Watcher | None]],
+) -> Judged:
+    """Run one judge into the folder, or each of a panel into a folder under it and join them there.
+
+    `names` are those of the judges in the panel's folders and summary. A dry run joins nothing.
+    """
+    panel = len(judges) > 1 and out is not None
+    folders = [out / f"{i}-{_slug(name)}" if panel and out else out for i, name in enumerate(names, 1)]
+    joined = out if panel and not told.spend.dry_run else None
+    with nullcontext() if joined is None else one_writer(joined, "judging"):  # one judge is held by its verdicts' file
+        each = [_run(told, judge, source, folder, watching) for judge, folder in zip(judges, folders, strict=True)]
+        if joined is None:
+            return Judged(each[0], each)
+        told_by_all = write_panel(joined, list(names), [folder for folder in folders if folder])
+    return Judged({**told_by_all, "runs": dict(zip(names, each, strict=True))}, each)
+
+
+def _run(
+    told: Told,
+    judge: Judge,
+    source: Source,
+    out: Path | None,
+    watching: Callable[[], AbstractContextManager[Watcher | None]],
+) -> dict[str, Any]:
+    with watching() as watch:
+        return told.run(judge, source, out, watch)
+
+
+def _slug(name: str) -> str:
+    return "".join(c if c.isalnum() else "-" for c in name).strip("-")[-60:]

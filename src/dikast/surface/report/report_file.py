@@ -1,0 +1,74 @@
+"""Collects the runs once and writes every form of the report that was asked for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from dikast.core.errors import RunError, UserError
+from dikast.core.runs.run_files import write_whole
+from dikast.surface.report import exports, gates
+from dikast.surface.report.collect import Asked, RunPage, collect
+from dikast.surface.report.page import render
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was found: the pages as collected, the gates as checked, and every number as JSON values."""
+
+    pages: list[RunPage]
+    gates: list[gates.Gate]
+    numbers: dict[str, Any]
+
+
+def write_report(
+    runs: Sequence[Path],
+    out: Sequence[Path],
+    asked: Asked,
+    *,
+    title: str = "",
+    fail_under: Sequence[str] = (),
+    fail_over: Sequence[str] = (),
+) -> Written:
+    """Write the report of `runs` to each file of `out`, whose suffix (.html, .md, .json, .xml) says in which form.
+
+    Runs after the first are compared with it, in pairs of the same items. Gates are checked in every run. Raises
+    UserError for a folder that is no run, and for a gate on a metric that does not exist.
+    """
+    for path in out:
+        if not path.parent.is_dir():
+            raise UserError(f"{path}: the folder {path.parent} does not exist")
+    pages = [collect(folder, asked, runs[0] if number else None) for number, folder in enumerate(runs)]
+    _tell_apart(pages)
+    wanted: list[tuple[gates.Side, str]] = [("under", text) for text in fail_under]
+    wanted += [("over", text) for text in fail_over]
+    checked = [gates.check(page.audit, page.name, side, text) for page in pages for side, text in wanted]
+    heading = title or "Report: " + ", ".join(page.name for page in pages)
+    numbers = exports.to_json(pages, checked)
+    for path in out:
+        if path.suffix == ".html":
+            text = render(pages, heading, asked.plan.resampling, redacted=asked.redact)
+        elif path.suffix == ".md":
+            text = exports.to_markdown(pages, checked, heading)
+        elif path.suffix == ".xml":
+            text = exports.to_junit(pages, checked)
+        else:
+            text = orjson.dumps(numbers, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode() + "\n"
+        try:
+            if path.is_file() or not path.exists():
+                write_whole(path, text.encode())
+            else:  # a device or a pipe
+                path.write_text(text, "utf-8")
+        except OSError as error:
+            raise RunError(f"{path}: cannot write ({error.strerror})") from error
+    return Written(pages, checked, numbers)
+
+
+def _tell_apart(pages: Sequence[RunPage]) -> None:
+    """Runs whose folders are called alike are named by the folders above them too."""
+    names = [page.name for page in pages]
+    for page in pages:
+        if names.count(page.name) > 1:
+            page.name = "/".join(page.folder.resolve().parts[-2:])

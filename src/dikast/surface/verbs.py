@@ -1,0 +1,183 @@
+"""From dataclasses of options to flags: a verb's parameters that are dataclasses are given field by field.
+
+`core.checking.Option` says how a field is spelt as a flag; here Typer's signature is made of it, the values given are
+collected into the dataclass, and `--config FILE` gives any of them as YAML.
+"""
+
+import dataclasses
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dikast.core.checking import Key, Mistakes, fit, keys_of, option
+from dikast.core.errors import UserError
+from dikast.core.text import Located, hint, read_located
+
+Sections = Mapping[str, Callable[[Located], list[str]]]
+_PLAIN = (str, int, float, bool, Path)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowOptions:
+    """What is printed."""
+
+    json: bool = option(False, help="Print the result as JSON.")
+    quiet: bool = option(False, "--quiet", "-q", help="Do not show progress.")
+
+
+def verb(run: Callable[..., None], config: str = "", sections: Sections | None = None) -> Callable[..., None]:
+    """`run` as Typer takes it: each parameter that is a dataclass becomes the flags of its fields.
+
+    A group with a method `held` gives a context that the verb runs in.
+    Mistakes in flags are raised together, or handed to `run` where it has a parameter of the type `Mistakes`. `config`
+    is the help of `--config FILE`, which there is none of without; its file may also hold `sections` (name -> what
+    finds the mistakes in one), and `run` gets its document as the parameter `config` where it has one.
+    """
+    hints = typing.get_type_hints(run, include_extras=True)
+    groups = {name: keys_of(typing.cast(type[Any], kind)) for name, kind in hints.items() if is_dataclass(kind)}
+    given = [name for name, kind in hints.items() if kind is Mistakes]
+    flags: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(run).parameters.items():
+        if name in groups:
+            defaults = {each.name: _default(each) for each in dataclasses.fields(hints[name])}
+            flags += [_flag(each, key, defaults[each]) for each, key in groups[name].items()]
+        elif name not in given and name != "config":
+            flags.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
+    flags.sort(key=lambda each: each.default is not inspect.Parameter.empty)  # what must be given comes first
+    if config:
+        flags.append(
+            _config_flag(config, {key: each for keys in groups.values() for key, each in keys.items()}, sections or {})
+        )
+
+    def call(**values: Any) -> None:
+        mistakes = Mistakes(Located({}, "flags"))
+        for name, keys in groups.items():
+            values[name] = _collected(hints[name], keys, {key: values.pop(key) for key in keys}, mistakes)
+        if "config" in values and "config" not in hints:
+            values.pop("config")
+        if not given:
+            mistakes.raise_all()
+        with ExitStack() as rules:
+            for name in groups:
+                if hasattr(values[name], "held"):
+                    rules.enter_context(values[name].held())
+            run(**values, **dict.fromkeys(given, mistakes))
+
+    call.__name__, call.__doc__, call.__module__ = run.__name__, run.__doc__, run.__module__
+    call.__annotations__ = {each.name: each.annotation for each in flags}
+    call.__signature__ = inspect.Signature(flags)  # type: ignore[attr-defined]  # what inspect.signature looks at
+    return call
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return field.default
+
+
+def _shown(key: Key, default: Any) -> Any:
+    """A default as Typer shows it."""
+    if isinstance(default, tuple):
+        return ",".join(default) if key.option.commas else list(default)
+    return "" if default is None and _typer_type(key) is str and not _takes(key, str) else default
+
+
+def _takes(key: Key, kind: type) -> bool:
+    return key.type is kind or kind in typing.get_args(key.type)
+
+
+def _typer_type(key: Key) -> Any:
+    """The type that Typer reads: its own where it has one, else text, which is read when flags are collected."""
+    inner = [each for each in typing.get_args(key.type) if each is not type(None)]
+    if typing.get_origin(key.type) is tuple:
+        return str if key.option.commas else list[inner[0]]  # type: ignore[valid-type]  # made at run time
+    if key.type in _PLAIN or (len(inner) == 1 and inner[0] in _PLAIN):
+        return key.type
+    return str
+
+
+def _spelt(name: str, key: Key) -> str:
+    return next((each for each in key.option.names if each.startswith("--")), "--" + name.replace("_", "-"))
+
+
+def _flag(name: str, key: Key, default: Any) -> inspect.Parameter:
+    option = key.option
+    told: dict[str, Any] = {"help": option.help, "metavar": option.metavar, "rich_help_panel": option.panel}
+    told |= {"min": option.least} if option.least > float("-inf") else {}
+    told |= {"max": option.most} if option.most < float("inf") else {}
+    info = typer.Argument(**told) if option.argument else typer.Option(*(option.names or (_spelt(name, key),)), **told)
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if key.required else _shown(key, default),
+        annotation=Annotated[_typer_type(key), info],
+    )
+
+
+def _collected(kind: type[Any], keys: Mapping[str, Key], given: Mapping[str, Any], mistakes: Mistakes) -> Any:
+    """The dataclass that the flags fill; one that is wrong keeps its default, or what was given, for further checks."""
+    values: dict[str, Any] = {}
+    defaults = {each.name: _default(each) for each in dataclasses.fields(kind)}
+    for name, key in keys.items():
+        value = given[name]
+        if not key.required and value == _shown(key, defaults[name]):
+            continue
+        if key.option.commas:
+            value = [part.strip() for part in value.split(",") if part.strip()]
+
+        def wrong(message: str, *at: object, flag: str = _spelt(name, key)) -> None:
+            mistakes.tell(message if message.startswith(flag) else f"{flag}: {message}")
+
+        before = len(mistakes)
+        found = fit(key.type, value, wrong, option=key.option)
+        if len(mistakes) == before or key.required:
+            values[name] = found
+    return mistakes.of(lambda: kind(**values))
+
+
+def _config_flag(told: str, keys: Mapping[str, Key], sections: Sections) -> inspect.Parameter:
+    def load(context: typer.Context, path: str | None) -> Any:
+        return None if path is None else read_config(context, path, keys, sections)
+
+    info = typer.Option("--config", is_eager=True, callback=load, help=told)
+    return inspect.Parameter(
+        "config", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, info]
+    )
+
+
+def read_config(context: typer.Context, path: str, keys: Mapping[str, Key], sections: Sections) -> Located:
+    """Make the values of a file the defaults of the verb, all mistakes in it reported at once; returns the document.
+
+    It is read once, as it may come through a pipe.
+    """
+    mistakes = Mistakes(read_located(path))
+    document = mistakes.document
+    if not isinstance(document.value, dict):
+        raise document.error("a configuration is a mapping from flags to values, such as 'judge: mock:constant'")
+    known = {_long(each): each for each in context.command.params if each.name != "config"}
+    defaults: dict[str, Any] = {}
+    for key, value in document.value.items():
+        if key in sections:
+            mistakes += map(UserError, sections[key](document))
+        elif (parameter := known.get(str(key).replace("_", "-"))) is None:
+            mistakes.add(f"unknown key: {hint(str(key), sorted((*known, *sections)))}", key)
+        else:
+            asked = keys.get(parameter.name)
+            if asked and value is not None and not asked.option.commas:
+                fit(asked.type, value, mistakes.add, key, option=asked.option)
+            defaults[parameter.name] = [value] if parameter.multiple and not isinstance(value, list) else value
+    mistakes.raise_all()
+    context.default_map = {**(context.default_map or {}), **defaults}
+    return document
+
+
+def _long(parameter: Any) -> str:
+    long = [option for option in parameter.opts if option.startswith("--")]
+    name: str = long[0].removeprefix("--") if long else parameter.name
+    return name.casefold()

@@ -1,0 +1,106 @@
+"""Examples to what a model is trained on: the tokens it would be judged with, and those it should answer.
+
+The prompt is made by the code of the local engine, and the reply is tokenised behind it as the engine's read-out does,
+so that the text, the tokens and the images are those of judging.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dikast.core.errors import DataError, EngineError
+from dikast.engines.local.label_scoring import behind_anchor
+from dikast.engines.local.loading import Loaded
+from dikast.engines.local.prompt import Prompt
+from dikast.engines.local.prompt import encode as encode_prompt
+from dikast.engines.local.template import Turn
+from dikast.engines.local.tokens import Tokens
+from dikast.training.data.examples import Example
+
+if TYPE_CHECKING:
+    import torch
+
+_PROBE = "probe-of-a-reply"
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Token ids, the first `prompt` of which are not learnt; `label` = (first, last + 1) of the label that is read.
+
+    `media` holds the tensors of everything shown; rows of one `shape` may share a batch.
+    """
+
+    ids: list[int]
+    prompt: int
+    label: tuple[int, int]
+    media: "Mapping[str, torch.Tensor]" = field(default_factory=dict)
+    shape: tuple[int, ...] = ()
+
+
+def end_of_reply(loaded: Loaded) -> int:
+    """The token that ends a reply: the one that the chat template writes after it, else the model's first end token.
+
+    EngineError when the model has none.
+    """
+    template = loaded.processor.template
+    turns = [Turn("user", ("probe",)), Turn("assistant", (_PROBE,))]
+    try:
+        after = template.render(turns).rpartition(_PROBE)[2]
+    except EngineError:
+        after = ""
+    for piece in loaded.tokens.pieces(after):
+        if piece.control and loaded.tokens.controls[piece.text] in loaded.ends:
+            return loaded.tokens.controls[piece.text]
+        if piece.text.strip():
+            break
+    if not loaded.ends:
+        raise EngineError("this model has no token that ends a reply: set eos_token_id in its config", kind="tokenizer")
+    return loaded.ends[0]
+
+
+def encode(example: Example, loaded: Loaded, *, end: int, most: int, find_label: bool = True) -> Encoded:
+    """The tokens of an example. DataError, naming its record, for one that does not fit into `most` tokens.
+
+    Without `find_label` nobody will ask where the verdict's label stands, and looking for it takes time.
+    """
+    try:
+        made = encode_prompt(example.messages, loaded.processor)
+    except EngineError as error:
+        raise DataError(f"example {example.id!r}: {error}", path=example.origin) from error
+    reply = example.reply
+    whole = _behind(made, reply.text, loaded.tokens, merged=example.prefilled)
+    start = _agreed(made.ids, whole)
+    label = (0, 0)
+    if find_label and reply.label:
+        before = _behind(made, reply.before.rstrip(), loaded.tokens, merged=example.prefilled)
+        upto = _behind(made, reply.before + reply.label, loaded.tokens, merged=example.prefilled)
+        label = (_agreed(before, whole), _agreed(upto, whole))
+    ids = [*whole, end]
+    for limit, name in ((loaded.context, "what the model takes"), (most, "max_tokens")):
+        if len(ids) > limit:
+            shown = (*made.seen.images, *made.seen.clips)
+            cure = "raise it, shorten" if name == "max_tokens" else "shorten"
+            raise DataError(
+                f"example {example.id!r} has {len(ids)} tokens ({len(made.ids)} of them asked, {sum(map(len, shown))} "
+                f"for {len(shown)} images and clips), more than {name}: {limit}; {cure} the item, use smaller images "
+                "or fewer frames",
+                path=example.origin,
+            )
+    return Encoded(ids, start, label, made.seen.tensors, made.seen.shape if made.seen.tensors else ())
+
+
+def _behind(made: Prompt, text: str, tokens: Tokens, *, merged: bool) -> list[int]:
+    """The prompt's ids with `text` after them.
+
+    Where the tokenizer would merge text into the prompt's last tokens, a reply that the model generates still starts
+    behind them: it is tokenised on its own. With `merged` (read without generation) it is as the read-out has it.
+    """
+    ids = made.continued(text, tokens)
+    if merged or ids[: len(made.ids)] == made.ids:
+        return ids
+    return [*made.ids, *behind_anchor([text], tokens)[0]]
+
+
+def _agreed(one: list[int], other: list[int]) -> int:
+    shortest = min(len(one), len(other))
+    return next((n for n in range(shortest) if one[n] != other[n]), shortest)

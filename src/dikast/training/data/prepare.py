@@ -1,0 +1,165 @@
+"""From the configuration's files to shards: in parallel over files, once for the same data and model."""
+
+import multiprocessing
+import os
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from dikast.core.canonical import fingerprint
+from dikast.core.errors import DataError, UserError
+from dikast.core.media import image_sha256, resolved
+from dikast.core.output_folder import one_writer
+from dikast.core.part import Image
+from dikast.core.runs import run_files as sums
+from dikast.engines.local.loading import Loaded
+from dikast.engines.local.source import file_sha256
+from dikast.training.config import Config
+from dikast.training.data.encode import encode, end_of_reply
+from dikast.training.data.examples import Asker, Example, ExampleRow, files_of, rows_of_file
+from dikast.training.data.shards import VERSION, Shards, ShardWriter
+from dikast.training.processes import SingleProcess
+
+
+class Unit(NamedTuple):
+    """Files of one source, in one of its rounds, that one process turns into shards."""
+
+    source: int
+    round: int
+    files: tuple[str, ...]
+    limit: int
+
+
+def units_of(config: Config) -> list[Unit]:
+    """The work to be done: file by file, but a source with a limit as a whole."""
+    found = []
+    for number, data in enumerate(config.data):
+        files = files_of(config, data.items or data.talk)
+        for round in range(data.repeat):
+            if data.limit:
+                found.append(Unit(number, round, tuple(files), data.limit))
+            else:
+                found.extend(Unit(number, round, (file,), 0) for file in files)
+    return found
+
+
+def data_hash(config: Config) -> str:
+    """Fingerprint of the data: the content of every file, format and rubric, and what is made of them.
+
+    What the records show is in files of its own: `Shards.shown` stands for that.
+    """
+    files = [[file_sha256(Path(file)) for file in files_of(config, data.items or data.talk)] for data in config.data]
+    made = [{k: v for k, v in asdict(data).items() if k not in ("items", "talk")} for data in config.data]
+    return fingerprint([files, made, Asker(config).about(), asdict(config.augment), config.seed, config.frames])
+
+
+def prepare_shards(config: Config, loaded: Loaded, about: Any, data: str, team: SingleProcess) -> Shards:
+    """The shards of this data for this model, made if they are not there yet.
+
+    They are made anew where an image or video that they show has changed; one that is gone is not missed.
+    about: what of the model decides tokens and images, as JSON values; data: the `data_hash`. DataError at the first
+    record that cannot be used; nothing is left behind then. The main process makes them, the others wait.
+    """
+    key = fingerprint([VERSION, data, about, config.max_tokens, config.label_loss_weight != 1])
+    folder = config.path(config.shards or str(Path(config.out) / "shards")) / key
+    if team.main and not ((folder / "done.json").is_file() and _whole(folder) and _as_shown(config, folder)):
+        apart = folder.parent.resolve() != config.path(config.out).resolve()  # which is held already
+        with one_writer(folder.parent, "preparing examples") if apart else nullcontext():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            try:
+                counts = _make(config, loaded, folder)
+                sums.record_all(folder)
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
+            sums.write_checked(folder / "done.json", orjson.dumps({"examples": sum(counts), "version": VERSION}))
+    team.wait()
+    shards = Shards.open(folder)
+    if not len(shards):
+        raise UserError("the data gives no examples")
+    return shards
+
+
+def _whole(folder: Path) -> bool:
+    """Whether prepared examples are as they were written; those that are not are made anew."""
+    try:
+        return not sums.changed_files(folder)
+    except DataError:
+        return False
+
+
+def _make(config: Config, loaded: Loaded, folder: Path) -> list[int]:
+    units = list(enumerate(units_of(config)))
+    if config.workers == 1 or len(units) == 1:
+        return [_unit(config, loaded, folder, number, unit) for number, unit in units]
+    context = multiprocessing.get_context("spawn")
+    workers = min(config.workers, len(units))
+    with ProcessPoolExecutor(workers, context, initializer=_start, initargs=(config, str(folder))) as pool:
+        return list(pool.map(_work, units))
+
+
+_worker: dict[str, Any] = {}
+
+
+def _start(config: Config, folder: str) -> None:
+    import torch
+
+    from dikast.training.models.model import open_blank
+
+    torch.set_num_threads(1)
+    _worker.update(config=config, folder=Path(folder), loaded=open_blank(config))
+
+
+def _work(job: tuple[int, Unit]) -> int:
+    return _unit(_worker["config"], _worker["loaded"], _worker["folder"], *job)
+
+
+def _unit(config: Config, loaded: Loaded, folder: Path, number: int, unit: Unit) -> int:
+    asker, end = Asker(config), end_of_reply(loaded)
+    writer, count, find = ShardWriter(folder, number), 0, config.label_loss_weight != 1
+    shown: dict[tuple[str, str, int | None], str] = {}
+    for row in islice(_rows(config, unit), unit.limit or None):
+        for example in asker.examples(row):
+            writer.add(
+                example.id, example.origin, encode(example, loaded, end=end, most=config.max_tokens, find_label=find)
+            )
+            for image in _files_shown(example):
+                root = os.path.relpath(image.root or ".", config.root or ".")  # so that all may move together
+                shown[image.source, root, image.frame] = image_sha256(image)
+            count += 1
+    writer.flush()
+    (folder / f"shown-{number:05d}.json").write_bytes(orjson.dumps([[*key, value] for key, value in shown.items()]))
+    return count
+
+
+def _files_shown(example: Example) -> Iterator[Image]:
+    """The images and frames of an example that are files here."""
+    for message in example.messages:
+        yield from (image for image in message.images if "://" not in image.source and image.source[:5] != "data:")
+
+
+def _as_shown(config: Config, folder: Path) -> bool:
+    """Whether the files that the shards show are those that they were made of, as far as they are still there."""
+    for file in sorted(folder.glob("shown-*.json")):
+        for source, root, frame, sha256 in orjson.loads(file.read_bytes()):
+            image = Image(source, os.path.join(config.root, root), frame)
+            try:
+                if os.path.exists(resolved(image)) and image_sha256(image) != sha256:
+                    return False
+            except DataError:  # it is there, and no image any more
+                return False
+    return True
+
+
+def _rows(config: Config, unit: Unit) -> Iterator[ExampleRow]:
+    for file in unit.files:
+        for record, target in rows_of_file(file, talk=bool(config.data[unit.source].talk)):
+            yield ExampleRow(unit.source, unit.round, record, target)

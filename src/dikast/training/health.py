@@ -1,0 +1,51 @@
+"""What is wrong with the folder of a training run, and repair its logs; needs no torch."""
+
+from pathlib import Path
+
+from dikast.core.runs.examine import Examined, Problem, examine_files, examine_lines, record_anew, set_aside
+from dikast.core.runs.opening import UNCHECKED, checksums_are_gone
+from dikast.core.runs.run_files import CHECKSUMS
+from dikast.training.log import parsed
+
+_LOGS = ("train.jsonl", "eval.jsonl")
+_AGAIN = "run the same command again: it goes on from what is whole, and writes the file anew"
+
+
+def is_training(folder: Path) -> bool:
+    """Whether `train sft` or `train look` wrote this folder."""
+    return (folder / "train.jsonl").is_file()
+
+
+def examine_training(folder: Path) -> Examined:
+    """Check the logs of a training run line by line, and examples, checkpoints and model by their checksums."""
+    lines, files, problems = 0, 0, list[Problem]()
+    for path in (folder / name for name in _LOGS if (folder / name).is_file()):
+        cure = f"`dikast doctor FOLDER --repair`, then {_AGAIN}"
+        n, found = examine_lines(path, lambda raw, number, path=path: parsed(raw, path, number), cure, folder)  # type: ignore[misc]
+        lines += n
+        problems += found
+    sealed = checksums_are_gone(folder, "train.jsonl") or (folder / CHECKSUMS).exists()
+    parts = [*sorted((folder / "checkpoints").glob("step-*")), *sorted((folder / "shards").glob("*")), folder / "model"]
+    for part in (folder, *(each for each in parts if each.is_dir())):
+        n, found = examine_files(part, _AGAIN, folder)
+        files += n
+        problems += found
+        if sealed and not (part / CHECKSUMS).exists():
+            name = str((part / CHECKSUMS).relative_to(folder))
+            problems.append(Problem(name, None, UNCHECKED, "run the same command again"))
+    return Examined("training run", lines, files, tuple(problems))
+
+
+def repair_training(folder: Path) -> int:
+    """Move damaged lines of the logs to files beside them; returns how many. The curves go without them."""
+    moved = 0
+    for path in (folder / name for name in _LOGS if (folder / name).is_file()):
+
+        def keep(raw: bytes, number: int, path: Path = path) -> bytes:
+            parsed(raw, path, number)
+            return raw
+
+        moved += set_aside(path, keep)
+    if (folder / CHECKSUMS).exists():
+        record_anew(folder)
+    return moved

@@ -1,0 +1,56 @@
+"""The logs of a training run, `train.jsonl` and `eval.jsonl`: lines by step, each with a checksum."""
+
+from pathlib import Path
+from typing import Any
+
+from dikast.core.errors import DataError
+from dikast.core.runs.lines import open_record, seal_record, with_line_break
+from dikast.core.runs.run_files import write_whole
+
+
+class Log:
+    """A JSONL file of lines with a `step` and a checksum; lines of steps that will be done again are dropped."""
+
+    def __init__(self, path: Path, done: int, *, write: bool = True) -> None:
+        self._path, self._write = path, write
+        if not write:
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, b"".join(raw for raw, line in _lines(path) if line["step"] <= done))
+
+    def write(self, line: dict[str, Any]) -> None:
+        """Append a line."""
+        if not self._write:
+            return
+        with self._path.open("ab") as file:
+            file.write(seal_record(line))
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """The lines of a log, without one that a crash tore."""
+    return [line for _, line in _lines(path)]
+
+
+def _lines(path: Path) -> list[tuple[bytes, dict[str, Any]]]:
+    """The lines of a log as they stand there, and what they say."""
+    if not path.is_file():
+        return []
+    found = []
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, 1):
+            line = raw if raw.endswith(b"\n") else with_line_break(raw)
+            if line is not None and line.strip():
+                found.append((line, parsed(line, path, number)))
+    return found
+
+
+def parsed(raw: bytes, path: Path, number: int) -> dict[str, Any]:
+    """One line of a log; DataError with the cure where it is not as it was written."""
+    try:
+        value = open_record(raw)
+        if type(value.get("step")) is not int:
+            raise ValueError("no line of a training log")
+    except ValueError as error:
+        cure = f"remove this line, or `dikast doctor {path.parent} --repair`; the curves go without it"
+        raise DataError(f"cannot be read ({error}): {cure}", path=str(path), line=number) from None
+    return value

@@ -1,0 +1,173 @@
+"""Folders of models: what they hold is read with the file's name in every error, and written whole or not at all."""
+
+import math
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from dikast.core.errors import DataError, RunError, UserError
+from dikast.core.output_folder import one_writer
+from dikast.core.runs.run_files import CHECKSUMS, changed_files, check_model, checksum, record_all, recorded
+
+if TYPE_CHECKING:
+    import torch
+
+_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
+_WHOLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The mapping in a JSON file; DataError where there is none."""
+    if not path.is_file():
+        raise DataError("is missing: save the model with its tokenizer and processor", path=str(path))
+    try:
+        value = orjson.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot be read as JSON ({_why(error)}): save the model again", path=str(path)) from None
+    if not isinstance(value, dict):
+        raise DataError("holds no mapping: save the model again", path=str(path))
+    return value
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The configuration of the model in a folder; UserError where there is none."""
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder")
+    if not (folder / "config.json").is_file():
+        raise UserError(f"{folder}: this folder holds no model (no config.json in it)")
+    return read_json(folder / "config.json")
+
+
+class Weights:
+    """The tensors of a checkpoint folder, of the files that transformers would read, one at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.config = read_config(folder)
+        check_model(folder)
+        if (folder / "adapter_config.json").is_file():
+            raise UserError(f"{folder}: this is an adapter, not a model: merge it into its model first")
+        self.files: dict[str, Path] = {}
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        self.kinds: dict[str, str] = {}
+        self._open: dict[Path, Any] = {}
+        placed = self._placed()
+        for path in sorted(set(placed.values()) or {folder / _WHOLE}):
+            self._look(path)
+        if missing := placed.keys() - self.files.keys():
+            raise DataError(f"{min(missing)} is in none of its files: save the model again", path=str(folder / _INDEX))
+        if not self.files:
+            raise UserError(f"{folder / _WHOLE}: holds no tensor: save the model again")
+        if strange := set(self.kinds.values()) - _BYTES.keys():
+            raise UserError(f"{folder}: holds tensors of the type {min(strange)}: save the model in bf16 or fp32")
+
+    def _placed(self) -> dict[str, Path]:
+        """The file of each tensor as the index says; empty where one file holds all, which goes before an index."""
+        index = self.folder / _INDEX
+        if (self.folder / _WHOLE).is_file():
+            return {}
+        if not index.is_file():
+            raise UserError(f"{self.folder}: no weights (neither {_WHOLE} nor {_INDEX}): save the model in that format")
+        placed = read_json(index).get("weight_map")
+        if not isinstance(placed, dict) or not placed or not all(isinstance(each, str) for each in placed.values()):
+            raise DataError("names no file for each tensor: save the model again", path=str(index), field="weight_map")
+        return {name: self.folder / file for name, file in placed.items()}
+
+    def _look(self, path: Path) -> None:
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(path, "pt") as file:
+                for name in file.keys():  # noqa: SIM118 - not a mapping
+                    self.files[name] = path
+                    stored = file.get_slice(name)
+                    self.shapes[name], self.kinds[name] = tuple(stored.get_shape()), stored.get_dtype()
+        except (OSError, SafetensorError) as error:
+            cure = "copy the file again, or save the model again"
+            raise DataError(f"no weights can be read from it ({_why(error)}): {cure}", path=str(path)) from None
+
+    def size(self, name: str) -> int:
+        """Bytes of a tensor."""
+        return math.prod(self.shapes[name]) * _BYTES[self.kinds[name]]
+
+    def __enter__(self) -> "Weights":
+        self._stack = ExitStack()
+        from safetensors import safe_open
+
+        for path in set(self.files.values()):
+            self._open[path] = self._stack.enter_context(safe_open(path, "pt"))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def read(self, name: str) -> "torch.Tensor":
+        """One tensor, as stored."""
+        tensor: torch.Tensor = self._open[self.files[name]].get_tensor(name)
+        return tensor
+
+
+@contextmanager
+def laid_out(out: Path, *, replace: bool = False) -> Iterator[Path]:
+    """A temporary folder beside `out`, whose files come to lie in `out` at the end; after an error nothing does.
+
+    `replace`: `out` may hold files; those that are not written anew go, but for README.md. UserError when there are
+    any otherwise or no folder can be made there, RunError when its files cannot be written or another process writes.
+
+    A call that is killed while it moves its files into a folder that was there leaves a model that is not opened, as
+    its checksums name files that are missing; the next call takes such a folder as empty.
+    """
+    target = out.resolve()
+    if target.exists() and not target.is_dir():
+        raise UserError(f"{out}: is a file: name a folder")
+    there, around = target.is_dir(), target.parent / f".{target.name}.part"
+    with ExitStack() as stack:
+        stack.enter_context(one_writer(target, "writing a model"))
+        if not (replace or _half_moved(around, target)) and any(target.iterdir()):
+            raise UserError(f"{out}: is there already: name a new folder, or empty it")
+        shutil.rmtree(around, ignore_errors=True)  # of a call that was killed
+        stack.callback(shutil.rmtree, around, ignore_errors=True)
+        try:
+            around.mkdir()
+            yield around
+            record_all(around)
+            if there:  # it stays itself: somebody may work in it
+                _move(around, target)
+            else:
+                around.rename(target)
+        except OSError as error:
+            path = Path(error.filename or target).resolve()
+            if not any(path.is_relative_to(own) for own in (around, target)):
+                raise DataError(f"cannot be read ({_why(error)}): copy the file again", path=error.filename) from error
+            raise RunError(f"{out}: cannot be written ({error}): free space, or name another folder") from error
+
+
+def _move(made: Path, target: Path) -> None:
+    kept = {"README.md"} | {path.name for path in made.iterdir()}
+    for path in sorted(made.iterdir(), key=lambda path: path.name != CHECKSUMS):  # they tell from then on what is due
+        shutil.move(path, target / path.name)
+    for path in target.iterdir():
+        if path.name not in kept:
+            path.unlink()
+
+
+def _half_moved(around: Path, target: Path) -> bool:
+    """Whether a call was killed while it moved files from `around` to `target`, and nothing else is in either."""
+    if not (target / CHECKSUMS).is_file() or not around.is_dir():
+        return False
+    try:
+        sums = recorded(target)
+        left = {path.name: checksum(path) for path in around.iterdir()}
+        there = {path.name for path in target.iterdir()} - {CHECKSUMS}
+        due = set(changed_files(target)) & left.keys()
+    except (OSError, DataError):
+        return False
+    return bool(due) and there <= sums.keys() and all(sum in sums.get(name, ()) for name, sum in left.items())
+
+
+def _why(error: Exception) -> str:
+    return (isinstance(error, OSError) and error.strerror) or str(error)

@@ -1,0 +1,355 @@
+"""Merging judges: arithmetic on weights of one shape, tensor by tensor, so that memory holds one tensor of each model.
+
+linear: the weighted mean (Wortsman et al. 2022, "Model soups"). slerp: along the arc between two weight vectors
+(Shoemake 1985), tensor by tensor. ties: task vectors (model less base) are trimmed to their largest entries, signs are
+elected, and entries that agree are averaged (Yadav et al. 2023); we trim tensor by tensor, where the paper trims the
+whole vector. dare: entries of task vectors are dropped at random, the others scaled up (Yu et al. 2024), and summed.
+"""
+
+import hashlib
+import json
+import math
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from dikast.core.errors import UserError, require
+from dikast.core.runs.run_files import CHECKSUMS
+from dikast.engines.local.trusted import pretrained
+from dikast.training.models.folders import Weights, laid_out, read_json
+
+if TYPE_CHECKING:
+    import torch
+
+Method = Literal["linear", "slerp", "ties", "dare"]
+_PARALLEL = 0.9995  # beyond this cosine the arc is a line
+_FIRST = ("architectures", "model_type")  # told before anything else that differs
+_PASSING = re.compile(  # keys of a configuration that do not change what the weights mean
+    r"_name_or_path|(torch_)?dtype|use_cache|(bos|eos|pad)_token_id|max_position_embeddings|initializer_range|id2label|"
+    r"label2id|output_\w+|auto_map|\w*(_version|dropout|_pdrop|_coef)"
+)
+_UNSEEN = re.compile(  # and of what prepares images; some of it is compared elsewhere
+    r"_.*|auto_map|chat_template|image_processor|return_tensors|device|disable_grouping|\w*_(version|type|class)"
+)
+_PREPARING = ("processor_config.json", "preprocessor_config.json")  # the first may hold what the second says
+_TOKENIZERS = (
+    "tokenizer.json", "tokenizer.model", "tekken.json", "spiece.model", "vocab.json", "merges.txt", "vocab.txt",
+    "added_tokens.json",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How to merge.
+
+    weights: one for each model; `linear` and `ties` divide by their sum. t: for `slerp`, 0 is the first model, 1 the
+    second. density: share of each task vector's entries that `ties` and `dare` keep. scale: how much of the merged
+    task vector is added to the base. seed: for `dare`.
+    """
+
+    method: Method
+    weights: tuple[float, ...]
+    t: float = 0.5
+    density: float = 0.2
+    scale: float = 1.0
+    seed: int = 0
+
+
+def merge(
+    models: Sequence[Path], out: Path, recipe: Recipe, *, base: Path | None = None, shard_bytes: int = 2 * 2**30
+) -> dict[str, Any]:
+    """Merge checkpoints of safetensors into the folder `out`, in the first one's precision.
+
+    Returns what was done. UserError when the models do not match in architecture, tensor names, shapes, tokenizer, chat
+    template or preparation of images (the base may have another template), when the recipe does not fit them, or when a
+    file cannot be read or a weight is not finite; nothing is written then.
+    """
+    require("torch", "hf")
+    _check(models, recipe, base)
+    inputs = [Weights(folder) for folder in (*models, *([base] if base else []))]
+    _match(inputs, has_base=base is not None)
+    with laid_out(out) as temporary:
+        with ExitStack() as stack:
+            for weights in inputs:
+                stack.enter_context(weights)
+            shards = _write(inputs, recipe, bool(base), temporary, shard_bytes)
+        for pattern in ("*.json", "*.jinja", "*.model", "*.txt"):
+            for path in models[0].glob(pattern):
+                if not path.name.endswith((".index.json", CHECKSUMS)):
+                    shutil.copyfile(path, temporary / path.name)
+        about = _about(inputs, recipe, base)
+        (temporary / "merge.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    return {**about, "out": str(out), "files": shards, "tensors": len(inputs[0].files)}
+
+
+def merged(name: str, tensors: "Sequence[torch.Tensor]", base: "torch.Tensor | None", recipe: Recipe) -> "torch.Tensor":
+    """One merged tensor, float32. tensors: that of each model, any shape; name seeds the draws of `dare`."""
+    import torch
+
+    values = [tensor.to(torch.float32) for tensor in tensors]
+    if recipe.method == "linear":
+        total = sum(recipe.weights)
+        return torch.stack([w / total * v for w, v in zip(recipe.weights, values, strict=True)]).sum(0)
+    if recipe.method == "slerp":
+        return _slerp(values[0], values[1], recipe.t)
+    assert base is not None
+    origin = base.to(torch.float32)
+    tasks = [value - origin for value in values]
+    added = _ties(tasks, recipe) if recipe.method == "ties" else _dare(name, tasks, recipe)
+    return origin + recipe.scale * added
+
+
+def _slerp(a: "torch.Tensor", b: "torch.Tensor", t: float) -> "torch.Tensor":
+    import torch
+
+    cosine = torch.nn.functional.cosine_similarity(a.flatten().double(), b.flatten().double(), dim=0, eps=1e-30)
+    if abs(float(cosine)) > _PARALLEL or not a.any() or not b.any():
+        return (1 - t) * a + t * b
+    angle = torch.arccos(cosine)
+    parts = torch.sin((1 - t) * angle) / torch.sin(angle), torch.sin(t * angle) / torch.sin(angle)
+    return (parts[0] * a.double() + parts[1] * b.double()).float()
+
+
+def _ties(tasks: "list[torch.Tensor]", recipe: Recipe) -> "torch.Tensor":
+    import torch
+
+    weights = torch.tensor(recipe.weights).reshape(-1, *[1] * tasks[0].ndim)
+    trimmed = torch.stack([_trimmed(task, recipe.density) for task in tasks])
+    sign = torch.sign((weights * trimmed).sum(0))
+    agree = (torch.sign(trimmed) == sign) & (trimmed != 0)
+    counted = (weights * agree).sum(0)
+    total = (weights * trimmed * agree).sum(0)
+    return torch.where(counted != 0, total / counted.where(counted != 0, torch.ones_like(counted)), 0.0)
+
+
+def _trimmed(task: "torch.Tensor", density: float) -> "torch.Tensor":
+    """The task vector with all but its largest entries 0; entries as large as the last kept one stay too."""
+    import torch
+
+    keep = round(density * task.numel())
+    if keep == 0:
+        return torch.zeros_like(task)
+    size = task.abs()
+    least = torch.topk(size.flatten(), keep, sorted=False).values.min()
+    return torch.where(size >= least, task, 0.0)
+
+
+def _dare(name: str, tasks: "list[torch.Tensor]", recipe: Recipe) -> "torch.Tensor":
+    import torch
+
+    added = torch.zeros_like(tasks[0])
+    for number, (weight, task) in enumerate(zip(recipe.weights, tasks, strict=True)):
+        spelt = hashlib.blake2b(f"{recipe.seed}\0{number}\0{name}".encode(), digest_size=7).digest()
+        rng = torch.Generator().manual_seed(int.from_bytes(spelt, "big"))
+        kept = torch.rand(task.shape, generator=rng) < recipe.density
+        added += weight * torch.where(kept, task / recipe.density, 0.0)
+    return added
+
+
+def _check(models: Sequence[Path], recipe: Recipe, base: Path | None) -> None:
+    if recipe.method not in get_args(Method):
+        raise UserError(f"method {recipe.method!r}: write one of {', '.join(get_args(Method))}")
+    if len(models) < 2 or (recipe.method == "slerp" and len(models) != 2):
+        raise UserError(f"{recipe.method} merges {'two' if recipe.method == 'slerp' else 'two or more'} models")
+    if len(recipe.weights) != len(models):
+        raise UserError(f"{len(models)} models and {len(recipe.weights)} weights: give one weight for each model")
+    told = {"weights": (*recipe.weights, sum(recipe.weights)), "t": [recipe.t], "density": [recipe.density]}
+    for name, values in (told | {"scale": [recipe.scale]}).items():
+        if not all(map(math.isfinite, values)):
+            raise UserError(f"{name}: give finite numbers, got {', '.join(map(str, values[: len(models)]))}")
+    if recipe.method == "slerp" and len(set(recipe.weights)) > 1:
+        raise UserError(
+            "slerp goes by t, not by weights: leave them out and give t (0 is the first model, 1 the second)"
+        )
+    if recipe.method in ("linear", "ties") and sum(recipe.weights) == 0:
+        raise UserError(f"the weights sum to 0, and {recipe.method} divides by their sum: give others")
+    if recipe.method in ("ties", "dare") and base is None:
+        raise UserError(f"{recipe.method} adds task vectors to the model that all were trained from: name it as 'base'")
+    if recipe.method in ("linear", "slerp") and base is not None:
+        raise UserError(f"{recipe.method} knows no base model: leave it out")
+    if not 0 < recipe.density <= 1 or not 0 <= recipe.t <= 1:
+        raise UserError("density is a share above 0 and at most 1, t lies from 0 to 1")
+
+
+def _match(inputs: Sequence[Weights], *, has_base: bool) -> None:
+    """UserError that says in what two models differ."""
+    first = inputs[0]
+    config = _config(first)
+    for number, other in enumerate(inputs[1:], 1):
+        both = f"{first.folder} and {other.folder} do not match"
+        theirs = _config(other)
+        for key in sorted(config.keys() | theirs.keys(), key=lambda key: (key not in _FIRST, key)):
+            if config.get(key) != theirs.get(key):
+                raise UserError(f"{both}: {key} is {config.get(key)} in one and {theirs.get(key)} in the other")
+        if alone := sorted(first.files.keys() ^ other.files.keys()):
+            raise UserError(f"{both}: {len(alone)} tensors are in one alone ({', '.join(alone[:3])})")
+        for name, shape in first.shapes.items():
+            if shape != other.shapes[name]:
+                raise UserError(
+                    f"{both}: {name} has the shape {list(shape)} in one, {list(other.shapes[name])} in the other"
+                )
+        _match_texts(both, first.folder, other.folder, templates=not (has_base and number == len(inputs) - 1))
+        _match_images(both, first.folder, other.folder)
+
+
+def _match_texts(both: str, first: Path, other: Path, *, templates: bool) -> None:
+    """The same tokens, and templates that do not contradict each other (pretrained models have none)."""
+    mine, theirs = ({name for name in _TOKENIZERS if (folder / name).is_file()} for folder in (first, other))
+    if "tokenizer.json" in mine & theirs:  # it says all that the files of older tokenizers say
+        mine = theirs = {"tokenizer.json"}
+    for name in sorted(mine & theirs):
+        if (first / name).read_bytes() != (other / name).read_bytes():
+            raise UserError(
+                f"{both}: their {name} differ, so the same token means different text: merge models of one tokenizer"
+            )
+    if (mine or theirs) and not mine & theirs:  # other versions of transformers save fewer files of a tokenizer
+        lone = min(mine ^ theirs, key=_TOKENIZERS.index)
+        raise UserError(f"{both}: {lone} is in one alone: put the files of their tokenizer into both folders")
+    if templates and len({_template(first), _template(other)} - {None}) > 1:
+        cure = "put the chat_template.jinja that the merged model is to have into both folders"
+        raise UserError(f"{both}: their chat templates differ, so they learnt other prompts: {cure}")
+
+
+def _template(folder: Path) -> str | None:
+    """The chat template, wherever versions of transformers put it."""
+    written = folder / "chat_template.jinja"
+    if written.is_file():
+        return written.read_text("utf-8", "replace").removesuffix("\n")
+    for name in ("chat_template.json", "processor_config.json", "tokenizer_config.json"):
+        if found := _read(folder, name).get("chat_template"):
+            return (found if isinstance(found, str) else json.dumps(found, sort_keys=True)).removesuffix("\n")
+    return None
+
+
+def _match_images(both: str, first: Path, other: Path) -> None:
+    """The same preparation of images, as it comes out and as both files say it."""
+    mine, theirs = ([_read(folder, name) for name in _PREPARING] for folder in (first, other))
+    images = [folder[0].get("image_processor") or folder[1] for folder in (mine, theirs)]
+    if bool(images[0]) != bool(images[1]):
+        raise UserError(f"{both}: preprocessor_config.json is in one alone: put that of their processor into both")
+    for number, pair in enumerate([_opened((first, other)) or images, *zip(mine, theirs, strict=True)]):
+        said, other_said = (dict(_flat(each, _UNSEEN)) for each in pair)
+        for key in sorted(said.keys() | other_said.keys()):
+            values = said.get(key), other_said.get(key)
+            if values[0] != values[1] and (number == 0 or None not in values):  # a file may leave out what is filled in
+                raise UserError(
+                    f"{both}: images are prepared with {key} {values[0]} in one and {values[1]} in the other"
+                )
+
+
+def _read(folder: Path, name: str) -> dict[str, Any]:
+    return read_json(folder / name) if (folder / name).is_file() else {}
+
+
+def _opened(folders: Sequence[Path]) -> list[dict[str, Any]]:
+    """Settings of image processors, defaults filled in; none where transformers does not know one of them."""
+    from transformers import AutoImageProcessor
+
+    try:
+        return [pretrained(AutoImageProcessor, folder).to_dict() for folder in folders]
+    except Exception:  # whatever a processor's class raises: then they are compared as they were written
+        return []
+
+
+def _config(weights: Weights) -> dict[str, Any]:
+    """What the configuration says of how weights are used, defaults filled in where transformers knows the model."""
+    from transformers import AutoConfig
+
+    try:
+        value = pretrained(AutoConfig, weights.folder).to_dict()
+    except Exception:  # whatever a configuration's class raises: then it is compared as it was written
+        value = weights.config
+    return dict(_flat(value, _PASSING))
+
+
+def _flat(value: dict[str, Any], passing: re.Pattern[str], at: str = "") -> Iterator[tuple[str, Any]]:
+    for key, each in value.items():
+        if passing.fullmatch(str(key)):
+            continue
+        if isinstance(each, dict):
+            yield from _flat(each, passing, f"{at}{key}.")
+        else:
+            yield f"{at}{key}", each
+
+
+def _write(inputs: Sequence[Weights], recipe: Recipe, has_base: bool, folder: Path, shard_bytes: int) -> list[str]:
+    """Write merged tensors into safetensors files of about `shard_bytes`, one tensor in memory at a time."""
+    groups: list[list[str]] = [[]]
+    room = shard_bytes
+    first = inputs[0]
+    for name in sorted(first.files):
+        size = first.size(name)
+        if groups[-1] and size > room:
+            groups.append([])
+            room = shard_bytes
+        groups[-1].append(name)
+        room -= size
+    files = (
+        ["model.safetensors"]
+        if len(groups) == 1
+        else [f"model-{i:05d}-of-{len(groups):05d}.safetensors" for i in range(1, len(groups) + 1)]
+    )
+    for file, names in zip(files, groups, strict=True):
+        _write_file(folder / file, names, first, lambda name: _one(name, inputs, recipe, has_base))
+    if len(files) > 1:
+        placed = {name: file for file, names in zip(files, groups, strict=True) for name in names}
+        index = {"metadata": {"total_size": sum(map(first.size, first.files))}, "weight_map": placed}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index, indent=2), encoding="utf-8")
+    return files
+
+
+def _one(name: str, inputs: Sequence[Weights], recipe: Recipe, has_base: bool) -> "torch.Tensor":
+    tensors = [weights.read(name) for weights in inputs]
+    if not tensors[0].is_floating_point():
+        if not all((tensor == tensors[0]).all() for tensor in tensors):
+            raise UserError(f"{name} holds whole numbers that differ between the models: these cannot be merged")
+        return tensors[0]
+    for weights, tensor in zip(inputs, tensors, strict=True):
+        if not tensor.isfinite().all():
+            raise UserError(f"{weights.files[name]}: {name} holds NaN or infinity: leave this model out")
+    base = tensors.pop() if has_base else None
+    made = merged(name, tensors, base, recipe).to(tensors[0].dtype)
+    if not made.isfinite().all():
+        raise UserError(
+            f"{name}: merged values are too large for {inputs[0].kinds[name]}: give smaller weights or scale"
+        )
+    return made
+
+
+def _write_file(
+    path: Path,
+    names: Sequence[str],
+    first: Weights,
+    make: "Callable[[str], torch.Tensor]",
+) -> None:
+    """A safetensors file whose header is known before its tensors are."""
+    import torch
+
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    at = 0
+    for name in names:
+        end = at + first.size(name)
+        header[name] = {"dtype": first.kinds[name], "shape": list(first.shapes[name]), "data_offsets": [at, end]}
+        at = end
+    spelt = json.dumps(header, separators=(",", ":")).encode()
+    spelt += b" " * (-len(spelt) % 8)
+    with path.open("wb") as file:
+        file.write(len(spelt).to_bytes(8, "little") + spelt)
+        for name in names:
+            file.write(make(name).contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+
+
+def _about(inputs: Sequence[Weights], recipe: Recipe, base: Path | None) -> dict[str, Any]:
+    from dikast.engines.local.source import ModelSource
+
+    names = [weights.folder.name for weights in inputs]
+    identities = [ModelSource(weights.folder).identity()["weights"] for weights in inputs]
+    found: dict[str, Any] = {"recipe": asdict(recipe)}
+    if base:
+        found["base"] = {"name": names.pop(), "weights": identities.pop()}
+    found["models"] = [{"name": n, "weights": i} for n, i in zip(names, identities, strict=True)]
+    return found

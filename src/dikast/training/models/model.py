@@ -1,0 +1,161 @@
+"""The model that learns: opened or drawn from scratch, what of it is trained, and how it is saved."""
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from dikast.core.errors import UserError, require
+from dikast.core.runs.run_files import record_all
+from dikast.engines.local.loading import Loaded, fixed_settings, limits, load, sees_images
+from dikast.engines.local.processor import load_processor
+from dikast.engines.local.source import ModelSource, locate
+from dikast.engines.local.trusted import pretrained
+from dikast.training.config import Config
+
+PROJECTORS = re.compile(r"(^|\.)(multi_modal_projector|image_newline|visual\.(merger|deepstack_merger_list))(\.|$)")
+_NOT_LANGUAGE = re.compile(r"(^|\.)(vision_tower|visual|vision_model|multi_modal_projector|lm_head)(\.|$)")
+_BESIDE_WEIGHTS = ("*.json", "*.jinja", "*.model", "*.txt")
+_WRITTEN_ANEW = re.compile(r"config\.json|generation_config\.json|adapter_config\.json|checksums\.json|.*\.index\.json")
+
+
+def source_of(config: Config) -> ModelSource:
+    """Where the model (or, to start from scratch, its configuration and tokenizer) is."""
+    name = config.model or config.init
+    beside = config.path(name)
+    return locate(str(beside) if beside.is_dir() else name)
+
+
+def open_model(config: Config) -> Loaded:
+    """The model in training: what is trained requires gradients, the rest does not."""
+    source = source_of(config)
+    dtype = "bfloat16" if config.precision == "pure-bf16" else "float32"
+    if config.model:
+        loaded = load(source, device=config.device, dtype=dtype)
+    else:
+        loaded = _assembled(source, blank=False, seed=config.seed)
+        loaded.model.to(device_of(config), getattr(torch, dtype))
+    choose_trained(loaded.model, config)
+    if config.checkpointing:
+        enable = getattr(loaded.model, "activation_checkpointing_enable", loaded.model.gradient_checkpointing_enable)
+        enable()
+    return loaded
+
+
+def device_of(config: Config) -> torch.device:
+    """The device that the configuration names; `auto` is CUDA where there is one, else the CPU."""
+    if config.device != "auto":
+        return torch.device(config.device)
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def open_blank(config: Config) -> Loaded:
+    """The model without weights: enough to make prompts with."""
+    return _assembled(source_of(config), blank=True, seed=0)
+
+
+def about(loaded: Loaded) -> dict[str, Any]:
+    """What of a model decides tokens and images, as JSON values."""
+    kept = ("tokenizer", "chat_template", "images", "ends", "context")
+    return {key: value for key, value in fixed_settings(loaded).items() if key in kept}
+
+
+def _assembled(source: ModelSource, *, blank: bool, seed: int) -> Loaded:
+    config = pretrained(transformers.AutoConfig, source.folder)
+    sees = sees_images(config, source)
+    kind: Any = transformers.AutoModelForImageTextToText if sees else transformers.AutoModelForCausalLM
+    with torch.random.fork_rng(), torch.device("meta" if blank else "cpu"):
+        torch.manual_seed(seed)
+        model = kind.from_config(config)
+    habits = source.folder / "generation_config.json"
+    if habits.is_file():
+        said = pretrained(transformers.GenerationConfig, source.folder)
+        ids = {name: getattr(said, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
+        model.generation_config = transformers.GenerationConfig(**ids)
+    return limits(model, load_processor(source, config, sees=sees))
+
+
+def choose_trained(model: Any, config: Config) -> None:
+    """Mark what is trained; UserError when that is nothing."""
+    model.requires_grad_(config.train == "full")
+    if config.train == "lora":
+        _add_lora(model, config)
+    if config.train == "projector":
+        for name, parameter in model.named_parameters():
+            parameter.requires_grad_(PROJECTORS.search(name) is not None)
+    for pattern in config.frozen:
+        found = [p for name, p in model.named_parameters() if re.search(pattern, name)]
+        if not found:
+            raise UserError(f"frozen: no parameter's name matches {pattern!r}; names are like {_example(model)}")
+        for parameter in found:
+            parameter.requires_grad_(False)
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        why = "the model has no projector that is known" if config.train == "projector" else "everything is frozen"
+        raise UserError(f"train: {config.train} leaves nothing to train: {why}")
+
+
+def _add_lora(model: Any, config: Config) -> None:
+    peft = require("peft", "train")
+    lora = config.lora
+    linear = [name for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)]
+    if lora.targets == "language":
+        chosen = [name for name in linear if not _NOT_LANGUAGE.search(name)]
+    else:
+        chosen = [name for name in linear if re.search(lora.targets, name)]
+    if not chosen:
+        raise UserError(f"lora: no linear layer's name matches {lora.targets!r}; names are like {linear[:3]}")
+    settings = peft.LoraConfig(
+        r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout, target_modules=chosen, bias="none"
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(config.seed)
+        peft.inject_adapter_in_model(settings, model)
+
+
+def _example(model: Any) -> str:
+    names = [name for name, _ in model.named_parameters()]
+    return ", ".join(names[:: max(1, len(names) // 3)][:3])
+
+
+def save_model(loaded: Loaded, config: Config, folder: Path) -> None:
+    """The model as a checkpoint that any engine opens, adapters merged in; it appears whole or not at all."""
+    temporary = folder.with_name(folder.name + ".part")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    source = source_of(config)
+    for beside in dict.fromkeys((source.folder, source.tokenizer_folder)):
+        for path in (path for pattern in _BESIDE_WEIGHTS for path in beside.glob(pattern)):
+            if not _WRITTEN_ANEW.fullmatch(path.name):
+                shutil.copyfile(path, temporary / path.name)
+    model = loaded.model
+    if config.train == "lora":
+        model = _merged(model)
+    shown = transformers.utils.logging.is_progress_bar_enabled()
+    transformers.utils.logging.disable_progress_bar()
+    try:
+        model.save_pretrained(temporary)
+    finally:
+        if shown:
+            transformers.utils.logging.enable_progress_bar()
+    record_all(temporary)
+    shutil.rmtree(folder, ignore_errors=True)
+    temporary.rename(folder)
+
+
+def _merged(model: Any) -> Any:
+    """A copy with the adapters folded into the weights."""
+    import copy
+
+    from peft.tuners.lora import LoraLayer
+
+    merged = copy.deepcopy(model)
+    for name, module in list(merged.named_modules()):
+        if isinstance(module, LoraLayer):
+            module.merge()
+            parent, _, child = name.rpartition(".")
+            setattr(merged.get_submodule(parent), child, module.get_base_layer())
+    vars(merged).pop("peft_config", None)
+    return merged

@@ -1,0 +1,1 @@
+"""The domains: what can be shown and said, and what is true of it."""

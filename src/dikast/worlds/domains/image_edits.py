@@ -1,0 +1,336 @@
+"""Image edits (the domain `retouch`): an image, the changes asked for, and the edited image, which is what is judged.
+
+Every asked change is a claim, right when it was made as asked. What changed unasked is counted thing by thing.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dikast.worlds.domains.protocol import Claim, ClaimFinding, Draft, Picture, Slot, State
+from dikast.worlds.domains.scene_graph import Scene, Thing, legal
+from dikast.worlds.domains.vocabulary import COLOURS, HELD_OUT_PAIRS, REGIONS, SHAPES, SIZES, TEXTURES, region_of
+from dikast.worlds.drawing.raster import draw_scene
+from dikast.worlds.sampling.rng import Stream
+
+ASK = "Change the picture like this."
+_MADE, _NOT, _OTHER = "made", "not made", "made differently"
+_SAID = {"recolour": "colour", "resize": "size", "retexture": "texture", "shift": "place"}
+_TEMPLATES: dict[str, tuple[str, ...]] = {
+    "recolour": (
+        "Make the {a} {b}.",
+        "The colour of the {a} should become {b}.",
+        "{a}: now {b}.",
+        "Please make the {a} {b}.",
+        "{b} is what the {a} should be.",
+        "We ask for {b} for the {a}.",
+    ),
+    "shift": (
+        "Move the {a} to the {b}.",
+        "The place of the {a} should become the {b}.",
+        "{a}: to the {b}.",
+        "Please move the {a} to the {b}.",
+        "To the {b} with the {a}.",
+        "We ask for the {a} at the {b}.",
+    ),
+    "remove": (
+        "Remove the {a}.",
+        "The {a} should be gone.",
+        "{a}: out.",
+        "Please remove the {a}.",
+        "Away with the {a}.",
+        "We ask for no {a}.",
+    ),
+    "add": (
+        "Add a {b} {a}.",
+        "A {b} {a} should be added.",
+        "New: {b} {a}.",
+        "Please add a {b} {a}.",
+        "To be added is a {b} {a}.",
+        "We ask for one more thing, a {b} {a}.",
+    ),
+}
+_TEMPLATES["resize"] = tuple(text.replace("colour", "size") for text in _TEMPLATES["recolour"])
+_TEMPLATES["retexture"] = tuple(text.replace("colour", "texture") for text in _TEMPLATES["recolour"])
+_AN = re.compile(r"\b([Aa]) (?=[aeiou])")
+
+
+@dataclass(slots=True)
+class Retouched:
+    """A picture before and after. Things keep their shapes, and no two have the same."""
+
+    before: Scene
+    after: Scene
+
+    def to_json(self) -> dict[str, Any]:
+        """Both scenes as JSON."""
+        return {"before": self.before.to_json(), "after": self.after.to_json()}
+
+
+@dataclass(slots=True)
+class EditDraft:
+    """What is asked for: of which things what, which come and which go. `before` is drawn once and then stays.
+
+    `targets` are the cells kept free for what is to be moved or added.
+    """
+
+    free: list[str]
+    room: int
+    asked: dict[str, dict[str, str]] = field(default_factory=dict)  # shape -> colour, size, texture, place
+    added: dict[str, str] = field(default_factory=dict)
+    removed: list[str] = field(default_factory=list)
+    targets: dict[str, tuple[int, int]] = field(default_factory=dict)
+    before: Scene | None = None
+
+
+class Retouch:
+    """Before, what is asked for, after."""
+
+    name = "retouch"
+    kinds: Mapping[str, tuple[str, ...]] = {
+        "edit": ("recolour", "resize", "retexture"), "shift": ("shift",), "addition": ("add",), "removal": ("remove",),
+        "preservation": (),
+    }  # fmt: skip
+
+    def begin(self, draft: Draft) -> None:
+        """All shapes free; some are kept for things that nobody asks about, so that they can be changed unasked."""
+        most = min(draft.rules.objects[1], len(SHAPES))
+        kept = min(3, most - 1)
+        draft.budget = kept - 2  # the most unasked changes is two more than this
+        draft.notes = EditDraft(draft.rng.shuffled(SHAPES), most - kept)
+
+    def draw(self, draft: Draft, kind: str) -> Slot | None:
+        """One change to ask for: of a thing already asked about half the time, else of a new one."""
+        rng, notes = draft.rng, draft.notes
+        if kind in _SAID:
+            return self._property(draft, notes, kind)
+        if not notes.room:
+            return None
+        notes.room -= 1
+        shape = notes.free.pop()
+        if kind == "remove":
+            notes.removed.append(shape)
+            return Slot(kind, "removal", (shape,), [_MADE, _NOT], ["gone"], f"the {shape} that is to go")
+        hue = rng.pick(_hues(draft, shape))
+        notes.added[shape] = hue
+        return Slot(kind, "addition", (shape,), [_MADE, _NOT, _OTHER], [hue], f"the {shape} that is to come")
+
+    def _property(self, draft: Draft, notes: EditDraft, kind: str) -> Slot | None:
+        rng, what = draft.rng, _SAID[kind]
+        known = [shape for shape, asked in notes.asked.items() if what not in asked]
+        moves = [asked["place"] for asked in notes.asked.values() if "place" in asked]
+        if not (known or notes.room) or (kind == "shift" and len(moves) >= draft.rules.grid - 2):
+            return None
+        if known and (not notes.room or rng.chance(50)):
+            shape = rng.pick(known)
+        else:
+            notes.room -= 1
+            shape = notes.free.pop()
+        open_ = {
+            "colour": _hues(draft, shape),
+            "size": list(SIZES),
+            "texture": list(TEXTURES),
+            "place": [region for region in REGIONS if region not in moves],
+        }[what]
+        value = rng.pick(open_)
+        notes.asked.setdefault(shape, {})[what] = value
+        aspect = "shift" if kind == "shift" else "edit"
+        return Slot(kind, aspect, (shape,), [_MADE, _NOT, _OTHER], [value], f"the new {what} of the {shape}")
+
+    def settle(self, draft: Draft, slots: list[Slot]) -> list[Slot]:
+        """All changes can be made or not."""
+        return slots
+
+    def distance(self, slot: Slot, stated: State, state: State) -> int:
+        """Made or not."""
+        return int(state != _MADE)
+
+    def build(
+        self, draft: Draft, slots: Sequence[Slot], states: Sequence[State], missing: int | None
+    ) -> Retouched | None:
+        """The picture before, and one after it in which these changes are made and `missing` things changed unasked."""
+        notes: EditDraft = draft.notes
+        notes.before = notes.before or _before(draft, notes)
+        if notes.before is None:
+            return None
+        after = _After(draft, notes.before)
+        for slot, state in zip(slots, states, strict=True):
+            after.change(slot, state)
+        most = draft.budget + 2
+        after.spoil(draft.rng.below(most + 1) * draft.rng.below(2) if missing is None else missing)
+        return Retouched(notes.before, after.scene) if after.fits else None
+
+    def claim(self, slot: Slot, stated: State) -> Claim:
+        """What is asked for."""
+        return Claim(slot.kind, slot.aspect, (slot.subject[0], stated))
+
+    def say(self, claim: Claim, voice: int) -> str:
+        """The wish as a sentence."""
+        text = _AN.sub(r"\1n ", _TEMPLATES[claim.kind][voice].format(a=claim.args[0], b=claim.args[1]))
+        return text[0].upper() + text[1:]
+
+    def measure(self, claim: Claim, graph: Retouched) -> ClaimFinding:
+        """Whether what was asked for was done."""
+        shape, wish = str(claim.args[0]), str(claim.args[1])
+        before, after = _find(graph.before, shape), _find(graph.after, shape)
+        if claim.kind == "remove":
+            if before is None:
+                return ClaimFinding(1, f"there was no {shape}", gone=True)
+            return ClaimFinding(
+                int(after is not None), "it is gone" if after is None else f"the {shape} is still there"
+            )
+        if after is None:
+            return ClaimFinding(1, f"no {shape} is there", gone=claim.kind != "add")
+        what = _SAID.get(claim.kind, "colour")
+        seen = region_of(after.col, after.row, graph.after.grid) if what == "place" else getattr(after, what)
+        return ClaimFinding(int(seen != wish), f"the {shape} is {'at the ' if what == 'place' else ''}{seen}")
+
+    def missed(self, claims: Sequence[Claim], graph: Retouched) -> int:
+        """How many things differ in what nobody asked for: looks, place, coming or going."""
+        asked: dict[str, set[str]] = {}
+        for claim in claims:
+            asked.setdefault(str(claim.args[0]), set()).add(_SAID.get(claim.kind, claim.kind))
+        return sum(_unasked(shape, asked.get(shape, set()), graph) for shape in SHAPES)
+
+    def ask(self, draft: Draft, slots: Sequence[Slot]) -> tuple[str, str]:
+        """One task: to change what is shown."""
+        return "edit", ASK
+
+    def prompt(self, graph: Retouched) -> str:
+        """Nothing: the picture is shown."""
+        return ""
+
+    def frames(self, graph: Retouched) -> int:
+        """Before and after."""
+        return 2
+
+    def render(self, graph: Retouched, size: int) -> list[Picture]:
+        """Before and after."""
+        return [draw_scene(graph.before, size), draw_scene(graph.after, size)]
+
+    def to_json(self, graph: Retouched) -> dict[str, Any]:
+        """Both scenes as JSON."""
+        return graph.to_json()
+
+
+def _hues(draft: Draft, shape: str) -> list[str]:
+    """The colours that may be asked for; held-out ones where the split is about them."""
+    held = [c for c in COLOURS if (c, shape) in HELD_OUT_PAIRS]
+    if draft.rules.pairs == "held_out" and held:
+        return held
+    return [c for c in COLOURS if legal(c, shape, draft.rules.pairs)]
+
+
+def _find(scene: Scene, shape: str) -> Thing | None:
+    return next((thing for thing in scene.things if thing.shape == shape), None)
+
+
+def _unasked(shape: str, asked: set[str], graph: Retouched) -> bool:
+    """Whether anything about that shape changed that was not asked for."""
+    before, after = _find(graph.before, shape), _find(graph.after, shape)
+    if before is None:
+        return after is not None and "add" not in asked
+    if after is None:
+        return "remove" not in asked
+    looks = any(
+        what not in asked and getattr(before, what) != getattr(after, what) for what in list(_SAID.values())[:3]
+    )
+    return looks or ("place" not in asked and (before.col, before.row) != (after.col, after.row))
+
+
+def _before(draft: Draft, notes: EditDraft) -> Scene | None:
+    """The picture before: nothing that is asked for is the case in it, and the places asked for are free."""
+    rng, rules, grid = draft.rng, draft.rules, draft.rules.grid
+    fillers = notes.free[: draft.budget + 2]
+    notes.targets.clear()
+    free = {(col, row) for col in range(grid) for row in range(grid)}
+    wishes = {shape: asked["place"] for shape, asked in notes.asked.items() if "place" in asked}
+    for shape in (*wishes, *notes.added):
+        open_ = sorted(c for c in free if region_of(*c, grid) == wishes[shape]) if shape in wishes else sorted(free)
+        taken = set(wishes.values()) if shape not in wishes else set()
+        open_ = [cell for cell in open_ if region_of(*cell, grid) not in taken] or open_
+        if not open_:
+            return None
+        notes.targets[shape] = rng.pick(open_)
+        free.discard(notes.targets[shape])
+    scene = Scene(grid, [], seed=rng.fork(), style=rules.style)
+    scene.clutter, scene.noise = rng.below(rules.clutter + 1), rng.below(rules.noise + 1)
+    for shape in rng.shuffled([*notes.asked, *notes.removed, *fillers]):
+        asked = notes.asked.get(shape, {})
+        cells = [cell for cell in sorted(free) if region_of(*cell, grid) != asked.get("place")]
+        if not cells:
+            return None
+        col, row = rng.pick(cells)
+        free.discard((col, row))
+        colour = rng.pick([c for c in COLOURS if c != asked.get("colour") and legal(c, shape, rules.pairs)])
+        size = rng.pick([s for s in SIZES if s != asked.get("size")])
+        texture = rng.pick([t for t in TEXTURES if t != asked.get("texture")])
+        scene.things.append(Thing(shape, colour, size, texture, col, row, rng.below(13) - 6, rng.below(13) - 6))
+    return scene
+
+
+class _After:
+    """The picture after, changed step by step. `fits` turns False when a place runs out."""
+
+    def __init__(self, draft: Draft, before: Scene) -> None:
+        self.rng: Stream = draft.rng
+        self.pairs = draft.rules.pairs
+        self.notes: EditDraft = draft.notes
+        self.fits = True
+        self.scene = replace(before, things=[replace(thing) for thing in before.things])
+
+    def change(self, slot: Slot, state: State) -> None:
+        """Make one change, or make it differently, or leave it."""
+        shape, wish = slot.subject[0], slot.stated[0]
+        thing = _find(self.scene, shape)
+        if state == _NOT:
+            return
+        if slot.kind == "add":
+            hue = wish if state == _MADE else self._other("colour", shape, {wish})
+            col, row = self.notes.targets[shape]
+            size, texture = self.rng.pick(SIZES), self.rng.pick(TEXTURES)
+            self.scene.things.append(Thing(shape, hue, size, texture, col, row))
+        elif thing and slot.kind == "remove":
+            self.scene.things.remove(thing)
+        elif thing and slot.kind == "shift":
+            grid = self.scene.grid
+            away = {wish, region_of(thing.col, thing.row, grid)}
+            cell = (
+                self.notes.targets[shape] if state == _MADE else self._cell(lambda at: region_of(*at, grid) not in away)
+            )
+            thing.col, thing.row = cell or (thing.col, thing.row)
+        elif thing:
+            what = _SAID[slot.kind]
+            now = getattr(thing, what)
+            setattr(thing, what, wish if state == _MADE else self._other(what, shape, {wish, now}))
+
+    def spoil(self, n: int) -> None:
+        """Change `n` things in something nobody asked for."""
+        notes = self.notes
+        quiet = [
+            t for t in self.scene.things if t.shape not in notes.asked | notes.added and t.shape not in notes.removed
+        ]
+        for thing in self.rng.shuffled(quiet)[:n]:
+            what = self.rng.pick((*_SAID.values(), "going"))
+            if what == "going":
+                self.scene.things.remove(thing)
+            elif what == "place":
+                cell = self._cell(lambda at: True)
+                thing.col, thing.row = cell or (thing.col, thing.row)
+            else:
+                setattr(thing, what, self._other(what, thing.shape, {getattr(thing, what)}))
+
+    def _other(self, what: str, shape: str, taken: set[str]) -> str:
+        values = {"size": SIZES, "texture": TEXTURES}.get(what) or [c for c in COLOURS if legal(c, shape, self.pairs)]
+        return self.rng.pick([value for value in values if value not in taken])
+
+    def _cell(self, fits: Callable[[tuple[int, int]], bool]) -> tuple[int, int] | None:
+        """A free cell that nothing is to be moved to."""
+        grid = self.scene.grid
+        taken = {(t.col, t.row) for t in self.scene.things} | set(self.notes.targets.values())
+        cells = [(c, r) for c in range(grid) for r in range(grid) if (c, r) not in taken and fits((c, r))]
+        if not cells:
+            self.fits = False
+            return None
+        return self.rng.pick(cells)

@@ -1,0 +1,108 @@
+"""Turning what is to be true into a scene: things with the demanded properties, the rest at random, all in place."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dikast.worlds.domains.protocol import Draft, Slot, State
+from dikast.worlds.domains.scene_graph import OPPOSITE, Scene, Thing, corner_cell, legal, place
+from dikast.worlds.domains.vocabulary import COLOURS, CORNERS, SIZES, TEXTURES, region_of
+
+
+class Builder:
+    """Turns states into a scene."""
+
+    def __init__(self, draft: Draft, slots: Sequence[Slot], states: Sequence[State]) -> None:
+        self.rng = draft.rng
+        self.draft, self.notes, self.rules = draft, draft.notes, draft.rules
+        self.unique = {shape: Thing(shape, "", "", "") for shape in draft.notes.used}
+        self.others: list[Thing] = []
+        self.covers: list[tuple[int, int]] = []
+        self.wishes: dict[int, Any] = {}  # id(thing) -> wish
+        for slot, state in zip(slots, states, strict=True):
+            self._apply(slot, state)
+
+    def _apply(self, slot: Slot, state: State) -> None:
+        kind, subject = slot.kind, slot.subject
+        if kind in ("colour", "size", "texture"):
+            setattr(self.unique[subject[0]], kind, state)
+        elif kind in ("binding", "larger"):
+            for shape, value in zip(subject, state, strict=True):
+                setattr(
+                    self.unique[shape],
+                    "colour" if kind == "binding" else "size",
+                    value if kind == "binding" else SIZES[value],
+                )
+        elif kind == "position":
+            self.wishes[id(self.unique[subject[0]])] = state
+        elif kind == "relation":
+            direction = subject[2] if state > 0 else OPPOSITE[subject[2]]
+            self.wishes[id(self.unique[subject[0]])] = (self.unique[subject[1]], direction, abs(state))
+        elif kind == "exists":
+            self.others += [] if state == "none" else [Thing(subject[0], state, "", "")]
+        elif kind == "shape":
+            self.others.append(Thing(state, subject[0], "", ""))
+        elif kind in ("count", "more"):
+            for shape, n in zip(subject, (state,) if kind == "count" else state, strict=True):
+                self.others += [Thing(shape, "", "", "") for _ in range(n)]
+        elif state == "seen":
+            thing = Thing(subject[1], "", "", "")
+            self.others.append(thing)
+            self.wishes[id(thing)] = corner_cell(subject[0], self.rules.grid)
+        else:
+            self.covers.append(corner_cell(subject[0], self.rules.grid))
+
+    def scene(self, missing: int | None) -> Scene | None:
+        """The finished scene, or None when the wishes for places cannot all be met."""
+        rng, rules = self.rng, self.rules
+        things = [*self.unique.values(), *self.others]
+        low, high = rules.objects
+        if missing is None:
+            room = max(0, min(high, rules.grid**2 - len(self.covers)) - len(things))
+            missing = min(room, max(rng.below(min(3, room) + 1), low - len(things)))
+        pool = [s for s in self.notes.free if any(self._colours(s))]
+        things += [Thing(rng.pick(pool), "", "", "") for _ in range(missing)]
+        things = rng.shuffled(things)
+        hidden = set(self.covers)
+        if (self.covers and rng.chance(40)) or rng.chance(8):
+            self._decoy(things, hidden)
+        for thing in things:
+            thing.colour = thing.colour or rng.pick(self._colours(thing.shape))
+            thing.size = thing.size or rng.pick(SIZES)
+            thing.texture = thing.texture or rng.pick(TEXTURES)
+            thing.dx, thing.dy = rng.below(13) - 6, rng.below(13) - 6
+        scene = Scene(rules.grid, things, self.covers, seed=rng.fork(), style=rules.style)
+        index = {id(thing): i for i, thing in enumerate(things)}
+        wishes = {
+            index[i]: (index[id(w[0])], w[1], w[2]) if isinstance(w, tuple) and len(w) == 3 else w
+            for i, w in self.wishes.items()
+        }
+        return self._placed(scene, wishes)
+
+    def _placed(self, scene: Scene, wishes: dict[int, Any]) -> Scene | None:
+        rng, rules = self.rng, self.rules
+        for _ in range(8):
+            for thing in scene.things:
+                thing.col = thing.row = -1
+            if place(scene, wishes, rng):
+                break
+        else:
+            return None
+        scene.clutter = rng.below(rules.clutter + 1)
+        scene.noise = rng.below(rules.noise + 1)
+        if rules.occlusion and rng.chance(rules.occlusion):
+            scene.bars = sorted(rng.shuffled(range(len(scene.things)))[: 1 + rng.below(2)])
+        return scene
+
+    def _decoy(self, things: list[Thing], hidden: set[tuple[int, int]]) -> None:
+        """A cover that hides nothing anybody speaks of."""
+        wanted = {corner_cell(c, self.rules.grid) for c in self.notes.corners | self.notes.regions & set(CORNERS)}
+        open_ = [
+            corner_cell(c, self.rules.grid) for c in CORNERS if corner_cell(c, self.rules.grid) not in wanted | hidden
+        ]
+        placed = {w for w in self.wishes.values() if isinstance(w, str)}
+        open_ = [cell for cell in open_ if region_of(*cell, self.rules.grid) not in placed]
+        if open_ and len(things) + len(hidden) < self.rules.grid**2 - 2:
+            self.covers.append(self.rng.pick(open_))
+
+    def _colours(self, shape: str) -> list[str]:
+        return [c for c in COLOURS if c not in self.notes.reserved and legal(c, shape, self.rules.pairs)]

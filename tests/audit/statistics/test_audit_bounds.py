@@ -1,0 +1,61 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from dikast.audit.statistics.bounds import bounds
+from dikast.audit.statistics.measures import MEASURES
+
+LABELS = np.array([1.0, 2, 3, 4, 5])
+
+
+def test_rates_by_hand() -> None:
+    score, gold, unscored = np.array([1.0, 2, 3]), np.array([1.0, 2, 5]), np.array([4.0])
+    # exact: 2 of 3; the fourth right or wrong: 2/4 .. 3/4
+    found = bounds(score, gold, unscored, LABELS, MEASURES["exact"].table)
+    assert found == (0.5, 0.75)
+    # errors 0, 0, 2 and 0 .. 3 (1 for 4): worst 5/4, best 2/4
+    assert bounds(score, gold, unscored, LABELS, MEASURES["mae"].table, "low") == (5 / 4, 2 / 4)
+    # bias sums -2 and -3 .. +1: -5/4 .. -1/4, worst the one farther from 0
+    assert bounds(score, gold, unscored, LABELS, MEASURES["bias"].table, "zero") == (-5 / 4, -1 / 4)
+
+
+def test_without_unscored_the_bounds_are_the_value() -> None:
+    found = bounds(np.array([1.0, 2, 3]), np.array([1.0, 3, 2]), np.array([]), LABELS, MEASURES["pearson"].table)
+    assert math.isclose(found.worst, 0.5)
+    assert found.worst == found.best
+
+
+@pytest.mark.parametrize("name", ["pearson", "spearman", "kendall_tau_b", "quadratic_kappa", "exact", "bias"])
+@pytest.mark.parametrize("seed", range(4))
+def test_against_brute_force(name: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    gold = rng.integers(1, 6, 25).astype(float)
+    score = np.clip(gold + rng.integers(-1, 2, 25), 1.0, 5.0).astype(float)
+    unscored = np.array([1.0, 3, 4, 5])  # distinct, so every assignment is within reach
+    value = MEASURES[name].value
+    every = [
+        value(np.concatenate([score, given]), np.concatenate([gold, unscored]))
+        for given in itertools.product(LABELS, repeat=4)
+    ]
+    found = bounds(score, gold, unscored, LABELS, MEASURES[name].table)
+    assert math.isclose(found.worst, min(every), abs_tol=1e-9)
+    assert math.isclose(found.best, max(every), abs_tol=1e-9)
+
+
+def test_continuous_scores_and_many_gold_values() -> None:
+    rng = np.random.default_rng(0)
+    gold = rng.normal(3, 1, 300)
+    score = np.clip(gold + rng.normal(0, 0.5, 300), 1, 5)
+    unscored = rng.normal(3, 1, 80)
+    found = bounds(score, gold, unscored, LABELS, MEASURES["pearson"].table)
+    value = MEASURES["pearson"].value
+
+    def filled(chosen: np.ndarray) -> float:
+        return value(np.concatenate([score, chosen]), np.concatenate([gold, unscored]))
+
+    nearest = np.abs(unscored[:, None] - LABELS[None, :]).argmin(1)
+    assert math.isclose(found.best, filled(LABELS[nearest]), abs_tol=0.02)
+    assert math.isclose(found.worst, filled(np.where(unscored > 3, 1.0, 5.0)), abs_tol=0.02)
+    assert found.worst < value(score, gold) < found.best

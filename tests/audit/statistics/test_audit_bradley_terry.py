@@ -1,0 +1,192 @@
+import math
+
+import choix
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from statsmodels.api import Logit
+
+from dikast.audit.statistics.bradley_terry import Games, Meetings, Strengths, bradley_terry
+from dikast.audit.statistics.intervals import Resampling
+from dikast.audit.statistics.ranking import Bouts, cyclic_triples, rank_players, win_matrix, win_rate
+
+HOW = Resampling(200, seed=1)
+
+
+def games(n: int, players: int, seed: int = 0, ties: float = 0.0) -> tuple[np.ndarray, ...]:
+    rng = np.random.default_rng(seed)
+    strength = np.linspace(1, -1, players)
+    first = rng.integers(0, players, n)
+    second = (first + rng.integers(1, players, n)) % players
+    outcome = (rng.random(n) > 1 / (1 + np.exp(strength[second] - strength[first]))).astype(int)
+    outcome[rng.random(n) < ties] = 2
+    return first, second, outcome
+
+
+def test_two_players_by_hand() -> None:
+    # three wins to one: odds 3, strengths +/- ln(3) / 2
+    found = bradley_terry(Games.of([0, 0, 1, 0], [1, 1, 0, 1], [0, 0, 1, 1], players=2))
+    assert np.allclose(found.strength, [math.log(3) / 2, -math.log(3) / 2])
+    # a tie is half a win for each: 2.5 to 1.5
+    tied = bradley_terry(Games.of([0, 0, 0, 1], [1, 1, 1, 0], [0, 0, 2, 0], players=2))
+    assert math.isclose(tied.strength[0] - tied.strength[1], math.log(2.5 / 1.5))
+    # a win of weight 3 and one loss: odds 3
+    weighted = bradley_terry(Games.of([0, 0], [1, 1], [0, 1], players=2, weights=[3, 1]))
+    assert math.isclose(weighted.strength[0] - weighted.strength[1], math.log(3))
+    assert np.allclose(weighted.win_probability(1), [0.75, 0.5])
+
+
+def test_davidson_by_hand() -> None:
+    # 4 wins, 1 loss, 5 ties: odds 4, and nu = ties / sqrt(wins * losses) = 5/2 at the maximum
+    found = bradley_terry(Games.of([0] * 10, [1] * 10, [0] * 4 + [1] + [2] * 5, players=2), model="davidson")
+    assert math.isclose(found.strength[0] - found.strength[1], math.log(4), abs_tol=1e-7)
+    assert math.isclose(math.exp(found.tie), 5 / 2, rel_tol=1e-7)
+
+
+def test_against_choix() -> None:
+    first, second, outcome = games(500, 7)
+    theirs = choix.ilsr_pairwise(
+        7, [(a, b) if o == 0 else (b, a) for a, b, o in zip(first, second, outcome, strict=True)]
+    )
+    assert np.allclose(bradley_terry(Games.of(first, second, outcome, players=7)).strength, theirs, atol=1e-6)
+
+
+def test_davidson_with_covariates_against_a_general_optimiser() -> None:
+    first, second, outcome = games(600, 4, seed=2, ties=0.3)
+    slot = np.where(np.random.default_rng(3).random(600) < 0.5, 1.0, -1.0)
+
+    def cost(theta: np.ndarray) -> float:
+        eta = theta[first] - theta[second] + theta[4] * slot
+        up, down, tie = np.exp(eta / 2), np.exp(-eta / 2), math.exp(theta[5])
+        chosen = np.choose(outcome, [up, down, np.full(600, tie)])
+        return float(-np.log(chosen / (up + down + tie)).sum()) + float(theta[:4].sum() ** 2)
+
+    theirs = minimize(cost, np.zeros(6), method="BFGS").x
+    ours = bradley_terry(Games.of(first, second, outcome, players=4, covariates=slot), model="davidson")
+    assert np.allclose(ours.strength, theirs[:4], atol=1e-3)
+    assert math.isclose(ours.effects[0], theirs[4], abs_tol=1e-3)
+    assert math.isclose(ours.tie, theirs[5], abs_tol=1e-3)
+
+
+def test_covariates_against_logistic_regression() -> None:
+    first, second, outcome = games(800, 5, seed=4)
+    length = np.random.default_rng(5).normal(size=800)
+    design = np.zeros((800, 5))
+    design[np.arange(800), first] += 1
+    design[np.arange(800), second] -= 1
+    design = np.column_stack([design[:, 1:], length])  # the first player at 0
+    theirs = Logit(outcome == 0, design).fit(disp=0).params
+    ours = bradley_terry(Games.of(first, second, outcome, players=5, covariates=length))
+    assert np.allclose(ours.strength[1:] - ours.strength[0], theirs[:4], atol=1e-6)
+    assert math.isclose(ours.effects[0], theirs[4], abs_tol=1e-6)
+
+
+def test_a_position_effect_is_found_and_taken_out() -> None:
+    rng = np.random.default_rng(6)
+    first, second = np.zeros(4000, int), np.ones(4000, int)
+    slot = np.where(rng.random(4000) < 0.8, 1.0, -1.0)  # the first player is mostly shown first
+    outcome = (rng.random(4000) > 1 / (1 + np.exp(-0.7 * slot))).astype(int)  # equals, but the first slot wins
+    plain = bradley_terry(Games.of(first, second, outcome, players=2))
+    fair = bradley_terry(Games.of(first, second, outcome, players=2, covariates=slot))
+    assert plain.strength[0] > 0.1
+    assert abs(fair.strength[0]) < 0.1
+    assert math.isclose(fair.effects[0], 0.7, abs_tol=0.1)
+
+
+def test_no_finite_order_is_undefined_not_large() -> None:
+    unbeaten = Games.of([0, 0, 1], [1, 2, 2], [0, 0, 2], players=3)
+    assert not unbeaten.connected
+    assert np.isnan(bradley_terry(unbeaten).strength).all()
+    assert np.isfinite(bradley_terry(unbeaten, prior=0.1).strength).all()
+    apart = Games.of([0, 1, 2, 3], [1, 0, 3, 2], [0, 0, 0, 0], players=4)
+    assert np.isnan(bradley_terry(apart).strength).all()
+
+
+def test_aggregation_turns_games_round() -> None:
+    found = Games.of([0, 1, 1, 0], [1, 0, 1, 1], [0, 0, 0, 2], players=2, covariates=[1.0, -1, 5, 1])
+    assert (found.i.tolist(), found.j.tolist()) == ([0], [1])  # the game of a player against itself is left out
+    assert (found.wins[0], found.losses[0], found.ties[0]) == (1, 1, 1)
+    assert found.covariates.tolist() == [[1.0]]
+    with pytest.raises(ValueError, match="outcomes"):
+        Meetings.of([0], [1], [3], players=2)
+
+
+def test_ranks_and_intervals() -> None:
+    first, second, outcome = games(3000, 5, seed=7)
+    bouts = Bouts([*"abcde"], first, second, outcome, np.ones(3000), np.zeros((3000, 0)))
+    found = rank_players(bouts, HOW, anchor="e")
+    assert [found.rank(i).value for i in range(5)] == [1, 2, 3, 4, 5]
+    assert found.rank(0).low == 1
+    assert found.strength(4).value == 0
+    assert found.chance(4).value == 0.5
+    assert found.chance(0).low < 1 / (1 + math.exp(-2)) < found.chance(0).high
+    assert found.prior == 0
+
+
+def test_units_of_games_widen_the_interval() -> None:
+    first, second, outcome = (np.tile(each, 6) for each in games(200, 3, seed=8))
+    empty = np.zeros((1200, 0))
+    alone = rank_players(Bouts([*"abc"], first, second, outcome, np.ones(1200), empty), HOW)
+    together = rank_players(
+        Bouts([*"abc"], first, second, outcome, np.ones(1200), empty, np.tile(np.arange(200), 6)), HOW
+    )
+    assert together.strength(0).half_width > 1.8 * alone.strength(0).half_width
+
+
+def test_copies_of_weighted_games_are_too_sure() -> None:
+    first, second, outcome = games(300, 3, seed=9)
+    weight, empty = np.full(300, 4.0), np.zeros((300, 0))
+    honest = rank_players(Bouts([*"abc"], first, second, outcome, weight, empty), HOW)
+    copied = rank_players(Bouts([*"abc"], first, second, outcome, weight, empty, copies=True), HOW)
+    assert math.isclose(copied.strength(0).half_width, honest.strength(0).half_width / 2, rel_tol=0.25)
+
+
+def test_somebody_unbeaten_gets_a_prior_that_is_told() -> None:
+    bouts = Bouts([*"ab"], np.zeros(5, int), np.ones(5, int), np.zeros(5, int), np.ones(5), np.zeros((5, 0)))
+    found = rank_players(bouts, Resampling(20))
+    assert found.prior > 0
+    assert math.isfinite(found.strength(0).value)
+
+
+GAMES = [1.0] * 5 + [0.5] * 2 + [0.0] * 3
+
+
+def test_win_rates_by_hand() -> None:
+    # 5 wins, 2 ties, 3 losses
+    assert win_rate(GAMES, "half").rate.value == 0.6
+    assert win_rate(GAMES, "wins").rate.value == 0.5
+    assert win_rate(GAMES, "decided").rate.value == 5 / 8
+    # worth 1 five times, .5 twice: mean .6, mean square .55, variance .19 * 10/9, error sqrt(.19 / 9)
+    assert math.isclose(win_rate(GAMES, "half").error, math.sqrt(0.19 / 9))
+    assert math.isnan(win_rate([], "half").rate.value)
+    assert math.isnan(win_rate([0.5] * 4, "decided").rate.value)
+
+
+def test_cycles_by_hand() -> None:
+    stone_scissors_paper = Games.of([0, 1, 2], [1, 2, 0], [0, 0, 0], players=3)
+    assert cyclic_triples(win_matrix(stone_scissors_paper)).value == 1
+    ordered = Games.of([0, 1, 0], [1, 2, 2], [0, 0, 0], players=3)
+    assert cyclic_triples(win_matrix(ordered)).value == 0
+    assert math.isnan(cyclic_triples(np.zeros((3, 3))).value)
+
+
+def test_newtons_method_stays_within_the_range_of_floats() -> None:
+    # few games far from the start: a full step had log nu beyond what math.exp can take
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        players, count = int(rng.integers(2, 5)), int(rng.integers(1, 12))
+        first = rng.integers(0, players, count)
+        second = (first + rng.integers(1, players, count)) % players
+        games = Games.of(first, second, rng.choice(3, count, p=[0.1, 0.1, 0.8]), players=players)
+        start = Strengths(rng.normal(0, 30, players), np.zeros(0), float(rng.normal(0, 30)), converged=True)
+        found = bradley_terry(games, model="davidson", start=start)
+        assert not np.isinf(found.strength).any()
+
+
+def test_strengths_that_only_grow_with_the_tie_parameter_are_undefined() -> None:
+    # 0 beat 1 and 2 tied with both: the more ties there are, the further apart 0 and 1 may be
+    games = Games.of([0, 2, 2, 2, 2], [1, 0, 1, 0, 1], [0, 2, 2, 2, 2], players=3)
+    assert np.isfinite(bradley_terry(games).strength).all()
+    found = bradley_terry(games, model="davidson")
+    assert np.isnan(found.strength).all()
+    assert math.isnan(found.tie)

@@ -1,0 +1,34 @@
+"""Keys under their former names are read, told apart from mistakes, and change no fingerprint."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dikast.core.aliases import FORMER_NAMES, under_former_names
+from dikast.core.errors import DataError
+from dikast.training.config import Config, load_config
+
+
+def config(folder: Path, name: str, **values: Any) -> Config:
+    path = folder / f"{name}.yaml"
+    path.write_text(yaml.safe_dump({"init": "m", "out": "o", "data": [{"items": ["i.jsonl"]}], **values}), "utf-8")
+    return load_config(path)
+
+
+def test_every_former_name_is_read_as_the_present_one(tmp_path: Path) -> None:
+    values = {"label_loss_weight": 2.5, "min_lr_ratio": 0.25, "max_tokens_per_micro_batch": 512}
+    assert values.keys() == FORMER_NAMES.keys() <= {each.name for each in dataclasses.fields(Config)}
+    present, former = config(tmp_path, "a", **values), config(tmp_path, "b", **under_former_names(values))
+    assert [getattr(former, name) for name in values] == list(values.values())
+    assert present.hash == former.hash
+    # as commit c5cb13d fingerprinted this configuration, under the former names
+    assert present.hash == "09e68ab29124e45b9ad278e52cb2ea4d"
+
+
+def test_both_names_at_once_are_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="is the former name of 'min_lr_ratio', which is given too") as caught:
+        config(tmp_path, "a", final_rate=0.1, min_lr_ratio=0.1)
+    assert "a.yaml:" in str(caught.value)

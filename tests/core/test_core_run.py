@@ -1,0 +1,68 @@
+"""A run folder as an object."""
+
+from pathlib import Path
+
+import pytest
+
+from dikast.core.errors import DataError, UserError
+from dikast.core.runs.run import Run
+from dikast.core.runs.run_files import PREFERENCES
+from dikast.engines.base import Sampling
+from dikast.judging.judge import Judge
+from dikast.judging.judge_file import compare_file, grade_file
+from runs import dikast_here, pairs, rows, write_jsonl
+
+
+def test_a_run_gives_its_verdicts_again(tmp_path: Path) -> None:
+    items = write_jsonl(tmp_path / "items.jsonl", rows(20))
+    summary = grade_file(Judge("mock:oracle,refused=0.4,seed=1", "helpfulness"), items, tmp_path / "run")
+    run = Run(str(tmp_path / "run"))
+    assert (run.kind, len(run), run.summary["verdicts"]) == ("absolute", 20, summary["verdicts"])
+    assert [verdict.question.item for verdict in run] == [f"i{k}" for k in range(20)]
+    failed = summary["verdicts"] - summary["status"]["ok"]
+    assert failed > 0
+    assert repr(run) == f"<Run {tmp_path / 'run'}: judge {summary['judge']}, verdicts 20, no verdict {failed}>"
+    assert "failed: " in run._repr_html_()
+    assert list(run.combined) == list(run)
+    with pytest.raises(UserError, match="compared nothing"):
+        list(run.preferences)
+
+
+def test_preferences_come_back_with_their_orders(tmp_path: Path) -> None:
+    judge = Judge("mock:oracle,nats=2", "helpfulness")
+    made = {each.item: each for each in judge.compare_many(pairs(6))}
+    compare_file(judge, write_jsonl(tmp_path / "pairs.jsonl", pairs(6)), tmp_path / "run")
+    read = {each.item: each for each in Run(tmp_path / "run").preferences}
+    assert {name: (each.outcome, each.logit_a, len(each.orders)) for name, each in read.items()} == {
+        name: (each.outcome, each.logit_a, 2) for name, each in made.items()
+    }
+    (tmp_path / "run" / PREFERENCES).write_bytes(b"{}\n")
+    with pytest.raises(DataError, match=r"preferences\.jsonl: the file has changed"):
+        list(Run(tmp_path / "run").preferences)
+
+
+def test_samples_are_combined(tmp_path: Path) -> None:
+    items = write_jsonl(tmp_path / "items.jsonl", rows(3))
+    judge = Judge("mock:oracle,r=.5", "helpfulness", samples=4, sampling=Sampling(temperature=1.0))
+    grade_file(judge, items, tmp_path / "run")
+    assert (len(list(Run(tmp_path / "run"))), len(list(Run(tmp_path / "run").combined))) == (12, 3)
+
+
+def test_a_panel_has_the_run_of_each_judge(tmp_path: Path) -> None:
+    items = write_jsonl(tmp_path / "items.jsonl", rows(3))
+    done = dikast_here("grade", str(items), "--judge", "mock:oracle", "--judge", "mock:constant", "--rubric",
+                       "helpfulness", "--out", str(tmp_path / "panel"))  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    panel = Run(tmp_path / "panel")
+    assert [run.summary["judge"] for run in panel.runs] == ["mock:oracle", "mock:constant"]
+    assert len(panel) == 6
+    with pytest.raises(UserError, match="iterate over each of its `runs`"):
+        list(panel)
+
+
+def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"this is not a run: it has no summary\.json"):
+        Run(tmp_path)
+    (tmp_path / "verdicts.jsonl").touch()
+    with pytest.raises(UserError, match="not finished: run the same command again"):
+        Run(tmp_path)

@@ -1,0 +1,159 @@
+"""A full disk, too few open files: every verb ends with a message, loses nothing, and goes on when there is room."""
+
+import errno
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import orjson
+import pytest
+import yaml
+
+import tiny_models
+from dikast.surface import cli
+from dikast.testing.faults import FaultServer
+from runs import lines, rows, write_jsonl
+
+
+def dikast(*arguments: object, files: int | None = None, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, with at most so many open files."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.run(
+        [sys.executable, "-m", "dikast", *map(str, arguments)],
+        env=environment, capture_output=True, text=True, cwd=cwd,
+        preexec_fn=(lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))) if files else None,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE, errno.EIO])
+def test_trouble_of_the_machine_is_told_without_a_traceback(
+    number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(**_: object) -> None:
+        raise OSError(number, os.strerror(number), "out/a.json")
+
+    monkeypatch.setattr(cli, "app", fails)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"dikast: out/a.json: {os.strerror(number)}")
+    assert told.endswith("what was written before is kept: fix this and run the same command again\n")
+
+
+def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(**_: object) -> None:
+        raise FileNotFoundError(errno.ENOENT, "No such file", "a.json")
+
+    monkeypatch.setattr(cli, "app", fails)
+    with pytest.raises(FileNotFoundError):
+        cli.main()
+
+
+@pytest.mark.parametrize(
+    ("files", "n"), [(24, 60), *(pytest.param(files, 300, marks=pytest.mark.slow) for files in (14, 24, 40))]
+)
+def test_too_few_open_files_lose_no_item(files: int, n: int, tmp_path: Path) -> None:
+    """n pictures and 256 connections: what could not be opened is asked in the next run, and none is a bad item."""
+    import PIL.Image
+
+    for number in range(n):
+        PIL.Image.new("RGB", (32, 32), (number % 256, 0, 0)).save(tmp_path / f"{number}.png")
+    items = write_jsonl(tmp_path / "items.jsonl", [{**row, "image": f"{k}.png"} for k, row in enumerate(rows(n))])
+    out = tmp_path / "run"
+    with FaultServer() as server:
+        spec = f"{server.spec},concurrency=256,backoff=0.01,retries=3"
+        line = ("grade", items, "--judge", spec, "--rubric", "helpfulness", "--out", out, "--quiet")
+        first = dikast(*line, files=files)
+        assert "Traceback" not in first.stderr, first.stderr
+        assert "damaged" not in first.stderr
+        assert first.returncode in (0, 1, 3)
+        if first.returncode == 1:
+            assert "Too many open files" in first.stderr
+        kept = lines(out / "verdicts.jsonl") if (out / "verdicts.jsonl").exists() else []
+        assert {each["status"] for each in kept} <= {"ok", "engine_error"}
+        last = dikast(*line)
+    assert last.returncode == 0, last.stderr
+    assert orjson.loads((out / "summary.json").read_bytes())["status"] == {"ok": n}
+    assert lines(out / "verdicts.jsonl")[: len(kept)] == kept
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 MB; skips where none can be mounted."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if shutil.which("mount") is None or os.geteuid() != 0:
+        pytest.skip("only root can mount a file system")
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(folder)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.decode()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill(disk: Path, leave: int) -> Path:
+    """Fill the file system up to `leave` bytes."""
+    with (disk / "filling").open("wb", buffering=0) as file, suppress(OSError):
+        while file.write(bytes(65536)):
+            pass
+    assert shutil.disk_usage(disk).free < 65536
+    path = disk / "filling"
+    os.truncate(path, path.stat().st_size - leave)
+    return path
+
+
+def given(folder: Path) -> None:
+    """What the verbs read."""
+    write_jsonl(folder / "items.jsonl", rows(200))
+    recipe = {"recipe": "feedback", "teacher": "world:text", "rubrics": 4, "a_call": 4}
+    (folder / "recipe.yaml").write_text(yaml.safe_dump(recipe), "utf-8")
+
+
+def train(folder: Path, disk: Path) -> Sequence[object]:
+    model = tiny_models.build("llama", folder / "model")
+    values = {"model": str(model), "out": str(disk / "out"), "steps": 2, "device": "cpu", "batch_size": 2}
+    data = [{"items": ["items.jsonl"], "rubric": "helpfulness", "formats": ["score-only"]}]
+    (folder / "train.yaml").write_text(yaml.safe_dump({**values, "data": data}), "utf-8")
+    return ("train", "sft", "--config", "train.yaml")
+
+
+GRADE = ("--judge", "mock:oracle", "--rubric", "helpfulness", "--quiet")
+VERBS: dict[str, Callable[[Path, Path], Sequence[object]]] = {
+    "grade": lambda folder, disk: ("grade", "items.jsonl", *GRADE, "--out", disk / "out"),
+    "replay": lambda folder, disk: ("replay", "run", "--out", disk / "out"),
+    "report": lambda folder, disk: ("report", "run", "-o", disk / "r.html", "-o", disk / "r.json", "--draws", 200),
+    "probe": lambda folder, disk: ("probe", "--judge", "mock:oracle", "--out", disk / "out", "--calls", 40, "--quiet"),
+    "build": lambda folder, disk: ("corpus", "build", "recipe.yaml", "--out", disk / "out", "--quiet"),
+    "convert": lambda folder, disk: ("corpus", "convert", "items.jsonl", disk / "o.csv", "--to", "dikast"),
+    "card": lambda folder, disk: ("corpus", "card", "items.jsonl", "-o", disk / "card.md", "--exact"),
+    "world": lambda folder, disk: ("world", "make", "-n", 30, "--out", disk / "out"),
+    "train": train,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("leave", [0, 4_096])
+def test_a_full_disk_ends_every_verb_with_a_message(verb: str, leave: int, tmp_path: Path, disk: Path) -> None:
+    given(tmp_path)
+    if verb in ("replay", "report"):
+        assert dikast("grade", "items.jsonl", *GRADE, "--out", "run", cwd=tmp_path).returncode == 0
+    line = VERBS[verb](tmp_path, disk)
+    filling = fill(disk, leave)
+    full = dikast(*line, cwd=tmp_path)
+    assert full.returncode == 1, (full.stdout, full.stderr)
+    assert "Traceback" not in full.stderr, full.stderr
+    assert "o space" in full.stderr, full.stderr
+    assert not list(disk.rglob("*.html"))
+    filling.unlink()
+    done = dikast(*line, cwd=tmp_path)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert not list(disk.rglob("*.part"))

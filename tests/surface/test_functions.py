@@ -1,0 +1,176 @@
+"""The verbs as functions: over files and rows, with the keywords of the command line, from loops and threads."""
+
+import asyncio
+import importlib
+import inspect
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+import dikast
+from dikast.core.errors import UserError
+from runs import dikast_here, pairs, rows, write_jsonl
+
+
+def labels(run: dikast.Run) -> list[str | None]:
+    return [verdict.label for verdict in run]
+
+
+def test_the_function_does_what_the_command_does(tmp_path: Path) -> None:
+    items = write_jsonl(tmp_path / "items.jsonl", rows(12))
+    options = ("--scale", "1-10", "--equate", "1-5", "--limit", "9", "--read", "never")
+    done = dikast_here("grade", str(items), "--judge", "mock:oracle", "--rubric", "helpfulness", *options,
+                       "--out", str(tmp_path / "typed"))  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    run = dikast.grade(items, "mock:oracle", "helpfulness", out=tmp_path / "called", scale="1-10", equate="1-5",
+                       limit=9, read="never")  # fmt: skip
+    typed = (tmp_path / "typed" / "verdicts.jsonl").read_bytes().splitlines()
+    assert len(run) == 9
+    assert [orjson.loads(line)["key"] for line in typed] == [verdict.key for verdict in run]
+    again = dikast.grade(items, "mock:oracle", "helpfulness", out=str(tmp_path / "typed"), scale="1-10", equate="1-5",
+                         limit=9, read="never")  # fmt: skip
+    assert again.summary["asked"] == 0  # a folder begun by the command goes on from Python
+
+
+def test_rows_in_memory_are_kept_in_the_run_folder(tmp_path: Path) -> None:
+    from PIL import Image
+
+    data = [*rows(3), {"instruction": "What is shown?", "response": "red", "image": Image.new("RGB", (32, 32), "red")}]
+    run = dikast.grade(data, "mock:constant", "helpfulness", out=tmp_path / "run")
+    kept = list(dikast.read_items(tmp_path / "run" / "items.jsonl"))
+    assert [item.id for item in kept] == ["i0", "i1", "i2", "3"]
+    assert kept[3].images
+    assert labels(run) == ["3"] * 4, [verdict.reason for verdict in run]
+    assert dikast.grade(data, "mock:constant", "helpfulness", out=tmp_path / "run").summary["asked"] == 0
+    assert dikast_here("report", str(tmp_path / "run"), "--out", str(tmp_path / "page.html")).returncode == 0
+
+
+def test_a_frame_and_no_folder() -> None:
+    import pandas as pd  # type: ignore[import-untyped]
+
+    run = dikast.grade(pd.DataFrame(rows(5)), "mock:oracle,r=1", "helpfulness")
+    folder = run.folder
+    assert labels(run) == ["1", "2", "3", "4", "5"]
+    assert folder.exists()
+    del run
+    assert not folder.exists()
+
+
+def test_pairs_and_panels(tmp_path: Path) -> None:
+    compared = dikast.compare(pairs(4), "mock:oracle", "helpfulness")
+    assert {len(each.orders) for each in compared.preferences} == {2}
+    assert compared.summary["both_orders"] is True
+    one = dikast.compare(pairs(4), "mock:oracle", "helpfulness", one_order=True)
+    assert {len(each.orders) for each in one.preferences} == {1}
+    scores = dikast.compare(pairs(4), "mock:oracle", "helpfulness", from_absolute=True)
+    assert scores.kind == "from-absolute"
+    own = dikast.open_engine("mock:constant,label=2")
+    panel = dikast.grade(rows(3), ["mock:oracle", own], "helpfulness", out=tmp_path / "panel")
+    assert panel.kind == "panel"
+    assert labels(panel.runs[1]) == ["2", "2", "2"]
+
+
+def test_own_columns_and_own_rubric() -> None:
+    data = [{"question": "Name a prime.", "answer": "7", "who": "x"}]
+    rubric = dikast.Rubric("prime", "Is it prime?", "pass/fail")
+    run = dikast.grade(data, "mock:constant,label=fail", rubric, map={"instruction": "question", "response": "answer"})
+    assert labels(run) == ["fail"]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"temprature": 1.0}, "unknown keyword 'temprature': did you mean 'temperature'?"),
+        ({"samples": 0}, "samples: expected a whole number of at least 1"),
+        ({"samples": 3}, "several samples at temperature 0"),
+        ({"read": "maybe"}, "read: expected 'auto', 'only' or 'never', got 'maybe'"),
+        ({"scale": "5-1"}, "runs backwards"),
+        ({"budget": "cents=3"}, "write calls=N"),
+        ({"one_order": True}, "unknown keyword 'one_order'"),
+        ({"map": ["response"]}, "write FIELD=COLUMN"),
+    ],
+)
+def test_keywords_that_cannot_be_meant(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        dikast.grade(rows(2), "mock:constant", "helpfulness", **options)
+
+
+def test_all_mistakes_at_once() -> None:
+    with pytest.raises(UserError) as mistakes:
+        dikast.compare(pairs(2), "mock:nobody", "helpfulnes", equal="heads", budget="x")
+    for told in ("heads", "helpfulness", "--budget", "nobody"):
+        assert told in str(mistakes.value)
+    with pytest.raises(UserError) as mistakes:
+        dikast.grade(
+            [{"response": 3}, {"instruction": "?", "response": "x"}, {"respons": "x"}], "mock:constant", "honesty"
+        )
+    assert "rows:0: field 'response'" in str(mistakes.value)
+    assert "rows:2: field 'respons'" in str(mistakes.value)
+    with pytest.raises(UserError, match="rows:1: field 'id': the id 'i0' is the id of row 0 already"):
+        dikast.grade([rows(1)[0]] * 2, "mock:constant", "honesty")
+    with pytest.raises(UserError, match="there are no rows"):
+        dikast.grade([], "mock:constant", "honesty")
+
+
+def test_inside_a_running_loop_and_from_threads() -> None:
+    def one(k: int) -> list[str | None]:
+        return labels(dikast.grade(rows(5), f"mock:constant,label={k}", "helpfulness"))
+
+    async def notebook() -> list[str | None]:
+        return one(4)
+
+    assert asyncio.run(notebook()) == ["4"] * 5
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(one, (1, 2, 3, 4, 5))) == [[str(k)] * 5 for k in (1, 2, 3, 4, 5)]
+
+
+def test_media_are_confined_as_on_the_command_line(tmp_path: Path) -> None:
+    data = [{"instruction": "?", "response": "x", "image": "/etc/hostname"}]
+    run = dikast.grade(data, "mock:constant", "helpfulness", media_root=tmp_path)
+    (verdict,) = run
+    assert verdict.status is dikast.Status.BAD_ITEM
+
+
+def test_watch_hears_each_verdict_and_help_names_the_flags() -> None:
+    heard: list[int] = []
+    dikast.grade(rows(4), "mock:constant", "helpfulness", watch=lambda progress: heard.append(progress.done))
+    assert heard == [1, 2, 3, 4]
+    known = inspect.signature(dikast.compare).parameters
+    assert {"temperature", "max_tokens", "one_order", "equate", "media_root"} <= set(known)
+    assert "one_order" not in inspect.signature(dikast.grade).parameters
+    assert "dry_run" not in known
+
+
+def test_an_audit_of_a_run_a_folder_a_file_and_rows(tmp_path: Path) -> None:
+    run = dikast.grade(rows(40), "mock:oracle,r=.8", "helpfulness", out=tmp_path / "run")
+    assert dikast.audit(run).to_dict()["tables"] == dikast.audit(str(tmp_path / "run")).to_dict()["tables"]
+    table = [{"id": v.question.item, "score": v.score, "human": k % 5 + 1} for k, v in enumerate(run)]
+    file = write_jsonl(tmp_path / "table.jsonl", table)
+    of_file = dikast.audit(file, score="score", gold="human", key="id", scale="1-5", draws=200)
+    of_rows = dikast.audit(table, score="score", gold=["human"], key=["id"], scale=dikast.Scale.parse("1-5"), draws=200)
+    assert of_rows.to_dict()["tables"] == of_file.to_dict()["tables"]
+    assert of_rows["agreement"].estimate("pearson").n == 40
+    twice = dikast.audit(table, score="double", gold="human", columns={"double": {"total": ["score", "score"]}})
+    assert twice["agreement"].estimate("pearson").value == pytest.approx(of_rows["agreement"].estimate("pearson").value)
+    assert "<table>" in of_rows._repr_html_()
+    assert repr(of_rows["agreement"]).startswith("<Table 'agreement': ")
+
+
+def test_mistakes_in_the_keywords_of_an_audit_are_told_at_once() -> None:
+    with pytest.raises(UserError) as mistakes:
+        dikast.audit([{"score": 1}], scor="score", level=2.0, columns={"x": {"meen": ["score"]}})
+    for told in ("unknown keyword 'scor': did you mean 'score'?", "level: expected a number", "meen"):
+        assert told in str(mistakes.value)
+    with pytest.raises(UserError, match="there are no rows"):
+        dikast.audit([], score="score")
+    with pytest.raises(UserError, match="an audit needs verdicts"):
+        dikast.audit([dikast.Item.of("?", "x")], score="score")
+
+
+def test_the_room_and_the_function_share_a_name() -> None:
+    room = importlib.import_module("dikast.audit")
+    assert importlib.import_module("dikast.audit.plan").AuditPlan is dikast.AuditPlan
+    assert vars(dikast)["audit"] is room

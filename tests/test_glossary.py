@@ -1,0 +1,33 @@
+"""The glossary holds the field's terms, once each, and points to pages that are there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = (DOCS / "glossary.md").read_text("utf-8")
+ROWS = [row.strip("|").split("|") for row in PAGE.splitlines() if row.startswith("| ") and not row.startswith("| term")]
+
+SEARCHED = (
+    "confidence interval", "inter-rater", "hyperparameter", "attention mask", "loss mask", "prompt injection",
+    "perturbation", "adversarial", "few-shot", "prompt template", "length bias", "verbosity bias", "reward model",
+    "LLM-as-a-judge", "synthetic", "deduplication", "data augmentation", "statistical power", "learning rate",
+    "ground truth",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("term", SEARCHED)
+def test_what_people_search_for_is_found(term: str) -> None:
+    assert term.casefold() in PAGE.casefold()
+
+
+def test_each_term_stands_once_and_points_to_a_page() -> None:
+    terms = [row[0].strip() for row in ROWS]
+    assert len(terms) > 40
+    assert len(set(terms)) == len(terms)
+    for row in ROWS:
+        assert len(row) == 4, row
+        for target in re.findall(r"\]\(([^)]+)\)", row[2]):
+            assert (DOCS / target).exists(), target
+        assert row[3].strip(), f"{row[0]}: what else is it called?"
