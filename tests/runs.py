@@ -4,6 +4,7 @@ import io
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -223,3 +224,14 @@ def nursery() -> Iterator[Nursery]:
         process.stdin.close()
         process.wait(30)
         process.stdout.close()
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """A limit on the size of files; what exceeds it fails as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

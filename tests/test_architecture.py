@@ -152,6 +152,15 @@ def test_rooms_of_many_files_have_rooms_of_their_own() -> None:
     assert flat.keys() == STILL_FLAT, f"make rooms of {flat}, or take what is mended off the list"
 
 
+def test_tests_mirror_the_rooms() -> None:
+    tests = Path(__file__).parent
+    counted = Counter(str(path.parent.relative_to(tests)) for path in tests.rglob("test_*.py"))
+    missing = [folder for folder in counted if not (PACKAGE / folder).is_dir()]
+    assert not missing, f"folders of tests without a counterpart in the package: {missing}"
+    flat = {folder for folder, files in counted.items() if files > MOST_FILES}
+    assert flat <= STILL_FLAT, f"mirror the rooms inside {flat - STILL_FLAT}"
+
+
 def test_no_two_files_have_the_same_name() -> None:
     found: dict[str, list[str]] = {}
     for path in FILES:

@@ -8,12 +8,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from corpus.test_corpus_damage import files_of_at_most
 from dikast.core.errors import DataError, RunError, UserError
 from dikast.core.output_folder import one_writer
 from dikast.training.checkpoint import sound_checkpoint
 from dikast.training.processes import SingleProcess
 from dikast.training.sft import sft
+from runs import files_of_at_most
 
 Write = Callable[..., Path]
 SMALL = {"family": "llama", "batch_size": 2, "keep": 3, "save_every": 1}

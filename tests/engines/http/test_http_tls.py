@@ -12,7 +12,7 @@ import pytest
 from dikast.testing.faults import FaultServer
 from engines.http_servers import CERTIFICATE, grade, verdicts, write_items
 
-HERE = Path(__file__).parent
+HERE = CERTIFICATE.parent
 KEY = "sk-0123456789abcdef"
 
 

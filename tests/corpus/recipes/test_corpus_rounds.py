@@ -21,7 +21,7 @@ from dikast.corpus.sources.sensitive import sensitive_at
 from dikast.engines.base import Request
 from scripted import Scripted
 
-SHIPPED = Path(__file__).parents[2] / "recipes" / "corpus"
+SHIPPED = Path(__file__).parents[3] / "recipes" / "corpus"
 LEVELS = {
     "1": "None of it is there.",
     "2": "A little of it.",

@@ -1,8 +1,5 @@
 """Builds on damaged folders, full disks and in two processes: a message, what was answered kept, and resumable."""
 
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import orjson
@@ -13,23 +10,13 @@ from dikast.core.output_folder import one_writer
 from dikast.corpus.pipeline.build import build
 from dikast.corpus.pipeline.recipe import Recipe
 from dikast.corpus.pipeline.recipe_file import load_recipe
+from runs import files_of_at_most
 
 
 def recipe(tmp_path: Path, **values: object) -> Recipe:
     path = tmp_path / "recipe.yaml"
     path.write_bytes(orjson.dumps({"recipe": "feedback", "teacher": "world:text", "rubrics": 2, "a_call": 4, **values}))
     return load_recipe(path)
-
-
-@contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
-    """A limit on the size of files; what exceeds it fails as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_two_builds_in_one_folder_are_refused(tmp_path: Path) -> None:
