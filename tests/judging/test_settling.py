@@ -116,6 +116,39 @@ def test_a_label_of_probability_zero_is_read_back_from_a_record() -> None:
     assert again_of(verdict).distribution == verdict.distribution
 
 
+_UNUSED = "the labels' probabilities were not used: the text after the marker states no verdict"
+
+
+@pytest.mark.parametrize("text", ["Fine.\nVerdict: 4\nScratch that.", "Fine.\nVerdict: not 4", "Verdict: <4"])
+def test_a_text_without_a_verdict_has_no_label_to_score(text: str) -> None:
+    """It gave label 4 and no sign of doubt."""
+    verdict, _ = graded(read(0, 0.1, 0, 0.9, text=text), read(0, 0.8, 0, 0.2, text="", marker="forced"))
+    assert (verdict.label, verdict.marker, hows(verdict)) == ("2", "forced", ["ask", "continue"])
+    first = verdict.attempts[0]
+    assert (first.status, first.reason.endswith(_UNUSED)) == (Status.UNPARSED, True)
+    assert first.label_logprobs is not None
+    assert again_of(verdict) == verdict
+
+
+@pytest.mark.parametrize("text", ["Fine.\nVerdict: 4 or 2", "Fine.\nVerdict: 4.5", "Fine.\nVerdict: 4-5"])
+def test_a_text_off_the_scale_has_no_label_to_score_either(text: str) -> None:
+    verdict, _ = graded(read(0, 0.1, 0, 0.9, text=text))
+    assert (verdict.status, verdict.label, verdict.distribution) == (Status.OFF_SCALE, None, None)
+    assert (verdict.reason.endswith(_UNUSED), "is not one of the scale 1-5" in verdict.reason) == (True, True)
+    assert again_of(verdict) == verdict
+
+
+def test_probabilities_that_do_not_fit_the_text_are_told() -> None:
+    verdict = graded(read(0, 0.9, 0, 0.1, text="Fine.\nVerdict: 4"))[0]
+    assert (verdict.label, verdict.status) == ("2", Status.OK)
+    told = "the text says '4' (probability 0.100), but the likeliest label is '2' (probability 0.900)"
+    assert (verdict.reason, verdict.attempts[0].reason) == (told, told)
+    assert again_of(verdict) == verdict
+    assert "(probability 0.000)" in graded(read(0, 1, text="Verdict: 4"))[0].reason
+    assert graded(read(0, 0.1, 0, 0.9, text="Fine.\nVerdict: 4"))[0].reason == ""
+    assert graded(read(0, 0.1, 0, 0.9, text="Verdict: 2\nNo, better.\nVerdict: 4"))[0].conflict
+
+
 def test_a_marker_that_was_put_there_is_told() -> None:
     verdict, _ = graded(read(0.1, 0.7, text="It says little.", marker="forced"))
     assert (verdict.label, verdict.marker, verdict.feedback) == ("2", "forced", "It says little.")

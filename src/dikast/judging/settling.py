@@ -197,16 +197,20 @@ def _settle(opened: _Open, completion: Completion, format: Format, settings: Ask
     if completion.error is not None:
         reason = f"{completion.error.kind}: {completion.error}"
         return _none(task, Status.ENGINE_ERROR, reason, opened, completion)
+    unused = ""
     try:
         found = _read(opened, completion, format, settings)
     except NoDistribution as flaw:
         completion, found = replace(completion, label_logprobs=None, marker=None, unread=str(flaw)), None
+    except _NoVerdictInText as flaw:
+        found, unused = None, str(flaw)
     if found is None:
         parsed = format.parse(
             prefill + completion.text, task.rubric, finish=completion.finish, refusal=completion.refusal
         )
         marker: Marker | None = None if parsed.label is None else "own" if opened.how == "ask" else "forced"
-        unread = f"the labels' probabilities were not used: {completion.unread}" if completion.unread else ""
+        unused = unused or completion.unread
+        unread = f"the labels' probabilities were not used: {unused}" if unused else ""
         reason = "; ".join(part for part in (parsed.reason, unread) if part)
         found = _Found(
             parsed.status, parsed.label, parsed.feedback, reason, parsed.claims, marker, conflict=parsed.conflict
@@ -232,11 +236,15 @@ class _Found:
     conflict: bool = False
 
 
+class _NoVerdictInText(Exception):
+    """The text that goes on after the marker states no verdict, so that the probabilities there are of none."""
+
+
 def _read(opened: _Open, completion: Completion, format: Format, settings: AskSettings) -> _Found | None:
     """The verdict in the label probabilities; None when there are none, so that the text must be parsed.
 
     There are none either when what was read are the labels of another format, as in a replay with a new one.
-    NoDistribution for what cannot be probabilities.
+    NoDistribution for what cannot be probabilities, _NoVerdictInText where the text says that there is no verdict.
     """
     read = completion.label_logprobs
     if read is None or completion.finish == "length" or completion.refusal:
@@ -253,12 +261,25 @@ def _read(opened: _Open, completion: Completion, format: Format, settings: AskSe
     reply = (opened.request.prefill + completion.text).rstrip()
     if completion.marker == "forced" and not reply.endswith(format.marker):
         reply = f"{reply}{format.lead}{format.marker}".lstrip()
-    if reply.endswith(format.marker):  # the engine stopped before the label
+    stopped = reply.endswith(format.marker)
+    if stopped:  # the engine stopped before the label
         reply += spelt.get(mode, "")  # a tie of two labels has no word where a rubric knows none
     parsed = format.parse(reply, opened.task.rubric)
+    if parsed.label is None and not stopped and completion.marker == "own" and format.marker in reply:
+        raise _NoVerdictInText("the text after the marker states no verdict")
     feedback = completion.text.strip() if parsed.label is None else parsed.feedback
+    reason = "" if parsed.label in (mode, None) else _misfit(spelt, distribution, parsed.label, mode)
     conflict = parsed.conflict and parsed.label == mode
-    return _Found(Status.OK, mode, feedback, "", parsed.claims, completion.marker, distribution, conflict)
+    return _Found(Status.OK, mode, feedback, reason, parsed.claims, completion.marker, distribution, conflict)
+
+
+def _misfit(spelt: Mapping[str, str], distribution: Distribution, said: str | None, mode: str) -> str:
+    """What is told where the text states another label than the likeliest, as a sampled one may."""
+    text, likeliest = (
+        f"{spelt.get(str(label), str(label)).strip()!r} (probability {distribution.probabilities.get(str(label), 0):.3f})"
+        for label in (said, mode)
+    )
+    return f"the text says {text}, but the likeliest label is {likeliest}"
 
 
 def _follow_up(opened: _Open, completion: Completion, format: Format) -> Request | None:
