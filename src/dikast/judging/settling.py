@@ -268,18 +268,17 @@ def _read(opened: _Open, completion: Completion, format: Format, settings: AskSe
     if parsed.label is None and not stopped and completion.marker == "own" and format.marker in reply:
         raise _NoVerdictInText("the text after the marker states no verdict")
     feedback = completion.text.strip() if parsed.label is None else parsed.feedback
-    reason = "" if parsed.label in (mode, None) else _misfit(spelt, distribution, parsed.label, mode)
+    fits = parsed.label is None or parsed.label == mode
+    reason = "" if fits else _misfit(spelt, distribution, str(parsed.label), mode)
     conflict = parsed.conflict and parsed.label == mode
     return _Found(Status.OK, mode, feedback, reason, parsed.claims, completion.marker, distribution, conflict)
 
 
-def _misfit(spelt: Mapping[str, str], distribution: Distribution, said: str | None, mode: str) -> str:
+def _misfit(spelt: Mapping[str, str], distribution: Distribution, said: str, mode: str) -> str:
     """What is told where the text states another label than the likeliest, as a sampled one may."""
-    text, likeliest = (
-        f"{spelt.get(str(label), str(label)).strip()!r} (probability {distribution.probabilities.get(str(label), 0):.3f})"
-        for label in (said, mode)
-    )
-    return f"the text says {text}, but the likeliest label is {likeliest}"
+    p = distribution.probabilities
+    text, likely = (f"{spelt.get(each, each).strip()!r} (probability {p.get(each, 0):.3f})" for each in (said, mode))
+    return f"the text says {text}, but the likeliest label is {likely}"
 
 
 def _follow_up(opened: _Open, completion: Completion, format: Format) -> Request | None:
