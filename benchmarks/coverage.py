@@ -218,7 +218,7 @@ def _labels(rng: Rng, n: int, raters: int = 2) -> Floats:
 
 
 def discrete() -> Draw:
-    """What stands beside the headlines of scores on 1-5: floors, classes, discrimination; 200 rows."""
+    """What stands beside the headlines of scores on 1-5: baselines, classes, discrimination; 200 rows."""
     score, gold = _labels(np.random.default_rng(2), 1_000_000)
     one = Resampling(1)
     truth = {f"at random: {name}": by_chance(name, score, gold, 0.95).value for name in CHANCE}

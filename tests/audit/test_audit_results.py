@@ -56,15 +56,15 @@ def test_results_are_the_cells_of_the_tables(tmp_path: Path) -> None:
     assert found.result(Calibration) is None
 
 
-def test_the_best_floor_by_hand() -> None:
+def test_the_best_baseline_by_hand() -> None:
     rows = [
         Baseline(key, "floor", key, {"exact": Estimate(value, 9)})
         for key, value in (("constant", 0.2), ("random", 0.4), ("other", float("nan")))
     ]
-    best = Baselines(tuple(rows)).floor("exact")
+    best = Baselines(tuple(rows)).best("exact")
     assert best is not None
     assert best.key == "random"
-    assert Baselines(tuple(rows[2:])).floor("exact") is None
+    assert Baselines(tuple(rows[2:])).best("exact") is None
     assert Baselines(()).judge == {}
 
 

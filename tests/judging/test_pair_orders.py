@@ -1,5 +1,6 @@
 """Preferences from two orders, and from two scores under each rule for equal ones: every combination."""
 
+import math
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from dikast.judging.judge import Judge
 from dikast.judging.judge_file import compare_file, compare_file_by_scores
 from dikast.judging.pair_orders import EqualRule, from_orders, from_scores
 from dikast.judging.run_plan import Source
+from dikast.judging.summary import bounded_told, preference_summary
 from runs import lines, pairs, write_jsonl
 from scripted import Scripted
 
@@ -163,6 +165,22 @@ def test_a_run_draws_again_only_what_is_equal(tmp_path: Path) -> None:
     again = compare()
     assert (again["asked"], again["verdicts"]) == (0, 16)
     assert (run / "preferences.jsonl").read_bytes() == before
+
+
+def test_a_position_bias_that_is_cut_off_says_so() -> None:
+    def pair(*of_second_slot: float) -> Preference:
+        orders = []
+        for slots, label, p in zip(((0, 1), (1, 0)), "ab", of_second_slot, strict=True):  # "ab": the first slot
+            read = {label: 1 - p, "ba"[slots[0]]: p, "tie": 0.0}
+            orders.append(Verdict("k", Question("p", "good", slots), Status.OK, label, distribution=read))
+        return from_orders(orders)
+
+    known, cut = preference_summary([pair(0.2, 0.1)]), preference_summary([pair(0.0, 0.1), pair(0.2, 0.1)])
+    assert known["position_bias_nats"]["value"] == pytest.approx((math.log(4) + math.log(9)) / 2)
+    assert "position_bias_bounded" not in known
+    assert bounded_told(known) == ""
+    assert cut["position_bias_bounded"] == 1  # a tie of probability 0 bounds nothing
+    assert bounded_told(cut) == "1 of 2 pairs cut off at 27.6 nats: a probability of 0 counts as 1e-12"
 
 
 def test_the_summary_of_pairs_by_hand(tmp_path: Path) -> None:

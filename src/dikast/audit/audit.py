@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dikast.audit.plan import BETWEEN, AuditPlan
-from dikast.audit.rendering import Audit, Cell, Table, counted, table
+from dikast.audit.rendering import Audit, Cell, Table, table
 from dikast.audit.sections import slice_means
 from dikast.audit.sections.extras import alt_test_table, drift_table, feedback_table, ppi_table, rankings_tables
 from dikast.audit.sections.failures import failure_table
@@ -47,6 +47,7 @@ from dikast.audit.tables.run_rows import gold_scale_of, has_gold, open_rows, sca
 from dikast.audit.tables.scored import Scored, equated, scored
 from dikast.core.errors import UserError
 from dikast.core.runs.run_files import RUBRICS
+from dikast.core.text import counted
 
 NO_DISTRIBUTION = "no distribution"  # the status of a row whose numbers cannot be probabilities
 _MOST_LABELS = 20  # a larger confusion matrix is no table to read

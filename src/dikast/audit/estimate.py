@@ -52,9 +52,10 @@ class Estimate:
         }
 
     def __format__(self, spec: str) -> str:
-        """`f"{estimate:.3f}"` gives `0.402 [0.380, 0.424]`, or `undefined`."""
+        """`f"{estimate:.3f}"` gives `0.402 [0.380, 0.424]`, or `undefined`; what rounds to 0 has no sign."""
         if math.isnan(self.value):
             return "undefined"
+        spec = spec.replace(".", "z.", 1)
         text = format(self.value, spec)
         if math.isnan(self.low) or math.isnan(self.high):
             return text
@@ -67,4 +68,4 @@ def undefined(n: int, note: str, *, level: float = 0.95, dropped: int = 0) -> Es
 
 
 def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
+    return float(value) + 0.0 if math.isfinite(value) else None  # -0.0 + 0.0 is 0.0

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from dikast.audit.estimate import Estimate
 from dikast.audit.results import SCHEMA, Result, Slices, plain
+from dikast.core.text import counted
 
 ONE_ORDER_NAME = ", in one order"  # of a title: each pair was judged in one order
 _NAMED = 6  # figures without an interval that a note lists
@@ -61,7 +62,7 @@ class Table:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values: a list of rows by column name."""
-        rows = [dict(zip(self.columns, map(_plain, cells), strict=True)) for cells in self.rows]
+        rows = [dict(zip(self.columns, map(plain, cells), strict=True)) for cells in self.rows]
         return {"title": self.title, "rows": rows, "notes": list(self.notes)}
 
 
@@ -129,19 +130,14 @@ def shown(cell: Cell, digits: int = 4, *, compact: bool = False) -> str:
             return f"{cell:.0f}"
         if compact and math.isfinite(cell.half_width):
             if abs((cell.low + cell.high) / 2 - cell.value) > _LOPSIDED * cell.half_width:
-                return f"{cell.value:.{digits}f} [{cell.low:.{digits - 1}f}, {cell.high:.{digits - 1}f}]"
-            return f"{cell.value:.{digits}f} ±{cell.half_width:.{digits - 1}f}"
+                return f"{cell.value:z.{digits}f} [{cell.low:z.{digits - 1}f}, {cell.high:z.{digits - 1}f}]"
+            return f"{cell.value:z.{digits}f} ±{cell.half_width:z.{digits - 1}f}"
         return format(cell, f".{digits}f")
     if isinstance(cell, float):
         if math.isnan(cell):
             return "undefined"
-        return f"{cell:,.0f}" if cell.is_integer() and abs(cell) >= 1000 else f"{cell:.{digits}f}"
+        return f"{cell:,.0f}" if cell.is_integer() and abs(cell) >= 1000 else f"{cell:z.{digits}f}"
     return str(cell)
-
-
-def counted(n: int, noun: str) -> str:
-    """`1 row`, `2,000 rows`."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def table(
@@ -188,11 +184,3 @@ def _without_interval(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) ->
         f"{reason}: {', '.join(names[:_NAMED])}" + (f" and {len(names) - _NAMED} more" * (len(names) > _NAMED))
         for reason, names in by_reason.items()
     ]
-
-
-def _plain(cell: Cell) -> Any:
-    if isinstance(cell, Estimate):
-        return cell.to_dict()
-    if isinstance(cell, float) and not math.isfinite(cell):
-        return None
-    return cell

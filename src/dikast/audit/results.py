@@ -12,7 +12,7 @@ from typing import Any, Literal
 from dikast.audit.estimate import Estimate
 
 SCHEMA = 2  # of the JSON of an audit; 1 had tables only
-Role = Literal["judge", "floor", "ceiling", "other"]
+Role = Literal["judge", "floor", "ceiling", "other"]  # "floor", in JSON since schema 2: a baseline
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """One row of the judge between floor and ceiling: `key` is stable, `label` says who it is."""
+    """One row of the judge between baselines and ceiling: `key` is stable, `label` says who it is."""
 
     key: str
     role: Role
@@ -65,7 +65,7 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Baselines:
-    """The judge beside judges that ignore the input (floors) and people (ceiling)."""
+    """The judge beside baselines (judges that ignore the input) and people (ceiling)."""
 
     rows: tuple[Baseline, ...]
 
@@ -74,8 +74,8 @@ class Baselines:
         """The statistics of the judge itself."""
         return next((row.statistics for row in self.rows if row.role == "judge"), {})
 
-    def floor(self, statistic: str) -> Baseline | None:
-        """The best of the judges that ignore the input; None where the statistic is undefined for all of them."""
+    def best(self, statistic: str) -> Baseline | None:
+        """The best baseline; None where the statistic is undefined for all of them."""
         known = [row for row in self.rows if row.role == "floor" and _is_known(row.statistics.get(statistic))]
         return max(known, key=lambda row: row.statistics[statistic].value, default=None)
 
@@ -153,7 +153,9 @@ def plain(value: Any) -> Any:
         return [plain(each) for each in value]
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float):
+        return value + 0.0 if math.isfinite(value) else None  # -0.0 + 0.0 is 0.0
+    return value
 
 
 def _is_known(found: Estimate | None) -> bool:

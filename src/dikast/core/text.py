@@ -1,4 +1,4 @@
-"""Reading small text files with line numbers, and naming near misses."""
+"""Reading small text files with line numbers, naming near misses, and telling counts."""
 
 import difflib
 from collections.abc import Iterable
@@ -26,6 +26,11 @@ def hint(name: str, known: Iterable[str]) -> str:
     names = list(known)
     near = near_miss(name, names)
     return f"did you mean {near!r}?" if near else f"known: {', '.join(names) or 'none'}"
+
+
+def counted(n: int, noun: str, plural: str = "") -> str:
+    """`1 row`, `2,000 rows`; nouns that do not just take an s say their `plural`."""
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
 @dataclass

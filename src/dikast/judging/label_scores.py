@@ -13,7 +13,7 @@ from dikast.core.distribution import NoDistribution, flaw_of_logprobs, likeliest
 from dikast.core.scale import Scale
 from dikast.core.verdict import Status, Usage, Verdict
 
-_FLOOR = 1e-12  # a probability that underflowed still has a finite logit
+FLOOR = 1e-12  # a smaller probability counts as this, so that logits are finite: no preference exceeds 27.6 nats
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Distribution:
 
 def logit(distribution: Mapping[str, float], first: str, second: str) -> float:
     """Ln p(first) - ln p(second), in nats; a tie label takes no part."""
-    return math.log(max(distribution[first], _FLOOR)) - math.log(max(distribution[second], _FLOOR))
+    return math.log(max(distribution[first], FLOOR)) - math.log(max(distribution[second], FLOOR))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,9 @@ from typing import Any
 
 from dikast.core.rubric import Rubric
 from dikast.core.scale import Scale
+from dikast.core.text import counted
 from dikast.core.verdict import DISAGREE, Preference, Status, Usage
+from dikast.judging.label_scores import FLOOR
 
 LEVEL = 0.95
 OUTCOMES = ("a", "b", "tie", DISAGREE)  # of a pair, both orders together
@@ -178,12 +180,15 @@ def preference_summary(preferences: Iterable[Preference]) -> dict[str, Any]:
     Shares of flips are of the pairs with a verdict in both orders: `flips_to_first_slot` and `flips_to_second_slot` are
     won by the same slot both times, `flips_with_a_tie` hold a tie in one order only. They and `order_consistency` sum
     to 1. `one_order` is set if each pair was asked in one order: then a choice may be due to the slot.
+    `position_bias_bounded` counts the pairs in which a response has a probability below FLOOR: how far the bias in nats
+    goes beyond that is unknown.
     """
     choices: Counter[str] = Counter()
     by_criterion: dict[str, Counter[str]] = {}
     failed: Counter[str] = Counter()
     agreeing = judged_twice = first = second = with_tie = 0
     bias = [0, 0.0, 0.0]
+    bounded = 0
     one_order = False
     for preference in preferences:
         one_order |= len(preference.orders) == 1 and len(preference.orders[0].question.responses) == 2
@@ -209,6 +214,8 @@ def preference_summary(preferences: Iterable[Preference]) -> dict[str, Any]:
             bias[0] += 1
             bias[1] += preference.position_bias
             bias[2] += preference.position_bias**2
+            read = [order.distribution for order in preference.orders if order.distribution]
+            bounded += any(min(each["a"], each["b"]) < FLOOR for each in read)
     decided = sum(choices.values())
     return {
         "pairs": decided + sum(failed.values()),
@@ -225,4 +232,13 @@ def preference_summary(preferences: Iterable[Preference]) -> dict[str, Any]:
         "flips_to_second_slot": asdict(Rate.share(second, judged_twice)),
         "flips_with_a_tie": asdict(Rate.share(with_tie, judged_twice)),
         "position_bias_nats": asdict(Rate.mean(int(bias[0]), bias[1], bias[2])),
+        **({"position_bias_bounded": bounded} if bounded else {}),
     }
+
+
+def bounded_told(preferences: Mapping[str, Any]) -> str:
+    """What to mind of a position bias in nats where a response had a probability of 0; "" where none had."""
+    if not (bounded := preferences.get("position_bias_bounded")):
+        return ""
+    n, most = preferences["position_bias_nats"]["n"], -math.log(FLOOR)
+    return f"{bounded:,} of {counted(n, 'pair')} cut off at {most:.1f} nats: a probability of 0 counts as {FLOOR:g}"

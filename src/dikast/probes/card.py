@@ -134,7 +134,7 @@ def faults(results: Sequence[Result]) -> list[str]:
 def _spelt(bounds: Interval) -> str:
     if math.isnan(bounds.high):
         return ""
-    return f"at most {bounds.high:.2f}" if math.isinf(bounds.low) else f"{bounds.low:.2f} to {bounds.high:.2f}"
+    return f"at most {bounds.high:z.2f}" if math.isinf(bounds.low) else f"{bounds.low:z.2f} to {bounds.high:z.2f}"
 
 
 def _plain(result: Result) -> dict[str, Any]:

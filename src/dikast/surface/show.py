@@ -4,6 +4,9 @@ from typing import Any
 
 import typer
 
+from dikast.core.text import counted
+from dikast.judging.summary import bounded_told
+
 _MOST_CRITERIA = 12  # shown on a terminal
 
 
@@ -19,7 +22,7 @@ def show_plans(plans: dict[str, dict[str, Any]], *, as_json: bool) -> None:
 
 
 def _show_plan(plan: dict[str, Any]) -> None:
-    typer.echo(f"{plan['items']:,} items, {plan['questions']:,} questions")
+    typer.echo(f"{counted(plan['items'], 'item')}, {counted(plan['questions'], 'question')}")
     for note in plan["notes"]:
         typer.echo(f"note: {note}")
     typer.echo(f"{plan['answered']:,} answered, {plan['missing']:,} to ask")
@@ -58,7 +61,7 @@ def _show_one(summary: dict[str, Any]) -> None:
     if "replay" in summary:
         changes = summary["replay"]
         fields = ", ".join(f"{name} {count:,}" for name, count in changes["fields"].items())
-        typer.echo(f"replayed    {changes['verdicts']:,} verdicts, {changes['changed']:,} changed")
+        typer.echo(f"replayed    {counted(changes['verdicts'], 'verdict')}, {changes['changed']:,} changed")
         if fields:
             typer.echo(f"            {fields}")
     else:
@@ -116,7 +119,9 @@ def _show_pairs(preferences: dict[str, Any]) -> None:
         typer.echo(f"orders agree {_rate(preferences['order_consistency'])} of the pairs judged in both orders")
         _show_flips(preferences)
     if preferences["position_bias_nats"]["n"]:
-        typer.echo(f"first slot  favoured by {_value(preferences['position_bias_nats'])} nats")
+        typer.echo(f"first slot  favoured by {_value(preferences['position_bias_nats'], ' nats')}")
+        if told := bounded_told(preferences):
+            typer.echo(f"            {told}")
 
 
 def _show_flips(preferences: dict[str, Any]) -> None:
@@ -147,13 +152,13 @@ def _rate(rate: dict[str, Any]) -> str:
     return f"{rate['value']:.2%} [{rate['low']:.2%}, {rate['high']:.2%}]"
 
 
-def _value(rate: dict[str, Any]) -> str:
+def _value(rate: dict[str, Any], unit: str = "") -> str:
     if rate["value"] is None:
         return "undefined (n = 0)"
     if rate["low"] is None:
         alone = "one value" if rate["n"] == 1 else "all alike"
-        return f"{rate['value']:.3f} (n = {rate['n']:,}; no interval: {alone})"
-    return f"{rate['value']:.3f} [{rate['low']:.3f}, {rate['high']:.3f}] (n = {rate['n']:,})"
+        return f"{rate['value']:z.3f}{unit} (n = {rate['n']:,}; no interval: {alone})"
+    return f"{rate['value']:z.3f} [{rate['low']:z.3f}, {rate['high']:z.3f}]{unit} (n = {rate['n']:,})"
 
 
 def _counts(counts: dict[str, int], skip: str = "") -> str:

@@ -18,7 +18,7 @@ def test_few_pairs_duplicates_and_missing_gold_are_said(tmp_path: Path, run_audi
     ]
     found = run_audit(write(tmp_path / "x.jsonl", rows), "--score", "score", "--gold", "gold", "--scale", "1-5")
     assert any("only 6 pairs" in note for note in found["tables"]["agreement"]["notes"])
-    assert any("1 ids occur more than once (the first is 'i0')" in note for note in found["notes"])
+    assert any("1 id occurs more than once (the first is 'i0')" in note for note in found["notes"])
     assert "1 row without 'gold'" in found["notes"]
     assert found["tables"]["agreement"]["title"].startswith("Agreement of 6 scores")
 

@@ -52,7 +52,7 @@ def test_slices_of_pairs_lead_with_the_joint_verdict(tmp_path: Path, run_audit: 
     ]
     common = (write(tmp_path / "x.csv", rows), "--score", "shown", "--swapped", "swapped", "--draws", "50")
     by = rows_of(run_audit(*common, "--gold", "gold", "--by", "kind"), "by kind", "kind")
-    assert list(by["x"])[3] == "both together"
+    assert list(by["x"])[4] == "both together"
     assert [by[kind]["both together"]["value"] for kind in "xy"] == [6 / 10, 0]
     assert by["y"]["both together (half)"]["value"] == pytest.approx((5 + 3) / 2 / 12)
     assert (by["y"]["first slot, where they differ"]["value"], by["y"]["first slot, where they differ"]["n"]) == (1, 5)

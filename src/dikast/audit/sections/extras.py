@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit.plan import AuditPlan
-from dikast.audit.rendering import Cell, Table, counted, table
+from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.sections.failures import failure_table
 from dikast.audit.statistics.alt_test import LEAST, alt_test
 from dikast.audit.statistics.claim_agreement import claims_of, feedback_scores, score_follows, span_f1, spans_of
@@ -22,6 +22,7 @@ from dikast.audit.tables.refs import Ref
 from dikast.audit.tables.scored import Scored
 from dikast.audit.tables.statuses import failed_before, statuses
 from dikast.core.errors import UserError
+from dikast.core.text import counted
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -60,7 +61,7 @@ def ppi_table(data: Data, given: Scored) -> Table | None:
     rows.append(["what a label is worth beside the verdicts", worth])
     return table(
         "few labels",
-        f"The mean of gold from {n:,} labels and {many:,} verdicts without one{given.unit}",
+        f"The mean of gold from {counted(n, 'label')} and {counted(many, 'verdict')} without one{given.unit}",
         ("from", "mean"),
         rows,
         *notes,
@@ -197,6 +198,6 @@ def rankings_tables(data: Data) -> list[Table]:
         ["pairs in the right order", found.pairs],
     ]
     n = found.pairs.n
-    note = f"only {n} rankings: too few to conclude anything" if n < _FEWEST else ""
-    agreement = table("rankings", f"Rankings of {n:,} items against gold", ("statistic", "value"), rows, note)
+    note = f"only {counted(n, 'ranking')}: too few to conclude anything" if n < _FEWEST else ""
+    agreement = table("rankings", f"Rankings of {counted(n, 'item')} against gold", ("statistic", "value"), rows, note)
     return [failure_table(status, how.level, cluster=cluster), agreement]

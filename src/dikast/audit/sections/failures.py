@@ -8,6 +8,7 @@ from dikast.audit.results import Failures
 from dikast.audit.statistics.intervals import share
 from dikast.audit.tables.columns import Words
 from dikast.audit.tables.statuses import FORCED, OK
+from dikast.core.text import counted
 
 Codes = NDArray[np.int64]
 
@@ -19,7 +20,7 @@ def failure_table(
     cluster: Codes | None = None,
     conflict: Words | None = None,
     *,
-    what: str = "verdicts",
+    what: str = "verdict",
 ) -> Table:
     """Rate by status (n,); `marker` says which verdicts were forced out of the model, `conflict` which ones are
     contradicted by another verdict of the same reply; these stand in the table where there are any.
@@ -40,13 +41,18 @@ def failure_table(
     if marker is not None and known.any():
         forced = known & np.isin(marker.codes, [i for i, name in enumerate(marker.names) if name == FORCED])
         inside = None if cluster is None else cluster[known]
-        forced_share = share(forced[known], level, inside, note="of the verdicts that were read")
+        forced_share = share(forced[known], level, inside, note=f"of the {what}s read at a marker")
         rows.append(["forced marker", int(forced.sum()), forced_share])
     if conflict is not None and (conflict.codes >= 0).any():
         against = (conflict.codes >= 0) & ok
         conflicts = share(
-            against[ok], level, None if cluster is None else cluster[ok], note=f"of the {what} with a verdict"
+            against[ok], level, None if cluster is None else cluster[ok], note=f"of the {what}s with a verdict"
         )
         rows.append(["conflict in the reply", int(against.sum()), conflicts])
+    rest = [
+        (name, each) for name, each in (("forced marker", forced_share), ("conflict in the reply", conflicts)) if each
+    ]
+    told = [f"{name}: share {each.note}, n {each.n:,}" for name, each in rest if each.n != total]
     result = Failures(failed, lost, forced_share, conflicts)
-    return table("failures", f"Failures of {total:,} {what}", ("status", "count", "share"), rows, result=result)
+    title = f"Failures of {counted(total, what)}"
+    return table("failures", title, ("status", "count", "share"), rows, *told, result=result)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit.estimate import Estimate, undefined
-from dikast.audit.rendering import Cell, Table, counted, table
+from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.results import Calibration, Curve, CurvePoint
 from dikast.audit.statistics import calibration as cal
 from dikast.audit.statistics import conformal
@@ -18,6 +18,7 @@ from dikast.audit.statistics.intervals import Resampling, clusters_of, error_of,
 from dikast.audit.statistics.measures import difference, measure
 from dikast.core.distribution import flaw_of_logprobs, flaw_of_shares
 from dikast.core.scale import Scale
+from dikast.core.text import counted
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -182,7 +183,7 @@ def readout_table(
     )
     tied = int(given.tied[rows_used].sum())
     equal = f"{counted(tied, 'row')} with several likeliest labels: the mode is the lowest of them" if tied else ""
-    return table("readout", f"Read-out of {len(true):,} distributions", ("score", *names), rows, note, equal)
+    return table("readout", f"Read-out of {counted(len(true), 'distribution')}", ("score", *names), rows, note, equal)
 
 
 def uncalibrated_table(why: str) -> Table:
@@ -261,17 +262,19 @@ def calibration_table(
             few,
             f"{counted(between, 'row')} left out: gold lies between the labels" if between else "",
             read_as.told(),
+            cal.floored_told(p, true),
             result=Calibration(errors, few),
         )
     found = cal.temperature_estimate(p, true, how.level, codes)
     return table(
         "calibration",
-        f"Calibration on {len(true):,} rows, before and after",
+        f"Calibration on {counted(len(true), 'row')}, before and after",
         columns,
         rows,
         f"ECE over {cal.BINS} bins of equal mass",
+        cal.floored_told(p, true),
         f"recalibration is fitted on the other {cal.FOLDS - 1} of {cal.FOLDS} folds",
-        f"temperature on {found.n:,} rows: {found:.3f} (above 1: too sure)",
+        f"temperature on {counted(found.n, 'row')}: {found:.3f} (above 1: too sure)",
         read_as.told(),
         result=Calibration(errors, ""),
     )
@@ -284,7 +287,7 @@ def _calibration_row(
     told = said.codes >= 0
     sure, right = said.confidence(p)[told], said.codes[told] == true[told]
     onehot = np.eye(p.shape[1])[true]
-    losses = -np.log(np.maximum(p[np.arange(len(true)), true], 1e-12))
+    losses = cal.log_losses(p, true)
     of_all = (((p - onehot) ** 2).sum(1), losses, np.abs(p @ values - values[true]))
     rest = [mean_estimate(each, how.level, cluster, within=(0.0, math.inf)) for each in of_all]
     if not told.any():

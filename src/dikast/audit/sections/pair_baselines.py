@@ -1,5 +1,6 @@
-"""The audit of pairs: the judge between its floors (one side always, at random, the longer) and its ceilings."""
+"""The audit of pairs: the judge between baselines (one side always, at random) and ceiling (people)."""
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,11 +19,16 @@ from dikast.audit.tables.paired import Paired, ratio, read_column
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
+_N_OF = {"all": "n", "no_gold_ties": "n (no_gold_ties)"}
 
 
 def baselines_table(data: Data, given: Paired) -> Table:
-    """The judge between floors and ceiling, three-way and where gold is decided."""
+    """The judge between baselines and ceiling, three-way and where gold is decided.
+
+    Baselines are of the pairs that the judge has a verdict on, like its own figure; without a judge, of all with gold.
+    """
     rules: tuple[TieRule, ...] = ("all", "no_gold_ties")
+    judged = given.gold if given.final is None else np.where(given.final == NONE, NONE, given.gold)
 
     def row(key: str, role: Role, label: str, view: Codes, gold: Codes) -> Baseline:
         found = {str(rule): given.estimate(pairs.accuracy(view, gold, rule)) for rule in rules}
@@ -39,21 +45,26 @@ def baselines_table(data: Data, given: Paired) -> Table:
             if role == "retest" and "retested" in data.words:  # of a run with several samples, the first of them
                 once = read_column(data, "retested", "retest").codes
             rows.append(row(role, "other", label, again, once))
-    n = len(given.gold)
     for code, name in enumerate(pairs.NAMES):
         label = f"a judge that always says {name}"
-        rows.append(row(f"constant_{name}", "floor", label, np.full(n, code, np.int64), given.gold))
+        rows.append(row(f"constant_{name}", "floor", label, np.full(len(judged), code, np.int64), judged))
     if given.final is not None:
         label = "a judge that draws its labels at random"
         rows.append(Baseline("random", "floor", label, _at_random(given.final, given, rules)))
     if "length" in data.numbers:
         extra = data.numbers["length"]
         longer = np.where(np.isnan(extra), NONE, np.where(extra == 0, TIE, np.where(extra > 0, SECOND, FIRST)))
-        rows.append(row("longer", "other", "the longer response", longer, given.gold))
+        rows.append(row("longer", "other", "the longer response", longer, judged))
     note = "no human ceiling: give more than one --gold" if len(given.raters) < 2 else ""
-    cells = [[row.label, *(row.statistics.get(rule) for rule in rules)] for row in rows]
-    title, result = "The judge between floor and ceiling", Baselines(tuple(rows))
-    return table("beside", title, ("who", *rules), cells, note, result=result, one_order=given.one_order)
+    cells = [[row.label, *itertools.chain(*(_with_n(row.statistics.get(rule)) for rule in rules))] for row in rows]
+    title, result = "The judge between baselines and ceiling", Baselines(tuple(rows))
+    columns = ("who", *itertools.chain(*((_N_OF[rule], rule) for rule in rules)))
+    told = "no_gold_ties: of the pairs whose gold is no tie; baselines: of the pairs that the judge has a verdict on"
+    return table("beside", title, columns, cells, told, note, result=result, one_order=given.one_order)
+
+
+def _with_n(found: Estimate | None) -> tuple[int | None, Estimate | None]:
+    return (None, None) if found is None else (found.n, found)
 
 
 def _at_random(final: Codes, given: Paired, rules: Sequence[TieRule]) -> dict[str, Estimate]:

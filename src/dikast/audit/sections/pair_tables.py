@@ -101,7 +101,7 @@ def _failures(data: Data, given: Paired) -> Iterator[Table]:
         return
     marker = shown if shown is None or swapped is None else joined_marker(shown, swapped)
     either = torn if torn is None or torn_swapped is None else joined_conflict(torn, torn_swapped)
-    pairs = failure_table(given.status, level, marker, cluster, either, what="pairs")
+    pairs = failure_table(given.status, level, marker, cluster, either, what="pair")
     yield dataclasses.replace(pairs, notes=(*pairs.notes, "a pair fails where either order has no verdict"))
     orders = ((given.status_shown, shown, torn, "shown"), (given.status_swapped, swapped, torn_swapped, "swapped"))
     for status, told, conflict, order in orders:

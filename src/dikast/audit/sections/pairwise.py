@@ -1,4 +1,4 @@
-"""The audit of choices between two responses: accuracy by rule and order, consistency, floors, ceiling, slices."""
+"""The audit of choices between two responses: accuracy by rule and order, consistency, a second judge, slices."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit.estimate import Estimate
-from dikast.audit.rendering import Cell, Table, by_slice, counted, table
+from dikast.audit.rendering import Cell, Table, by_slice, table
 from dikast.audit.results import Accuracy, Orders
 from dikast.audit.sections.judge_names import judge_names
 from dikast.audit.sections.scores import spread_of
-from dikast.audit.sections.slices import worst_decile
+from dikast.audit.sections.slices import COUNTS, counts_told, worst_decile
 from dikast.audit.statistics.classes import class_estimates
 from dikast.audit.statistics.intervals import error_of, mean_estimate, share
 from dikast.audit.statistics.measures import FEW
@@ -42,6 +42,7 @@ from dikast.audit.tables.paired import Paired, ratio, read_column, ruled
 from dikast.audit.tables.refs import Ref
 from dikast.audit.tables.soft_preferences import NEAREST
 from dikast.core.scale import Scale
+from dikast.core.text import counted
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -64,7 +65,7 @@ def accuracy_table(given: Paired, unscored: str, wanted: float = 0.03) -> Table:
     n = int((given.gold != NONE).sum())
     return table(
         "accuracy",
-        f"Accuracy against gold on {n:,} pairs",
+        f"Accuracy against gold on {counted(n, 'pair')}",
         (*columns, "worst", "best", f"labels for ±{wanted:g}"),
         rows,
         *(f"{rule}: {text}" for rule, text in TIE_RULES.items()),
@@ -73,7 +74,7 @@ def accuracy_table(given: Paired, unscored: str, wanted: float = 0.03) -> Table:
         "" if given.scored.all() else "worst and best: if the missing verdicts had been any choice",
         _orders_told(given),
         ONE_ORDER if given.one_order else "",
-        f"only {n} pairs: too few to conclude anything" if n < FEW else "",
+        f"only {counted(n, 'pair')}: too few to conclude anything" if n < FEW else "",
         result=Accuracy(main, given.one_order),
         one_order=given.one_order,
     )
@@ -137,25 +138,25 @@ def orders_table(given: Paired) -> Table:
     if given.choice is None or given.swapped is None:
         raise ValueError("two orders are due")
     same = pairs.order_consistency(given.choice, given.swapped)
-    twice = f"{int(same.counts.sum()):,} pairs with a verdict in both orders"
+    twice = f"{counted(int(same.counts.sum()), 'pair')} with a verdict in both orders"
     alike = given.estimate(same)
     rows: list[list[Cell]] = [["same verdict in both orders", alike, twice]]
     kinds = pairs.flips(given.choice, given.swapped)
     differ = Share(np.sum([each.worth for each in kinds.values()], 0), kinds["a tie in one order"].counts)
-    judged = f"{int(differ.counts.sum()):,} pairs with a choice in both orders"
+    judged = f"{counted(int(differ.counts.sum()), 'pair')} with a choice in both orders"
     found = Orders(alike, given.estimate(differ), {name: given.estimate(each) for name, each in kinds.items()})
     rows.append(["disagree", found.disagree, judged])
     rows += [[f"disagree: {name}", each, judged] for name, each in found.disagreements.items()]
     slot = pairs.slot_preference(given.choice, given.swapped)
     told = (
-        f"{int(slot.counts.sum()):,} pairs whose orders name different responses, of "
+        f"{counted(int(slot.counts.sum()), 'pair')} whose orders name different responses, of "
         f"{int(differ.worth[differ.counts].sum()):,} that disagree (a tie in one order is left out)"
     )
     rows.append(["first slot, where they differ", given.estimate(slot), told])
     for name, view in (("as shown", given.choice), ("swapped", given.swapped)):
         known = (view != NONE) & (view != WRONG)
         ties = given.estimate(Share((view == TIE).astype(np.float64), known))
-        rows.append([f"ties {name}", ties, f"{ties.n:,} verdicts in that order"])
+        rows.append([f"ties {name}", ties, f"{counted(ties.n, 'verdict')} in that order"])
     both = (given.choice != NONE) & (given.swapped != NONE)
     classes = class_estimates(given.swapped[both], given.choice[both], given.how, given.clusters(both))
     rows.append(["cohen_kappa of the orders", classes["cohen_kappa"], twice])
@@ -245,7 +246,7 @@ def slice_table(codes: Codes, names: Sequence[str], given: Paired, by: str) -> T
     for code, name in enumerate(names):
         mine = codes == code
         failed = share(~given.scored[mine], given.level, given.clusters(mine))
-        found: list[Cell] = [name, int(mine.sum()), failed]
+        found: list[Cell] = [name, int(mine.sum()), int((mine & main.counts).sum()), failed]
         rows.append([*found, *(given.estimate(each, mine) for each in shares.values())])
         if against is not None:
             tests.append(against.p(np.flatnonzero(mine[tested])))
@@ -255,7 +256,7 @@ def slice_table(codes: Codes, names: Sequence[str], given: Paired, by: str) -> T
     cells: list[list[Cell]] = [[*row, p, q] for row, p, q in zip(rows, tests, holm(tests), strict=True)]
     values = [float(h / s) if s else float("nan") for h, s in zip(hits, sizes, strict=True)]
     title = f"By {by}: {counted(len(names), 'slice')}"
-    columns = (by, "n", "failed", *shares, "p", "p (Holm)")
+    columns = (by, *COUNTS, *shares, "p", "p (Holm)")
     both = "pairs without a verdict in either order count as consistent" if _counts_wrong(views) else ""
     return table(
         f"by {by}",
@@ -265,6 +266,7 @@ def slice_table(codes: Codes, names: Sequence[str], given: Paired, by: str) -> T
         both,
         f"p: accuracy {headline} against all the rest" + ("" if against is None else ", by cluster"),
         _SLOT_TOLD if given.swapped is not None else "",
+        counts_told("pairs", "verdict and gold", f"accuracy {headline} (each figure's own n is in --json)"),
         worst_decile(names, values, "accuracy"),
         result=by_slice(by, columns, cells),
         one_order=given.one_order,
@@ -283,10 +285,21 @@ def unlabelled_table(codes: Codes, names: Sequence[str], given: Paired, by: str)
     for code, name in enumerate(names):
         mine = codes == code
         failed = share(~given.scored[mine], given.level, given.clusters(mine))
-        rows.append([name, int(mine.sum()), failed, *(given.estimate(each, mine) for each in shares.values())])
+        rows.append(
+            [
+                name,
+                int(mine.sum()),
+                int((mine & known).sum()),
+                failed,
+                *(given.estimate(each, mine) for each in shares.values()),
+            ]
+        )
     title = f"By {by}: {counted(len(names), 'slice')}, without gold"
-    columns, told = (by, "n", "failed", *shares), ONE_ORDER if given.one_order else ""
-    return table(f"by {by}", title, columns, rows, told, result=by_slice(by, columns, rows), one_order=given.one_order)
+    columns, told = (by, *COUNTS, *shares), ONE_ORDER if given.one_order else ""
+    counts = counts_told("pairs", "verdict")
+    return table(
+        f"by {by}", title, columns, rows, told, counts, result=by_slice(by, columns, rows), one_order=given.one_order
+    )
 
 
 def _counts_wrong(views: Mapping[str, Codes]) -> bool:

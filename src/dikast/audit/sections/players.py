@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit.estimate import Estimate, undefined
-from dikast.audit.rendering import Cell, Table, counted, table
+from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.statistics.exact_means import settled
 from dikast.audit.statistics.intervals import ALIKE, Resampling, bootstrap_kinds, clusters_of
 from dikast.audit.statistics.ranking import (
@@ -28,6 +28,7 @@ from dikast.audit.tables.load import Data
 from dikast.audit.tables.paired import Paired
 from dikast.audit.tables.soft_preferences import NEAREST, softened
 from dikast.core.errors import UserError
+from dikast.core.text import counted
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -192,7 +193,7 @@ def _disagreement_told(given: Paired) -> str:
     found = given.estimate(
         Share((final == DISAGREE).astype(np.float64), np.isin(final, (FIRST, SECOND, TIE, DISAGREE)))
     )
-    return f"a pair whose orders disagree is half a win for each: {found:.4f} of {found.n:,} pairs"
+    return f"a pair whose orders disagree is half a win for each: {found:.4f} of {counted(found.n, 'pair')}"
 
 
 def _prior_note(ranking: Ranking) -> str:

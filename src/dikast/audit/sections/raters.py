@@ -11,6 +11,7 @@ from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.statistics.intervals import Resampling, bootstrap, clusters_of, share
 from dikast.audit.statistics.measures import measure
 from dikast.audit.statistics.reliability import fleiss_kappa, icc_2_1, krippendorff_alpha
+from dikast.core.text import counted
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -55,7 +56,10 @@ def raters_table(raters: Floats, how: Resampling, *, nominal: bool, cluster: Cod
     if complete.shape[1] and not nominal:
         rows.append(["icc_2_1", _drawn(complete, icc_2_1, how, inside)])
     return table(
-        "raters", f"{len(raters)} raters, {rated:,} items with two or more ratings", ("statistic", "value"), rows
+        "raters",
+        f"{counted(len(raters), 'rater')}, {counted(rated, 'item')} with two or more ratings",
+        ("statistic", "value"),
+        rows,
     )
 
 
@@ -73,7 +77,7 @@ def _drawn(ratings: Floats, statistic: object, how: Resampling, cluster: Codes |
         return np.array([function(np.repeat(ratings, each.astype(np.int64), axis=1)) for each in weights])
 
     if n * few.draws > 4e8:
-        return Estimate(value, n, level=how.level, note="no interval: too many items to draw anew")
+        return Estimate(value, n, level=how.level, note="too many items to draw anew")
     codes = None if cluster is None else clusters_of(cluster)
     draws = bootstrap(weighted, n, few, cluster=codes)
     groups = n if codes is None else int(codes.max()) + 1

@@ -1,14 +1,14 @@
 """The audit of scores: headlines with bounds, what stands beside them, slices, systems, and a second judge."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dikast.audit.estimate import Estimate
-from dikast.audit.rendering import Cell, Table, counted, table
+from dikast.audit.estimate import Estimate, undefined
+from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.results import Agreement, Baseline, Baselines, Headline, Role
 from dikast.audit.sections.judge_names import Judges
 from dikast.audit.statistics.agreement import discrimination, weighted_discrimination
@@ -24,6 +24,7 @@ from dikast.audit.tables.columns import Words
 from dikast.audit.tables.load import Data
 from dikast.audit.tables.scored import Scored
 from dikast.core.scale import Scale
+from dikast.core.text import counted
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -53,10 +54,10 @@ def agreement_table(given: Scored, how: Resampling, wanted: float = 0.03) -> Tab
     unscored = len(given.unscored_gold)
     return table(
         "agreement",
-        f"Agreement of {len(score):,} scores with gold{given.unit}",
+        f"Agreement of {counted(len(score), 'score')} with gold{given.unit}",
         ("statistic", "value", "worst", "best", f"labels for ±{wanted:g}", "interval"),
         rows,
-        f"only {len(score)} pairs: too few to conclude anything" if len(score) < FEW else "",
+        f"only {counted(len(score), 'pair')}: too few to conclude anything" if len(score) < FEW else "",
         f"worst and best: if the {unscored:,} unscored had been anything on the scale"
         if unscored and allowed is not None
         else "",
@@ -103,12 +104,12 @@ def class_table(given: Scored, how: Resampling) -> Table:
 
 
 def baselines_table(data: Data, given: Scored, how: Resampling) -> Table:
-    """The judge between its floors (constant, random, length) and its ceilings (raters, the judge again)."""
+    """The judge between baselines (constant, random, length) and ceiling (people); and the judge asked again."""
     chosen = given.paired
     score, gold, cluster = given.score[chosen], given.gold[chosen], given.clusters(chosen)
     names = [name for name in _BESIDE if name in given.kinds]
-    found = measure(score, gold, names, how, cluster)
-    rows = [_row("judge", "judge", "judge", found, score, given, how, cluster)]
+    own = measure(score, gold, names, how, cluster)
+    rows = [_row("judge", "judge", "judge", own, score, given, how, cluster)]
     if len(given.raters) > 1:
         rows.extend(_rater_rows(given, names, how))
     if "retest" in data.numbers and data.plan.equate is None:
@@ -121,16 +122,18 @@ def baselines_table(data: Data, given: Scored, how: Resampling) -> Table:
         label = "the judge asked again (test-retest)"
         rows.append(_row("retest", "other", label, found, again[both], given, how, given.clusters(both)))
     if len(score):
-        rows.extend(_floors(data, given, names, how))
+        rows.extend(_ignoring_the_input(data, given, own, how))
     return table(
         "beside",
-        f"The judge between floor and ceiling{given.unit}",
+        f"The judge between baselines and ceiling{given.unit}",
         ("who", "n", *names, "discrimination"),
         [[row.label, n, *(row.statistics.get(name) for name in (*names, "discrimination"))] for n, row in rows],
         "discrimination: 0 if one label takes all, 1 if all labels are used alike (Ferguson's delta)"
         if given.scale is not None
         else "",
-        "floors are drawn within each scale: what can be known from the scale alone" if given.own is not None else "",
+        "baselines are drawn within each scale: what can be known from the scale alone"
+        if given.own is not None
+        else "",
         "no human ceiling: give more than one --gold" if len(given.raters) < 2 else "",
         result=Baselines(tuple(row for _, row in rows)),
     )
@@ -168,13 +171,17 @@ def _rater_rows(given: Scored, names: Sequence[str], how: Resampling) -> Iterato
         )
 
 
-def _floors(data: Data, given: Scored, names: Sequence[str], how: Resampling) -> Iterator[tuple[int, Baseline]]:
+def _ignoring_the_input(
+    data: Data, given: Scored, judge: Mapping[str, Estimate], how: Resampling
+) -> Iterator[tuple[int, Baseline]]:
+    """The judges that ignore the input; `judge` are the statistics of the judge itself."""
+    names = list(judge)
     chosen = given.paired
     score, gold, cluster = given.score[chosen], given.gold[chosen], given.clusters(chosen)
     constant, label = _constant(given)
     found = measure(constant, gold, names, how, cluster)
     yield _row("constant", "floor", label, found, constant, given, how, cluster)
-    found = _at_random(given, names, how)
+    found = _at_random(given, names, judge, how)
     yield _row("random", "floor", "a judge that draws its labels at random", found, score, given, how, cluster)
     if "length" in data.numbers:
         length = data.numbers["length"]
@@ -215,9 +222,12 @@ def _place_within(values: Floats, codes: Codes) -> Floats:
     return out
 
 
-def _at_random(given: Scored, names: Sequence[str], how: Resampling) -> dict[str, Estimate]:
-    """What a judge with the same shares of labels and no eye for the items can expect: correlations of 0, and means
-    over all pairs of a score and a gold. On several scales it knows the scale of each item: pairs are of one scale.
+def _at_random(
+    given: Scored, names: Sequence[str], judge: Mapping[str, Estimate], how: Resampling
+) -> dict[str, Estimate]:
+    """What a judge can expect that draws labels with the shares of this one, whatever the item: correlations of 0
+    (undefined where those of the judge are), and means over all pairs of a score and a gold. On several scales it
+    knows the scale of each item: pairs are of one scale.
     """
     chosen = given.paired
     score, gold, cluster = given.score[chosen], given.gold[chosen], given.clusters(chosen)
@@ -225,7 +235,7 @@ def _at_random(given: Scored, names: Sequence[str], how: Resampling) -> dict[str
         return chance_within(names, score, gold, given.own.codes[chosen], how, cluster)
     found = {name: by_chance(name, score, gold, how.level, cluster) for name in names if name in CHANCE}
     nought = Estimate(0.0, len(gold), level=how.level, method="expected under independence", note="0 by construction")
-    return {name: found.get(name, nought) for name in names}
+    return {name: found.get(name, each if math.isnan(each.value) else nought) for name, each in judge.items()}
 
 
 def _row(
@@ -245,16 +255,20 @@ def _row(
 
 
 def spread_of(scores: Floats, scale: Scale | None, how: Resampling, cluster: Codes | None) -> Estimate:
-    """The discrimination index of scores (n,) on the scale; NaN without a scale or scores.
+    """The discrimination index of scores (n,) on the scale; undefined without a scale, scores, or scores on labels.
 
     Drawing anew makes shares less even than they are: the draws are moved to where the index is, and cut to [0, 1].
     """
-    if scale is None or len(scores) == 0 or not np.isin(scores, np.asarray(scale.values)).all():
-        return Estimate(math.nan, len(scores), level=how.level, note="scores are not labels of a scale")
+    if len(scores) == 0:
+        return undefined(0, "no scores", level=how.level)
+    if scale is None:
+        return undefined(len(scores), "no scale that all scores share", level=how.level)
+    if not np.isin(scores, np.asarray(scale.values)).all():
+        return undefined(len(scores), "scores lie between the labels of the scale", level=how.level)
     labels = len(scale.values)
     value = float(discrimination(np.unique(scores, return_counts=True)[1].astype(np.float64), labels))
     if np.ptp(scores) == 0:
-        return Estimate(value, len(scores), level=how.level, note=f"every score is {scores[0]:g}")
+        return Estimate(value, len(scores), level=how.level, note=f"every verdict is {scale.label(scores[0])}")
     drawn = bootstrap_kinds(lambda x: weighted_discrimination(x, labels), [scores], how, cluster)
     low, high = how.interval(np.clip(drawn + value - drawn.mean(), 0, 1))
     return Estimate(value, len(scores), low, high, how.level, f"bootstrap, {how.draws:,} draws, centred")
@@ -267,7 +281,7 @@ def systems_table(system: Words, given: Scored, how: Resampling) -> Table:
     scores, gold = (group_means(each[chosen], codes) for each in (given.score, given.gold))
     found = measure(scores, gold, measures_for(False), how)
     rows: list[list[Cell]] = [[name, value] for name, value in found.items()]
-    title = f"Ranking of {len(scores)} systems by mean score{given.unit}"
+    title = f"Ranking of {counted(len(scores), 'system')} by mean score{given.unit}"
     return table("systems", title, ("statistic", "value"), rows, "intervals draw systems anew")
 
 
@@ -288,7 +302,7 @@ def other_judge_table(names: Judges, rival: Floats, given: Scored, how: Resampli
         note = mcnemar_told(mcnemar(score == gold, other == gold, cluster), names, "exact", how.level)
     return table(
         "rival",
-        f"{names.own} beside {names.rival}, on the same {len(gold):,} items{given.unit}",
+        f"{names.own} beside {names.rival}, on the same {counted(len(gold), 'row')}{given.unit}",
         ("statistic", *names, "difference"),
         rows,
         note,

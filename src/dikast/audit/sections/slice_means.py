@@ -7,13 +7,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.estimate import Estimate
-from dikast.audit.rendering import Cell, Table, counted, table
+from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.statistics.agreement import BY_ROW, RANGES
 from dikast.audit.statistics.intervals import error_of, t_of, z_of
 from dikast.audit.statistics.linearised import Linear, linear_pearson, linear_spearman, linear_tau_b
 from dikast.audit.tables.choices import Share
 from dikast.audit.tables.paired import Paired
 from dikast.audit.tables.scored import Scored
+from dikast.core.text import counted
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

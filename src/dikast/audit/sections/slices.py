@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit.estimate import Estimate
-from dikast.audit.rendering import Cell, Table, by_slice, counted, table
+from dikast.audit.rendering import Cell, Table, by_slice, table
 from dikast.audit.sections.scores import spread_of
 from dikast.audit.statistics.agreement import BY_ROW, RANGES
 from dikast.audit.statistics.intervals import Resampling, clusters_of, error_of, fisher, mean_estimate, share
@@ -15,11 +15,13 @@ from dikast.audit.statistics.linearised import ORDER, linear_pearson, squashed_i
 from dikast.audit.statistics.measures import measure
 from dikast.audit.statistics.significance import Against, holm, student, two_correlations, two_rates
 from dikast.audit.tables.scored import Scored
+from dikast.core.text import counted
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Masks = NDArray[np.bool_]
 Slices = list[tuple[tuple[Codes, list[str]], str]]  # codes of rows and names of the slices, and what they are by
+COUNTS = ("total", "n", "failed")  # of each slice: all of its rows, those its figures are of, and the share that failed
 _DRAWN = 100  # with more slices, intervals are Fisher's, Wilson's and linearised: drawing them would take minutes
 _FEW_DRAWS = 200  # then, of what is not linearised
 
@@ -49,12 +51,12 @@ def slice_table(codes: Codes, names: Sequence[str], given: Scored, how: Resampli
             tests.append(two_rates(*mine, everything[0] - mine[0], everything[1] - mine[1]))
         else:
             tests.append(_other_correlation(given, chosen))
-        shown: list[Cell] = [name, len(chosen), share(np.isnan(given.score[part]), how.level, inside)]
+        shown: list[Cell] = [name, len(part), len(chosen), share(np.isnan(given.score[part]), how.level, inside)]
         rows.append([*shown, *(found[kind] for kind in kinds)])
         r_all.append(found["pearson"].value)
     adjusted = holm(tests)
     cells: list[list[Cell]] = [[*row, p, q] for row, p, q in zip(rows, tests, adjusted, strict=True)]
-    columns = (by, "n", "failed", *kinds, "p", "p (Holm)")
+    columns = (by, *COUNTS, *kinds, "p", "p (Holm)")
     return table(
         f"by {by}",
         f"By {by}: {counted(len(names), 'slice')}{given.unit}",
@@ -62,6 +64,7 @@ def slice_table(codes: Codes, names: Sequence[str], given: Scored, how: Resampli
         cells,
         f"p: {'exact agreement' if given.shared else 'correlation'} of the slice against all the rest"
         + (", by cluster" if cluster is not None else ""),
+        counts_told("rows", "score and gold"),
         worst_decile(names, r_all, "Pearson"),
         result=by_slice(by, columns, cells),
     )
@@ -75,16 +78,31 @@ def unlabelled_table(slices: Sequence[tuple[str, Masks]], given: Scored, how: Re
         inside = given.clusters(kept)
         failed = share(np.isnan(given.score[mine]), how.level, given.clusters(mine))
         mean = mean_estimate(given.score[kept], how.level, inside, dropped=int((mine & ~kept).sum()))
-        rows.append([name, int(mine.sum()), failed, mean, spread_of(given.score[kept], given.scale, how, inside)])
-    columns = (by or "rows", "n", "failed", "mean score", "discrimination")
+        rows.append(
+            [
+                name,
+                int(mine.sum()),
+                int(kept.sum()),
+                failed,
+                mean,
+                spread_of(given.score[kept], given.scale, how, inside),
+            ]
+        )
+    columns = (by or "rows", *COUNTS, "mean score", "discrimination")
     return table(
         f"by {by}" if by else "scores",
         (f"By {by}: {counted(len(slices), 'slice')}, without gold" if by else "Scores, without gold") + given.unit,
         columns,
         rows,
         "without gold nothing is said about who is right",
+        counts_told("rows", "score"),
         result=by_slice(by, columns, rows) if by else None,
     )
+
+
+def counts_told(rows: str, having: str, of: str = "the figures") -> str:
+    """What the columns COUNTS of a table of slices count."""
+    return f"total: all {rows}, of which failed is the share without a verdict; n: those with {having}, for {of}"
 
 
 def worst_decile(names: Sequence[str], values: Sequence[float], what: str) -> str:
@@ -98,7 +116,7 @@ def worst_decile(names: Sequence[str], values: Sequence[float], what: str) -> st
     undefined = len(values) - len(known)
     more = f"; undefined in {undefined}" if undefined else ""
     picked = "picked for being worst, so chance makes it look worse than it is: no interval"
-    return f"worst decile ({len(worst)} of {len(known)}): mean {what} {mean:.4f} ({named}){more}; {picked}"
+    return f"worst decile ({len(worst)} of {len(known)}): mean {what} {mean:z.4f} ({named}){more}; {picked}"
 
 
 def _measured(

@@ -13,11 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.estimate import Estimate
 from dikast.audit.statistics.intervals import error_of, z_of
+from dikast.core.text import counted
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 BINS = 15
 FOLDS = 5
+FLOOR = 1e-12  # a smaller probability counts as this, so that one row cannot make a loss infinite
 LEAST = 50  # labelled rows below which nothing is fitted
 _MOST_ROWS = 5_000
 
@@ -66,9 +68,22 @@ def brier_score(probabilities: ArrayLike, gold: ArrayLike) -> float:
 
 
 def log_loss(probabilities: ArrayLike, gold: ArrayLike) -> float:
-    """Mean of -ln p(gold), nats; a probability of 0 counts as 1e-12."""
+    """Mean of -ln p(gold), nats; a probability of 0 counts as FLOOR."""
+    return float(log_losses(probabilities, gold).mean()) if len(np.asarray(gold)) else math.nan
+
+
+def log_losses(probabilities: ArrayLike, gold: ArrayLike) -> Floats:
+    """-ln p(gold) of each row (n,), nats; a probability below FLOOR counts as FLOOR."""
     p, y = np.asarray(probabilities, np.float64), np.asarray(gold, np.int64)
-    return float(-np.log(np.maximum(p[np.arange(len(y)), y], 1e-12)).mean()) if len(y) else math.nan
+    return np.asarray(-np.log(np.maximum(p[np.arange(len(y)), y], FLOOR)))
+
+
+def floored_told(probabilities: ArrayLike, gold: ArrayLike) -> str:
+    """What to mind of a mean log loss where gold had a probability of 0; "" where it had none."""
+    p, y = np.asarray(probabilities, np.float64), np.asarray(gold, np.int64)
+    lost = int((p[np.arange(len(y)), y] < FLOOR).sum())
+    told = f"of {counted(lost, 'row')} whose gold has probability 0, which counts as {FLOOR:g}"
+    return f"log loss is cut off at {-math.log(FLOOR):.1f} nats: {told}" if lost else ""
 
 
 class Recalibration(Protocol):
@@ -87,7 +102,7 @@ class Temperature:
 
     def __call__(self, probabilities: Floats) -> Floats:
         """The recalibrated probabilities (n, K)."""
-        logits = np.log(np.maximum(probabilities, 1e-12)) / self.temperature
+        logits = np.log(np.maximum(probabilities, FLOOR)) / self.temperature
         powers = np.exp(logits - logits.max(1, keepdims=True))
         return np.asarray(powers / powers.sum(1, keepdims=True))
 
@@ -109,7 +124,7 @@ def temperature_estimate(probabilities: Floats, gold: Codes, level: float, clust
     fitted = fit_temperature(probabilities, gold).temperature
     p, y = _enough(probabilities, gold)
     step = -(-len(gold) // _MOST_ROWS) if len(gold) else 1
-    logits = np.log(np.maximum(p, 1e-12))
+    logits = np.log(np.maximum(p, FLOOR))
     q = Temperature(fitted)(p)
     mean = (q * logits).sum(1)
     curve = float(((q * logits**2).sum(1) - mean**2).sum())

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.estimate import Estimate
 from dikast.audit.statistics.contingency import Cells
-from dikast.audit.statistics.exact_means import NEAR
+from dikast.audit.statistics.exact_means import NEAR, settled
 from dikast.audit.statistics.intervals import Resampling, bootstrap_kinds, mean_estimate
 from dikast.audit.statistics.measures import MEASURES
 from dikast.audit.statistics.weights import TableStatistic, Weighted
@@ -70,7 +70,7 @@ def chance_within(
     """
     x, y, group = np.asarray(score, np.float64), np.asarray(gold, np.float64), codes.astype(np.float64)
     cells, statistics = Cells.of(x, y), {name: MEASURES[name].table for name in names}
-    values = _of_expected(statistics, x, y, group, cells)(np.ones((1, len(x))))[0]
+    values = settled(_of_expected(statistics, x, y, group, cells)(np.ones((1, len(x))))[0], 1)  # 0 is 0, not -1e-17
     if len(x) < 2 or cells.size > _MOST_CELLS:
         return {name: Estimate(float(v), len(x), level=how.level) for name, v in zip(names, values, strict=True)}
     drawn = bootstrap_kinds(lambda a, b, c: _of_expected(statistics, a, b, c, cells), [x, y, group], how, cluster)

@@ -232,11 +232,11 @@ def mean_estimate(
     mean = float(given.mean())
     found = error_of((given - mean) / n, cluster)
     if found.groups < 2:
-        return Estimate(mean, n, level=level, dropped=dropped, note="one cluster: no interval")
+        return Estimate(mean, n, level=level, dropped=dropped, note="one row" if cluster is None else "one cluster")
     if np.ptp(given) == 0:
-        return Estimate(mean, n, level=level, dropped=dropped, note="all alike: no interval")
+        return Estimate(mean, n, level=level, dropped=dropped, note="all rows alike")
     if found.error < ALIKE:
-        return Estimate(mean, n, level=level, dropped=dropped, note="all clusters alike: no interval")
+        return Estimate(mean, n, level=level, dropped=dropped, note="all clusters alike")
     half = t_of(level, found.groups - 1) * found.error
     method = "Student" if cluster is None else "Student, by cluster"
     return Estimate(mean, n, max(within[0], mean - half), min(within[1], mean + half), level, method, dropped)

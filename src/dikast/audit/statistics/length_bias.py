@@ -34,7 +34,7 @@ def length_slope(
         parts = np.bincount(cluster, parts)
     groups = len(parts)
     if groups < 3:
-        return Estimate(slope, n, level=level, note="fewer than 3 clusters: no interval")
+        return Estimate(slope, n, level=level, note="fewer than 3 clusters")
     from scipy.special import ndtri
 
     half = float(ndtri((1 + level) / 2)) * math.sqrt(groups / (groups - 1) * float(parts @ parts))

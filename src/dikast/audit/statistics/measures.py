@@ -25,6 +25,7 @@ from dikast.audit.statistics.intervals import (
 )
 from dikast.audit.statistics.linearised import ORDER, order_interval
 from dikast.audit.statistics.weights import Statistic, Weighted, mean_of, on_tables, point
+from dikast.core.text import counted
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -99,7 +100,7 @@ def measure(
     n = len(score)
     cells = Cells.of(score, gold)
     discrete = 0 < cells.size <= _MOST_CELLS
-    note = f"only {n} pairs" if n < FEW else ""
+    note = f"only {counted(n, 'pair')}" if n < FEW else ""
     groups = n if cluster is None else int(cluster.max(initial=0)) + 1
     intervals: dict[str, Interval] = {}
     method = f"bootstrap, {how.draws:,} draws" + (" of clusters" if cluster is not None else "")

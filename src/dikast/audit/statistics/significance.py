@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.statistics.intervals import ALIKE, Error, clusters_of, error_of, z_of
+from dikast.core.text import counted
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -52,7 +53,7 @@ def mcnemar_told(test: McNemar, names: tuple[str, str], right: str, level: float
     )
     if gain:
         needed = pairs_for_mcnemar(gain / test.n, discordant / test.n, level=1 - level)
-        told += f"; to see a difference like this with a chance of .8 takes {needed:,} items"
+        told += f"; to see a difference like this with a chance of .8 takes {counted(int(needed), 'item')}"
         told += " (were they independent)" if test.clustered else ""
     return told
 

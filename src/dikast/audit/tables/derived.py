@@ -11,11 +11,11 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from dikast.audit.plan import Column, PairLabels, ReplyReader, spelling
-from dikast.audit.rendering import counted
 from dikast.audit.tables.checklist import checklist
 from dikast.audit.tables.columns import MISSING, entries_of
 from dikast.core.errors import DataError, UserError
 from dikast.core.scale import Scale
+from dikast.core.text import counted
 
 OK = "ok"
 NO_INPUT = "no input"

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit.plan import AuditPlan, Column
-from dikast.audit.rendering import counted
 from dikast.audit.tables.columns import NumberColumn, Wanted, WordColumn, Words
 from dikast.audit.tables.derived import NO_INPUT, OK, TWO_DUE, Made, Setting, definition_mistakes, in_order, make
 from dikast.core.errors import UserError
+from dikast.core.text import counted
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

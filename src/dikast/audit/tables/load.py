@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit.plan import NO_CLUSTER, AuditPlan
-from dikast.audit.rendering import counted
 from dikast.audit.statistics.exact_means import settled
 from dikast.audit.tables.columns import Frame, Wanted, Words, duplicates, from_json_text, keys_of, match, read_frame
 from dikast.audit.tables.derived_roles import Inputs, check_definitions, derive, undefined_told
@@ -22,7 +21,7 @@ from dikast.audit.tables.run_rows import JOINT, RunRows, check_same_scale, gold_
 from dikast.core.errors import UserError
 from dikast.core.runs.run_files import GOLD
 from dikast.core.scale import Scale
-from dikast.core.text import near_miss
+from dikast.core.text import counted, near_miss
 
 _REASON = "reason of "  # before the name of a derived column: why its rows are undefined
 _ANNOTATIONS = ("claims", "gold_claims", "spans", "gold_spans")
@@ -322,8 +321,8 @@ def _say_duplicates(data: Data, keys: tuple[str, ...]) -> None:
     count, first = duplicates(data.keys)
     if count:
         data.notes.append(
-            f"{count:,} ids occur more than once (the first is {first!r}): every row counts by itself, nothing is "
-            f"averaged; --cluster {keys[0]} draws them together"
+            f"{counted(count, 'id')} {'occurs' if count == 1 else 'occur'} more than once (the first is {first!r}): "
+            f"every row counts by itself, nothing is averaged; --cluster {keys[0]} draws them together"
         )
 
 

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from dikast.audit.estimate import Estimate
 from dikast.audit.plan import TwoGames
-from dikast.audit.rendering import counted
 from dikast.audit.statistics.intervals import Resampling, bootstrap, clusters_of, merged
 from dikast.audit.statistics.intervals import share as mean_share
 from dikast.audit.tables import choices as pairs
@@ -20,6 +19,7 @@ from dikast.audit.tables.scored import consensus
 from dikast.audit.tables.soft_preferences import worth_of
 from dikast.audit.tables.statuses import failed_before, joined_status, statuses
 from dikast.core.errors import UserError
+from dikast.core.text import counted
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

@@ -7,6 +7,7 @@ from dikast.audit.tables.columns import group_codes
 from dikast.audit.tables.load import Data
 from dikast.audit.tables.paired import taken_again
 from dikast.audit.tables.run_rows import JOINT
+from dikast.core.text import counted
 
 
 def one_row_each(data: Data) -> Data:
@@ -30,7 +31,7 @@ def one_row_each(data: Data) -> Data:
     first, second, joint = rows_of(0), rows_of(1), rows_of(JOINT)
     whole = bool((joint >= 0).all())
     data.notes.append(
-        f"each question was asked {int(sample.max()) + 1} times: "
+        f"each question was asked {counted(int(sample.max()) + 1, 'time')}: "
         + ("the samples joined are the judge" if whole else "the first answers count")
         + "; the second against the first are the retest"
     )
@@ -53,8 +54,9 @@ def clustered(data: Data) -> Data:
     if len(np.unique(items.codes)) == len(items.codes):
         return data
     data.words["cluster"] = items
+    rows, named = counted(len(items.codes), "row"), counted(len(np.unique(items.codes)), "item")
     data.notes.append(
-        f"{len(items.codes):,} rows of {len(np.unique(items.codes)):,} items: rows of an item are drawn together "
+        f"{rows} of {named}: rows of an item are drawn together "
         "(as --cluster item); --cluster none draws each by itself"
     )
     return data

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dikast.audit.rendering import counted
 from dikast.audit.tables.columns import Words
 from dikast.core.errors import DataError, UserError
 from dikast.core.gold import likely_scale, told_scale
 from dikast.core.scale import Scale
+from dikast.core.text import counted
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

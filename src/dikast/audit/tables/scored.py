@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dikast.audit.rendering import counted
 from dikast.audit.statistics.calibration import FOLDS, folds_of
 from dikast.audit.statistics.equating import equate
 from dikast.audit.statistics.exact_means import row_means, row_medians
@@ -19,6 +18,7 @@ from dikast.audit.tables.statuses import failed_before, statuses
 from dikast.core.errors import UserError
 from dikast.core.gold import told_scale
 from dikast.core.scale import Scale
+from dikast.core.text import counted
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -202,7 +202,9 @@ def equated(data: Data, own: Scale) -> Floats:
     for each in range(FOLDS):
         anchors = valid & ~np.isnan(gold) & (fold != each)
         if int(anchors.sum()) < FEWEST_ANCHORS:
-            raise UserError(f"--equate: {int(anchors.sum())} rows with score and gold; it takes {FEWEST_ANCHORS}")
+            raise UserError(
+                f"--equate: {counted(int(anchors.sum()), 'row')} with score and gold; it takes {FEWEST_ANCHORS}"
+            )
         found = equate(score[anchors], gold[anchors])
         mine = valid & (fold == each)
         out[mine] = np.clip(found(score[mine]), plan.scale.low, plan.scale.high)

@@ -10,7 +10,7 @@ import typer
 from dikast.audit.plan import AuditPlan, Column
 from dikast.core.errors import UserError
 from dikast.core.scale import Scale
-from dikast.core.text import Located
+from dikast.core.text import Located, counted
 from dikast.surface.verbs import verb
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def audit(
 
 def show(found: "Audit") -> None:
     """Print an audit on stdout."""
-    typer.echo(f"{found.source}: {found.rows:,} rows")
+    typer.echo(f"{found.source}: {counted(found.rows, 'row')}")
     for note in found.notes:
         typer.echo(f"  ! {note}")
     for each in found:

@@ -23,13 +23,13 @@ class Row(NamedTuple):
 
 
 class Ruler(NamedTuple):
-    """A statistic of the judge between a floor and a ceiling (None where there is none)."""
+    """A statistic of the judge between a baseline and a ceiling (None where there is none)."""
 
     name: str
     value: float
     low: float
     high: float
-    floor: float | None
+    baseline: float | None
     ceiling: float | None
 
 
@@ -55,7 +55,7 @@ def histogram(labels: Mapping[str, tuple[int, int]]) -> Markup:
 
 
 def rulers(rows: Sequence[Ruler]) -> Markup:
-    """Each statistic on a line from 0 to 1, between floor and ceiling."""
+    """Each statistic on a line from 0 to 1, between baseline and ceiling."""
     left, right = 150, WIDTH - 90
     parts, y = [], 24.0
 
@@ -65,15 +65,15 @@ def rulers(rows: Sequence[Ruler]) -> Markup:
     for row in rows:
         parts.append(_text(left - 12, y + 4, row.name, "end"))
         parts.append(_line(left, y, right, y, "axis"))
-        if row.floor is not None:
-            parts.append(_mark(x(row.floor), y, "floor", f"floor {row.floor:.3f}"))
+        if row.baseline is not None:
+            parts.append(_mark(x(row.baseline), y, "baseline", f"best baseline {row.baseline:z.3f}"))
         if row.ceiling is not None:
-            parts.append(_mark(x(row.ceiling), y, "ceiling", f"ceiling {row.ceiling:.3f}"))
+            parts.append(_mark(x(row.ceiling), y, "ceiling", f"ceiling {row.ceiling:z.3f}"))
         if not math.isnan(row.low):
             parts.append(_line(x(row.low), y, x(row.high), y, "interval"))
         if not math.isnan(row.value):
             parts.append(_dot(x(row.value), y, "judge", f"{row.name} {_told(row.value, row.low, row.high)}"))
-        parts.append(_text(right + 12, y + 4, "undefined" if math.isnan(row.value) else f"{row.value:.3f}", "start"))
+        parts.append(_text(right + 12, y + 4, "undefined" if math.isnan(row.value) else f"{row.value:z.3f}", "start"))
         y += 30
     for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
         parts.append(_text(x(tick), y + 2, f"{tick:g}", "middle", "small"))
@@ -99,9 +99,9 @@ def forest(rows: Sequence[Row], overall: float, low: float, high: float) -> Mark
             parts.append(_line(x(row.low), y, x(row.high), y, "interval"))
         if not math.isnan(row.value):
             parts.append(_dot(x(row.value), y, "judge", f"{row.name}: {_told(row.value, row.low, row.high)}"))
-        told = "undefined" if math.isnan(row.value) else f"{row.value:.3f}"
+        told = "undefined" if math.isnan(row.value) else f"{row.value:z.3f}"
         parts.append(_text(right + 10, y + 4, f"{told}  n {row.n:,}", "start", "small"))
-    parts += [_text(x(each), bottom + 16, f"{each:.2f}", "middle", "small") for each in (start + pad, end - pad)]
+    parts += [_text(x(each), bottom + 16, f"{each:z.2f}", "middle", "small") for each in (start + pad, end - pad)]
     return _svg(bottom + 24, parts, "Slices")
 
 
@@ -129,7 +129,7 @@ def curve(points: Sequence[tuple[float, float, float, float]], across: str, up: 
         if not math.isnan(low):
             parts.append(_line(x(px), y(low), x(px), y(high), "interval"))
         if not math.isnan(py):
-            parts.append(_dot(x(px), y(py), "judge", f"{across} {px:.2f}: {up} {_told(py, low, high)}"))
+            parts.append(_dot(x(px), y(py), "judge", f"{across} {px:z.2f}: {up} {_told(py, low, high)}"))
     parts.append(_text(left + side / 2, bottom + 36, across, "middle"))
     parts.append(_text(left, top - 2, up, "start", "small"))
     return _svg(bottom + 44, parts, f"{up} by {across}", width=left + side + 40)
@@ -150,7 +150,7 @@ def distribution(probabilities: Mapping[str, float], chosen: str, gold: str) -> 
 
 def _told(value: float, low: float, high: float) -> str:
     """A value with its interval, or without where it has none."""
-    return f"{value:.3f}" if math.isnan(low) or math.isnan(high) else f"{value:.3f} [{low:.3f}, {high:.3f}]"
+    return f"{value:z.3f}" if math.isnan(low) or math.isnan(high) else f"{value:z.3f} [{low:z.3f}, {high:z.3f}]"
 
 
 def _short(name: str, most: int = 30) -> str:

@@ -34,8 +34,8 @@ class Gate:
         return self.value >= self.limit if self.side == "under" else self.value <= self.limit
 
     def __str__(self) -> str:
-        value = "undefined" if self.value is None else f"{self.value:.4f}"
-        value += "" if self.low is None or self.high is None else f" [{self.low:.4f}, {self.high:.4f}]"
+        value = "undefined" if self.value is None else f"{self.value:z.4f}"
+        value += "" if self.low is None or self.high is None else f" [{self.low:z.4f}, {self.high:z.4f}]"
         return (
             f"{self.run}: {self.metric}{f' ({self.full})' if self.full else ''} is {value}, "
             f"{'at least' if self.side == 'under' else 'at most'} {self.limit:g}"
@@ -64,7 +64,7 @@ def check(audit: Audit | None, run: str, side: Side, text: str) -> Gate:
     else:
         value = float(cell)
     ends = (cell.low, cell.high) if isinstance(cell, Estimate) and end == "value" else (math.nan, math.nan)
-    number_of, low, high = (None if math.isnan(each) else float(each) for each in (value, *ends))
+    number_of, low, high = (None if math.isnan(each) else float(each) + 0.0 for each in (value, *ends))
     full = next((each for each, other in metrics(audit).items() if other is cell and "/" in each), "")
     one_order = bool(full) and audit[full.partition("/")[0]].one_order
     return Gate(text, metric, side, number, run, number_of, low, high, f"{full}{ONE_ORDER_NAME}" if one_order else "")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from dikast.audit.estimate import Estimate
-from dikast.audit.rendering import Table, counted
+from dikast.audit.rendering import Table
 from dikast.audit.results import (
     Accuracy,
     Agreement,
@@ -16,6 +16,8 @@ from dikast.audit.results import (
     ScoreIntervals,
     Slices,
 )
+from dikast.core.text import counted
+from dikast.judging.summary import bounded_told
 from dikast.surface.report.collect import RunPage
 from dikast.surface.report.figures import Row, Ruler
 
@@ -52,10 +54,10 @@ def sentence(page: RunPage) -> str:
         return f"{told}; without gold, the accuracy of the others is unknown."
     name, found = main
     if math.isnan(found.value):
-        why = "there is no verdict to compare" if found.n == 0 else found.note or "one column is constant"
+        why = "there is no verdict to compare" if found.n == 0 else _why(found) or "one column is constant"
         return f"{told}; {name} with gold is undefined ({why})."
-    floor, of = _floor(page, "all" if page.pairwise else name), ", of goodness," if page.goodness else ""
-    beside = "" if floor is None else f"; best baseline that ignores the input: {floor[1]:.3f} ({floor[0]})"
+    best, of = _best_baseline(page, "all" if page.pairwise else name), ", of goodness," if page.goodness else ""
+    beside = "" if best is None else f"; best baseline that ignores the input: {best[1]:.3f} ({best[0]})"
     rows = counted(found.n, "pair" if page.pairwise else "row")
     return f"{told}; {name} with gold{of} is {found:.3f} on {rows}{beside}."
 
@@ -74,10 +76,10 @@ def _failed_in_words(failed: Estimate | None, what: str, *, one_order: bool) -> 
         if failed.n == 1:
             return f"The only {what.removesuffix('s')} got a verdict"
         return f"All {failed.n:,} {what} got a verdict"
-    both = " in both orders" if what == "pairs" and not one_order else ""
+    lost = "had no verdict in one order or both" if what == "pairs" and not one_order else "got no verdict"
     if failed.n == 1:
-        return f"The only {what.removesuffix('s')} got no verdict{both}"
-    return f"{failed.value:.1%} of {failed.n:,} {what} got no verdict{both}"
+        return f"The only {what.removesuffix('s')} {lost}"
+    return f"{failed.value:.1%} of {failed.n:,} {what} {lost}"
 
 
 def _position_in_words(page: RunPage) -> Iterator[str]:
@@ -94,11 +96,11 @@ def _position_in_words(page: RunPage) -> Iterator[str]:
         return
     if most.low > same.high:
         yield (
-            f"position decides: {slot} in {_percent(most)} {_percents(most)} of {most.n:,} pairs, "
+            f"position decides: {slot} in {_percent(most)} {_percents(most)} of {counted(most.n, 'pair')}, "
             f"the same verdict in both orders in {_percent(same)} {_percents(same)}"
         )
     elif split.value:
-        yield f"the orders disagree in {_percent(split)} {_percents(split)} of {split.n:,} pairs"
+        yield f"the orders disagree in {_percent(split)} {_percents(split)} of {counted(split.n, 'pair')}"
 
 
 _SLOTS = ("first slot both times", "second slot both times")
@@ -117,14 +119,14 @@ def main_figure(page: RunPage) -> tuple[str, Estimate] | None:
 
 
 def ruled(page: RunPage) -> list[Ruler]:
-    """Statistics between the best floor and the ceiling, for the figure."""
+    """Statistics between the best baseline and the ceiling, for the figure."""
     beside = page.audit.result(Baselines) if page.audit else None
     found = []
     for name in ("all", "no_gold_ties") if page.pairwise else _RULED:
         judge = beside.judge.get(name) if beside else None
         if beside is not None and judge is not None:
-            floor, ceiling = _floor(page, name), beside.ceiling(name)
-            ends = floor[1].value if floor else None, ceiling.value if ceiling else None
+            best, ceiling = _best_baseline(page, name), beside.ceiling(name)
+            ends = best[1].value if best else None, ceiling.value if ceiling else None
             told = _spelt(name) + (" (one order)" if page.one_order else "")
             found.append(Ruler(told, judge.value, judge.low, judge.high, *ends))
     return found
@@ -141,14 +143,14 @@ def slices(page: RunPage) -> Iterator[tuple[Table, str, list[Row]]]:
 
 
 def _failures(page: RunPage) -> Iterator[Card]:
-    audit = page.audit
+    audit, what = page.audit, "pair" if page.pairwise else "verdict"
     found = audit.result(Failures) if audit else None
     failed, forced = (found.failed, found.forced) if found else (None, None)
     notes: list[str] = []
     agreement = audit.result(Agreement) if audit else None
     r = agreement.statistics["pearson"] if agreement else None
     if r is not None and r.worst is not None and r.best is not None:
-        notes.append(f"pearson between {r.worst:.3f} and {r.best:.3f}for any scores of the unscored rows")
+        notes.append(f"pearson between {r.worst:z.3f} and {r.best:z.3f} for any scores of the unscored rows")
     if found is not None:
         notes += [f"{name}: {count}" for name, count in found.statuses.items()]
         if found.conflicts is not None:
@@ -159,7 +161,11 @@ def _failures(page: RunPage) -> Iterator[Card]:
         said = "there is no verdict" if failed is not None and failed.value == 1 else "no verdict was read at a marker"
         yield Card("Marker added by Dikast", "undefined", (said,))
     else:
-        yield Card("Marker added by Dikast", _percent(forced), (_interval(forced), "of the verdicts (forced verdicts)"))
+        yield Card(
+            "Marker added by Dikast",
+            _percent(forced),
+            (_interval(forced), f"of the {what}s read at a marker (forced verdicts)"),
+        )
 
 
 def _agreement(page: RunPage) -> Card:
@@ -168,12 +174,14 @@ def _agreement(page: RunPage) -> Card:
         return Card("Agreement with gold", "unknown", ("there is no gold",), "unknown")
     name, found = main
     what = f"{name} of goodness" if page.goodness else name
-    notes = [f"{_plain_interval(found)} {what}, n {found.n:,}".strip(), found.note if math.isnan(found.value) else ""]
+    notes = [f"{_plain_interval(found)} {what}, n {found.n:,}".strip(), _why(found) if math.isnan(found.value) else ""]
     if (beside := page.audit.result(Baselines)) is not None:
         column = "all" if page.pairwise else name
-        floor, ceiling = _floor(page, column), beside.ceiling(column)
+        best, ceiling = _best_baseline(page, column), beside.ceiling(column)
         notes.append(
-            f"floor {floor[1]:.3f} ({floor[0]})" if floor else "baseline undefined: constant scores have no correlation"
+            f"best baseline {best[1]:.3f} ({best[0]})"
+            if best
+            else "baseline undefined: constant scores have no correlation"
         )
         notes.append(f"ceiling {ceiling:.3f} (people)" if ceiling is not None else "no human ceiling: only one rater")
     return Card("Agreement with gold", _value(found), tuple(filter(None, notes)))
@@ -186,8 +194,8 @@ def _bias(page: RunPage) -> Card:
     agreement = audit.result(Agreement) if audit else None
     bias = agreement.statistics["bias"].value if agreement and "bias" in agreement.statistics else None
     if page.length is not None:
-        slope = "undefined" if math.isnan(page.length.value) else f"{page.length.value:+.3f}"
-        why = page.length.note if math.isnan(page.length.value) else _plain_interval(page.length)
+        slope = "undefined" if math.isnan(page.length.value) else f"{page.length.value:+z.3f}"
+        why = f"({page.length.note})" if math.isnan(page.length.value) else _plain_interval(page.length)
         notes.append(f"{slope}{' of goodness' if page.goodness else ''} per doubling of length {why}".rstrip())
     beside = audit.result(Baselines) if audit else None
     index = beside.judge.get("discrimination") if beside else None
@@ -198,7 +206,7 @@ def _bias(page: RunPage) -> Card:
     if bias is None:
         why = "there is no gold" if agreement is None else "gold is on no known scale"
         return Card(title, "unknown", (why, *notes), "unknown")
-    value = "undefined" if math.isnan(bias.value) else f"{bias.value:+.3f}"
+    value = "undefined" if math.isnan(bias.value) else f"{bias.value:+z.3f}"
     return Card(title, value, (_plain_interval(bias), *notes))
 
 
@@ -211,14 +219,16 @@ def _orders(page: RunPage) -> Card:
         return Card(title, "unknown", (why,), "unknown")
     for name, share in orders.disagreements.items():
         if share.value > 0:
-            notes.append(f"disagree, {name}: {_percent(share)} {_percents(share)} of {share.n:,} pairs")
-    nats = (page.summary.get("preferences") or {}).get("position_bias_nats") or {}
+            notes.append(f"disagree, {name}: {_percent(share)} {_percents(share)} of {counted(share.n, 'pair')}")
+    preferences = page.summary.get("preferences") or {}
+    nats = preferences.get("position_bias_nats") or {}
     if nats.get("n"):
         low, high = nats.get("low"), nats.get("high")
         alone = "one pair" if nats["n"] == 1 else "every pair alike"
-        ends = f"no interval ({alone})" if low is None or high is None else f"[{low:.2f}, {high:.2f}]"
-        notes.append(f"first slot favoured by {nats['value']:.2f} nats {ends}, n {nats['n']:,}")
-    return Card(title, _percent(orders.same), (_interval(orders.same), *notes))
+        ends = f"no interval ({alone})" if low is None or high is None else f"[{low:z.2f}, {high:z.2f}]"
+        notes.append(f"first slot favoured by {nats['value']:z.2f} nats {ends}, n {nats['n']:,}")
+        notes.append(bounded_told(preferences))
+    return Card(title, _percent(orders.same), (_interval(orders.same), *filter(None, notes)))
 
 
 def _calibration(page: RunPage) -> Card:
@@ -226,7 +236,7 @@ def _calibration(page: RunPage) -> Card:
     found = calibration.errors.get("as read") if calibration else None
     if found is None or calibration is None or page.audit is None:
         return Card("Calibration error (ECE)", "unknown", (_why_uncalibrated(page, calibration),), "unknown")
-    notes = [_plain_interval(found), f"n {found.n:,}", found.note if math.isnan(found.value) else ""]
+    notes = [_plain_interval(found), f"n {found.n:,}", _why(found) if math.isnan(found.value) else ""]
     after = calibration.errors.get("temperature")
     if after is not None and not math.isnan(after.value):
         notes.append(f"{after:.3f} after temperature scaling, cross-fitted")
@@ -257,10 +267,10 @@ def _cost(page: RunPage) -> Card:
     return Card("Cost", "no price given" if cost is None else f"{cost:,.4f}", notes, "unknown" if cost is None else "")
 
 
-def _floor(page: RunPage, statistic: str) -> tuple[str, Estimate] | None:
+def _best_baseline(page: RunPage, statistic: str) -> tuple[str, Estimate] | None:
     """The best of the judges that do not look: what it does, and its value."""
     beside = page.audit.result(Baselines) if page.audit else None
-    best = beside.floor(statistic) if beside else None
+    best = beside.best(statistic) if beside else None
     return None if best is None else (best.label.removeprefix("a judge that "), best.statistics[statistic])
 
 
@@ -278,8 +288,12 @@ def _percents(found: Estimate) -> str:
     return "" if math.isnan(found.low) else f"[{found.low:.1%}, {found.high:.1%}]"
 
 
+def _why(found: Estimate) -> str:
+    return found.note.removeprefix("undefined: ")
+
+
 def _value(found: Estimate) -> str:
-    return "undefined" if math.isnan(found.value) else f"{found.value:.3f}"
+    return "undefined" if math.isnan(found.value) else f"{found.value:z.3f}"
 
 
 def _interval(found: Estimate | None) -> str:
@@ -291,11 +305,11 @@ def _interval(found: Estimate | None) -> str:
 def _plain_interval(found: Estimate | None) -> str:
     if found is None or math.isnan(found.low):
         return _no_interval(found)
-    return f"[{found.low:.3f}, {found.high:.3f}]"
+    return f"[{found.low:z.3f}, {found.high:z.3f}]"
 
 
 def _no_interval(found: Estimate | None) -> str:
     """Why a known value has no interval."""
     if found is None or math.isnan(found.value):
         return ""
-    return f"no interval ({(found.note or 'too few rows, or all draws equal').removesuffix(': no interval')})"
+    return f"no interval ({found.note or 'too few rows, or every draw alike'})"
