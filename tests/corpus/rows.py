@@ -1,4 +1,4 @@
-"""Rows in the public schemas, every word our own."""
+"""Rows in the public schemas, with text written for these tests."""
 
 from typing import Any
 

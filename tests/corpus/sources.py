@@ -1,4 +1,4 @@
-"""What recipes start from: small files of seeds, of graded answers, and pictures."""
+"""Inputs of recipes: small files of seeds and graded answers, and pictures."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def seeds(folder: Path) -> None:
 
 
 def graded(folder: Path, questions: int = 24) -> None:
-    """`graded.jsonl`: five graded answers to each question, whose feedback says what they are worth."""
+    """`graded.jsonl`: five graded answers to each question, with feedback that states the score."""
     rows = [
         {
             "id": f"{i}-{score}", "instruction": f"What is {i}?", "response": f"It is {i}, or {score}.",
@@ -36,7 +36,7 @@ def graded(folder: Path, questions: int = 24) -> None:
 
 
 def photos(folder: Path, n: int = 12) -> None:
-    """`photos/`: pictures of noise; `asked.jsonl`: a question about each."""
+    """`photos/`: images of noise; `asked.jsonl`: a question about each."""
     (folder / "photos").mkdir()
     for i in range(n):
         noise = np.random.default_rng(i).integers(0, 255, (40, 40, 3), dtype=np.uint8)

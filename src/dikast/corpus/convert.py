@@ -1,8 +1,9 @@
 """Converting between public schemas of feedback data, losslessly both ways.
 
-Items of Dikast are the hub. What a row says and an item does not (its rendered prompt, columns of its own, how a number
-was spelt) travels in the item's `meta.source`; what an item says and a row cannot travels in the row's column `meta`,
-as JSON text. Both are differences leaf by leaf (`schemas.delta`), so what was edited in between stays edited.
+Every conversion goes through Dikast's items. What a row holds and an item does not (its rendered prompt, extra
+columns, the spelling of a number) is kept in the item's `meta.source`; what an item holds and a row cannot express is
+kept in the row's column `meta`, as JSON text. Both are leaf-by-leaf differences (`schemas.delta`), so that edits made
+in between survive.
 """
 
 from collections import Counter
@@ -27,7 +28,7 @@ _MOST_EXAMPLES = 10
 
 @dataclass(slots=True)
 class Converted:
-    """What was converted: rows, those left out by reason, and the images that are not there, with examples."""
+    """What was converted: number of rows, rows left out by reason, and missing images, with examples."""
 
     rows: int = 0
     source: str = ""
@@ -56,26 +57,26 @@ def convert_file(
     raw: bool = False,
     escaped: bool = False,
 ) -> Converted:
-    """Convert a file of any known schema to another; returns what was done and which images are missing.
+    """Convert a file of any known schema to another; returns the counts and the missing images.
 
-    `images` maps the beginnings of image paths to others. Paths are looked for from the folder of `out`. With `skip`,
-    rows that the target cannot hold are left out and counted by reason; without, the first is a DataError. In CSV and
-    TSV, text that a spreadsheet would run as a formula is escaped unless `raw`; `escaped` says that `source` was
-    written so.
+    `images` maps prefixes of image paths to new prefixes. Relative paths are resolved from the folder of `out`. With
+    `skip`, rows that the target cannot hold are left out and counted by reason; without it, the first one raises
+    DataError. In CSV and TSV, text that a spreadsheet would run as a formula is escaped unless `raw` is set; `escaped`
+    says that `source` was written that way.
     """
     wanted = get_schema(to)
     given = get_schema(from_) if from_ else _schema_at(source)
     done = Converted(source=given.name, target=wanted.name)
     folder = Path(out).parent if str(out) != "-" else Path()
     if str(out) != "-" and Path(out).exists() and Path(out).resolve() == Path(source).resolve():
-        raise UserError(f"{out}: is the file that is read; name another")
+        raise UserError(f"{out}: is the input file; name another output file")
     rows = _converted(source, given, wanted, dict(images or {}), folder, done, skip=skip, escaped=escaped)
     write_records(out, rows, escape_formulas=not raw)
     return done
 
 
 def records_of(source: str | Path, from_: str = "") -> Iterator[tuple[Row, int]]:
-    """The rows of a file of any known schema as JSON forms of items, with the line of each."""
+    """The rows of a file of any known schema as items in JSON form, each with its line number."""
     schema = get_schema(from_) if from_ else _schema_at(source)
     for row, line in read_records(source):
         with _at(str(source), line):
@@ -84,7 +85,7 @@ def records_of(source: str | Path, from_: str = "") -> Iterator[tuple[Row, int]]
 
 
 def to_record(row: Row, schema: Schema) -> Row:
-    """The JSON form of an item that says everything the row says."""
+    """The item, in JSON form, that holds everything the row holds."""
     if schema.name == "dikast":
         return row
     bare, carried = _without_carried(row)
@@ -92,7 +93,7 @@ def to_record(row: Row, schema: Schema) -> Row:
 
 
 def to_row(record: Row, schema: Schema) -> Row:
-    """The row of a schema that says everything the record says."""
+    """The row of a schema that holds everything the record holds."""
     if schema.name == "dikast":
         return record
     item = item_from({"id": NO_ID, **record})
@@ -108,7 +109,7 @@ def to_row(record: Row, schema: Schema) -> Row:
 
 
 def _pure(row: Row, schema: Schema) -> Row:
-    """The record that the row's own columns make, with what it cannot say in `meta.source`."""
+    """The record made from the row's own columns; what it cannot express goes to `meta.source`."""
     record = schema.reads(row)
     try:
         again = schema.writes(item_from({"id": NO_ID, **record}))
@@ -121,7 +122,7 @@ def _pure(row: Row, schema: Schema) -> Row:
 
 
 def _own(row: Row, schema: Schema) -> Row:
-    """As `_pure` for rows that carry the item: {} where their columns alone cannot be read (a prompt of our own)."""
+    """As `_pure`, for rows that carry the item; {} if their columns alone cannot be read (a prompt of Dikast's)."""
     try:
         return _pure(row, schema)
     except DataError:
@@ -144,7 +145,7 @@ def _schema_at(source: str | Path) -> Schema:
 
 
 class _at:  # noqa: N801
-    """Adds file and line to a DataError that knows neither."""
+    """Adds file and line to a DataError that has neither."""
 
     def __init__(self, path: str, line: int) -> None:
         self.path, self.line = path, line
@@ -193,7 +194,7 @@ def _reason(message: str, name: str) -> str:
 
 
 def remapped(value: Any, images: Mapping[str, str]) -> Any:
-    """`value` with the beginnings of its image sources changed; the longest that fits counts."""
+    """`value` with the prefixes of its image sources replaced; the longest matching prefix applies."""
     if not images:
         return value
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What a set of feedback data says, one observation for each graded response and each compared pair."""
+"""Feedback data as observations: the graded responses and the preference of each record, and their text features."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ FEATURES = (
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """One response with its gold score (None where gold gives none) and the feedback on it."""
+    """One response with its gold score (None if gold gives none) and the feedback on it."""
 
     response: str
     score: float | None
@@ -37,7 +37,7 @@ class Graded:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """One record as the checks see it. `line` is where it stands."""
+    """One record as the checks see it. `line` is its line number in the file."""
 
     line: int
     item: Item
@@ -48,7 +48,7 @@ class Observed:
 
     @property
     def rubric(self) -> Rubric | None:
-        """The record's rubric where it has exactly one."""
+        """The record's rubric if it has exactly one, else None."""
         return self.item.rubric if isinstance(self.item.rubric, Rubric) else None
 
     @property
@@ -58,7 +58,7 @@ class Observed:
 
     @property
     def key(self) -> str:
-        """Fingerprint of what is judged, by what: instruction, its images, and rubric."""
+        """Fingerprint of the instruction, its images and the rubric."""
         images = [image.source for image in self.item.images]
         return fingerprint([self.instruction, images, self.rubric.hash if self.rubric else ""])
 
@@ -76,7 +76,7 @@ def observations(path: str | Path, from_: str = "") -> Iterator[Observed]:
 
 
 def observed(item: Item, line: int) -> Observed:
-    """One item taken apart."""
+    """The observation of one item."""
     gold = gold_of(item)
     parts: list[Any] = list(gold.get("responses") or [])
     scores: list[Any] = list(gold.get("scores") or [])
@@ -100,12 +100,12 @@ def _value(score: Any, label: Any, item: Item) -> float | None:
 
 
 def words_of(text: str) -> list[str]:
-    """Runs of letters and digits, folded."""
+    """The words of a text: runs of letters and digits, case-folded."""
     return _WORD.findall(text.casefold())
 
 
 def features_of(text: str) -> tuple[float, ...]:
-    """What can be seen of a text without understanding it, in the order of FEATURES; shares are of all characters."""
+    """The surface features of a text in the order of FEATURES; digits, capitals, markup as shares of all characters."""
     words, n = words_of(text), max(1, len(text))
     sentences = max(1, sum(text.count(mark) for mark in ".!?"))
     return (
@@ -116,13 +116,13 @@ def features_of(text: str) -> tuple[float, ...]:
 
 
 def goodness(observation: Observed, score: float) -> float:
-    """Where a score lies between worst (0) and best (1); the score itself where no scale is known."""
+    """The score rescaled to 0 (worst) to 1 (best); the score itself if no scale is known."""
     scale = observation.scale
     return scale.goodness(score) if scale is not None else score
 
 
 def label_of(score: float) -> str:
-    """A score as a word of a histogram."""
+    """A score as a label of a histogram."""
     return str(plain(score))
 
 

@@ -1,4 +1,4 @@
-"""Builds that were made before modules, rooms and fields had their present names are resumed without asking."""
+"""Builds from before modules, rooms and fields were renamed are resumed without a call."""
 
 import shutil
 from collections.abc import Iterable, Iterator

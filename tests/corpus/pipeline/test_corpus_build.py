@@ -1,4 +1,4 @@
-"""Recipes end to end: with a world that knows, with a teacher that errs, through interruptions."""
+"""The recipe `feedback` end to end: with an exact world, with a teacher that makes mistakes, with interruptions."""
 
 import re
 from collections import Counter
@@ -112,7 +112,7 @@ def test_ties_stand_where_scores_are_equal(tmp_path: Path) -> None:
 
 
 def answer(request: Request) -> str:
-    """What a capable teacher would say, in words drawn from the request's place."""
+    """The reply of a capable teacher, with words drawn from the request's place."""
     about, attempt = request.about, request.about.get("attempt", 1)
     stage = about["stage"]
     rng = np.random.default_rng(int(fingerprint(request.messages[0].text)[:8], 16))
@@ -203,7 +203,7 @@ def test_garbage_stops_a_stage_with_examples(tmp_path: Path) -> None:
 
 
 class Interrupted(Scripted):
-    """Answers `n` requests, fails every third of them once, and is then interrupted."""
+    """Answers `n` requests, failing every third once, then raises KeyboardInterrupt."""
 
     def __init__(self, n: int, seen: Counter[str]) -> None:
         super().__init__(answer)
@@ -262,7 +262,7 @@ def test_another_recipe_s_folder_is_refused(tmp_path: Path) -> None:
         build(load_recipe(recipe(tmp_path, rubrics=2, instructions=1, seed=3)), tmp_path / "out")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match="no build"):
+    with pytest.raises(UserError, match="not a build"):
         build(load_recipe(recipe(tmp_path, rubrics=1, instructions=1)), tmp_path / "other")
 
 
@@ -287,7 +287,7 @@ def test_bad_seeds_are_told_by_line(tmp_path: Path) -> None:
         "no description of 4",
         ":3: ",
         "asks two things",
-        "not listed from 1 to 5",
+        "must be listed from 1 to 5",
         "backwards",
         "3 and 4 say the same",
     ):
@@ -303,14 +303,14 @@ def test_a_bad_recipe_is_told_whole(tmp_path: Path) -> None:
         "did you mean 'seed",
         "'rubrics': expected a whole number of at least 1, got 0",
         "'tolerance': expected a number from 0 to 1, got 3",
-        "'source' is not of",
+        "'source' is not an option of",
         "'words': expected a whole number, got 'many'",
         "needs 'seeds'",
     ):
         assert part in str(caught.value)
     with pytest.raises(DataError, match="needs 'seeds'"):
         load_recipe(recipe(tmp_path, teacher="mock:constant"))
-    with pytest.raises(UserError, match="is not there"):
+    with pytest.raises(UserError, match="does not exist"):
         build(load_recipe(recipe(tmp_path, teacher="mock:constant", seeds="no.yaml")), tmp_path / "out")
     with pytest.raises(UserError, match="no world 'moon'"):
         WorldTeacher("moon")
@@ -344,7 +344,7 @@ def test_build_on_the_command_line(tmp_path: Path) -> None:
 
 
 def test_later_rounds_ask_for_other_rubrics(tmp_path: Path) -> None:
-    """A world's rubrics go by number: a round that lost some to duplicates must not be answered with the same again."""
+    """A world's rubrics are numbered: after a round with duplicates the next one must not repeat the same rubrics."""
     told = load_recipe(recipe(tmp_path, rubrics=6, a_call=4))
     numbers = [task.about["first"] for task in rubric_tasks(told, [], 2, 6, 10)]
     assert numbers == [10, 14]
@@ -394,7 +394,7 @@ def test_a_line_of_progress_tells_yield_rejects_and_money() -> None:
 
 
 def test_numbers_are_hashed_as_they_are_written(tmp_path: Path) -> None:
-    """Folders that an earlier version built with `tolerance: 1` go on: 1 and 1.0 have different fingerprints."""
+    """Builds that an earlier version made with `tolerance: 1` are resumed: 1 and 1.0 have different fingerprints."""
     whole, point = (load_recipe(recipe(tmp_path, teacher="world:text", tolerance=each)) for each in (1, 1.0))
     assert [type(each.told["tolerance"]) for each in (whole, point)] == [int, float]
     assert whole.hash == fingerprint({**point.told, "tolerance": 1}) != point.hash

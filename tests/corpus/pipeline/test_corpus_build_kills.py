@@ -1,4 +1,4 @@
-"""Recipes in a real process, a server that fails as told, and SIGKILL: nothing is lost, nothing settled paid twice."""
+"""Builds in a real process with a failing server and SIGKILL: no written answer is lost or paid for twice."""
 
 import re
 import signal
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 FAULTS = Faults(rate_limited=0.04, server_error=0.04, cut=0.04, truncated_json=0.03, invalid_json=0.03, empty=0.02)
 KILLS = 4
 AT_ONCE = 8
-HELD = 4 * AT_ONCE + 40  # the most requests that are pulled ahead, in flight, or answered and waiting to be read
+HELD = 4 * AT_ONCE + 40  # the most requests that are queued, in flight, or answered and not yet read
 
 
 def json(**values: Any) -> str:
@@ -37,7 +37,7 @@ def said(body: Mapping[str, Any]) -> str:
 
 
 def teach(body: Mapping[str, Any]) -> str:
-    """What a teacher that reads its prompt would say; a reply in ten is of no use, a rubric in five does not fit."""
+    """The reply of a teacher that reads its prompt; one reply in ten is unusable, one rubric in five does not fit."""
     text, mark = said(body), prompt_of(body)
     words = [f"w{mark[i : i + 3]}" for i in range(0, 30, 3)] * 2
     if int(mark[:2], 16) < 26:
@@ -77,7 +77,7 @@ def teach(body: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Case:
-    """A recipe as the server teaches it. More than `least` items are due; of `kept` there is at least one each."""
+    """A recipe with the server as teacher. It yields more than `least` items, at least one of each `kept`."""
 
     options: Mapping[str, Any]
     prepare: Callable[[Path], None]
@@ -102,7 +102,7 @@ CASES = {
 
 
 def journalled(out: Path) -> Counter[str]:
-    """What the journals hold: tasks that are settled, replies that settled them, replies before an error."""
+    """The content of the journals: finished tasks, the replies that finished them, replies before an error."""
     found: Counter[str] = Counter()
     keys: Counter[str] = Counter()
     for journal in out.glob("[1-9]-*.jsonl"):
@@ -147,7 +147,7 @@ def test_kills_under_faults(recipe: str, tmp_path: Path) -> None:
             process.wait()
             while server.in_flight:
                 time.sleep(0.02)
-            # a kill loses what was answered and not yet written, which is no more than a stream holds
+            # a kill loses answers that were not yet written: at most what a stream holds
             assert 0 <= unwritten() - lost <= HELD
             assert journalled(out)["settled"] >= settled, "what was written is gone"
             lost, settled = unwritten(), journalled(out)["settled"]

@@ -1,4 +1,4 @@
-"""Builds on damaged folders, full disks and in two processes: a message, what was answered kept, and resumable."""
+"""Builds with damaged folders, full disks and two processes: an error message, answers kept, and resumable."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Flipped bits in the folder of a build: found at opening, repaired by the next run, or harmless."""
+"""Flipped bits in the folder of a build: detected on opening, repaired by the next run, or harmless."""
 
 import shutil
 from pathlib import Path
@@ -17,7 +17,7 @@ _MOVING = ("checksums.json", "report.json")  # what they say of the run that was
 
 
 def told(path: Path) -> Any:
-    """The items of a finished set, or that it is refused."""
+    """The items of a finished set, or the error that refuses it."""
     try:
         return list(read_items(path))
     except DataError:
@@ -25,7 +25,7 @@ def told(path: Path) -> Any:
 
 
 def content(folder: Path, names: str = "*") -> dict[str, list[bytes]]:
-    """The lines of the files but of those that tell of the last run, and of lines that were set aside."""
+    """The lines of all files except those about the last run, and of lines that were moved aside."""
     found = {path.name: sorted(raw.splitlines()) for path, raw in files_in(folder).items() if path.match(names)}
     return {name: lines for name, lines in found.items() if name not in _MOVING and ".damaged." not in name}
 

@@ -1,4 +1,4 @@
-"""Recipes against vLLM's server: an untrained model writes noise in the shape it is held to, and none of it gets past.
+"""Recipes with vLLM's server: an untrained model writes noise that fits the schema, and no noise becomes an item.
 
 Every reply becomes a record that reads back, or is rejected with a reason; nothing is left without one.
 """
@@ -31,7 +31,7 @@ def teacher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Case:
-    """A recipe for a teacher that knows nothing. `held` are the stages whose replies are held to a schema."""
+    """A recipe for an untrained teacher. `held` are the stages whose replies are constrained by a schema."""
 
     options: Mapping[str, Any]
     prepare: Callable[[Path], None]
@@ -60,7 +60,7 @@ def test_noise_is_a_record_or_is_rejected_with_a_reason(recipe: str, teacher: st
     case, out = CASES[recipe], tmp_path / "out"
     case.prepare(tmp_path)
     told: dict[str, Any] = {"recipe": recipe, "teacher": teacher, "near": False, **case.options}
-    # greedy: on a CPU the sampler of vLLM dies of a request with a seed ("CPU Generator does not use offset")
+    # greedy: on a CPU vLLM's sampler crashes on a request with a seed ("CPU Generator does not use offset")
     told |= {"tries": 2, "stop_after_rejects": 1, "max_tokens": 700, "temperature": 0}
     if "responders" in told:
         told["responders"] = [teacher]

@@ -1,4 +1,4 @@
-"""Splits by rubric, balance, and Parquet: what is held out shares no wording, what is dropped is told."""
+"""Splits by rubric, balance and Parquet: splits share no wording, and dropped rows are counted."""
 
 import math
 import random
@@ -115,7 +115,7 @@ def test_one_wording_cannot_be_split() -> None:
     [
         ({"splits": {"train": 0.9}}, "at least two splits"),
         ({"splits": {"train": 0.9, "test": 0.2}}, "sum to 1"),
-        ({"splits": {"Train": 0.9, "test": 0.1}}, "small letters"),
+        ({"splits": {"Train": 0.9, "test": 0.1}}, "lower-case letters"),
         ({"splits": [1]}, "a mapping of names to numbers"),
         ({"parquet": -1}, "of at least 0"),
         ({"parquet_images": "inside"}, "'bytes' or 'path'"),
@@ -155,7 +155,7 @@ def test_length_is_balanced_by_leaving_groups_out(tmp_path: Path) -> None:
 
 def test_graded_responses_and_pairs_are_balanced_each_by_itself(tmp_path: Path) -> None:
     rng, items = np.random.default_rng(2), []
-    for i in range(1500):  # a little longer where better; of pairs the shorter is a little more often better
+    for i in range(1500):  # better responses are slightly longer; in pairs the shorter one wins slightly more often
         items.append(row(5 * i, i % 5 + 1, 40 + int(rng.integers(0, 15)) + i % 5 // 2))
         a, b = (int(each) for each in rng.integers(30, 50, 2))
         better = "b" if rng.random() < (0.6 if a > b else 0.4) else "a"

@@ -1,4 +1,4 @@
-"""Checks of feedback data find what was put there, and nothing where nothing is."""
+"""Checks of feedback data find the faults that were planted, and none in clean data."""
 
 import math
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Filters: the language asked for, pictures that look alike, refusals, and what `corpus check` tells of them."""
+"""Filters: language, near-duplicate pictures, refusals, and what `corpus check` reports about them."""
 
 from collections import Counter
 from pathlib import Path
@@ -157,7 +157,7 @@ def test_check_counts_languages_refusals_pictures_topics_and_families(tmp_path: 
     text = card(found)
     assert "| a | 3 | 62.5% | 2.00 |" in text
     assert "| near-duplicate images | 1 of 3 |" in text
-    with pytest.raises(UserError, match="'Klingon' cannot be told"):
+    with pytest.raises(UserError, match="'Klingon' cannot be identified"):
         check_file(tmp_path / "items.jsonl", language="Klingon")
 
 

@@ -1,4 +1,4 @@
-"""Held-out sets: their shape, and that nothing of them is in the training data."""
+"""The recipe `bench`: the shape of held-out sets, and that they share nothing with the training data."""
 
 from collections import Counter
 from pathlib import Path
@@ -142,13 +142,13 @@ def test_a_leak_that_got_through_is_told(tmp_path: Path, monkeypatch: pytest.Mon
         tmp_path, rubrics=1, instructions=1, regrade=False, split="train", near=False, seed=4,
         apart_from=["one/items.jsonl"],
     )  # fmt: skip
-    with pytest.raises(RunError, match=r"holds what items\.jsonl hold too"):
+    with pytest.raises(RunError, match=r"shares content with items\.jsonl"):
         build(again, tmp_path / "two")
 
 
 def test_bad_input(tmp_path: Path) -> None:
     for given, told in (
-        ({"of": "sounds"}, "is text or images"),
+        ({"of": "sounds"}, "must be text or images"),
         ({"responses": 6}, "at most 5"),
         ({"teacher": "mock:constant"}, "needs 'seeds'"),
         ({"of": "images", "teacher": "mock:constant"}, "needs 'images'"),
@@ -156,7 +156,7 @@ def test_bad_input(tmp_path: Path) -> None:
     ):
         with pytest.raises(DataError, match=told):
             recipe(tmp_path, **given)
-    with pytest.raises(UserError, match="is not there"):
+    with pytest.raises(UserError, match="does not exist"):
         build(recipe(tmp_path, apart_from=["no.jsonl"]), tmp_path / "out")
     with pytest.raises(UserError, match="no split 'wordngs'"):
         build(recipe(tmp_path, split="wordngs"), tmp_path / "out")

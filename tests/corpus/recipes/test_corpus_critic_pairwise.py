@@ -1,4 +1,4 @@
-"""The recipe `critic-pairwise`: which pairs, in which order, asked in which words, with whose reasons."""
+"""The recipe `critic-pairwise`: the choice and order of pairs, their templates, and the reasons."""
 
 import math
 from collections import Counter
@@ -46,7 +46,7 @@ def row(name: str, response: str, score: Any, **fields: Any) -> dict[str, Any]:
 
 
 def reasons(request: Request) -> str:
-    """A teacher that argues as it is told to."""
+    """A teacher with prescribed reasons."""
     item, called = request.about["item"], request.about["called"]
     better = item.gold["preference"]
     told = "Both name water." if better == "tie" else f"Only {called[_WORD[better]]} names the land too."
@@ -60,7 +60,7 @@ def made(folder: Path, **values: Any) -> list[Any]:
 
 
 def graded(folder: Path, groups: int = 20) -> str:
-    """Groups of five from a world, ties among them."""
+    """Groups of five responses from a world, including ties."""
     maker = Maker(Settings(domain="text", responses=5, scales=("1-5",), form=0))
     rows = []
     for number in range(groups):
@@ -259,7 +259,7 @@ def test_pictures_are_shown_and_found_from_the_new_folder(tmp_path: Path) -> Non
         "value"
     ].startswith("<image>\n")
     build(told, tmp_path / "deep" / ".." / "deep" / "out", teacher=engine)
-    assert len(engine.requests) == 1  # another name of the folder is no other question
+    assert len(engine.requests) == 1  # renaming the folder does not change the question
 
 
 def test_benchmarks_and_repeats_stay_out(tmp_path: Path) -> None:
@@ -284,10 +284,10 @@ def test_bad_input_is_told_before_anything_is_asked(tmp_path: Path) -> None:
         recipe(tmp_path, source="s.jsonl", ties=1)
     with pytest.raises(DataError, match=r"'preferences.1': expected text, got 3"):
         recipe(tmp_path, preferences=["x.jsonl", 3])
-    with pytest.raises(UserError, match=r"no\.jsonl.*is not there"):
+    with pytest.raises(UserError, match=r"no\.jsonl.*does not exist"):
         build(recipe(tmp_path, preferences=["no.jsonl"]), tmp_path / "out")
     lines(tmp_path / "s.jsonl", [row("1", "Oder", 1), row("2", "Elbe", 5)])
-    with pytest.raises(UserError, match="have none: take a source that a world made"):
+    with pytest.raises(UserError, match="have none: use a source that a world made"):
         build(recipe(tmp_path, source="s.jsonl", teacher="world:text"), tmp_path / "out")
     assert not list(finished(tmp_path / "out" / "1-pairs.jsonl"))
     build(recipe(tmp_path, source="s.jsonl"), tmp_path / "other", teacher=Scripted(reasons))

@@ -1,4 +1,4 @@
-"""Answers about pictures judged with a pool of evaluation prompts: worlds that know, files, several models."""
+"""The recipe `critic-pointwise`: exact worlds, files, several responders, and the pool of evaluation prompts."""
 
 import math
 from collections import Counter
@@ -74,7 +74,7 @@ def test_a_world_judges_exactly(tmp_path: Path) -> None:
 
 
 def test_a_world_s_scores_follow_its_rubric_s_costs(tmp_path: Path) -> None:
-    """Points added up by hand from what is wrong: the score is the level of the rubric that they fall into."""
+    """The score, by hand: the points lost by wrong claims are added up; the rubric's level for the sum is the score."""
     teacher, seen = PictureTeacher("scenes", seed=5), 0
     for number in range(6):
         view, answers = teacher._views(number)[0], teacher.answers(number, 4)
@@ -124,7 +124,7 @@ def photos(tmp_path: Path, n: int) -> None:
 
 
 def sources(tmp_path: Path, n: int = 6) -> None:
-    """A file of conversations with replies, one of items with references, each about pictures of its own."""
+    """A file of conversations with replies and a file of items with references, about different pictures."""
     photos(tmp_path, 2 * n)
     talks = [
         {"id": str(i), "image": f"photos/{i}.png", "conversations": [
@@ -158,7 +158,7 @@ def answer(request: Request) -> str:
 
 
 class Answering(Scripted):
-    """A responder under a name of its own."""
+    """A responder with its own name."""
 
 
 def engine_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **values: Any) -> Any:
@@ -188,7 +188,7 @@ def test_several_sources_several_models_and_references(tmp_path: Path, monkeypat
     assert {model for models in by_pair.values() for model in models} == {"talks.json", "one", "two"}
     assert Counter(item.meta["source_set"] for item in items) == {"talks.json": 24, "signs.jsonl": 24}
     references = [r for r in teacher.requests if r.about["stage"] == "reference"]
-    assert len(references) == 4  # signs have their own
+    assert len(references) == 4  # the items about signs bring references
     assert all(any(isinstance(p, Image) for m in r.messages for p in m.parts) for r in references)
     asked = [r for engine in engines.values() for r in engine.requests]
     assert all(r.messages[0].text.strip().startswith(("What is thing", "Read sign")) for r in asked)
@@ -309,7 +309,7 @@ def test_one_budget_holds_for_teacher_and_responders(tmp_path: Path, monkeypatch
 
 
 class Interrupted(Scripted):
-    """Answers `n` requests and is then interrupted."""
+    """Answers `n` requests, then raises KeyboardInterrupt."""
 
     n = 5
 
@@ -358,7 +358,7 @@ def test_quotas_are_even_and_keep_the_share_of_text() -> None:
 
 def test_options_are_checked_whole(tmp_path: Path) -> None:
     for values, told in (
-        ({}, "no end of questions"),
+        ({}, "any number of questions"),
         ({"pairs": 3, "sources": ["x.json"]}, "makes its own questions"),
         ({"pairs": 3, "sensitive": 0.1}, "no sensitive or biased content"),
         ({"pairs": 3, "families": ["ocr"]}, "there is no family 'ocr'"),

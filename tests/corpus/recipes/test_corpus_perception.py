@@ -1,4 +1,4 @@
-"""Rubrics that fit their pictures, end to end: with worlds that know, and with a teacher that has to be asked again."""
+"""The recipe `perception` end to end: with exact worlds, and with a teacher that has to be asked again."""
 
 import re
 import shutil
@@ -85,12 +85,12 @@ def test_a_share_of_a_world_s_pictures_holds_text(tmp_path: Path) -> None:
         for image in item.images
     }
     assert sorted(rich.values()) == [False, False, True, True]
-    with pytest.raises(UserError, match="every picture of world:plates holds text"):
+    with pytest.raises(UserError, match="every picture of world:plates contains text"):
         PictureTeacher("plates", text_rich=0.5)
 
 
 def answer(request: Request) -> str:
-    """A capable teacher of pictures, in words drawn from the request; its first rubric of a picture never fits."""
+    """A capable teacher, with words drawn from the request; its first rubric for a picture never fits."""
     about = request.about
     rng = np.random.default_rng(int(fingerprint([request.messages[0].text, request.key])[:8], 16))
     if about["stage"] == "rubrics":
@@ -196,7 +196,7 @@ def test_images_come_from_folders_patterns_and_lists(tmp_path: Path) -> None:
     assert estimate(engine_recipe(tmp_path, take=2))[0].calls == 2
     with pytest.raises(UserError, match="3 images are due, 2 can be read"):
         estimate(engine_recipe(tmp_path, images="list.txt", take=3))
-    with pytest.raises(UserError, match=r"nothing is found at .*nowhere"):
+    with pytest.raises(UserError, match=r"nothing found at .*nowhere"):
         estimate(engine_recipe(tmp_path, images="nowhere"))
 
 
@@ -237,7 +237,7 @@ def test_options_that_a_world_cannot_have_are_told(tmp_path: Path) -> None:
         ({}, "how many pictures"),
         ({"teacher": "mock:constant"}, "needs 'images'"),
         ({"teacher": "mock:constant", "images": "x", "text_rich": 0.5}, "'text_images'"),
-        ({"teacher": "mock:constant", "images": "x", "text_images": "y"}, "which share"),
+        ({"teacher": "mock:constant", "images": "x", "text_images": "y"}, "set the share"),
     ):
         with pytest.raises(DataError, match=told):
             recipe(tmp_path, **values)
@@ -246,7 +246,7 @@ def test_options_that_a_world_cannot_have_are_told(tmp_path: Path) -> None:
 
 
 def test_a_bench_s_pictures_are_those_that_its_answers_speak_of(tmp_path: Path) -> None:
-    """Its world has another split, and with it other scenes."""
+    """A bench of a world uses another split, and so other scenes."""
     path = tmp_path / "bench.yaml"
     values = {"recipe": "bench", "of": "images", "teacher": "world:scenes", "rubrics": 1, "instructions": 1, "spare": 0}
     path.write_bytes(orjson.dumps({**values, "regrade": False}))

@@ -1,4 +1,4 @@
-"""Rubrics over rounds: brainstormed, paraphrased, refined, some on sensitive content; every prompt in its language."""
+"""Rounds of rubrics: proposed, paraphrased, refined, some about sensitive content; the language of every prompt."""
 
 from collections import Counter
 from pathlib import Path

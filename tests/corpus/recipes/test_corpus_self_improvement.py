@@ -1,4 +1,4 @@
-"""Rounds of self-improvement: what is kept of verdicts whose faults are known, and when the rounds end."""
+"""The recipe `self-improvement`: which verdicts of a judge with known faults are kept, and when the rounds end."""
 
 import math
 from collections import Counter
@@ -30,7 +30,7 @@ RUBRIC = {"criterion": "Is it right?", "levels": {str(n): f"{n} of five points."
 
 @dataclass(kw_only=True, eq=False)
 class Known(Mock):
-    """A judge whose faults stand in the responses; `off` of every ten held-out responses are graded one too high."""
+    """A judge whose faults are encoded in the responses; it grades `off` of ten held-out responses one too high."""
 
     off: int = 5
 
@@ -127,7 +127,7 @@ def test_generated_responses_are_judged_and_kept_without_gold(tmp_path: Path) ->
 
 def test_rounds_end_when_held_out_gold_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told, out = recipe(tmp_path, rounds=5, patience=2, least=0.01), tmp_path / "out"
-    off = {1: 2, 2: 2, 3: 4}  # better once, then as good, then worse
+    off = {1: 2, 2: 2, 3: 4}  # one improvement, then equal, then worse
     opened: list[int] = []
 
     def trained(spec: str, **options: Any) -> Known:
@@ -193,7 +193,7 @@ def test_a_round_that_keeps_nothing_is_the_last(tmp_path: Path) -> None:
     told = recipe(tmp_path)
     rows(tmp_path / "source.jsonl", [{"id": "w", "instruction": "Why?", "response": "wobbly 3", "rubric": RUBRIC}])
     built = build(told, tmp_path / "out", teacher=Known())
-    assert (built.waits, built.items, built.notes) == ("", 0, ["round 1 kept nothing to learn from"])
+    assert (built.waits, built.items, built.notes) == ("", 0, ["round 1 kept nothing to train on"])
     assert training_due(tmp_path / "out") is None
 
 
@@ -230,9 +230,9 @@ def test_bad_input_is_told_before_anything_is_asked(tmp_path: Path) -> None:
         ({"held": ""}, "needs 'held'"),
         ({"agree": 0.5}, r"above \.5"),
         ({"compare": True, "generate": 1}, "two or more"),
-        ({"train": {"steps": 3}}, "has no weights here"),
+        ({"train": {"steps": 3}}, "has no local weights"),
         ({"train": {"data": [], "model": "x"}}, "set by each round"),
-        ({"teacher": "world:text"}, "cannot learn"),
+        ({"teacher": "world:text"}, "cannot be trained"),
         ({"train": 3}, "'train': expected a mapping"),
     ):
         with pytest.raises(DataError, match=told):
@@ -281,7 +281,7 @@ def test_the_same_words_about_another_picture_are_another_question(tmp_path: Pat
 
 @pytest.mark.slow
 def test_two_rounds_of_a_tiny_model(tmp_path: Path) -> None:
-    """The command trains what the rounds prepare, and goes on where it was stopped."""
+    """The command trains the prepared rounds, and resumes where it was stopped."""
     import tiny_models
     from dikast.training.sft import sft
     from dikast.worlds.settings import Settings
@@ -305,7 +305,7 @@ def test_two_rounds_of_a_tiny_model(tmp_path: Path) -> None:
     (tmp_path / "warm.yaml").write_bytes(
         orjson.dumps({"model": "raw", "out": "warm", "steps": 30, "data": data, **steps})
     )
-    sft(tmp_path / "warm.yaml")  # so that it names labels at all
+    sft(tmp_path / "warm.yaml")  # so that the model writes labels at all
     told = {
         "recipe": "self-improvement", "teacher": str(tmp_path / "warm" / "model"), "source": "source/items-00000.jsonl",
         "held": "held/items-00000.jsonl", "rounds": 2, "patience": 2, "samples": 2, "agree": 0.6, "generate": 1,

@@ -1,4 +1,4 @@
-"""Rows to items and back, through every schema, with nothing lost."""
+"""Round trips between rows and items in every schema lose nothing."""
 
 import gzip
 import json

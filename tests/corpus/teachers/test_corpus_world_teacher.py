@@ -1,4 +1,4 @@
-"""The world as a teacher: rubrics that are given to it, and feedback a small model can learn from."""
+"""The world as a teacher: given rubrics, and feedback that a small model can learn from."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Whether anything of an item is in files that it must be apart from: rubric, instruction, response, or image."""
+"""Contamination: whether an item's rubric, instruction, response or image also occurs in other files."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -15,16 +15,17 @@ from dikast.corpus.observations import observations, observed
 from dikast.corpus.quality.check import check_file
 
 _LEAKED = "leaked: "
-_DRAWS = 20  # of `check_file`, whose other figures are not used here
+_DRAWS = 20  # shuffles in `check_file`, whose other figures are not used here
 
 
 class Apart:
-    """The texts of files, by what they are, and their images.
+    """The rubrics, instructions, responses and images of files, to search for those of an item.
 
-    Alike is what shares `likeness` of its runs of three words, estimated by MinHash (`Index` says what it holds), and
-    images that look the same (`NearDuplicateImages`). Of an item with images the instruction is not looked for: the
-    same words about another picture ask something else. Without `near` only what is equal counts, equal instructions
-    too. With `bare` files may come without their images (a benchmark as it is published), which are then passed over.
+    Texts match if they share at least `likeness` of their word trigrams, estimated by MinHash (`Index` says how much
+    memory it takes); images match if they look the same (`NearDuplicateImages`). The instruction of an item with images
+    is not searched for: the same words about another picture ask something else. With `near` false only equal texts
+    match, equal instructions included. With `bare`, files may come without their images (as a benchmark is published);
+    missing images are then ignored.
     """
 
     def __init__(self, files: Iterable[Path], *, near: bool = True, likeness: float = 0.8, bare: bool = False) -> None:
@@ -49,14 +50,14 @@ class Apart:
                         self._shown(image, where)
 
     def leak(self, item: Item) -> str:
-        """What of the item is known: `rubric`, `instruction`, `response`, `image`; "" for nothing."""
+        """Which part of the item occurs in the files: `rubric`, `instruction`, `response` or `image`; "" for none."""
         each = observed(item, 0)
         if each.rubric is not None and self._known["rubric"].find(each.rubric.criterion):
             return "rubric"
         return self.known(each.instruction, [response.response for response in each.responses], item.images)
 
     def known(self, instruction: str, responses: Iterable[str], images: Sequence[Image]) -> str:
-        """As `leak`, of a question and what answers it."""
+        """As `leak`, for a question and its responses."""
         if not self.rows:
             return ""
         if not (images and self._near) and self._known["instruction"].find(instruction):
@@ -77,6 +78,6 @@ class Apart:
 
 
 def leaks(path: Path, files: list[Path], *, near: bool = True) -> Counter[str]:
-    """How many rubrics, instructions, responses and images of a file `corpus check` finds in others; zeros are told."""
+    """How many rubrics, instructions, responses and images of a file `corpus check` finds in others, zeros included."""
     found = check_file(path, against=[str(each) for each in files], near=near, draws=_DRAWS).findings
     return Counter({name.removeprefix(_LEAKED): each.found for name, each in found.items() if name.startswith(_LEAKED)})

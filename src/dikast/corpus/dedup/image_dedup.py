@@ -1,4 +1,4 @@
-"""Pictures that look the same, or nearly: a perceptual hash of 256 bits, compared bit by bit."""
+"""Near-duplicate images: a perceptual hash of 256 bits, compared by Hamming distance."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,19 +9,19 @@ from dikast.corpus.dedup.text_dedup import Match
 
 SIDE = 16
 BITS = SIDE * SIDE
-DISTANCE = 40  # bits of 256; docs/lab-log.md has what others and what changed copies of the same lie apart
+DISTANCE = 40  # bits of 256; docs/lab-log.md has the distances of different images and of altered copies
 _GREY = 64  # pixels a side
 
 Hash = NDArray[np.uint64]
 
 
 def perceptual_hash(image: Image) -> Hash | None:
-    """256 bits in four words: which of the 16 x 16 slowest cosines of the grey picture are above their median.
+    """256 bits in four 64-bit words: which of the 16 x 16 lowest DCT frequencies of the grey image exceed their median.
 
-    The picture is reduced to 64 x 64 first. Blind to colour and brightness, and to what is smaller than a few
-    hundredths of a side; mirrored, turned or cropped pictures are others. None for a flat picture. DataError when the
-    picture cannot be read. Source: Zauner 2010, "Implementation and benchmarking of perceptual image hash functions",
-    there 64 bits.
+    The image is reduced to 64 x 64 pixels first. The hash ignores colour, brightness and details smaller than a few
+    hundredths of a side; mirrored, rotated or cropped images hash differently. None for a uniform image. DataError if
+    the image cannot be read. Source: Zauner 2010, "Implementation and benchmarking of perceptual image hash functions",
+    which uses 64 bits.
     """
     from PIL.Image import Resampling
     from scipy.fft import dctn
@@ -30,14 +30,14 @@ def perceptual_hash(image: Image) -> Hash | None:
     if np.ptp(grey) < 2:
         return None
     waves = dctn(grey, norm="ortho")[:SIDE, :SIDE].ravel()
-    waves[0] = 0  # the mean says nothing of what is shown
+    waves[0] = 0  # the mean brightness carries no information about the content
     return np.packbits(waves > np.median(waves[1:])).view(np.uint64)
 
 
 class NearDuplicateImages:
-    """Remembers pictures, 40 bytes each and their name, and finds those that differ in at most `distance` of 256 bits.
+    """An index of images, 40 bytes and the name of each; finds those that differ in at most `distance` of 256 bits.
 
-    Every picture is compared with all before it: about 3 ms a picture at 100,000. Flat pictures match by content alone.
+    Each image is compared with all earlier ones: about 3 ms an image at 100,000. Uniform images match by content alone.
     """
 
     def __init__(self, distance: int = DISTANCE) -> None:
@@ -50,11 +50,11 @@ class NearDuplicateImages:
         return len(self._names) + len(self._flat)
 
     def find(self, image: Image) -> Match | None:
-        """The most alike picture added before, None if none is alike enough; `likeness` is the share of equal bits."""
+        """The most similar image added before, None if none is similar enough; `likeness`: the share of equal bits."""
         return self._look(image)[0]
 
     def add(self, image: Image, name: str) -> Match | None:
-        """As `find`; a picture that matches nothing is remembered under `name`."""
+        """As `find`; an image that matches nothing is added under `name`."""
         match, hashed = self._look(image)
         if match is not None:
             return match

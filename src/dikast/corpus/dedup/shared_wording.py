@@ -1,4 +1,4 @@
-"""Which of many texts share their wording: an exact join on runs of three words, without comparing every pair."""
+"""Which of many texts share wording: an exact similarity join on word trigrams, without comparing every pair."""
 
 import math
 from collections.abc import Sequence
@@ -12,21 +12,21 @@ from dikast.corpus.observations import words_of
 
 RUN = 3  # words
 _BLOCK = 2048
-_MOST_PAIRS = 1 << 18  # verified at once
+_MOST_PAIRS = 1 << 18  # candidate pairs verified at once
 
 Numbers = NDArray[np.int64]
 
 
 def runs_of(words: Sequence[str]) -> set[str]:
-    """The runs of three words of a text; all of its words where it has fewer."""
+    """The word trigrams of a text; all of its words as one run if it has fewer than three."""
     return {" ".join(words[i : i + RUN]) for i in range(max(1, len(words) - RUN + 1))} if words else set()
 
 
 def alike(texts: Sequence[str], likeness: float) -> NDArray[np.int64]:
-    """Every pair i < j whose runs have a Jaccard index of at least `likeness`, in (0, 1]: an array (pairs, 2).
+    """Every pair i < j whose word trigrams have a Jaccard index of at least `likeness`, in (0, 1]: an array (pairs, 2).
 
-    Exact. Two sets that alike share one of their rarest runs, so only those are looked up (prefix filter); what is
-    found is then compared in full. Texts without words are like nothing.
+    Exact. Two sets that are this similar share one of their rarest trigrams, so only those are looked up (prefix
+    filtering); the candidates are then compared in full. Texts without words match nothing.
     """
     numbers: dict[str, int] = {}
     rows = [np.array([numbers.setdefault(run, len(numbers)) for run in runs_of(words_of(text))]) for text in texts]
@@ -51,7 +51,7 @@ def alike(texts: Sequence[str], likeness: float) -> NDArray[np.int64]:
 
 
 def components(n: int, pairs: Numbers) -> Numbers:
-    """For each of `n` texts the number, from 0, of the component it is in; `pairs` (m, 2) are the links."""
+    """The connected component, numbered from 0, of each of `n` texts; `pairs` (m, 2) are the edges."""
     graph = csr_array((np.ones(len(pairs), np.int8), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
     return np.asarray(connected_components(graph, directed=False)[1], np.int64)
 

@@ -1,6 +1,6 @@
-"""Texts that are the same, or nearly: fingerprints of folded words, and MinHash with locality-sensitive hashing.
+"""Duplicate and near-duplicate texts: hashes of case-folded words, and MinHash with locality-sensitive hashing.
 
-`datasketch` (extra `dedup`) does the hashing. Its index holds about 1.5 kB a text.
+`datasketch` (extra `dedup`) does the hashing. Its index takes about 1.5 kB a text.
 """
 
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ _RUN = 3  # words that are hashed together
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A text seen before, under its name. `likeness` is 1 for the same words, else the estimated Jaccard index."""
+    """The name of an earlier text. `likeness` is 1 for the same words, else the estimated Jaccard index."""
 
     name: str
     likeness: float
 
 
 class Index:
-    """Remembers texts and finds those that are alike: at least `likeness` of their runs of three words are shared.
+    """An index of texts that finds near duplicates: those that share at least `likeness` of their word trigrams.
 
-    With `near` false only the same words count, and datasketch is not needed.
+    With `near` false only equal words match, and datasketch is not needed.
     """
 
     def __init__(self, likeness: float = 0.8, *, near: bool = True) -> None:
@@ -40,11 +40,11 @@ class Index:
         return len(self._exact)
 
     def find(self, text: str) -> Match | None:
-        """The most alike text added before, None if none is alike enough; texts without words match nothing."""
+        """The most similar text added before, None if none is similar enough; texts without words match nothing."""
         return self._look(text)[0]
 
     def add(self, text: str, name: str) -> Match | None:
-        """As `find`; a text that matches nothing is remembered under `name`, which must be new."""
+        """As `find`; a text that matches nothing is added under `name`, which must be new."""
         match, words, hashed = self._look(text)
         if match is None and words:
             self._exact[fingerprint(words)] = name

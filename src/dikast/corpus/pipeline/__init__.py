@@ -1,1 +1,1 @@
-"""A build: a recipe's stages one after the other, resumably, and what is done with the finished items."""
+"""Builds: running the stages of a recipe in order, resumably, and post-processing of the finished items."""

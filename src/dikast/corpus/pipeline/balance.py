@@ -1,4 +1,4 @@
-"""Which groups of rows to leave out so that a set is balanced: shares of topics and families, length across scores."""
+"""Balancing a set by leaving groups of rows out: shares of topics and families, correlation of length and score."""
 
 import math
 from collections.abc import Sequence
@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
-_CHANCE = 1.96  # standard errors of a correlation of nothing, at 95 %
-_ENOUGH = 1000  # rows of which a few can be left out to undo what chance gave
+_CHANCE = 1.96  # standard errors: the 95 % limit of a correlation that is zero
+_ENOUGH = 1000  # rows from which on a correlation due to chance can be removed by leaving a few out
 _MOST_DROPPED = 0.5
 
 
 def capped(members: Sequence[Sequence[int]], sizes: Numbers, share: float, *, seed: int) -> Flags:
-    """Which groups to keep, (groups,), so that no class has more than `share` of the rows.
+    """Which groups to keep, a mask (groups,), so that no class has more than `share` of the rows.
 
-    members: the classes of each group; a group of several counts a part for each. sizes: rows of each group. Groups of
-    the largest class are dropped until it fits, those of this class alone first, else at random. Among fewer classes
-    than 1 / `share` all are made equal. All are kept where nothing would be left.
+    members: the classes of each group; a group of several counts as a fraction for each. sizes: rows of each group.
+    Groups of the largest class are dropped until it fits, those of this class alone first, otherwise at random. With
+    fewer than 1 / `share` classes all are made equally large. All groups are kept if none would be left.
     """
     kept = np.ones(len(members), bool)
     classes = max((each for group in members for each in group), default=-1) + 1
@@ -48,7 +48,7 @@ def capped(members: Sequence[Sequence[int]], sizes: Numbers, share: float, *, se
 
 
 def shares(members: Sequence[Sequence[int]], sizes: Numbers, classes: int) -> Floats:
-    """The share of rows of each class, (classes,), where a group of several classes counts a part for each."""
+    """The share of rows of each class, (classes,); a group of several classes counts as a fraction for each."""
     rows = np.zeros(classes)
     for group, size in zip(members, sizes.tolist(), strict=True):
         for each in group:
@@ -57,11 +57,11 @@ def shares(members: Sequence[Sequence[int]], sizes: Numbers, classes: int) -> Fl
 
 
 def uncorrelated(groups: Numbers, length: Floats, score: Floats, bound: float) -> tuple[Flags, dict[str, Any]]:
-    """Which groups to keep so that length and score correlate by at most `bound` in absolute value; and figures.
+    """Which groups to keep so that |r| of length and score is at most `bound`, a mask (groups,); and figures.
 
-    groups: the group of each row, (rows,), from 0; length, score: (rows,), NaN for rows that have none. Fewer than
-    1,000 rows are held to what chance alone gives (1.96 / sqrt(rows)) where that is more. The groups that pull hardest
-    are dropped first, half of them at most; the figures say whether the bound was reached.
+    groups: the group of each row, (rows,), from 0; length, score: (rows,), NaN for rows that have none. For fewer than
+    1,000 rows the bound is at least what chance alone gives (1.96 / sqrt(rows)). The groups that contribute most to the
+    correlation are dropped first, at most half of them; the figures say whether the bound was reached.
     """
     n_groups = int(groups.max(initial=-1)) + 1
     kept, known = np.ones(n_groups, bool), np.isfinite(length) & np.isfinite(score)
@@ -92,7 +92,7 @@ def _limits(rows: Floats | int, bound: float) -> Floats:
 
 
 def _sums(groups: Numbers, x: Floats, y: Floats, n: int) -> Floats:
-    """Of each group (6, n): rows, and the sums of x, y, x^2, y^2, x y."""
+    """For each group (6, n): number of rows, and the sums of x, y, x^2, y^2, x y."""
     return np.stack([np.bincount(groups, weights=each, minlength=n) for each in (x * 0 + 1, x, y, x * x, y * y, x * y)])
 
 

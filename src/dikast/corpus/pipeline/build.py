@@ -1,4 +1,4 @@
-"""`corpus build`: a recipe's stages one after the other, into a folder that remembers everything that was answered."""
+"""`corpus build`: runs the stages of a recipe into a folder that keeps every answer."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -26,7 +26,7 @@ LOCK, REPORT = "build.json", "report.json"
 
 
 def open_teacher(recipe: Recipe, engine: Engine | None = None) -> Engine:
-    """The recipe's teacher; `engine` takes its place where one is given."""
+    """The recipe's teacher, or `engine` if one is given."""
     if engine is not None:
         return engine
     if recipe.world:
@@ -43,11 +43,11 @@ def build(
     price: Price | None = None,
     progress: Progress | None = None,
 ) -> Built:
-    """Run a recipe into the folder `out`; running again pays only for what is missing.
+    """Run a recipe into the folder `out`; running it again asks only what is missing.
 
-    Writes a journal a stage, `items.jsonl` when all stages are answered, and `report.json`. A `budget` (calls, tokens,
-    money) that is spent leaves the build waiting; `price` is for a teacher that does not know its own. UserError for a
-    folder that another recipe wrote; RunError when too many replies are rejected.
+    Writes one journal for each stage, `items.jsonl` once all stages are answered, and `report.json`. When the `budget`
+    (calls, tokens, money) is spent, the build stops and can be resumed; `price` is for a teacher that does not know its
+    own. UserError for a folder that another recipe wrote; RunError if too many replies are rejected.
     """
     kind = KINDS[recipe.recipe]
     checked_files(recipe, kind)
@@ -81,23 +81,23 @@ def _build(
 
 
 def estimate(recipe: Recipe) -> list[Estimate]:
-    """The calls of each stage, about how many tokens they read, and the most they write; asks nothing."""
+    """The calls of each stage, about how many tokens they read, and at most how many they write; asks nothing."""
     kind = KINDS[recipe.recipe]
     checked_files(recipe, kind)
     return kind.estimate(recipe, recipe.options)
 
 
 def known_price(recipe: Recipe) -> Price | None:
-    """What the recipe's teacher charges, from the user's own table of prices; None for one that is no server."""
+    """The price of the recipe's teacher from the user's table of prices; None for a teacher that is not a server."""
     if recipe.world or parse_spec(recipe.teacher).scheme not in _SERVERS:
         return None
-    with suppress(UserError):  # without a key, say: nothing is going to be asked
+    with suppress(UserError):  # such as a missing key: an estimate asks nothing
         return price_of_engine(open_engine(recipe.teacher))
     return None
 
 
 def _claim(folder: Path, recipe: Recipe, engine: Engine) -> list[str]:
-    """Write down what is built in the folder; UserError when it is another's. Returns what to mind."""
+    """Record in the folder what is built there; UserError if it belongs to another recipe. Returns remarks."""
     told = {
         "recipe": recipe.told,
         "hash": recipe.hash,
@@ -108,10 +108,10 @@ def _claim(folder: Path, recipe: Recipe, engine: Engine) -> list[str]:
     notes: list[str] = []
     if any(each.name != CHECKSUMS and each.suffix != ".part" for each in folder.iterdir()):
         if not path.is_file():
-            raise UserError(f"{folder}: holds something that is no build; name a new folder, or empty it")
+            raise UserError(f"{folder}: is not empty and not a build; name a new folder, or empty it")
         notes += _changed(folder)
         before, now = _read(path), orjson.loads(orjson.dumps(told))
-        if before is None:  # the key of a task holds recipe, teacher and prompt, so that none is taken for another's
+        if before is None:  # a task's key covers recipe, teacher and prompt, so no answer is taken for that of another
             notes.append(f"{LOCK} was damaged and is written anew; answers of another recipe are not used")
         differs = [key for key in now if before is not None and before.get(key) != now[key]]
         if differs:
@@ -123,14 +123,14 @@ def _claim(folder: Path, recipe: Recipe, engine: Engine) -> list[str]:
 
 
 def _changed(folder: Path) -> list[str]:
-    """What to mind of files that are not as they were written, all of which this run writes anew."""
+    """Remarks on files that have changed since they were written, all of which this run writes anew."""
     found = changed_files(folder)
     forget_missing(folder)
     return [f"{name}: {why}: it is written anew" for name, why in found.items() if name != LOCK]
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """What an earlier run wrote down; None where that is damaged."""
+    """What an earlier run recorded; None if the file is damaged."""
     if changed_files(path.parent, path.name):
         return None
     try:

@@ -1,4 +1,4 @@
-"""What is wrong with the folder of a build, and repair its journals."""
+"""Checks of the folder of a build, and repair of its journals."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A build under way, and what a recipe is to it."""
+"""A build in progress (`Run`), its outcome (`Built`), and what a recipe provides (`Kind`)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -21,9 +21,9 @@ Progress = Callable[[StageReport], None]
 
 @dataclass(slots=True)
 class Built:
-    """What a build came to. `waits` says why it is not finished, "" when it is; `dropped` counts what filters took.
+    """The outcome of a build. `waits` says why it is unfinished, "" if finished; `dropped` counts items by reason.
 
-    `figures` tell what was measured on the finished items (length, families, topics, splits), `notes` what to mind.
+    `figures` are what was measured on the finished items (length, families, topics, splits); `notes` are remarks.
     """
 
     folder: str
@@ -46,7 +46,7 @@ class Built:
 
 @dataclass(slots=True)
 class Run:
-    """One build under way: what a recipe's `run` works with."""
+    """One build in progress: what a recipe's `run` works with."""
 
     recipe: Recipe
     folder: Path
@@ -55,9 +55,9 @@ class Run:
     built: Built
 
     def stage(self, name: str, tasks: Iterable[Task], asking: Asking | None = None) -> StageReport:
-        """Ask what the stage's journal does not hold; `asking` takes the place of the teacher.
+        """Ask the tasks that the stage's journal does not hold, as `asking` says if given, else as the recipe says.
 
-        Whatever is left unanswered is told in `built.waits`.
+        If tasks are left unanswered, `built.waits` says so.
         """
         report = StageReport(name)
         self.built.stages.append(report)  # so that the report names a stage that stopped
@@ -75,7 +75,7 @@ class Run:
         return self.folder / f"{name}.jsonl"
 
     def write(self, items: Iterable[Item]) -> None:
-        """Write the finished items, balanced and split as the recipe says; call it once, when all is answered."""
+        """Write the finished items, balanced and split as the recipe says; call it once, after the last stage."""
         done = finish(self.recipe, self.folder, items)
         self.built.items, self.built.kept, self.built.figures = done.items, done.kept, done.figures
         self.built.dropped.update(done.dropped)
@@ -84,7 +84,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a stage would ask if every reply were accepted at once. Tokens are about characters / 4."""
+    """What a stage would ask if every reply were accepted at the first try. Tokens are estimated as characters / 4."""
 
     stage: str
     calls: int
@@ -92,22 +92,22 @@ class Estimate:
     most_tokens_out: int
 
     def most_money(self, price: Price | None) -> float | None:
-        """What that costs at most, in the currency of `price`; None where it is not known."""
+        """The most it can cost, in the currency of `price`; None if the price is not known."""
         return None if price is None else price.cost(self.tokens_in, 0, self.most_tokens_out)
 
 
 def size_of(task: Task) -> int:
-    """About how many tokens a task reads."""
+    """An estimate of the prompt tokens of a task."""
     return sum(len(message.text) for message in task.messages) // _CHARACTERS
 
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[Options]):
-    """A recipe. `prompts` name files in `prompts/`; `files` name the options that are paths of files to read.
+    """A kind of recipe. `prompts` names files in `prompts/`; `files` names the options that are paths of input files.
 
     `run` asks stage by stage and writes the items; `estimate` says what it would ask, and asks nothing. `check` yields
-    what is wrong with options, as (key, what). `world` makes the teacher that stands for `world:DOMAIN`. `defaults` of
-    common keys take the place of those of `Recipe`.
+    mistakes in the options as (key, message). `world` makes the teacher for `world:DOMAIN`. `defaults` override those
+    of `Recipe` for common keys.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Pairs of a picture and a question on their way: each stage adds a question, a reference or answers to them."""
+"""Cases (a picture and a question about it) between stages: each stage adds a question, a reference or answers."""
 
 import random
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ PAIRS = "pairs.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One pair, its question final, with the answers that are judged and the models they are of."""
+    """One picture with its final question, the answers to judge, and the models that wrote them."""
 
     number: int
     item: Item
@@ -29,14 +29,14 @@ class Case:
 
 
 class Following:
-    """The records of a stage by pair; pairs are asked for in rising order, so that none is held."""
+    """The records of a stage by case number; read in ascending order, so that nothing is held in memory."""
 
     def __init__(self, path: Path) -> None:
         self._groups = groupby(accepted(path), key=lambda each: each["pair"])
         self._next: tuple[int, list[Record]] | None = None
 
     def of(self, number: int) -> list[Record]:
-        """The records of a pair."""
+        """The records of a case."""
         while self._next is None or self._next[0] < number:
             found = next(self._groups, None)
             if found is None:
@@ -47,11 +47,11 @@ class Following:
 
 @dataclass(slots=True)
 class Cases:
-    """The pairs of a build and what stages added to them; `responses` answers are drawn for each, 0 for all."""
+    """The cases of a build and what stages added to them; `responses` answers are drawn for each, 0 for all."""
 
     run: Run
     responses: int
-    responders: tuple[str, ...]  # their names
+    responders: tuple[str, ...]  # names of the engines that answer
 
     @property
     def recipe(self) -> Recipe:
@@ -59,7 +59,7 @@ class Cases:
         return self.run.recipe
 
     def items(self) -> Iterator[tuple[int, Item]]:
-        """Every pair with the question that counts."""
+        """Every case with its final question."""
         written = Following(self.run.path("1-questions"))
         for number, item in enumerate(read_items(self.run.folder / PAIRS)):
             if item.meta.get("sensitive"):
@@ -71,7 +71,7 @@ class Cases:
             yield number, item
 
     def drawn(self, number: int, item: Item) -> tuple[list[int], list[int]]:
-        """Which of the standing answers, and which responders, the pair's answers are drawn from."""
+        """The existing answers, and the responders, that the answers of a case are drawn from, as indices."""
         standing = len(item.responses)
         both = range(standing + len(self.responders))
         rng = random.Random(f"{self.recipe.seed} answers {number}")
@@ -79,7 +79,7 @@ class Cases:
         return [i for i in chosen if i < standing], [i - standing for i in chosen if i >= standing]
 
     def finished(self) -> Iterator[Case]:
-        """The pairs that have a reference and an answer; others are counted."""
+        """The cases that have a reference and an answer; others are counted as dropped."""
         references = Following(self.run.path("2-references"))
         answers = [Following(self.run.path(answers_stage(i))) for i in range(len(self.responders))]
         for number, item in self.items():

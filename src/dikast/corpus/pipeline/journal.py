@@ -1,6 +1,6 @@
-"""A stage's memory: one line for each finished task, written whole, so that a kill loses nothing that was answered.
+"""The journal of a stage: one line for each finished task, written at once, so that a kill loses no written answer.
 
-Each line ends with a checksum (`core.runs.lines`); lines of earlier versions have none.
+Each line ends with a checksum (`core.runs.lines`); lines written by earlier versions have none.
 """
 
 import fcntl
@@ -18,14 +18,15 @@ from numpy.typing import NDArray
 from dikast.core.errors import DataError, RunError
 from dikast.core.runs.lines import open_record, seal_record, with_line_break
 
-ERROR = "error"  # no answer was given: asked again by the next run
+ERROR = "error"  # no answer: the next run asks again
 
 
 class Journal:
-    """Opens a stage's file for appending; a torn last line is cut off, its task is asked anew. DataError for damage.
+    """Opens a stage's file for appending; an incomplete last line is cut off and its task asked again.
 
-    Use as a context manager. One process at a time writes. Of what earlier runs finished 8 bytes a task are held in
-    memory; that one of a million new tasks is taken for one of a million finished ones has odds of 5e-8.
+    Use it as a context manager. One process writes at a time; RunError if another does. DataError for a damaged line.
+    It holds 8 bytes for each finished task; that any of a million new tasks is taken for one of a million finished ones
+    has probability 5e-8.
     """
 
     def __init__(self, path: Path) -> None:
@@ -54,7 +55,7 @@ class Journal:
                 os.ftruncate(self._file.fileno(), whole)
                 if (mended := with_line_break(line)) is None:
                     break
-                self._file.write(mended)  # it had only lost its line break
+                self._file.write(mended)  # only its line break was missing
                 self._file.flush()
                 line = mended
             whole += len(line)
@@ -64,7 +65,7 @@ class Journal:
         return np.sort(np.array(found, np.uint64))
 
     def has(self, key: str) -> bool:
-        """Whether an earlier run finished the task of this key."""
+        """Whether an earlier run finished the task with this key."""
         digest = np.uint64(_digest(key))
         at = int(self._done.searchsorted(digest))
         return at < len(self._done) and bool(self._done[at] == digest)
@@ -75,11 +76,11 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with suppress(OSError):  # what a full disk left in the buffer; `append` has told of it
+        with suppress(OSError):  # what a full disk left in the buffer; `append` has reported it
             self._file.close()
 
     def append(self, record: dict[str, Any]) -> None:
-        """Write one finished task in one write."""
+        """Append one finished task in a single write."""
         try:
             self._file.write(seal_record(record))
             self._file.flush()
@@ -90,10 +91,10 @@ class Journal:
 
 
 def finished(path: Path) -> Iterator[dict[str, Any]]:
-    """The finished tasks of a stage in the order of the recipe, whatever order they were answered in.
+    """The finished tasks of a stage in the order of the recipe, in whatever order they were answered.
 
-    A task that failed first and was answered later counts once, one that only failed is left out. Where answers came
-    out of order, 8 bytes and 4 for each part of the place are held in memory for each task.
+    A task that failed first and was answered later counts once; one that only failed is left out. If answers came out
+    of order, 8 bytes and 4 for each component of the place are held in memory for each task.
     """
     if not path.exists():
         return
@@ -111,7 +112,7 @@ def finished(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _settled(file: BinaryIO, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Each task that was answered, with where its line begins; a torn last line is left out."""
+    """Each answered task with the offset of its line; an incomplete last line is left out."""
     file.seek(0)
     offset = 0
     for number, line in enumerate(file, 1):
@@ -121,7 +122,7 @@ def _settled(file: BinaryIO, path: Path) -> Iterator[tuple[int, dict[str, Any]]]
 
 
 def _starts(file: BinaryIO, path: Path) -> Iterator[int]:
-    """Where the lines of the tasks begin, in the order of their places."""
+    """The offsets of the tasks' lines, in the order of their places."""
     starts, places, width = array("q"), array("i"), 1
     for offset, record in _settled(file, path):
         width = len(record["at"])
@@ -132,7 +133,7 @@ def _starts(file: BinaryIO, path: Path) -> Iterator[int]:
 
 
 def accepted(path: Path) -> Iterator[dict[str, Any]]:
-    """The records of a stage that were accepted, in the order of the recipe."""
+    """The accepted records of a stage in the order of the recipe."""
     for record in finished(path):
         if record["status"] == "ok":
             yield from record["made"]
@@ -143,7 +144,7 @@ def _digest(key: str) -> int:
 
 
 def parsed(line: bytes, path: Path, number: int | None = None) -> dict[str, Any]:
-    """The task on a line of a journal; DataError with the cure where it is not as it was written."""
+    """The task on a line of a journal; DataError, with the cure, if the line has changed since it was written."""
     try:
         record = open_record(line)
         if not {"key", "at", "status"} <= record.keys():

@@ -1,4 +1,4 @@
-"""Parquet shards of a set, named as `datasets` looks for them, images inside or by path (extra `parquet`)."""
+"""Parquet shards of a set, named as `datasets` expects them, with images embedded or by path (extra `parquet`)."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,16 +19,16 @@ from dikast.core.runs.run_files import put_in_place
 
 IMAGES = "images"
 _CONTENT = ("instruction", "response", "responses", "reference", "context")
-_BATCH = 64  # rows with their images in memory at once
+_BATCH = 64  # rows whose images are in memory at once
 
 
 def write_shards(source: Path, folder: Path, name: str, *, rows: int, embed: bool) -> dict[str, int]:
-    """Write the items of `source` as `folder/NAME-00000-of-00003.parquet`, `rows` a shard; returns counts.
+    """Write the items of `source` as `folder/NAME-00000-of-00003.parquet`, `rows` to a shard; returns counts.
 
-    Columns are those of items; what Parquet has no type for is JSON in text, so that `read_items` gives the items back
-    and `train sft` learns from them. The images at the head of an instruction stand in the column `images` as structs
-    of `bytes` and `path`, which `datasets` decodes; with `embed` false only as paths, from `folder`. Images elsewhere
-    stay where they are, with `embed` as data URLs; clips stay paths. DataError for an image that cannot be read.
+    Columns are the fields of items; what Parquet has no type for is stored as JSON text, so that `read_items` gives the
+    items back and `train sft` can read them. Images at the head of an instruction go to the column `images` as structs
+    of `bytes` and `path`, which `datasets` decodes; with `embed` false as paths only, relative to `folder`. Other
+    images stay in place, with `embed` as data URLs; videos stay paths. DataError for an image that cannot be read.
     """
     require("pyarrow", "parquet")
     columns, n, pictured = Columns(), 0, False
@@ -61,7 +61,7 @@ def _write(path: Path, columns: Columns, items: Iterator[Item], *, pictured: boo
             if pictured:
                 table = table.append_column(schema.field(IMAGES), arrow.array([images for _, images in batch], struct))
             writer.write_table(table.cast(schema))
-    put_in_place({temporary: path}, path.parent.parent)  # so that nothing but Parquet lies in the folder
+    put_in_place({temporary: path}, path.parent.parent)  # the folder holds nothing but Parquet files
 
 
 def _feature(field: Any, arrow: Any) -> dict[str, str]:
@@ -70,7 +70,7 @@ def _feature(field: Any, arrow: Any) -> dict[str, str]:
 
 
 def _row(item: Item, folder: Path, *, embed: bool) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The item without the images at the head of its last user turn, and these as structs."""
+    """The item without the images at the head of its last user turn, and those images as structs."""
     moved = rebased(item, str(folder))
     record, images = item_to(_bare(moved)), _head(moved)
     if not embed:
@@ -82,13 +82,13 @@ def _row(item: Item, folder: Path, *, embed: bool) -> tuple[dict[str, Any], list
 
 
 def _head(item: Item) -> list[Image]:
-    """The images that stand first in the last user turn, where reading puts a column of images."""
+    """The images at the head of the last user turn, where the reader puts a column of images."""
     content = next((turn.content for turn in reversed(item.instruction) if turn.role == "user"), ())
     return list(takewhile(lambda part: isinstance(part, Image) and part.frame is None, content))  # type: ignore[arg-type]
 
 
 def _bare(item: Item) -> Item:
-    """Without its head."""
+    """The item without the images at its head."""
     turns = list(item.instruction)
     for i in reversed(range(len(turns))):
         if turns[i].role == "user":

@@ -1,4 +1,4 @@
-"""From the items that a recipe made to the files of the set: what is left out for balance, splits, Parquet shards."""
+"""Post-processing of the items that a recipe made: balance, splits and Parquet shards."""
 
 from array import array
 from collections import Counter
@@ -22,14 +22,14 @@ from dikast.corpus.quality.topics import topics
 
 ITEMS, PARQUET = "items.jsonl", "parquet"
 _PART = "items.part.jsonl"
-_MOST_TOLD = 50  # families in the report
+_MOST_TOLD = 50  # families listed in the report
 
 Numbers = NDArray[np.int64]
 
 
 @dataclass(slots=True)
 class Finished:
-    """What was written: `items` rows, `kept` by score or preference, what was `dropped`, figures, and remarks."""
+    """What was written: `items` rows, `kept` by score or preference, `dropped` by reason, figures, and remarks."""
 
     items: int
     kept: Counter[str]
@@ -40,9 +40,9 @@ class Finished:
 
 @dataclass(slots=True)
 class _Columns:
-    """What decides which rows are kept: 28 bytes a row, and by group and rubric what the recipe's filters need.
+    """The columns that decide which rows are kept: 28 bytes a row, and what the filters need of each group and rubric.
 
-    A group is the rows under one instruction and rubric that stand together; of pairs, each is its own.
+    A group is the consecutive rows under one instruction and rubric; a pair is a group of its own.
     """
 
     topics: bool
@@ -99,7 +99,7 @@ class _Columns:
 
 
 def finish(recipe: Recipe, folder: Path, items: Iterable[Item]) -> Finished:
-    """Write the items that balance leaves, then splits and shards as the recipe asks; see `Recipe` for its keys."""
+    """Write the balanced items, then splits and shards as the recipe asks; `Recipe` documents the keys."""
     columns, part = _Columns(recipe.topic_share < 1, bool(recipe.splits)), folder / _PART
     for stale in (*folder.glob("items.*.jsonl"), *(folder / PARQUET).glob("*.parquet")):
         remove(stale, folder)
@@ -125,7 +125,7 @@ def finish(recipe: Recipe, folder: Path, items: Iterable[Item]) -> Finished:
 
 
 def _kept(recipe: Recipe, columns: _Columns, group: Numbers, done: Finished) -> NDArray[np.bool_]:
-    """Which groups stay: families first, then topics, then length, since each changes what the next sees."""
+    """Which groups are kept, by family, then topic, then length; each filter sees what the previous one left."""
     sizes = np.bincount(group, minlength=len(columns.families))
     keep = capped(columns.families, sizes, recipe.family_share, seed=recipe.seed)
     done.dropped["family share"] = int(sizes[~keep].sum())
@@ -159,7 +159,7 @@ def _kept(recipe: Recipe, columns: _Columns, group: Numbers, done: Finished) -> 
 def _by_length(
     recipe: Recipe, columns: _Columns, group: Numbers, keep: NDArray[np.bool_], done: Finished
 ) -> NDArray[np.bool_]:
-    """Which groups to keep so that length does not tell the score, of graded responses and of pairs each."""
+    """Which groups to keep so that length does not predict the score, for graded responses and for pairs separately."""
     words, good = (np.array(each).astype(np.float64) for each in (columns.words, columns.good))
     single, kept = np.isfinite(np.array(columns.score)), np.ones_like(keep)
     figures = done.figures["length"] = {}
@@ -173,7 +173,7 @@ def _by_length(
         if not told["reached"]:
             done.notes.append(
                 f"length and score of {kind} correlate by r = {told['r']:.3f}, above the bound {told['bound']:.3f}, "
-                "after half of the groups were tried for leaving out"
+                "even without the half of the groups that was allowed to be left out"
             )
     return kept
 
@@ -181,7 +181,7 @@ def _by_length(
 def _told_above(done: Finished, what: str, part: NDArray[np.float64], most: float) -> None:
     if part.max(initial=0) > most + 1e-9:
         told = f"the largest {what} has {part.max():.1%} of the rows, above {what}_share: {most:g}"
-        done.notes.append(f"{told}, which cannot be reached by leaving rows out")
+        done.notes.append(f"{told}, and leaving rows out cannot reduce it further")
 
 
 def _largest(names: Sequence[str], part: NDArray[np.float64], sizes: Numbers, members: list[Any]) -> dict[str, Any]:
@@ -230,7 +230,7 @@ def _split(
 
 
 def _copy(source: Path, targets: dict[Path, Numbers], rows: NDArray[np.bool_]) -> None:
-    """The lines of `rows` to each target whose number for the row is 0; whole or not at all."""
+    """Copy the lines in `rows` to each target whose number for the row is 0; no file is ever written in part."""
     parts = {path: path.with_suffix(".part") for path in targets}
     opened = [(parts[path].open("wb"), of) for path, of in targets.items()]
     try:

@@ -1,4 +1,4 @@
-"""What every recipe says, and how a recipe's options are declared."""
+"""The keys that all recipes share, and how a recipe's own options are declared."""
 
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -12,30 +12,30 @@ LAST = "last"
 
 
 def count(default: int, least: int = 1, *, last: bool = False) -> Any:
-    """A key that is a whole number from `least`; `last`: of the writing, so that changing it asks nothing anew."""
+    """A key that is a whole number of at least `least`; `last`: it affects only how the items are written."""
     return option(default, least=least, more={LAST: last})
 
 
 def share(default: float, most: float = 1, *, last: bool = False) -> Any:
-    """A key that is a number in 0..`most`."""
+    """A key that is a number from 0 to `most`; `last` as in `count`."""
     return option(default, least=0, most=most, more={LAST: last})
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What to build: the keys that all recipes have, and `options`, those of one recipe, flat beside them in YAML.
+    """What to build: the keys that all recipes share, and `options`, those of one recipe, at the same level in YAML.
 
-    `seed` decides what is drawn. `tries`: replies asked for until one can be read. `stop_after_rejects`: the share of
-    rejected replies, 0..1, above which a stage stops. `language`: written in, "" for the teacher's choice.
-    `temperature` and `max_tokens` of each reply. `tolerance`: how far a response's length may be from what is due, as a
-    share. `near` drops near duplicates; `against` are benchmark files whose texts are dropped. `folder` is where
-    relative paths start.
+    `seed` determines all draws. `tries`: the most replies asked for until one can be read. `stop_after_rejects`: the
+    share of rejected replies, 0 to 1, above which a stage stops. `language`: of the texts, "" for the teacher's choice.
+    `temperature` and `max_tokens` of each reply. `tolerance`: how far, as a share, a response's length may be from the
+    requested one. `near` drops near duplicates; `against` are benchmark files whose texts are dropped. Relative paths
+    start at `folder`.
 
-    How the finished items are written, which may be changed between runs into one folder: `family_share` and
-    `topic_share` are the most that one seed family, and one topic, may have of the rows; `length_r` the largest
-    correlation of words and score, as an absolute value (1 sets no bound). `splits` maps names to shares; rubrics that
-    share `apart` of the runs of three words of their criterion stay on one side. `parquet`: rows a shard, 0 for none;
-    `parquet_images`: bytes (inside) or path.
+    Keys for writing the finished items, which may change between runs into one folder: `family_share` and
+    `topic_share` are the largest shares of the rows that one seed family and one topic may have; `length_r` is the
+    largest absolute correlation of words and score (1 sets no bound). `splits` maps names to shares; rubrics whose
+    criteria share `apart` of their word trigrams go to the same split. `parquet`: rows of a shard, 0 for none;
+    `parquet_images`: bytes (embedded) or path.
     """
 
     recipe: str
@@ -61,12 +61,12 @@ class Recipe:
 
     @property
     def world(self) -> str:
-        """The world that teaches, "" for an engine."""
+        """The world that is the teacher, "" for an engine."""
         return self.teacher.removeprefix("world:") if self.teacher.startswith("world:") else ""
 
     @property
     def told(self) -> dict[str, Any]:
-        """Every key that decides what is asked, with its value, flat as in the file; without where the file lies."""
+        """Every key that affects what is asked, with its value, flat as in the file; without the file's location."""
         values = asdict(self)
         for name in ("folder", *(each.name for each in fields(self) if each.metadata.get(LAST))):
             del values[name]
@@ -75,9 +75,9 @@ class Recipe:
 
     @property
     def hash(self) -> str:
-        """Fingerprint of what is asked."""
+        """Fingerprint of every key that affects what is asked."""
         return fingerprint(self.told)
 
     def path(self, name: str) -> Path:
-        """A path of the recipe, from its own folder."""
+        """A path named in the recipe, resolved from the recipe's folder."""
         return Path(self.folder, name).expanduser()

@@ -1,4 +1,4 @@
-"""Reading a recipe: one YAML file that says what to build, checked whole before anything is asked."""
+"""Reading a recipe: one YAML file that says what to build, checked completely before anything is asked."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +14,7 @@ from dikast.corpus.recipes import KINDS
 
 
 def load_recipe(path: str | Path) -> Recipe:
-    """Read a recipe; DataError tells every mistake at once, with its line."""
+    """Read a recipe; DataError lists every mistake with its line."""
     mistakes = Mistakes(read_located(str(path)))
     value = mistakes.document.value
     if not isinstance(value, dict):
@@ -27,7 +27,7 @@ def load_recipe(path: str | Path) -> Recipe:
     others = {key for other in KINDS.values() for key in keys_of(other.options)}
 
     def unknown(key: str) -> str:
-        return f"{key!r} is not of the recipe {name!r}" if key in others else ""
+        return f"{key!r} is not an option of the recipe {name!r}" if key in others else ""
 
     values = read_keys({**keys_of(Recipe), **own}, value, mistakes.add, unknown=unknown)
     values = {key: value[key] if type(value[key]) is int else each for key, each in values.items()}  # hashed as written
@@ -50,9 +50,9 @@ def _wrong_splits(recipe: Recipe) -> Iterable[tuple[str, str]]:
 
 
 def checked_files(recipe: Recipe, kind: Kind[Any]) -> None:
-    """UserError for a file of the recipe that is not there."""
+    """UserError for a missing file that the recipe names."""
     named = [getattr(recipe.options, key) for key in kind.files]
     flat = [name for each in named for name in ((each,) if isinstance(each, str) else each)]
     for name in (*flat, *recipe.against):
         if name and not recipe.path(name).is_file():
-            raise UserError(f"{recipe.path(name)}: the recipe names this file, and it is not there")
+            raise UserError(f"{recipe.path(name)}: the recipe names this file, but it does not exist")

@@ -1,4 +1,4 @@
-"""Records on disk that are drawn from by number: 8 bytes each in memory."""
+"""Records on disk with random access by number; 8 bytes each in memory."""
 
 from array import array
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ Record = dict[str, Any]
 
 
 class RecordPool:
-    """Begins empty, whatever stood in the file. Append while nobody iterates."""
+    """Starts empty, whatever the file held before. Do not append while iterating."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -34,7 +34,7 @@ class RecordPool:
                 yield orjson.loads(line)
 
     def append(self, record: Record) -> None:
-        """Put a record at the end."""
+        """Append a record."""
         line = orjson.dumps(record) + b"\n"
         with self.path.open("ab") as file:
             file.write(line)

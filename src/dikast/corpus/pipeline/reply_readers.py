@@ -1,4 +1,4 @@
-"""Replies of the teacher read into records: rubrics, instructions with references, responses with feedback."""
+"""Readers of the teacher's replies: rubrics, instructions with references, responses with feedback."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ _TEXT = {"type": "string"}
 
 
 def list_schema(key: str, names: tuple[str, ...]) -> Record:
-    """The JSON schema of an object whose `key` is a list of objects of texts."""
+    """The JSON schema of an object whose `key` is a list of objects with the text fields `names`."""
     one = {"type": "object", "properties": dict.fromkeys(names, _TEXT), "required": list(names)}
     return {"type": "object", "properties": {key: {"type": "array", "items": one}}, "required": [key]}
 
@@ -30,7 +30,7 @@ RESPONSE = {
 
 
 def rubric_reader(count: int, lineage: Record, *, world: bool) -> Any:
-    """Reads up to `count` rubrics; those that lint badly are left out, a reply without others is rejected."""
+    """A reader of up to `count` rubrics; rubrics with problems are left out, and a reply with no others is rejected."""
 
     def read(text: str) -> list[Record]:
         made, wrong = [], []
@@ -38,7 +38,7 @@ def rubric_reader(count: int, lineage: Record, *, world: bool) -> Any:
             criterion, levels = text_in(each, "criterion"), each.get("levels")
             told = {str(key): str(value).strip() for key, value in levels.items()} if isinstance(levels, dict) else {}
             problems = lint(criterion, told)
-            if world:  # its levels are bands of points lost, in words that all look alike
+            if world:  # its levels are bands of points lost, all worded alike
                 problems = [problem for problem in problems if problem.startswith("no description")]
             if problems:
                 wrong += problems
@@ -60,7 +60,7 @@ def rubric_reader(count: int, lineage: Record, *, world: bool) -> Any:
 
 
 def instruction_reader(number: int, rubric: Record, count: int) -> Any:
-    """Reads up to `count` instructions with their reference answers."""
+    """A reader of up to `count` instructions with their reference answers."""
 
     def read(text: str) -> list[Record]:
         found = list_in(object_in(text), "instructions")[:count]
@@ -74,7 +74,7 @@ def instruction_reader(number: int, rubric: Record, count: int) -> Any:
 
 
 def response_reader(recipe: Recipe, record: Record, score: str) -> Any:
-    """Reads a response with its feedback; rejects refusals, feedback that names a score, and lengths far off."""
+    """A reader of a response with its feedback; rejects refusals, feedback that names a score, and wrong lengths."""
 
     def read(text: str) -> list[Record]:
         value = object_in(text)

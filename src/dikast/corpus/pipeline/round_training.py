@@ -1,4 +1,4 @@
-"""What a round of self-improvement hands to training: its data, its formats and its configuration, in a folder."""
+"""What a round of self-improvement passes to training: its data, formats and configuration, in one folder."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,22 +17,22 @@ GRADED, PAIRS = "graded.jsonl", "pairs.jsonl"
 
 
 def training_due(folder: str | Path) -> Path | None:
-    """The training configuration of the round that waits for its model, None if none does."""
+    """The training configuration of the round that has no model yet, None if there is no such round."""
     configs = sorted(Path(folder).glob(f"round-*/{CONFIG}"), key=lambda path: int(path.parent.name.split("-")[1]))
     return next((path for path in configs if not trained(path.parent)), None)
 
 
 def trained(folder: Path) -> bool:
-    """Whether a round has its model."""
+    """Whether the model of a round has been trained."""
     return (folder / "model" / "config.json").is_file()
 
 
 def configure(
     folder: Path, recipe: Recipe, train: Mapping[str, Any], judge: Judge, n: Mapping[str, int], model: Path | None
 ) -> None:
-    """Write the training configuration of a round, with the formats that it asks in beside it.
+    """Write the training configuration of a round, and the formats it uses beside it.
 
-    `n` counts the items of each file; `model` is what is gone on from, None for the weights of the teacher.
+    `n` counts the items of each file; `model` is the model to continue from, None for the weights of the teacher.
     """
     data = []
     for name, kind in ((GRADED, "absolute"), (PAIRS, "pairwise")):
@@ -50,9 +50,9 @@ def _spelt(form: Format) -> bytes:
 
 
 def training(recipe: Recipe, train: Mapping[str, Any], model: Path | None = None) -> dict[str, Any]:
-    """The training configuration without its data: the recipe's keys, and what is gone on from.
+    """The training configuration without its data: the recipe's keys and the model to continue from.
 
-    Paths in it start at the recipe's folder, as those of the recipe do.
+    Relative paths start at the recipe's folder.
     """
     told = dict(train)
     for key in ("model", "init", "shards"):
@@ -65,7 +65,7 @@ def training(recipe: Recipe, train: Mapping[str, Any], model: Path | None = None
 
 
 def start_of(recipe: Recipe) -> str:
-    """The weights of the teacher, as a training configuration names them; "" where it has none that can be taught."""
+    """The weights of the teacher as a training configuration names them; "" if it has none that can be trained."""
     scheme, target, _ = parse_spec(recipe.teacher)
     if scheme == "hf" and not Path(target).is_dir():
         return f"hf:{target}"
@@ -73,5 +73,5 @@ def start_of(recipe: Recipe) -> str:
 
 
 def named(recipe: Recipe, name: str) -> str:
-    """A file beside the recipe, or the name of something built in."""
+    """The path of a file beside the recipe, or the name of something built in."""
     return str(recipe.path(name)) if name and recipe.path(name).is_file() else name

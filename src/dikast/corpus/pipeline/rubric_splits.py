@@ -1,4 +1,4 @@
-"""Splits by rubric: what shares wording stays on one side."""
+"""Splits by rubric: rubrics that share wording go to the same split."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,12 +14,12 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def wrong_splits(splits: Mapping[str, float]) -> str:
-    """What is wrong with the `splits` of a recipe, "" if nothing."""
+    """The mistake in the `splits` of a recipe, "" if there is none."""
     if not splits:
         return ""
     bad = [name for name in splits if not _NAME.fullmatch(name)]
     if bad:
-        return f"a split is named in small letters, digits and _, got {bad[0]!r}"
+        return f"the name of a split consists of lower-case letters, digits and _, got {bad[0]!r}"
     if len(splits) < 2 or min(splits.values()) <= 0 or abs(sum(splits.values()) - 1) > 1e-6:
         return "write at least two splits whose shares are above 0 and sum to 1, such as {train: .9, test: .1}"
     return ""
@@ -28,11 +28,11 @@ def wrong_splits(splits: Mapping[str, float]) -> str:
 def split(
     wordings: Sequence[str], sizes: Sequence[int], shares: Mapping[str, float], *, seed: int, likeness: float
 ) -> tuple[NDArray[np.int64], dict[str, Any]]:
-    """The number of the split, in the order of `shares`, of each wording; and figures for the report.
+    """The split of each wording, as an index into `shares`; and figures for the report.
 
-    Wordings that share at least `likeness` of their runs of three words, by an exact comparison of all, are linked;
-    everything linked, directly or through others, stays together. The largest components come first, equal ones in
-    seeded order, each to the split that lacks most rows. RunError when a split is left empty.
+    Wordings that share at least `likeness` of their word trigrams, by an exact comparison of all pairs, are linked, and
+    each connected component stays together. Components are assigned from the largest to the smallest, equal ones in
+    seeded order, each to the split that lacks most rows. RunError if a split is left empty.
     """
     of = components(len(wordings), alike(wordings, likeness))
     rows = np.bincount(of, weights=sizes)

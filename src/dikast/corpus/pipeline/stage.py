@@ -1,4 +1,4 @@
-"""One stage of a recipe: tasks to a teacher, replies to records, with bounded re-asking, counts and a stop rule."""
+"""One stage of a recipe: asks a teacher, reads replies into records, with bounded retries, counts and a stop rule."""
 
 import json
 from collections import Counter
@@ -21,14 +21,14 @@ from dikast.engines.asking import ask_all
 from dikast.engines.base import Completion, Engine, Request, Sampling
 from dikast.prompts.render import Slots, render
 
-_LEAST = 20  # answers before the share of rejects can stop a stage
+_LEAST = 20  # answers before the share of rejected replies can stop a stage
 _SHOWN = 3
 _HEADING = "==[ {} ]=="
 _MOST_OBJECTS = 200
 
 
 class Rejected(Exception):
-    """A reply that cannot be used. `reason` is a few words that are counted; `told` says it to the teacher."""
+    """A reply that cannot be used. `reason` is the short text it is counted under; `told` is said to the teacher."""
 
     def __init__(self, reason: str, told: str = "") -> None:
         self.reason, self.told = reason, told or reason
@@ -37,9 +37,9 @@ class Rejected(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One question of a stage. `at` is its place in the recipe's order; `read` makes records of the reply.
+    """One question of a stage. `at` is its place in the recipe's order; `read` turns the reply into records.
 
-    `read` raises Rejected; `final` says that asking again would not help (a filter, not a slip of form).
+    `read` raises Rejected. `final`: asking again would not help (a filter rejects it, not a mistake of form).
     """
 
     at: tuple[int, ...]
@@ -53,7 +53,7 @@ class Task:
 
 @dataclass(slots=True)
 class StageReport:
-    """What a stage did, earlier runs included. `left` counts tasks without an answer (errors, a spent budget)."""
+    """The counts of a stage, earlier runs included. `left` counts tasks without an answer (errors, a spent budget)."""
 
     name: str
     tasks: int = 0
@@ -87,7 +87,7 @@ class StageReport:
 
     @property
     def rejects(self) -> int:
-        """How many tasks were rejected."""
+        """The number of rejected tasks."""
         return sum(self.rejected.values())
 
     def to_dict(self) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class StageReport:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """How tasks are put to the teacher: how it samples, tries for a readable reply, the share of rejects to stop at."""
+    """How a stage asks: engine, sampling, tries for a readable reply, and the share of rejected replies to stop at."""
 
     engine: Engine
     sampling: Sampling
@@ -114,9 +114,9 @@ class Asking:
 def run_stage(
     name: str, tasks: Iterable[Task], path: Path, asking: Asking, progress: Callable[[StageReport], None] | None = None
 ) -> StageReport:
-    """Ask what the journal at `path` does not hold, writing each finished task at once.
+    """Ask the tasks that the journal at `path` does not hold, writing each finished task at once.
 
-    RunError, with examples, when more than `asking.most_rejects` of at least 20 answers were rejected.
+    RunError, with examples, if more than the share `asking.most_rejects` of at least 20 answers was rejected.
     """
     report = StageReport(name)
     with Journal(path) as journal:
@@ -132,7 +132,7 @@ def run_stage(
 
 
 def _recall(path: Path, report: StageReport) -> None:
-    """Count what earlier runs answered; their errors are asked again and not counted."""
+    """Count what earlier runs answered; their errors are asked again and so are not counted."""
     from dikast.corpus.pipeline.journal import finished
 
     for record in finished(path):
@@ -142,7 +142,7 @@ def _recall(path: Path, report: StageReport) -> None:
 
 @dataclass(slots=True)
 class _Asked:
-    """A task on its way: the key of its line, what to send, how often it was sent, what that cost."""
+    """A task in flight: the key of its line, its request, the number of tries, and their cost."""
 
     task: Task
     key: str
@@ -171,12 +171,12 @@ def _fresh(name: str, tasks: Iterable[Task], journal: Journal, report: StageRepo
 
 
 def _seen(part: Image | Video) -> str:
-    """A picture by its content, so that its folder may be moved."""
+    """An image or video by its content, so that its folder may be moved."""
     return image_sha256(part) if isinstance(part, Image) else fingerprint(repr(part))
 
 
 def _settle(asking: Asking, asked: _Asked, done: Completion) -> dict[str, Any] | None:
-    """The line that a reply ends a task with, or None after setting up the next try."""
+    """The line that finishes a task, or None if another try has been set up."""
     task, spent = asked.task, asked.spent
     spent["in"] += done.usage.tokens_in
     spent["out"] += done.usage.tokens_out
@@ -213,7 +213,7 @@ def _check_rejects(report: StageReport, asking: Asking) -> None:
 
 
 def _again(asked: _Asked, text: str, error: Rejected, asking: Asking) -> Request:
-    """The question once more, with the reply and what was wrong with it."""
+    """The request for another try, with the reply and what was wrong with it."""
     task = asked.task
     how = "with the JSON object alone" if task.schema else "whole, in the form asked for above"
     told = f"That reply cannot be used: {error.told}. Answer again, {how}."
@@ -227,14 +227,14 @@ def _again(asked: _Asked, text: str, error: Rejected, asking: Asking) -> Request
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt of this room's own, from a file, with the fingerprint of what it says."""
+    """A prompt of a recipe, from a file, with the fingerprint of its text."""
 
     name: str
     user: str
     hash: str
 
     def ask(self, **names: Any) -> tuple[Message, ...]:
-        """One user message. Text goes in as untrusted, pictures as they are, numbers as the template places them."""
+        """One user message. Text is inserted as untrusted, pictures as media parts, numbers as text of the template."""
         slots = Slots((_HEADING.split("{}")[0].strip(),), _HEADING)
         filled = {key: _slotted(slots, value) for key, value in names.items()}
         return (Message("user", render(self.user, slots, filled, f"prompt {self.name!r}")),)
@@ -256,7 +256,7 @@ def _slotted(slots: Slots, value: Any) -> Any:
 
 @cache
 def prompt(name: str) -> Prompt:
-    """The prompt in `prompts/NAME.yaml`; of a file that holds several ways to ask, the fingerprint alone."""
+    """The prompt in `prompts/NAME.yaml`; of a file with several prompts only the fingerprint."""
     text = resources.files("dikast.corpus").joinpath("prompts", f"{name}.yaml").read_text("utf-8")
     value = parse_located(text, f"{name}.yaml").value
     rest = {key: each for key, each in value.items() if key not in ("about", "user")}
@@ -265,7 +265,7 @@ def prompt(name: str) -> Prompt:
 
 
 def object_in(text: str) -> dict[str, Any]:
-    """The last JSON object that stands on its own in a reply; Rejected when there is none."""
+    """The last top-level JSON object in a reply; Rejected if there is none."""
     decoder, found, at, tried = json.JSONDecoder(strict=False), None, text.find("{"), 0
     while at >= 0 and tried < _MOST_OBJECTS:
         tried += 1
@@ -281,7 +281,7 @@ def object_in(text: str) -> dict[str, Any]:
 
 
 def text_in(value: Mapping[str, Any], key: str) -> str:
-    """A text of a reply that is not empty; Rejected otherwise."""
+    """The text under `key`; Rejected if it is missing or empty."""
     found = value.get(key)
     if not isinstance(found, str) or not found.strip():
         raise Rejected(f"no {key}", f"'{key}' must be text that is not empty")
@@ -289,14 +289,14 @@ def text_in(value: Mapping[str, Any], key: str) -> str:
 
 
 def in_language(language: str, **texts: str) -> None:
-    """Rejected for a text that is in another language than asked for, as far as `languages` can tell."""
+    """Rejected for a text in another language than `language`, as far as `quality.languages` can identify it."""
     for name, text in texts.items():
         if found := wrong_language(text, language):
             raise Rejected("another language", f"the {name} is in {found}; write it in {language}")
 
 
 def list_in(value: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    """A list of objects of a reply; Rejected otherwise."""
+    """The list of objects under `key`; Rejected if it is anything else."""
     found = value.get(key)
     if not isinstance(found, list) or not found or not all(isinstance(each, dict) for each in found):
         raise Rejected(f"no {key}", f"'{key}' must be a list of objects")
@@ -304,7 +304,7 @@ def list_in(value: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
 
 
 def check_sampling(temperature: float, max_tokens: int, seed: int) -> Sampling:
-    """The sampling of a recipe; UserError for numbers that cannot be meant."""
+    """The sampling parameters of a recipe; UserError for values out of range."""
     try:
         return Sampling(temperature=temperature, max_tokens=max_tokens, seed=seed)
     except UserError as error:

@@ -1,4 +1,4 @@
-"""Which verdicts are kept: those that samples and orders agree on, and that gold, where there is any, confirms."""
+"""Which verdicts to train on: those that samples and orders agree on, and that gold, if there is any, confirms."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -16,28 +16,28 @@ _CHOICES = {"first": "a", "second": "b", "tie": "tie"}
 
 @dataclass(slots=True)
 class Ballot:
-    """What was said of one question: the labels of each order, and for each label what its earliest sample wrote.
+    """The verdicts on one question: the labels of each order, and for each label the reply of its earliest sample.
 
-    Labels are those of the scale; of a pair `a` (the response with the smaller index), `b` or `tie`.
+    Labels are those of the scale; for a pair `a` (the response with the smaller index), `b` or `tie`.
     """
 
     labels: dict[tuple[int, ...], Counter[str]] = field(default_factory=dict)
     said: dict[str, tuple[int, Verdict]] = field(default_factory=dict)
 
     def add(self, verdict: Verdict) -> None:
-        """Count one verdict; a failed one has no voice, and counts against agreement."""
+        """Count one verdict; a failed one gives no label and counts against agreement."""
         votes = self.labels.setdefault(verdict.question.responses, Counter())
         label = verdict.label
         if verdict.status is not Status.OK or label is None:
             return
         votes[label] += 1
-        first = min(self.labels) == verdict.question.responses  # what is written names responses by their place
+        first = min(self.labels) == verdict.question.responses  # replies name the responses by position
         if first and (label not in self.said or verdict.question.sample < self.said[label][0]):
             self.said[label] = (verdict.question.sample, verdict)
 
 
 def ballots(verdicts: Iterable[Verdict]) -> dict[str, Ballot]:
-    """By item. Held in memory: the counts, and one reply for each label that was given."""
+    """The ballots by item. Held in memory: the counts, and one reply for each label that was given."""
     found: dict[str, Ballot] = {}
     for verdict in sorted(verdicts, key=lambda each: each.question.responses):
         found.setdefault(verdict.question.item, Ballot()).add(verdict)
@@ -45,11 +45,11 @@ def ballots(verdicts: Iterable[Verdict]) -> dict[str, Ballot]:
 
 
 class Dropped(Exception):
-    """Why a question is not learnt from, in a few words."""
+    """Why a question is not used for training, in a few words."""
 
 
 def agreed(ballot: Ballot, samples: int, agree: float) -> str:
-    """The label that at least `agree` of the `samples` of every order gave; Dropped if there is none."""
+    """The label that at least the share `agree` of the `samples` of every order gave; Dropped if there is none."""
     tops = []
     for votes in ballot.labels.values():
         if not votes:
@@ -66,7 +66,7 @@ def agreed(ballot: Ballot, samples: int, agree: float) -> str:
 
 
 def due_label(item: Item, rubric: Rubric) -> str | None:
-    """The label that gold says is right, None without gold."""
+    """The correct label according to gold, None without gold."""
     if item.gold is None or item.gold == {}:
         return None
     pair = len(item.responses) == 2
@@ -75,9 +75,9 @@ def due_label(item: Item, rubric: Rubric) -> str | None:
 
 
 def learnt(item: Item, rubric: Rubric, ballot: Ballot, *, samples: int, agree: float, prose: bool) -> Record:
-    """The gold that the item is learnt with: the label that was agreed on, and what was written for it.
+    """The gold that the item is trained with: the label that was agreed on, and the reply that gave it.
 
-    Dropped when samples or orders disagree, when gold says otherwise, or when there is no prose and some is due.
+    Dropped if samples or orders disagree, if gold differs, or if `prose` is required and there is none.
     """
     label = agreed(ballot, samples, agree)
     due = due_label(item, rubric)
@@ -101,9 +101,9 @@ def _shares(ballot: Ballot, samples: int, label: str) -> list[float]:
 
 
 def stop_reason(values: list[float | None], least: float, patience: int) -> str:
-    """Why to stop after the rounds whose held-out `values` these are (the first before any training), "" to go on.
+    """Why to stop after the rounds with these held-out `values` (the first is from before training), "" to continue.
 
-    A round counts as a rise when it lies at least `least` above the best before it; undefined values are no rise.
+    A round improves if its value is at least `least` above the best earlier one; undefined values do not improve.
     """
     best, misses = values[0], 0
     for value in values[1:]:
@@ -117,5 +117,5 @@ def stop_reason(values: list[float | None], least: float, patience: int) -> str:
 
 
 def with_gold(item: Item, rubric: Rubric, gold: Mapping[str, Any], meta: Mapping[str, Any]) -> Item:
-    """The item as it is learnt."""
+    """The item as a training example."""
     return replace(item, rubric=rubric, gold=dict(gold), meta={**item.meta, **meta})

@@ -1,1 +1,1 @@
-"""What is in a data set and what is wrong with it: the check, the data card and their measures."""
+"""The check of a data set, its data card, and the measures they use."""

@@ -1,4 +1,4 @@
-"""`corpus check`: what is wrong with a set of feedback data before anyone learns from it."""
+"""`corpus check`: finds faults of feedback data before it is used for training."""
 
 from collections import Counter
 from contextlib import suppress
@@ -24,21 +24,21 @@ from dikast.prompts.parse import parse_reply
 from dikast.prompts.parsed import Target
 
 _EXAMPLES = 5
-_MOST = 20_000  # observations whose scores are shuffled; beyond, a seeded sample
-_EARLY = 0.25  # a score named in the first quarter of its feedback is given before it is argued for
+_MOST = 20_000  # observations whose scores are shuffled; a seeded sample of this size if there are more
+_EARLY = 0.25  # a score named in the first quarter of its feedback comes before its reasons
 _LEVELS = 5
 
 
 @dataclass(slots=True)
 class DataFinding:
-    """How often something was found among `n`, with the first places."""
+    """How many of `n` cases have a fault, with the places of the first ones."""
 
     found: int = 0
     n: int = 0
     examples: list[str] = field(default_factory=list)
 
     def note(self, here: bool, where: str = "") -> None:
-        """Count one case; `where` is kept if it is among the first that were found."""
+        """Count one case; `here` says whether it has the fault. `where` is kept for the first ones found."""
         self.n += 1
         if here:
             self.found += 1
@@ -52,7 +52,7 @@ class DataFinding:
 
 @dataclass(slots=True)
 class Check:
-    """Everything `check_file` found. `findings` are by name; `information` is of single responses, `pairs` of pairs."""
+    """The result of `check_file`. `findings` are by name; `information` is of single responses, `pairs` of pairs."""
 
     path: str
     records: int = 0
@@ -99,14 +99,14 @@ def check_file(
     seed: int = 0,
     language: str = "",
 ) -> Check:
-    """Check a file of feedback data of any known schema; benchmark files in `against` are looked for in it.
+    """Check a file of feedback data of any known schema, also for contamination by the benchmark files in `against`.
 
-    With a `language`, by name or code, texts that are in another are counted. `near` looks for near duplicates of texts
+    With a `language`, by name or code, texts in another language are counted. `near` looks for near duplicates of texts
     and images, and for topics. One pass; features take 80 bytes a response, and the indexes of duplicates what
-    `duplicates` and `lookalikes` say.
+    `dedup.text_dedup` and `dedup.image_dedup` say. UserError for an unknown language and for a file without records.
     """
     if language and not code_of(language):
-        raise UserError(f"language {language!r} cannot be told by this check; known: {', '.join(KNOWN)}")
+        raise UserError(f"language {language!r} cannot be identified by this check; known: {', '.join(KNOWN)}")
     checker = _Checker(str(path), near=near, seed=seed, language=language)
     for file in against or []:
         checker.benchmark(file)
@@ -128,11 +128,11 @@ class _Checker:
         self.bench = {name: Index(near=near) for name in ("instruction", "response", "rubric")}
         self.seen = {name: Index(near=near) for name in ("instructions", "responses", "rubrics")}
         self.pictures = {"seen": NearDuplicateImages(), "bench": NearDuplicateImages()}
-        self.shown: dict[str, bool] = {}  # where a picture is, and whether a benchmark has it
+        self.shown: dict[str, bool] = {}  # source of an image -> whether a benchmark contains it
         self.asked: set[str] = set()
         self.families: dict[str, list[float]] = {}  # rows, parts of rows, sum and number of scores
         self.instructions: dict[str, None] = {}
-        self.labels: dict[str, float] = {}  # what is judged -> its score
+        self.labels: dict[str, float] = {}  # fingerprint of what is judged -> its score
         self.rows: Counter[str] = Counter()
         self.of_rubric: dict[str, set[float]] = {}
         self.scales: Counter[str] = Counter()
@@ -190,7 +190,7 @@ class _Checker:
     def _duplicates(self, o: Observed, where: str) -> None:
         key = o.key
         texts = [each.response for each in o.responses]
-        new = o.instruction not in self.instructions  # the same instruction for several responses is how such sets are
+        new = o.instruction not in self.instructions  # several responses to one instruction are normal in such sets
         if new:
             self.instructions[o.instruction] = None
             match = self.seen["instructions"].add(o.instruction, where)
@@ -210,7 +210,7 @@ class _Checker:
             self._leaks(o, texts, where)
 
     def _leaks(self, o: Observed, texts: list[str], where: str) -> None:
-        """What is asked about a picture leaks with its picture: "What is this?" of another is another question."""
+        """Count leaked texts. An instruction about a picture leaks only together with its picture."""
         places = [resolved(image) for image in o.item.images] if self.near else []
         looked, asked_ = [("response", text) for text in texts], fingerprint([o.instruction, places])
         if asked_ not in self.asked:

@@ -1,4 +1,4 @@
-"""`corpus card`: a data card in Markdown, every number from `check`."""
+"""`corpus card`: a data card in Markdown; every number comes from `quality.check`."""
 
 import math
 from collections.abc import Iterable
@@ -11,9 +11,9 @@ _FAMILIES = 10
 
 
 def card(check: Check, *, title: str = "", plots: str = "") -> str:
-    """The card: size, scores, what surface features tell, rubrics, duplicates, leakage, contradictions.
+    """The card: size, scores, information in surface features, rubrics, duplicates, leakage, contradictions.
 
-    `plots` is where the plots lie, from the card.
+    `plots` is the path of the plots, relative to the card; "" for none.
     """
     parts = [f"# {title or check.path}", _size(check)]
     if plots:

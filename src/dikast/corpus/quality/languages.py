@@ -1,14 +1,14 @@
-"""Which language a text is in, by its script and its commonest words; for filters, not for linguists."""
+"""Language identification by script and by the most common words; accurate enough for filters."""
 
 import re
 import unicodedata
 from collections import Counter
 from functools import lru_cache
 
-_SAMPLE = 4000  # characters that are looked at
+_SAMPLE = 4000  # characters examined
 _LEAST_LETTERS = 20
-_LEAST_WORDS = 4  # function words before a language is named
-_AHEAD = 1.5  # times as many as of the language that was asked for
+_LEAST_WORDS = 4  # function words needed to identify a language
+_AHEAD = 1.5  # how many times more function words than of the expected language
 
 _NAMES = {
     "ar": "arabic", "bg": "bulgarian", "bn": "bengali", "cs": "czech", "da": "danish", "de": "german", "el": "greek",
@@ -25,7 +25,7 @@ _OWN = {
     "русский": "ru", "українська": "uk", "日本語": "ja", "中文": "zh", "한국어": "ko", "العربية": "ar", "हिन्दी": "hi",
     "ελληνικά": "el", "עברית": "he", "ไทย": "th", "magyar": "hu", "română": "ro", "mandarin": "zh", "farsi": "fa",
 }  # fmt: skip
-_SCRIPTS = {  # the scripts that name a language by themselves
+_SCRIPTS = {  # scripts that identify a language by themselves
     "GREEK": "el", "HEBREW": "he", "THAI": "th", "BENGALI": "bn", "TAMIL": "ta", "TELUGU": "te", "DEVANAGARI": "hi",
     "HANGUL": "ko", "HIRAGANA": "ja", "KATAKANA": "ja",
 }  # fmt: skip
@@ -84,7 +84,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 @lru_cache(maxsize=64)
 def code_of(language: str) -> str:
-    """The two-letter code of a language by its code or name, "" for one that cannot be told here."""
+    """The two-letter code of a language given by code or name, "" for one that cannot be identified here."""
     name = language.strip().casefold()
     if name in _NAMES:
         return name
@@ -94,10 +94,11 @@ def code_of(language: str) -> str:
 
 
 def language_of(text: str) -> str:
-    """The code of the language that a text most likely is in, "" where it shows too little.
+    """The code of the most likely language of a text, "" if there is too little evidence.
 
-    Most scripts name a language; Latin, Cyrillic and Arabic text is told by at least four of its commonest words. Very
-    close ones (Danish and Norwegian, Hindi and Marathi, Indonesian and Malay) and mixed texts are not told apart.
+    Most scripts identify a language; Latin, Cyrillic and Arabic text needs at least four of a language's most common
+    words. Close languages (Danish and Norwegian, Hindi and Marathi, Indonesian and Malay) and mixed texts are not
+    distinguished.
     """
     script = _script(text)
     if script in ("LATIN", "CYRILLIC", "ARABIC"):
@@ -108,9 +109,9 @@ def language_of(text: str) -> str:
 
 
 def wrong_language(text: str, language: str) -> str:
-    """In which other language a text is than asked for, by name; "" if in this one or not to be told.
+    """The name of the language of a text if it is not the expected one; "" if it is, or if it cannot be identified.
 
-    Another script is enough; within one script, another language must show half as many function words more.
+    A different script is enough; within a script, another language needs half as many function words again.
     """
     code = code_of(language)
     if not code:
@@ -139,7 +140,7 @@ def _counts(text: str, script: str) -> dict[str, int]:
 
 
 def _script(text: str) -> str:
-    """The script of most letters, "" for too few; kana among Chinese characters is Japanese."""
+    """The script of most letters, "" for too few letters; kana among Chinese characters means Japanese."""
     counts: Counter[str] = Counter()
     for letter, n in Counter(text[:_SAMPLE]).items():
         if name := _script_of(letter):

@@ -1,4 +1,4 @@
-"""How much a surface feature tells about the score: mutual information against what chance gives."""
+"""Mutual information of a surface feature and the score, compared with shuffled scores."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -17,9 +17,9 @@ Codes = NDArray[np.int64]
 class Information:
     """Mutual information of a feature and the score, in bits, from `n` observations.
 
-    `null` is its mean and `null_high` its 95 % quantile when the scores are shuffled `draws` times; `p` is the share of
-    shuffles, the observed order counted as one, that tell at least as much. `r` is Pearson's correlation with its
-    Fisher interval at 95 %. NaN where the feature or the score is constant.
+    `null` is its mean and `null_high` its 95 % quantile over `draws` shuffles of the scores; `p` is the share of
+    shuffles, the observed order included, with at least as much information. `r` is Pearson's correlation with its
+    Fisher interval at 95 %. NaN if the feature or the score is constant.
     """
 
     feature: str
@@ -35,20 +35,21 @@ class Information:
 
     @property
     def excess(self) -> float:
-        """Bits beyond chance."""
+        """Bits above the mean of the shuffles."""
         return self.bits - self.null
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON; NaN becomes null where it is written."""
+        """As JSON; NaN becomes null when it is written."""
         return {**asdict(self), "excess": self.excess}
 
 
 def information(
     feature: str, values: ArrayLike, scores: ArrayLike, *, bins: int = 8, draws: int = 200, seed: int = 0
 ) -> Information:
-    """Plug-in mutual information of `values` (n,), cut into at most `bins` of equal count, with `scores` (n,).
+    """Plug-in mutual information of `values` (n,), in at most `bins` quantile bins, and `scores` (n,).
 
-    The plug-in estimate is too high for few observations; the shuffles are as much too high, so compare with `null`.
+    The plug-in estimate is biased upwards for few observations; the shuffles have the same bias, so compare it with
+    `null`.
     """
     x, y = np.asarray(values, np.float64), np.asarray(scores, np.float64)
     known = np.isfinite(x) & np.isfinite(y)
@@ -69,7 +70,7 @@ def information(
 
 
 def cut(values: NDArray[np.float64], bins: int) -> Codes:
-    """Codes from 0 of at most `bins` classes of about equal count; equal values share a class."""
+    """Quantile bins as codes from 0: at most `bins` classes of about equal count; equal values share a class."""
     if not len(values):
         return np.zeros(0, np.int64)
     edges = np.unique(np.quantile(values, np.arange(1, bins) / bins))

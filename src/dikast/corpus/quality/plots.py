@@ -8,7 +8,7 @@ from dikast.corpus.quality.check import Check
 
 
 def plots(check: Check, path: Path) -> Path | None:
-    """Write scores, words by score and what features tell to `path`; None where the set has nothing graded."""
+    """Write plots of scores, words by score and information of features to `path`; None if nothing is graded."""
     require("matplotlib", "train")
     import matplotlib as mpl
     from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""Topics of instructions: clusters of those that share rare words, found in one pass."""
+"""Topics of instructions: clusters of those that share rare words (leader clustering of tf-idf vectors)."""
 
 import re
 from collections.abc import Sequence
@@ -10,28 +10,28 @@ from scipy.sparse import csr_array, vstack
 
 from dikast.corpus.observations import words_of
 
-LIKENESS = 0.25  # cosine to the instruction that began a topic
+LIKENESS = 0.25  # least cosine similarity to the first instruction (leader) of a topic
 _BLOCK = 512
-_COMMON = 0.8  # words in more than this share of the instructions say nothing of a topic
+_COMMON = 0.8  # words in more than this share of the instructions are ignored
 _SHOWN = 4
 _NUMBER = re.compile(r"\d")
 
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """The topic, from 0, of each text, and a few words for each topic: the heaviest of the text that began it."""
+    """The topic, from 0, of each text, and a name for each topic: the highest-weighted words of its leader."""
 
     of: NDArray[np.int64]
     names: tuple[str, ...]
 
 
 def topics(texts: Sequence[str], likeness: float = LIKENESS) -> Topics:
-    """Cluster texts by leaders: each joins the most alike leader before it, or becomes one itself.
+    """Leader clustering: each text joins the most similar earlier leader, or becomes a leader itself.
 
-    Alike: the cosine of tf-idf vectors (tf 1, idf ln(n / df)) is at least `likeness`. Words in over four fifths of
+    Similar: the cosine of tf-idf vectors (tf 1, idf ln(n / df)) is at least `likeness`. Words in over four fifths of
     the texts, in one text alone, or with digits are left out; with fewer than 20 texts no word is too common. A text
-    without words of its own is a topic of its own. It knows words, not meanings: two ways to say a thing are two
-    topics, and the order of the texts matters.
+    with no words left is a topic of its own. Only words are compared, not meanings: two wordings of one question are
+    two topics, and the order of the texts matters.
     """
     numbers: dict[str, int] = {}
     rows = [
@@ -41,7 +41,7 @@ def topics(texts: Sequence[str], likeness: float = LIKENESS) -> Topics:
     names = list(numbers)
     table = _weighed(rows, len(names))
     leaders: list[csr_array] = []
-    at: list[int] = []  # the text that began each topic
+    at: list[int] = []  # the leader of each topic
     of = np.zeros(len(texts), np.int64)
     for start in range(0, len(texts), _BLOCK):
         block = table[start : start + _BLOCK]
@@ -65,7 +65,7 @@ def topics(texts: Sequence[str], likeness: float = LIKENESS) -> Topics:
 
 
 def _weighed(rows: list[NDArray[np.int64]], width: int) -> csr_array:
-    """Rows of length 1 (or 0), of idf weights."""
+    """Rows of idf weights, normalised to length 1 (or 0)."""
     starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     columns = np.concatenate(rows).astype(np.int64) if width else np.zeros(0, np.int64)
     seen, n = np.bincount(columns, minlength=width), len(rows)
@@ -80,7 +80,7 @@ def _weighed(rows: list[NDArray[np.int64]], width: int) -> csr_array:
 
 
 def _nearest(block: csr_array, leaders: list[csr_array]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """For each row the largest cosine to a leader, and which; -1 where there is none."""
+    """For each row the largest cosine to a leader, and the leader's index; -1 if there is none."""
     best, place = np.full(block.shape[0], -1.0), np.full(block.shape[0], -1, np.int64)
     if leaders:
         if len(leaders) > 1:

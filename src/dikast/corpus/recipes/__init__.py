@@ -1,4 +1,4 @@
-"""What can be built: one module a recipe, each with its options, tasks and filters."""
+"""The recipes of `corpus build`: one module each, with its options, tasks and filters."""
 
 from typing import Any
 

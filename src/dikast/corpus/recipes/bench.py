@@ -1,4 +1,4 @@
-"""The recipe `bench`: a held-out set by the stages of `feedback` or `perception`, apart from training data."""
+"""The recipe `bench`: a held-out set made by the stages of `feedback` or `perception`, free of training data."""
 
 import random
 from collections import Counter
@@ -33,14 +33,14 @@ _SCORES = len(SCALE.labels)
 
 @dataclass(frozen=True, slots=True)
 class BenchOptions:
-    """Of the recipe `bench`: exactly `rubrics` rubrics with `instructions` instructions each, `responses` to each.
+    """Options of the recipe `bench`: exactly `rubrics` rubrics, `instructions` for each, `responses` to each.
 
-    `of` text: by the stages of `feedback`, with its keys `seeds`, `rounds`, `a_call`, `words` and `regrade`. `of`
-    images: by those of `perception`, one rubric an image and so `rubrics` images, with its keys `images`,
-    `text_images`, `text_rich` and `fit`. With fewer than five `responses` their scores are drawn, each as often.
+    `of` text uses the stages of `feedback`, with its keys `seeds`, `rounds`, `a_call`, `words` and `regrade`. `of`
+    images uses those of `perception`, with one rubric for each of `rubrics` images, and its keys `images`,
+    `text_images`, `text_rich` and `fit`. With fewer than five `responses` their scores are drawn, each equally often.
 
-    No rubric, instruction, response or image is in the files `apart_from`, nor nearly. So that enough is left, the
-    share `spare` more rubrics are made. Worlds take their wordings from the held-out `split` of the world.
+    No rubric, instruction, response or image occurs in the files `apart_from`, not even as a near duplicate. To have
+    enough left, the share `spare` more rubrics are made. Worlds take their wordings from their held-out `split`.
     """
 
     of: str = TEXT
@@ -63,7 +63,7 @@ class BenchOptions:
 
 @dataclass(slots=True)
 class _Into(Run):
-    """The run of another recipe, whose items are chosen from before they are written."""
+    """The run of another recipe, whose items are filtered before they are written."""
 
     choose: Callable[[Iterable[Item]], Iterator[Item]] = iter
 
@@ -74,9 +74,9 @@ class _Into(Run):
 def chosen(
     items: Iterable[Item], options: BenchOptions, apart: Apart, dropped: Counter[str], *, near: bool, seed: int
 ) -> Iterator[Item]:
-    """Of the items, rubric by rubric, those that are apart, until there are enough rubrics.
+    """The items without contamination, rubric by rubric, until there are enough rubrics.
 
-    A rubric of which an instruction is lost is left out whole, so that all have as many.
+    A rubric that loses too many instructions is left out completely, so that all rubrics have the same number.
     """
     seen, n, draw = Index(near=near), 0, _Scores(options.responses, seed)
     for _, rows in groupby(items, key=_rubric_name):
@@ -99,7 +99,7 @@ def chosen(
 
 
 def _apart(rows: list[Item], options: BenchOptions, apart: Apart, dropped: Counter[str]) -> list[list[Item]]:
-    """The instructions of a rubric with their responses, or nothing when too few are complete and apart."""
+    """The instructions of a rubric with their responses, or [] if too few are complete and free of contamination."""
     found = []
     for _, group in groupby(rows, key=asked):
         responses = list(group)
@@ -117,7 +117,7 @@ def _apart(rows: list[Item], options: BenchOptions, apart: Apart, dropped: Count
 
 
 class _Scores:
-    """Which scores of an instruction are kept: as many as wanted, each score as often as any other."""
+    """Draws which scores of an instruction are kept: `wanted` of them, each score equally often overall."""
 
     def __init__(self, wanted: int, seed: int) -> None:
         self._wanted, self._rng, self._deck = wanted, random.Random(f"{seed} bench"), list[int]()
@@ -128,7 +128,7 @@ class _Scores:
             if not self._deck:
                 self._deck = self._rng.sample(range(1, _SCORES + 1), _SCORES)
             at = next((i for i, score in enumerate(self._deck) if score not in drawn), None)
-            if at is None:  # the rest of the deck was drawn for this instruction already
+            if at is None:  # all scores left in this round were already drawn for this instruction
                 drawn_anew = [score for score in range(1, _SCORES + 1) if score not in drawn]
                 drawn |= set(self._rng.sample(drawn_anew, self._wanted - len(drawn)))
             else:
@@ -146,7 +146,7 @@ def _rubric_name(item: Item) -> str:
 
 
 def _inner(recipe: Recipe, options: BenchOptions) -> tuple[Kind[Any], Recipe]:
-    """The recipe whose stages are run, with more of everything than is kept."""
+    """The recipe whose stages are run, with more rubrics than are kept."""
     n = ceil(options.rubrics * (1 + options.spare))
     shared = {name: getattr(options, name) for name in ("seeds", "instructions", "rounds", "words", "regrade")}
     if options.of == TEXT:
@@ -160,7 +160,7 @@ def _inner(recipe: Recipe, options: BenchOptions) -> tuple[Kind[Any], Recipe]:
 
 
 def _run(run: Run, options: BenchOptions) -> None:
-    """The stages of the other recipe, the choice of what is apart, and a look at the written file for what is not."""
+    """Run the other recipe's stages, keep what is not contaminated, and check the written file for contamination."""
     recipe, built = run.recipe, run.built
     kind, inner = _inner(recipe, options)
     files = [recipe.path(name) for name in options.apart_from]
@@ -178,7 +178,7 @@ def _run(run: Run, options: BenchOptions) -> None:
     told = {"apart_from": rows, "items": built.items, "found": found}
     write_checked(run.folder / REPORT, orjson.dumps(told, option=orjson.OPT_INDENT_2))
     if found.total():
-        raise RunError(f"{run.folder / ITEMS}: holds what {', '.join(rows)} hold too ({dict(found)}); see {REPORT}")
+        raise RunError(f"{run.folder / ITEMS}: shares content with {', '.join(rows)} ({dict(found)}); see {REPORT}")
 
 
 def _estimate(recipe: Recipe, options: BenchOptions) -> list[Estimate]:
@@ -188,10 +188,10 @@ def _estimate(recipe: Recipe, options: BenchOptions) -> list[Estimate]:
 
 def _check(recipe: Recipe, options: BenchOptions) -> Iterator[tuple[str, str]]:
     if options.of not in (TEXT, IMAGES):
-        yield "of", f"is {TEXT} or {IMAGES}, got {options.of!r}"
+        yield "of", f"must be {TEXT} or {IMAGES}, got {options.of!r}"
         return
     if options.responses > _SCORES:
-        yield "responses", f"is at most {_SCORES}, one for each score, got {options.responses}"
+        yield "responses", f"must be at most {_SCORES}, one for each score, got {options.responses}"
     kind, inner = _inner(recipe, options)
     yield from kind.check(inner, inner.options)
 

@@ -1,4 +1,4 @@
-"""The recipe `critic-pairwise`: pairs whose better response is known, asked about in thirty ways, with reasons."""
+"""The recipe `critic-pairwise`: pairs with known preferences, asked in thirty wordings, with the teacher's reasons."""
 
 import random
 from collections import Counter
@@ -41,12 +41,12 @@ _STAGE = "1-pairs"
 
 @dataclass(frozen=True, slots=True)
 class CriticPairwiseOptions:
-    """Of the recipe `critic-pairwise`.
+    """Options of the recipe `critic-pairwise`.
 
-    From the scored responses in `source` (rows of one instruction stand together; several scores of a response are
-    averaged) all pairs whose means lie more than `gap` points of their scale apart, at most `pairs` of them (0: all);
-    from each file in `preferences` every pair that people compared. Equal means are added until ties are the share
-    `ties` of all.
+    From the scored responses in `source` (rows of one instruction are consecutive; several scores of a response are
+    averaged): all pairs whose means differ by more than `gap` points of their scale, at most `pairs` of them (0: all).
+    From each file in `preferences`: every pair that people compared. Pairs with equal means are added until ties are
+    the share `ties` of all.
     """
 
     source: str = ""
@@ -58,7 +58,7 @@ class CriticPairwiseOptions:
 
 @dataclass(slots=True)
 class _Count:
-    """How many pairs there are to draw from; clear ones and ties."""
+    """The numbers of pairs to draw from: clear preferences and ties."""
 
     scored: int = 0
     scored_ties: int = 0
@@ -67,9 +67,9 @@ class _Count:
 
 
 def chosen(recipe: Recipe, options: CriticPairwiseOptions, dropped: Counter[str]) -> Iterator[tuple[Pair, bool]]:
-    """The pairs that are taken, and whether the second side is shown first. Two passes: one counts, one draws.
+    """The drawn pairs, and whether the second response is shown first. Two passes: one counts, one draws.
 
-    Every set of pairs of the due size is as likely; the better response is A as often as B, give or take one.
+    Every set of pairs of the required size is equally likely; the better response is A as often as B, up to one.
     """
     count, left_out = _Count(), _left_out(recipe, options, dropped)
     for pair in _all(recipe, options, left_out, dropped):
@@ -113,7 +113,7 @@ def _all(recipe: Recipe, options: CriticPairwiseOptions, left_out: set[int], dro
 
 
 def _left_out(recipe: Recipe, options: CriticPairwiseOptions, dropped: Counter[str]) -> set[int]:
-    """The groups that a benchmark holds something of, or that nearly repeat an earlier one."""
+    """The groups that occur in part in a benchmark, or nearly repeat an earlier group."""
     found: set[int] = set()
     repeats = recipe.near and not recipe.world
     if not recipe.against and not repeats:
@@ -135,7 +135,7 @@ def _left_out(recipe: Recipe, options: CriticPairwiseOptions, dropped: Counter[s
 
 
 def _whole(pair: Pair, texts: list[str]) -> str:
-    """What makes a group the same as another: what is asked, by what it is judged, and every response."""
+    """The text by which a group is compared with others: instruction, criterion and every response."""
     rubric = criterion_of(pair)
     return "\n".join([*shown(pair.sides[0].item), rubric.criterion if rubric else "", *texts])
 
@@ -143,7 +143,7 @@ def _whole(pair: Pair, texts: list[str]) -> str:
 def items(
     recipe: Recipe, options: CriticPairwiseOptions, folder: Path, dropped: Counter[str]
 ) -> Iterator[tuple[Item, Template]]:
-    """The pairs as items with their gold, pictures named from `folder`, and the template that each is asked in."""
+    """The pairs as items with their gold, image paths relative to `folder`, each with the template that asks it."""
     for number, (pair, turned) in enumerate(chosen(recipe, options, dropped)):
         template = random.Random(f"{recipe.seed} template {number}").choice(templates())
         yield rebased(_item(recipe, number, pair, template, turned=turned), str(folder)), template
@@ -177,12 +177,12 @@ def _item(recipe: Recipe, number: int, pair: Pair, template: Template, *, turned
 
 
 def pair_tasks(recipe: Recipe, options: CriticPairwiseOptions, folder: Path, dropped: Counter[str]) -> Iterator[Task]:
-    """For each pair a request for the reasons of the preference that is known."""
+    """For each pair a request for the reasons of its known preference."""
     for number, (item, template) in enumerate(items(recipe, options, folder, dropped)):
         rubric: Any = item.rubric
         if recipe.world and not all(part.get("claims") for part in item.gold["responses"]):
             raise UserError(
-                f"a world argues from the claims of its responses, and {item.meta['from']} have none: take a source"
+                f"a world argues from the claims of its responses, and {item.meta['from']} have none: use a source"
                 " that a world made, or another teacher"
             )
         asking = template.form.ask(item, rubric, (0, 1))[0]
@@ -223,9 +223,9 @@ def _reader(item: Item, template: Template, question: str, language: str) -> Any
 
 
 def finished(item: Item, question: str, reasons: str, reply: str) -> Record:
-    """The record with its reasons. `meta.source` keeps the question as its template asks it, with the whole reply.
+    """The record with its reasons. `meta.source` keeps the question as its template asks it, and the whole reply.
 
-    So `corpus convert --to critic` (or `llava`) writes the drawn template, and our own prompt once somebody edits.
+    `corpus convert --to critic` (or `llava`) then writes the drawn template, or Dikast's own prompt after an edit.
     """
     done = replace(item, gold={**item.gold, "feedback": reasons})
     row = write_critic(done)
@@ -240,7 +240,7 @@ def finished(item: Item, question: str, reasons: str, reply: str) -> Record:
 
 
 def run(run: Run, options: CriticPairwiseOptions) -> None:
-    """The pairs, each with the reasons for its preference."""
+    """Ask for the reasons of each pair's preference, and write the pairs."""
     found = run.stage(_STAGE, pair_tasks(run.recipe, options, run.folder, run.built.dropped))
     if not found.left["budget"]:
         run.write(_finished(run))
@@ -252,7 +252,7 @@ def _finished(run: Run) -> Iterator[Item]:
 
 
 def estimate(recipe: Recipe, options: CriticPairwiseOptions) -> list[Estimate]:
-    """As the stage, from the pairs themselves."""
+    """The cost of the stage, from the pairs themselves."""
     sizes = [size_of(task) for task in pair_tasks(recipe, options, Path(recipe.folder), Counter())]
     return [Estimate(_STAGE, len(sizes), sum(sizes), len(sizes) * recipe.max_tokens)]
 

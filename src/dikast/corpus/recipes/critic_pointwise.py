@@ -1,4 +1,4 @@
-"""The recipe `critic-pointwise`: questions about pictures, answers of several models, a pool of evaluation prompts."""
+"""The recipe `critic-pointwise`: answers of several models about pictures, judged with a pool of evaluation prompts."""
 
 import random
 from collections import Counter
@@ -44,18 +44,17 @@ def _object(key: str) -> Record:
 
 @dataclass(frozen=True, slots=True)
 class CriticPointwiseOptions:
-    """Of the recipe `critic-pointwise`.
+    """Options of the recipe `critic-pointwise`.
 
-    `sources`: files of any known schema whose rows ask about a picture, and worlds (`world:scenes`); `pairs` of a
-    picture and a question are drawn from them by seed, evenly, 0 for all that files have. A row's own responses are
-    answers, of the models that `meta.models` or `meta.model` names; `responders` are engines that answer too. Of these
-    answers `responses` are drawn for each pair, 0 for all. References are the teacher's where a row has none.
-    `samples` evaluations of each pair are drawn: a prompt of the pool, of `families` if some are named, and an answer,
-    or two for side-by-side prompts. `skip_unreadable` leaves out pictures that cannot be read, counted.
+    `sources`: files of any known schema whose rows ask about a picture, and worlds (`world:scenes`). `pairs` (cases: a
+    picture and a question) are drawn from them evenly by seed, 0 for all that files have. A row's own responses are
+    answers of the models that `meta.models` or `meta.model` names; `responders` are engines that answer as well.
+    `responses` of these answers are drawn for each case, 0 for all. The teacher writes the reference if a row has none.
+    `samples` evaluations of each case are drawn: a prompt of the pool, from `families` if any are named, and an answer,
+    or two for side-by-side prompts. `skip_unreadable` leaves out pictures that cannot be read, and counts them.
 
-    `text_rich`: the share of pairs from `text_sources`, whose pictures hold text; worlds make them. `sensitive`: the
-    share of pairs whose question the teacher writes anew on sensitive or biased matters, every second one by
-    implication.
+    `text_rich`: the share of cases from `text_sources`, whose pictures contain text; worlds make them. `sensitive`: the
+    share of cases whose question the teacher rewrites about sensitive or biased content, every second one implicitly.
     """
 
     sources: tuple[str, ...] = ()
@@ -71,7 +70,7 @@ class CriticPointwiseOptions:
 
 
 def _pairs(run: Run, options: CriticPointwiseOptions) -> None:
-    """Draw the pairs and write them down; drawn anew they are the same."""
+    """Draw the cases and write them to disk; drawing again gives the same ones."""
     recipe, dropped = run.recipe, run.built.dropped
     if recipe.world:
         teacher = behind(run.asking.engine)
@@ -93,7 +92,7 @@ def _pairs(run: Run, options: CriticPointwiseOptions) -> None:
 
 
 def question_tasks(recipe: Recipe, pairs: Path) -> Iterator[Task]:
-    """For each sensitive pair a request for another question."""
+    """For each sensitive case a request for a new question."""
     for number, item in enumerate(read_items(pairs)):
         hard = item.meta.get("sensitive")
         if hard:
@@ -108,7 +107,7 @@ def question_tasks(recipe: Recipe, pairs: Path) -> Iterator[Task]:
 def reference_tasks(
     recipe: Recipe, options: CriticPointwiseOptions, items: Iterator[tuple[int, Item]]
 ) -> Iterator[Task]:
-    """For each pair that has no reference a request for one."""
+    """For each case without a reference a request for one."""
     for number, item in items:
         if item.reference is None:
             question = (*pictures_of(item), Text(asked(item)))
@@ -127,7 +126,7 @@ def _text_reader(recipe: Recipe, key: str, number: int) -> Callable[[str], list[
 
 
 def answer_tasks(cases: Cases, responder: int) -> Iterator[Task]:
-    """The questions that a responder is drawn for, as a person would put them."""
+    """The questions that a responder is drawn to answer, asked as a user would."""
     for number, item in cases.items():
         if responder in cases.drawn(number, item)[1]:
             messages = tuple(Message(turn.role, plain_pieces(turn.content)) for turn in item.instruction)
@@ -147,7 +146,7 @@ def _answer_reader(number: int) -> Callable[[str], list[Record]]:
 def judgement_tasks(
     recipe: Recipe, options: CriticPointwiseOptions, cases: Iterator[Case], teacher: PictureTeacher | None = None
 ) -> Iterator[Task]:
-    """The drawn evaluations of each pair, each asked with its prompt of the pool; a world brings its own rubrics."""
+    """The drawn evaluations of each case, each asked with its prompt of the pool; a world uses rubrics of its own."""
     prompts = pool(options.families)
     for case in cases:
         for i, (evaluation, rubric, shown) in enumerate(_drawn(recipe, options, case, prompts, teacher)):
@@ -170,7 +169,7 @@ def _drawn(
     prompts: tuple[Evaluation, ...],
     teacher: PictureTeacher | None,
 ) -> Iterator[tuple[Evaluation, Rubric, tuple[int, ...]]]:
-    """`samples` evaluations: families in turn, and answers in turn, both in an order of their own for each pair."""
+    """`samples` evaluations of a case, cycling through families and answers, both shuffled for each case."""
     rng = random.Random(f"{recipe.seed} evaluations {case.number}")
     n = len(case.models)
     turns = rng.sample(range(n), n)
@@ -233,7 +232,7 @@ def _judgement_reader(recipe: Recipe, item: Item, evaluation: Evaluation, rubric
 
 
 def _carrying(item: Item, evaluation: Evaluation, rubric: Rubric) -> Item:
-    """The item with its own prompt and reply in `meta.source`, so that `convert --to critic` gives these back."""
+    """The item with its prompt and reply in `meta.source`, so that `convert --to critic` writes them."""
     row = get_schema("critic").writes(item)
     messages = evaluation.form.ask(item, rubric, tuple(range(len(item.responses))))
     asked_, gold = "\n\n".join(message.text for message in messages), item.gold
@@ -250,7 +249,7 @@ def _carrying(item: Item, evaluation: Evaluation, rubric: Rubric) -> Item:
 
 
 def _run(run: Run, options: CriticPointwiseOptions) -> None:
-    """Pairs, questions, references, answers, judgements, filters."""
+    """The stages: cases, questions, references, answers, judgements; then the filters."""
     recipe = run.recipe
     engines = [open_engine(spec) for spec in options.responders]
     _pairs(run, options)
@@ -279,13 +278,13 @@ def _spent(run: Run) -> bool:
 
 
 def _asking(asking: Asking, engine: Engine) -> Asking:
-    """The same way of asking, of another engine, out of the same budget."""
+    """The same settings for another engine, within the same budget."""
     within = asking.engine.around(engine) if isinstance(asking.engine, Budget) else engine
     return replace(asking, engine=within)
 
 
 def _kept(run: Run, recipe: Recipe, families: Counter[str]) -> Iterator[Item]:
-    """The judged items that are in no benchmark, counted by the family of the prompt they were judged with."""
+    """The judged items that are in no benchmark, counted by the family of their evaluation prompt."""
     bench = Apart(map(recipe.path, recipe.against), near=recipe.near, bare=True)
     for record in accepted(run.path("4-judgements")):
         item = item_from(record, root=str(run.folder))
@@ -297,7 +296,7 @@ def _kept(run: Run, recipe: Recipe, families: Counter[str]) -> Iterator[Item]:
 
 
 def _estimate(recipe: Recipe, options: CriticPointwiseOptions) -> list[Estimate]:
-    """As the stages, every reply accepted at once, from a question and an answer of usual length."""
+    """The cost of the stages for a question and an answer of typical length, if every reply is accepted at once."""
     n, size = options.pairs, 200 + _IMAGE_TOKENS
     if not recipe.world:
         dropped: Counter[str] = Counter()
@@ -330,13 +329,13 @@ def _check(recipe: Recipe, options: CriticPointwiseOptions) -> Iterator[tuple[st
     elif not options.sources and not options.text_sources:
         yield "sources", "a teacher other than a world needs 'sources': files with questions about pictures, or worlds"
     if not options.pairs and any(each.startswith("world:") for each in (recipe.teacher, *options.sources)):
-        yield "pairs", "a world has no end of questions: say how many are to be drawn with 'pairs'"
+        yield "pairs", "a world can ask any number of questions: say how many to draw with 'pairs'"
     if options.sensitive and not options.responders:
-        yield "sensitive", "questions that are written anew have no answers: name 'responders'"
+        yield "sensitive", "rewritten questions have no answers yet: name 'responders'"
     if options.text_rich and not options.text_sources and not recipe.world:
-        yield "text_rich", "name the sources whose pictures hold text with 'text_sources'"
+        yield "text_rich", "name the sources whose pictures contain text with 'text_sources'"
     if options.text_sources and not options.text_rich:
-        yield "text_sources", "say which share of the pairs is to come from these with 'text_rich'"
+        yield "text_sources", "set the share of pairs from these sources with 'text_rich'"
 
 
 def _world(recipe: Recipe, options: CriticPointwiseOptions) -> Engine:

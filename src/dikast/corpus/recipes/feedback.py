@@ -1,4 +1,4 @@
-"""The recipe `feedback`: seed rubrics, more rubrics in rounds, instructions with references, a response a score."""
+"""The recipe `feedback`: rubrics grown from seeds, instructions with references, one response for each score."""
 
 import random
 from collections import Counter
@@ -35,19 +35,19 @@ from dikast.engines.base import Engine
 from dikast.prompts.format import load_format
 
 Record = dict[str, Any]
-_PASSES = 2  # times that rubrics left without an answer are asked for before the build waits for another run
+_PASSES = 2  # passes over requests without an answer before the build stops for another run
 _EXAMPLES = 4  # rubrics shown beside a request for more
 
 
 @dataclass(frozen=True, slots=True)
 class FeedbackOptions:
-    """Of the recipe `feedback`.
+    """Options of the recipe `feedback`.
 
-    From the rubrics in `seeds` to `rubrics` of them in at most `rounds` rounds, `a_call` a reply; `instructions` for
-    each; a response of about `words` words for each score, graded again by the teacher (`regrade`); `complete` keeps
-    instructions with a response of every score. `refine`: the teacher revises each new rubric, beside others, before it
-    is taken in. `sensitive`: the share of new rubrics, and of their instructions, about sensitive or biased content,
-    every second time by implication.
+    The rubrics in `seeds` are extended to `rubrics` in at most `rounds` rounds, `a_call` in a reply. Each gets
+    `instructions`, and each instruction a response of about `words` words for each score, which the teacher grades
+    again (`regrade`). `complete` keeps only instructions with a response of every score. `refine`: the teacher revises
+    each new rubric, shown beside others, before it is added. `sensitive`: the share of new rubrics, and of their
+    instructions, about sensitive or biased content, every second one implicitly.
     """
 
     seeds: str = ""
@@ -65,9 +65,9 @@ class FeedbackOptions:
 def rubric_tasks(
     recipe: Recipe, pool: list[Record] | RecordPool, round_: int, wanted: int, start: int = 0
 ) -> Iterator[Task]:
-    """Requests for `wanted` more rubrics beside examples from the pool; every other one asks for a paraphrase.
+    """Requests for `wanted` more rubrics, with examples from the pool; every second one asks for paraphrases.
 
-    `start` rubrics were asked for in the rounds before.
+    `start` rubrics were asked for in earlier rounds.
     """
     calls = -(-wanted // recipe.options.a_call)
     for call in range(calls):
@@ -95,7 +95,7 @@ def rubric_tasks(
 def refine_tasks(
     recipe: Recipe, made: Iterable[Record], pool: list[Record] | RecordPool, round_: int
 ) -> Iterator[Task]:
-    """For each new rubric a request to revise it, beside examples from the pool."""
+    """For each new rubric a request to revise it, with examples from the pool."""
     for number, rubric in enumerate(made):
         rng = random.Random(f"{recipe.seed} refine {round_} {number}")
         others = [pool[i] for i in rng.sample(range(len(pool)), min(_EXAMPLES, len(pool)))]
@@ -113,7 +113,7 @@ def refine_tasks(
 def pooled(
     rubrics: Iterable[Record], pool: list[Record] | RecordPool, index: Index, dropped: Counter[str], most: int
 ) -> None:
-    """Add rubrics to the pool, up to `most`; those like an earlier one are dropped and counted."""
+    """Add rubrics to the pool, up to `most`; near duplicates of earlier ones are dropped and counted."""
     for rubric in rubrics:
         if len(pool) >= most:
             return
@@ -124,7 +124,7 @@ def pooled(
 
 
 def instruction_tasks(recipe: Recipe, pool: Iterable[Record]) -> Iterator[Task]:
-    """One request a rubric for its instructions and reference answers."""
+    """One request for each rubric: its instructions and reference answers."""
     for number, rubric in enumerate(pool):
         messages = prompt("instructions").ask(
             criterion=rubric["criterion"],
@@ -154,7 +154,7 @@ def response_tasks(recipe: Recipe, instructions: Path) -> Iterator[Task]:
 
 
 def regrade_tasks(recipe: Recipe, responses: Path, root: str = "") -> Iterator[Task]:
-    """Each response to the teacher again, as a judge that does not know what was aimed at; pictures start at `root`."""
+    """Asks the teacher to grade each response without knowing its intended score; image paths start at `root`."""
     form = load_format("absolute")
     for record in accepted(responses):
         item = item_of(record, recipe, root)
@@ -184,7 +184,7 @@ def _one(item: Item) -> Any:
 
 
 def item_of(record: Record, recipe: Recipe, root: str = "") -> Item:
-    """The finished item of a record; its picture, if it has one, is at a path from `root`."""
+    """The finished item of a record; the path of its picture, if it has one, starts at `root`."""
     rubric, gold = record["rubric"], {"score": record["score"], "feedback": record["feedback"]}
     if "claims" in record:
         gold["claims"] = record["claims"]
@@ -212,7 +212,7 @@ def item_of(record: Record, recipe: Recipe, root: str = "") -> Item:
 
 @dataclass(slots=True)
 class Filters:
-    """What the finished records are held against, and how many fell to what."""
+    """The filters of finished records, and how many records each removed."""
 
     recipe: Recipe
     dropped: Counter[str]
@@ -222,12 +222,12 @@ class Filters:
 
     @classmethod
     def of(cls, recipe: Recipe) -> "Filters":
-        """With the recipe's benchmark files read."""
+        """The filters of a recipe, with its benchmark files read."""
         bench = Apart(map(recipe.path, recipe.against), near=recipe.near, bare=True)
         return cls(recipe, Counter(), Index(near=recipe.near and not recipe.world), bench)
 
     def groups(self, last: Path, root: str = "") -> Iterator[Item]:
-        """The records that pass, instruction by instruction; paths of pictures start at `root`."""
+        """The records that pass, instruction by instruction; image paths start at `root`."""
         for (number, at), group in groupby(accepted(last), key=lambda each: (each["number"], each["at"])):
             records = self._alike(list(group))
             first = records[0] if records else None
@@ -252,13 +252,13 @@ class Filters:
         return bool(self.bench.known(records[0]["instruction"], said, [Image(image, root)] if image else []))
 
     def _asked_before(self, record: Record, name: str) -> bool:
-        """Whether nearly the same was asked; about another picture the same words ask something else."""
+        """Whether a near duplicate was asked before; about another picture the same words ask something else."""
         if record.get("image") != self.image:
             self.image, self.near = record.get("image"), Index(near=self.recipe.near)
         return self.near.add(record["instruction"], name) is not None
 
     def _alike(self, records: list[Record]) -> list[Record]:
-        """Those about as long as the others, no two the same."""
+        """The records whose length is close to the others', without repeated responses."""
         said = [words_of(each["response"]) for each in records]
         middle = median(map(len, said))
         found: list[Record] = []
@@ -275,7 +275,7 @@ class Filters:
 
 
 def _run(run: Run, options: FeedbackOptions) -> None:
-    """Rubrics, instructions, responses, a second grading, filters."""
+    """The stages: rubrics, instructions, responses, a second grading; then the filters."""
     recipe = run.recipe
     pool = _rubrics(run, options)
     if run.built.waits:
@@ -298,7 +298,7 @@ def _run(run: Run, options: FeedbackOptions) -> None:
 
 
 def _rubrics(run: Run, options: FeedbackOptions) -> Iterable[Record]:
-    """Rounds until there are enough; each shows rubrics of the rounds before."""
+    """Run rounds until there are enough rubrics; each round shows rubrics of earlier ones."""
     recipe = run.recipe
     index, pool = Index(near=recipe.near and not recipe.world), RecordPool(run.path("rubrics"))
     for i, seed in enumerate(_seeds(recipe, options)):
@@ -328,7 +328,7 @@ def _rubrics(run: Run, options: FeedbackOptions) -> Iterable[Record]:
 
 
 def answered(run: Run, name: str, tasks: Callable[[], Iterable[Task]]) -> bool:
-    """Ask a stage, and once more what errors left; False if some of it has no answer."""
+    """Ask a stage, and once more the tasks that failed; False if some still have no answer."""
     for _ in range(_PASSES):
         run.built.waits = ""
         found = run.stage(name, tasks())
@@ -343,7 +343,7 @@ def _seeds(recipe: Recipe, options: FeedbackOptions) -> list[Record]:
 
 
 def _estimate(recipe: Recipe, options: FeedbackOptions) -> list[Estimate]:
-    """As the stages, from one rubric and one instruction of usual length."""
+    """The cost of the stages for a rubric and an instruction of typical length."""
     seeds = _seeds(recipe, options)
     level = "One sentence of about the length that such a description has."
     rubric = {"criterion": "A question about one quality?", "levels": dict.fromkeys(SCALE.labels, level)}
@@ -368,7 +368,7 @@ def _estimate(recipe: Recipe, options: FeedbackOptions) -> list[Estimate]:
 
 def _check(recipe: Recipe, options: FeedbackOptions) -> Iterator[tuple[str, str]]:
     if not options.seeds and not recipe.world:
-        yield "seeds", "a teacher other than a world needs 'seeds': a file of rubrics to begin with"
+        yield "seeds", "a teacher other than a world needs 'seeds': a file of rubrics to start from"
     if options.sensitive and recipe.world:
         yield "sensitive", "a world has no sensitive or biased content: leave out 'sensitive', or name an engine"
 

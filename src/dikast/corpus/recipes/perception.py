@@ -1,4 +1,4 @@
-"""The recipe `perception`: rubrics for each picture, an inspection of their fit, instructions, a response a score."""
+"""The recipe `perception`: rubrics that fit each picture, instructions, and one response for each score."""
 
 import math
 import random
@@ -51,18 +51,18 @@ _FIT = {
 
 @dataclass(frozen=True, slots=True)
 class PerceptionOptions:
-    """Of the recipe `perception`.
+    """Options of the recipe `perception`.
 
-    `images`: a folder, a pattern, or a list of images (a `.txt` with a path a line, or records with a column `image`),
-    of which `take` are drawn by seed, 0 for all; for a world the number to make. `skip_unreadable` leaves out images
-    that cannot be read, counted, instead of stopping. For each image `per_image` rubrics, beside examples from `seeds`
-    where there is such a file; the teacher inspects whether each fits its image, and is asked for others until the
-    share `fit` of them does, in at most `rounds` rounds. `instructions` for each rubric; a response of about `words`
-    words for each score, graded again by the teacher (`regrade`); `complete` keeps instructions with a response of
-    every score.
+    `images`: a folder, a pattern, or a list of images (a `.txt` with one path a line, or records with a column
+    `image`), of which `take` are drawn by seed, 0 for all; for a world, the number to make. `skip_unreadable` leaves
+    out images that cannot be read, and counts them, instead of stopping. Each image gets `per_image` rubrics, with
+    examples from `seeds` if that file is given. The teacher checks whether each rubric fits its image and is asked for
+    others until the share `fit` does, in at most `rounds` rounds. Each rubric gets `instructions`, and each instruction
+    a response of about `words` words for each score, which the teacher grades again (`regrade`). `complete` keeps only
+    instructions with a response of every score.
 
-    `text_rich`: the share of images that hold text, drawn from `text_images`; worlds make them. `sensitive`: the share
-    of images whose rubrics and instructions are about sensitive or biased content, every second one by implication.
+    `text_rich`: the share of images that contain text, drawn from `text_images`; worlds make them. `sensitive`: the
+    share of images whose rubrics and instructions are about sensitive or biased content, every second one implicitly.
     """
 
     images: str = ""
@@ -83,7 +83,7 @@ class PerceptionOptions:
 
 @dataclass(slots=True)
 class Picture:
-    """One picture and its rubrics. `image` is its path from the build's folder."""
+    """One picture and its rubrics. `image` is its path, relative to the build's folder."""
 
     number: int
     image: str
@@ -95,7 +95,7 @@ class Picture:
 
 
 def _pictures(run: Run, options: PerceptionOptions) -> list[Picture]:
-    """The pictures of a build, in order; those of a world are drawn beside the items."""
+    """The pictures of a build, in order; those of a world are written beside the items."""
     recipe = run.recipe
     if recipe.world:
         teacher = behind(run.asking.engine)
@@ -123,7 +123,7 @@ def _images(recipe: Recipe, options: PerceptionOptions, dropped: Counter[str]) -
 def rubric_tasks(
     recipe: Recipe, pictures: list[Picture], seeds: list[Record], round_: int, root: str
 ) -> Iterator[Task]:
-    """A request for the rubrics that each of these pictures still lacks."""
+    """For each of these pictures a request for the rubrics it still lacks."""
     options: PerceptionOptions = recipe.options
     for picture in pictures:
         rng = random.Random(f"{recipe.seed} rubrics {round_} {picture.number}")
@@ -180,7 +180,7 @@ def instruction_tasks(recipe: Recipe, pictures: list[Picture], root: str) -> Ite
 
 
 def _with(read: Callable[[str], list[Record]], picture: Picture) -> Any:
-    """Records that know their picture."""
+    """A reader whose records name their picture."""
     meta: Record = {"sensitive": picture.sensitive} if picture.sensitive else {}
     if picture.text_rich is not None:
         meta["text_rich"] = picture.text_rich
@@ -203,7 +203,7 @@ def response_tasks(recipe: Recipe, instructions: Path, root: str) -> Iterator[Ta
 
 
 def _run(run: Run, options: PerceptionOptions) -> None:
-    """Pictures, rubrics that fit them, instructions, responses, a second grading, filters."""
+    """The stages: pictures, rubrics that fit them, instructions, responses, a second grading; then the filters."""
     recipe, root = run.recipe, str(run.folder)
     pictures = _pictures(run, options)
     if not _rubrics(run, options, pictures):
@@ -226,7 +226,7 @@ def _run(run: Run, options: PerceptionOptions) -> None:
 
 
 def _rubrics(run: Run, options: PerceptionOptions, pictures: list[Picture]) -> bool:
-    """Rounds of brainstorming and inspection until enough rubrics fit each picture; False if some are unanswered."""
+    """Rounds of writing and checking rubrics until enough fit each picture; False if some requests have no answer."""
     recipe, root, dropped = run.recipe, str(run.folder), run.built.dropped
     seeds = load_seeds(recipe.path(options.seeds)) if options.seeds else []
     index = Index(near=recipe.near and not recipe.world)
@@ -266,7 +266,7 @@ def _words(rubric: Record) -> str:
 
 
 def _estimate(recipe: Recipe, options: PerceptionOptions) -> list[Estimate]:
-    """As the stages, each round's rubrics fitting at once, from one rubric and one instruction of usual length."""
+    """The cost of the stages for a rubric and an instruction of typical length, if every rubric fits at once."""
     n = options.take if recipe.world else len(_images(recipe, options, Counter()))
     level = "One sentence of about the length that such a description has."
     rubric = {"criterion": "A question about one quality?", "levels": dict.fromkeys(SCALE.labels, level), "lineage": {}}
@@ -299,11 +299,11 @@ def _check(recipe: Recipe, options: PerceptionOptions) -> Iterator[tuple[str, st
     if not options.images and not options.text_images:
         yield "images", "a teacher other than a world needs 'images': a folder, a pattern or a list"
     if options.text_rich and not options.text_images:
-        yield "text_rich", "name the images that hold text with 'text_images'"
+        yield "text_rich", "name the images that contain text with 'text_images'"
     if options.text_images and not options.text_rich:
-        yield "text_images", "say which share of the images is to hold text with 'text_rich'"
+        yield "text_images", "set the share of images that contain text with 'text_rich'"
     if 0 < options.text_rich < 1 and not options.images:
-        yield "images", "name the images that hold no text with 'images', or set 'text_rich: 1'"
+        yield "images", "name the images without text with 'images', or set 'text_rich: 1'"
 
 
 def _world(recipe: Recipe, options: PerceptionOptions) -> Engine:

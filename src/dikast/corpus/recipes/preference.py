@@ -1,4 +1,4 @@
-"""The recipe `preference`: graded responses to one instruction become pairs, with feedback that compares them."""
+"""The recipe `preference`: pairs of graded responses to one instruction, with feedback that compares them."""
 
 import random
 from collections import Counter
@@ -31,17 +31,17 @@ _SCHEMA = {
 
 @dataclass(frozen=True, slots=True)
 class PreferenceOptions:
-    """Of the recipe `preference`: pairs from the feedback data `source`, equal scores as ties (`ties`)."""
+    """Options of the recipe `preference`: `source` is a file of feedback data; `ties` keeps pairs of equal scores."""
 
     source: str = ""
     ties: bool = True
 
 
 def pairs(recipe: Recipe, dropped: Counter[str]) -> Iterator[Item]:
-    """Every pair of graded responses to one instruction under one rubric; they stand together in the source.
+    """Every pair of graded responses to one instruction under one rubric, which are consecutive in the source.
 
-    Order is shuffled by seed; the better response of an instruction is A as often as B, give or take one. Pairs of
-    equal scores are ties, left out and counted unless the recipe has `ties`.
+    The order is shuffled by seed; the better response of an instruction is A as often as B, up to one. Pairs of equal
+    scores are ties, which are left out and counted unless the recipe has `ties`.
     """
     source = recipe.path(recipe.options.source)
     number = 0
@@ -93,7 +93,7 @@ def _pair(a: Observed, b: Observed, group: int, at: int, root: str) -> Item:
 
 
 def pair_tasks(recipe: Recipe, dropped: Counter[str]) -> Iterator[Task]:
-    """For each pair a request for feedback: what both have in common, then where they differ."""
+    """For each pair a request for feedback: first what both responses have in common, then how they differ."""
     for item in pairs(recipe, dropped):
         _, number, at = item.id.replace("-p", " ").replace("g", " ").split(" ")
         parts = item.gold["responses"]
@@ -131,7 +131,7 @@ def _reader(item: Item, language: str) -> Any:
 
 
 def _run(run: Run, options: PreferenceOptions) -> None:
-    """The pairs, each with feedback."""
+    """Ask for feedback on each pair, and write the pairs."""
     found = run.stage("1-pairs", pair_tasks(run.recipe, run.built.dropped))
     if not found.left["budget"]:
         root = folder_of(str(run.recipe.path(options.source)))
@@ -139,7 +139,7 @@ def _run(run: Run, options: PreferenceOptions) -> None:
 
 
 def _estimate(recipe: Recipe, options: PreferenceOptions) -> list[Estimate]:
-    """As the stage, from the pairs themselves."""
+    """The cost of the stage, from the pairs themselves."""
     sizes = [size_of(task) for task in pair_tasks(recipe, Counter())]
     return [Estimate("1-pairs", len(sizes), sum(sizes), len(sizes) * recipe.max_tokens)]
 

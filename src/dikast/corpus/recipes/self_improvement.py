@@ -1,7 +1,7 @@
-"""The recipe `self-improvement`: a judge learns from those of its own verdicts that agree and are confirmed by gold.
+"""The recipe `self-improvement`: a judge is trained on those of its own verdicts that agree and that gold confirms.
 
-A round is a folder. This room prepares its training set and configuration, and measures the model that comes of it on
-held-out gold; training is another room's, so a round that is prepared waits for `dikast train sft`.
+Each round has a folder. The recipe prepares its training set and configuration, and measures the trained model on
+held-out gold. It does not train: a prepared round waits for `dikast train sft`.
 """
 
 from collections import Counter
@@ -52,15 +52,16 @@ _HOW = Resampling(draws=1000)
 
 @dataclass(frozen=True, slots=True)
 class ImprovementOptions:
-    """Of the recipe `self-improvement`. The `teacher` is the judge that is to improve, as it is before the first round.
+    """Options of the recipe `self-improvement`. The `teacher` is the judge to improve, as it is before the first round.
 
-    `source`: items; what they hold is judged, and `generate` responses to each instruction by the judge that improves.
-    All are judged by `judge` ("" for itself) `samples` times, pairs in both orders; with `compare` the generated ones
-    are, in twos. Kept is what at least `agree` of the samples of each order say, and gold, where an item has it, too.
-    `train`: keys of `dikast train sft`; without `model` or `init` each round goes on from the model before. `held`:
-    items with gold, one response each, on which every round is measured; the rounds end after `rounds`, or once the
-    Pearson correlation has not risen by `least` for `patience` rounds. `rubric` is for items without their own;
-    `format` and `compare_format` are how is asked and taught ("" for the judge's own).
+    `source`: items whose responses are judged, together with `generate` responses to each instruction by the judge that
+    is improved. Everything is judged by `judge` ("" for the improved judge itself) `samples` times, pairs in both
+    orders; with `compare` the generated responses are compared in pairs. A verdict is kept if at least the share
+    `agree` of the samples of each order gave it and gold, if the item has any, confirms it.
+    `train`: keys of `dikast train sft`; without `model` or `init` each round continues from the previous model. `held`:
+    items with gold and one response each, on which every round is measured. The rounds end after `rounds`, or when the
+    Pearson correlation has not risen by `least` for `patience` rounds. `rubric` is for items without one of their own;
+    `format` and `compare_format` are used for asking and for training ("" for the judge's own).
     """
 
     source: str = ""
@@ -81,7 +82,7 @@ class ImprovementOptions:
 
 @dataclass(slots=True)
 class _Round:
-    """One round of a run: number 0 is the judge before any training."""
+    """One round of a run; number 0 is the judge before any training."""
 
     run: Run
     options: ImprovementOptions
@@ -98,7 +99,7 @@ class _Round:
 
     @property
     def engine(self) -> Engine:
-        """The judge that came of this round, opened when it is first needed."""
+        """The engine of the model trained in this round, opened when it is first needed."""
         if self.opened is None:
             if self.number == 0:
                 self.opened = self.run.asking.engine
@@ -109,7 +110,7 @@ class _Round:
         return self.opened
 
     def judge(self, engine: Engine, *, samples: int = 1) -> Judge:
-        """A judge of this recipe: greedy for one sample, drawn for several."""
+        """A judge with the formats of this recipe: greedy for one sample, at the recipe's temperature for several."""
         recipe, options = self.run.recipe, self.options
         sampling = Sampling(
             temperature=recipe.temperature if samples > 1 else 0.0, max_tokens=recipe.max_tokens, seed=recipe.seed
@@ -121,7 +122,7 @@ class _Round:
 
 
 def _run(run: Run, options: ImprovementOptions) -> None:
-    """Rounds until the stop rule says so; the items of the best one."""
+    """Run rounds until the stop rule ends them; write the items of the best round."""
     history: list[Record] = []
     before = _Round(run, options, 0)
     asked_by = open_engine(options.judge) if options.judge else before.engine
@@ -134,7 +135,7 @@ def _run(run: Run, options: ImprovementOptions) -> None:
             if not _prepare(now, before):
                 return
             if not _counts(now.folder)["kept"]:
-                stopped = f"round {number} kept nothing to learn from"
+                stopped = f"round {number} kept nothing to train on"
                 break
             if not trained(now.folder):
                 run.built.waits = (
@@ -170,7 +171,7 @@ def _tell(run: Run, history: list[Record], stopped: str) -> None:
 
 
 def _prepare(now: _Round, before: _Round) -> bool:
-    """Generate, judge, keep, and write what is learnt from; False when something is left to be asked."""
+    """Generate, judge, filter, and write the training set; False if some requests have no answer."""
     run, options, folder = now.run, now.options, now.folder
     kept = folder / _KEPT
     if kept.exists() and not sums.changed_files(folder, _KEPT, GRADED, PAIRS, CONFIG, "absolute.yaml", "pairwise.yaml"):
@@ -210,7 +211,7 @@ def _prepare(now: _Round, before: _Round) -> bool:
 
 
 def _answered(run: Run, folder: Path) -> bool:
-    """Whether every question of a run has an answer; `waits` says so if not."""
+    """Whether every question of a run has an answer; if not, `waits` says so."""
     left = [verdict for verdict in current_verdicts(folder) if verdict.status is Status.ENGINE_ERROR]
     if left:
         run.built.waits = f"{len(left)} questions in {folder} have no answer ({left[0].reason}): run again to ask them"
@@ -253,7 +254,7 @@ def _reader(number: int, at: int) -> Any:
 def _candidates(
     run: Run, options: ImprovementOptions, made: Path, judge: Judge, dropped: Counter[str]
 ) -> Iterator[Item]:
-    """What is judged: each response of the source with its gold, its pairs, and what was generated."""
+    """What is judged: each response of the source with its gold, its pairs, and the generated responses."""
     recipe = run.recipe
     known = _known([recipe.path(name) for name in (options.held, *recipe.against)], near=recipe.near)
     answers: dict[int, list[str]] = {}
@@ -278,7 +279,7 @@ def _candidates(
 
 
 def _known(files: list[Path], *, near: bool) -> Callable[[Item], bool]:
-    """Whether an item's question is in the files, or nearly; of one with pictures, the same about the same pictures."""
+    """A test whether an item's question, with its pictures, occurs in the files or (`near`) nearly does."""
     texts, shown = Index(near=near), set[str]()
     for item in chain.from_iterable(map(read_items, files)):
         if item.images:
@@ -292,7 +293,7 @@ def _kept(
     candidates: Path, into: Path, judge: Judge, options: ImprovementOptions, now: _Round, counted: Counter[str], *,
     pairs: bool,
 ) -> Iterator[Item]:  # fmt: skip
-    """What is learnt from; `counted` tells why the rest is not."""
+    """The items to train on; `counted` counts the others by reason."""
     said = ballots(current_verdicts(into))
     form = judge.compare_format if pairs else judge.format
     for item in read_items(candidates):
@@ -310,11 +311,11 @@ def _kept(
         yield with_gold(item, rubric, gold, {"recipe": "self-improvement", "round": now.number})
 
 
-# -- how good it is ---------------------------------------------------------------------------------------------------
+# -- measurement ------------------------------------------------------------------------------------------------------
 
 
 def _measure(now: _Round) -> bool:
-    """Judge the held-out items with the round's model, once; False when some have no answer."""
+    """Judge the held-out items with the round's model, once; False if some have no answer."""
     path = now.folder / _HELD
     if path.exists() and not sums.changed_files(now.folder, _HELD):
         return True
@@ -341,7 +342,7 @@ def _measure(now: _Round) -> bool:
 
 
 def _held_out(recipe: Recipe, options: ImprovementOptions, judge: Judge) -> list[tuple[Item, Rubric, str]]:
-    """The held-out items with their rubric and the label that gold says is right; UserError for one that lacks any."""
+    """The held-out items with rubric and gold label; UserError for an item that lacks one of them."""
     found = []
     for item in read_items(recipe.path(options.held)):
         rubric = item.rubric or judge.rubric
@@ -355,7 +356,7 @@ def _held_out(recipe: Recipe, options: ImprovementOptions, judge: Judge) -> list
 
 
 def _estimate(recipe: Recipe, options: ImprovementOptions) -> list[Estimate]:
-    """Of one round: responses, judgements, and the held-out items."""
+    """The cost of one round: responses, verdicts, and the held-out items."""
     tasks = [size_of(task) for task in generation_tasks(recipe, options)]
     items = list(read_items(recipe.path(options.source)))
     long = sum(len(asked(item)) + sum(len(text_of(each)) for each in item.responses) for item in items) // 4
@@ -376,12 +377,12 @@ def _estimate(recipe: Recipe, options: ImprovementOptions) -> list[Estimate]:
 
 def _check(recipe: Recipe, options: ImprovementOptions) -> Iterable[tuple[str, str]]:
     if recipe.world:
-        yield "teacher", "a world knows all and cannot learn: name the model that is to improve"
+        yield "teacher", "a world is exact and cannot be trained: name the model to improve"
     for key, what in (("source", "items to judge"), ("held", "items with gold to measure each round on")):
         if not getattr(options, key):
             yield key, f"needs '{key}': {what}"
     if options.agree <= 0.5:
-        yield "agree", f"is a share above .5, so that one label is agreed on, got {options.agree:g}"
+        yield "agree", f"must be a share above .5, so that at most one label reaches it, got {options.agree:g}"
     if options.compare and options.generate < 2:
         yield "generate", "to compare generated responses there must be two or more of each"
     for key in _OURS:
@@ -390,11 +391,11 @@ def _check(recipe: Recipe, options: ImprovementOptions) -> Iterable[tuple[str, s
     if not options.train:
         yield "train", "needs 'train': keys of the training configuration, such as {steps: 200, learning_rate: 0.00001}"
     if not recipe.world and not ({"model", "init"} & options.train.keys()) and not start_of(recipe):
-        yield "train", f"{recipe.teacher!r} has no weights here: say under 'train' which 'model' is to be taught"
+        yield "train", f"{recipe.teacher!r} has no local weights: name the 'model' to train under 'train'"
 
 
 def _world(recipe: Recipe, options: ImprovementOptions) -> Engine:
-    raise UserError("teacher: a world knows all and cannot learn")
+    raise UserError("teacher: a world is exact and cannot be trained")
 
 
 KIND = Kind("self-improvement", ImprovementOptions, (), _run, _estimate, _check, _world, files=("source", "held"))

@@ -1,4 +1,4 @@
-"""Public forms of feedback data, by name."""
+"""Public schemas of feedback data, by name."""
 
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import item_to
@@ -63,7 +63,7 @@ SCHEMAS: dict[str, Schema] = {
 
 
 def get_schema(name: str) -> Schema:
-    """The schema of that name, or UserError with the near miss."""
+    """The schema of that name; UserError, with the closest known name, if there is none."""
     if name not in SCHEMAS:
         near = near_miss(name, SCHEMAS)
         hint = f"did you mean {near!r}? " if near else ""
@@ -72,7 +72,7 @@ def get_schema(name: str) -> Schema:
 
 
 def guess_schema(row: Row) -> Schema:
-    """The first schema that a row fits; Dikast's own when it has `id` or `rubric` and fits no other."""
+    """The first schema that a row fits; Dikast's own if it has `id` or `rubric` and fits no other."""
     found = next(schema for schema in SCHEMAS.values() if schema.fits(row))
     if found.name == "dikast" and not {"response", "responses", "instruction"} & row.keys():
         raise DataError(f"no known schema has these columns ({', '.join(row)}): say which it is with --from")

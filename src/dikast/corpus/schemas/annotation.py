@@ -1,4 +1,4 @@
-"""Records of annotation tools: Argilla (its JSON export) and Label Studio tasks, with what people answered."""
+"""Records of annotation tools, with the annotators' answers: Argilla (its JSON export) and Label Studio tasks."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -61,9 +61,9 @@ def _answers(item: Item) -> Row:
 
 
 def _gold(people: list[Row], machine: Row) -> Row | None:
-    """One person's answers are gold, as are several who agree; where they differ gold lists them as `raters`.
+    """The gold of a record: the answer of one annotator or of several who agree; if they differ, a list `raters`.
 
-    Without people the machine's suggestion stands.
+    Without annotators it is the machine's suggestion.
     """
     if not people:
         return machine or None
@@ -81,7 +81,7 @@ def _gold(people: list[Row], machine: Row) -> Row | None:
 
 
 def read_argilla(row: Row) -> Row:
-    """A record; what people submitted counts before suggestions."""
+    """A record; submitted answers take precedence over suggestions."""
     fields = row.get("fields")
     if not isinstance(fields, dict):
         raise DataError("an Argilla record has an object 'fields'", field="fields")
@@ -115,7 +115,7 @@ def write_argilla(item: Item) -> Row:
 
 
 def read_label_studio(row: Row) -> Row:
-    """A task; annotations that were not cancelled count before predictions."""
+    """A task; annotations that were not cancelled take precedence over predictions."""
     data = row.get("data")
     if not isinstance(data, dict):
         raise DataError("a Label Studio task has an object 'data'", field="data")
@@ -127,7 +127,7 @@ def read_label_studio(row: Row) -> Row:
 
 
 def _results(annotation: Row) -> Row:
-    """The answers of one annotation by control: ratings and numbers, choices and sides of a pair, text."""
+    """The answers of one annotation by control: rating, number, choices, pairwise, text."""
     said: Row = {}
     for each in annotation.get("result") or ():
         kind, value = each.get("type"), each.get("value") or {}

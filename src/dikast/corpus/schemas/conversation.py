@@ -1,4 +1,4 @@
-"""LLaVA conversation JSON, and trl columns."""
+"""Conversations as LLaVA JSON and as trl columns."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ def human_and_reply(row: Row) -> tuple[str, str]:
 
 
 def read_llava(row: Row) -> Row:
-    """The last reply is the response, what stands before it the instruction; images go where `<image>` stands."""
+    """The last reply is the response, the turns before it are the instruction; images replace `<image>`."""
     turns, images = turns_of(row), images_at(row)
     response = turns.pop()[1] if turns[-1][0] == "assistant" else None
     placed: list[Row] = []
@@ -102,7 +102,7 @@ def _message(role: str, content: Content) -> Row:
 
 
 def _talk(item: Item) -> Any:
-    """The prompt: plain text for one turn of text, else messages with image places, as trl takes them."""
+    """The prompt: plain text for a single turn of text, else messages with image placeholders, as trl expects."""
     if len(item.instruction) == 1 and not shown(item):
         return tokened(item.instruction[0].content)
     return [_message(turn.role, turn.content) for turn in item.instruction]
@@ -129,7 +129,7 @@ def write_trl_preference(item: Item) -> Row:
     said = gold_of(item).get("preference")
     if said not in ("a", "b") or len(item.responses) != 2:
         told = "is a tie" if said == "tie" else "has no preference between two responses"
-        raise DataError(f"item {item.id!r} {told}: chosen and rejected cannot say it; --skip leaves it out, counted")
+        raise DataError(f"item {item.id!r} {told}, which chosen and rejected cannot express; --skip leaves it out")
     better, worse = item.responses if said == "a" else item.responses[::-1]
     prompt, images = _talk(item), shown(item)
     plainly = isinstance(prompt, str)
@@ -138,7 +138,7 @@ def write_trl_preference(item: Item) -> Row:
 
 
 def read_trl(row: Row) -> Row:
-    """A completion is the response; of `chosen` and `rejected` the first is preferred (`a`)."""
+    """`completion` is the response; `chosen` and `rejected` are a pair whose first response is preferred (`a`)."""
     images = images_at(row)
     record: Row = {"instruction": _given(row.get("prompt"), images, "prompt")}
     if "completion" in row:

@@ -1,8 +1,8 @@
-"""What one form of a record says and another cannot, leaf by leaf, so that converting there and back loses nothing.
+"""Leaf-by-leaf differences between two forms of a record, so that a round trip of conversions loses nothing.
 
-`difference(wanted, derived)` is kept beside the derived record; `restored(derived, difference)` gives `wanted` back.
-A leaf that was replaced is put back only while the derived value is still the one it was taken against: once somebody
-edits the record, the edit wins, and a prompt rendered from the old text does not come back.
+`difference(wanted, derived)` is stored beside the derived record; `restored(derived, difference)` gives `wanted` back.
+A replaced leaf is restored only if the derived value is unchanged: after an edit the edited value stays, and a prompt
+that was rendered from the old text is not restored.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ def difference(wanted: dict[str, Any], derived: dict[str, Any]) -> dict[str, Any
 
 
 def restored(derived: dict[str, Any], delta: dict[str, Any]) -> dict[str, Any]:
-    """`derived` with `delta` applied, as far as it still fits."""
+    """`derived` with `delta` applied, except where `derived` has been edited."""
     found = _applied(derived, delta)
     assert isinstance(found, dict)
     return found
@@ -65,7 +65,7 @@ def _keyed(value: Any) -> dict[str, Any]:
 
 
 def _alike(a: Any, b: Any) -> bool:
-    """Two objects, or two lists of one length: what differs is looked for inside."""
+    """Whether both are objects, or lists of equal length, so that differences are found inside them."""
     if isinstance(a, dict):
         return isinstance(b, dict)
     return isinstance(a, list) and isinstance(b, list) and len(a) == len(b)

@@ -1,4 +1,4 @@
-"""LLaVA-Critic-113k: conversations whose prompts hold the parts in brackets, and answers in several dialects."""
+"""LLaVA-Critic-113k: conversations whose prompts have the parts in brackets, and answers in several dialects."""
 
 import re
 from typing import Any, NamedTuple
@@ -42,14 +42,14 @@ HUNDRED = Scale.parse("0-100")
 
 
 class Slots(NamedTuple):
-    """What stands where in a prompt, and the words before the first slot, which say what is judged."""
+    """The slots of a prompt, and the text before the first one, which says what is judged."""
 
     parts: dict[str, str]
     criteria: str
 
 
 def slots_of(prompt: str) -> Slots:
-    """The text after each named slot, its brackets taken off; of slots that stand twice the first counts."""
+    """The text after each named slot without its brackets; of slots that occur twice the first counts."""
     text = _ASSISTANT.sub("", prompt)
     heads: list[tuple[str, re.Match[str]]] = []
     for match in _HEADS.finditer(text):
@@ -65,7 +65,7 @@ def slots_of(prompt: str) -> Slots:
 
 
 def scale_of(prompt: str) -> Scale | None:
-    """The scale that a prompt asks for: `out of 100`, `1 to 10`, `0-6`; None where it names none."""
+    """The scale that a prompt asks for: `out of 100`, `1 to 10`, `0-6`; None if it names none."""
     for pattern in _SCALES:
         match = pattern.search(prompt)
         if match is None:
@@ -78,9 +78,9 @@ def scale_of(prompt: str) -> Scale | None:
 
 
 def gold_from(prompt: str, reply: str, *, pair: bool) -> tuple[Row, str]:
-    """What an answer says, and the name of its dialect: `better`, `arena`, `two scores`, `score`, or `unread`.
+    """The gold in an answer, and the name of its dialect: `better`, `arena`, `two scores`, `score`, or `unread`.
 
-    An answer that none of them reads gives its text as feedback and no number.
+    An answer that no dialect reads becomes feedback without a score.
     """
     arena = parse_reply("arena", reply, ARENA)
     if arena.label is not None:
@@ -105,7 +105,7 @@ def gold_from(prompt: str, reply: str, *, pair: bool) -> tuple[Row, str]:
 
 
 def read_critic(row: Row) -> Row:
-    """A row of either configuration. A prompt without named slots is the instruction as it stands."""
+    """A row of either configuration. A prompt without named slots is used as the instruction unchanged."""
     prompt, reply = human_and_reply(row)
     found, images = slots_of(prompt.replace("<image>\n", "").replace("<image>", "")), images_at(row)
     pair = "first" in found.parts and "second" in found.parts
@@ -131,7 +131,7 @@ def _spelt(scale: Scale | None) -> str | None:
 
 
 def write_critic(item: Item) -> Row:
-    """A row with our own prompt; a score of 100 as `Final Score: N`, a pair as `The better response: [...]`."""
+    """A row with Dikast's prompt; a score of 0-100 as `Final Score: N`, a pair as `The better response: [...]`."""
     gold, images = gold_of(item), shown(item)
     pair = len(item.responses) == 2
     responses_of(item, 2 if pair else 1)

@@ -1,4 +1,4 @@
-"""Feedback-, Preference- and Perception-Collection rows, their evaluation files, and their column quirks."""
+"""Rows of Feedback-, Preference- and Perception-Collection and their evaluation files; also Auto-J and BiGGen rows."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def _reference(content: Content | None) -> str:
 
 
 def _scored(reply: str | None, dialect: str) -> Row | None:
-    """Gold from a training target: its score, and the feedback before the marker."""
+    """Gold from a training target: the score, and the feedback before the marker."""
     if not reply:
         return None
     parsed = parse_reply(dialect, reply, FIVE, marker="[RESULT]")
@@ -60,7 +60,7 @@ def _scored(reply: str | None, dialect: str) -> Row | None:
 
 
 def read_feedback(row: Row) -> Row:
-    """One row: parts from the `orig_` columns where they are there, else from the rendered prompt."""
+    """One row: parts from the `orig_` columns if present, else from the rendered prompt."""
     if "orig_criteria" in row:
         record: Row = {
             "instruction": need(row, "orig_instruction"),
@@ -79,7 +79,7 @@ def read_feedback(row: Row) -> Row:
 
 
 def _recorded(row: Row) -> Row:
-    """Scores that judges gave to a rendered prompt: one is gold, several are raters."""
+    """Scores that judges gave to a rendered prompt: a single one is gold, several are raters."""
     scores, feedback = row.get("gpt4_score"), row.get("gpt4_feedback")
     if isinstance(scores, list):
         raters = [number_of(each, "gpt4_score") for each in scores]
@@ -90,7 +90,7 @@ def _recorded(row: Row) -> Row:
 
 
 def write_feedback(item: Item) -> Row:
-    """All columns of Feedback-Collection; `instruction` is our own rendered prompt."""
+    """All columns of Feedback-Collection; `instruction` is Dikast's rendered prompt."""
     [response], gold = responses_of(item, 1), gold_of(item)
     score, feedback = gold.get("score"), gold.get("feedback")
     row: Row = {
@@ -133,7 +133,7 @@ def read_preference(row: Row) -> Row:
 
 
 def write_preference(item: Item) -> Row:
-    """All columns of Preference-Collection; a tie, which the original never has, is spelt `tie`."""
+    """All columns of Preference-Collection; a tie, which the original data never has, is written `tie`."""
     a, b = responses_of(item, 2)
     rubric, gold = the_rubric(item), gold_of(item)
     criteria = "\n".join([rubric.criterion, *(f"Score {label}: {told}" for label, told in rubric.levels)])
@@ -167,7 +167,7 @@ def _images(row: Row) -> list[str]:
 
 
 def read_perception(row: Row) -> Row:
-    """A training row: the rendered prompt in the human turn, feedback, bridge phrase and score in the other."""
+    """A training row: the rendered prompt is the human turn; feedback, bridge phrase and score are the reply."""
     turns = row["conversations"]
     prompt, reply = str(turns[0].get("value", "")), str(turns[1].get("value", "")) if len(turns) > 1 else ""
     record = sections.fields_of(prompt)
@@ -176,7 +176,7 @@ def read_perception(row: Row) -> Row:
 
 
 def write_perception(item: Item) -> Row:
-    """A training row: our own prompt, the feedback, and the score after the schema's bridge phrase."""
+    """A training row: Dikast's prompt, the feedback, and the score after the schema's bridge phrase."""
     gold = gold_of(item)
     _rubric_columns(item)
     responses_of(item, 1)
@@ -208,7 +208,7 @@ def _id(row: Row) -> str | None:
 
 
 def read_autoj(row: Row) -> Row:
-    """A pair under the keys `response 1` and `response 2`; label 0 is the first, 1 the second, 2 a tie."""
+    """A pair in the columns `response 1` and `response 2`; label 0 prefers the first, 1 the second, 2 is a tie."""
     record: Row = {"instruction": need(row, "prompt"), "responses": [need(row, "response 1"), need(row, "response 2")]}
     label = row.get("label")
     if label is not None and label not in (0, 1, 2):
@@ -225,7 +225,7 @@ def write_autoj(item: Item) -> Row:
 
 
 def read_biggen(row: Row) -> Row:
-    """An item with its own rubric as an object of `criteria` and `scoreN_description`."""
+    """An item with its own rubric: an object with `criteria` and `scoreN_description`."""
     told = row["score_rubric"]
     levels = {str(n): text for n in range(1, 6) if (text := text_at(told, f"score{n}_description"))}
     turns: Any = need(row, "input")
@@ -242,7 +242,7 @@ def read_biggen(row: Row) -> Row:
 
 
 def write_biggen(item: Item) -> Row:
-    """`input`, `reference_answer`, `score_rubric`, `response`, and `score` and `feedback` where known."""
+    """`input`, `reference_answer`, `score_rubric`, `response`, and, if known, `score` and `feedback`."""
     columns, gold = _rubric_columns(item), gold_of(item)
     rubric = {"criteria": columns["orig_criteria"]}
     rubric |= {f"score{n}_description": columns[name] for n, name in enumerate(_LEVELS, 1)}

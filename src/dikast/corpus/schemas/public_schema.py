@@ -1,4 +1,4 @@
-"""What every schema is: a reader of its rows and a writer of items, with helpers for what they share."""
+"""The interface of a schema: a reader of rows and a writer of items, with shared helpers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -14,15 +14,15 @@ from dikast.core.text import parse_located
 from dikast.prompts.format import Format, format_from
 
 Row = dict[str, Any]
-NO_ID = "row"  # what an item is called while it is converted, when its row has no id
+NO_ID = "row"  # the id of an item during conversion if its row has none
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """One public form of feedback data.
+    """One public schema of feedback data.
 
-    `reads` makes the JSON form of an item of a row; `writes` makes a row of an item; both drop what the other side
-    cannot say, which `convert` carries in `meta`. `fits` says whether a row looks like one of this schema.
+    `reads` turns a row into an item in JSON form; `writes` turns an item into a row. Both drop what the other side
+    cannot express, which `convert` keeps in `meta`. `fits` says whether a row looks like one of this schema.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Schema:
 
 
 def text_at(row: Row, *names: str) -> str | None:
-    """The first of these columns that is there and not null; DataError when it is not text."""
+    """The text in the first of these columns that is present and not null; DataError if it is not text."""
     for name in names:
         value = row.get(name)
         if value is None:
@@ -45,7 +45,7 @@ def text_at(row: Row, *names: str) -> str | None:
 
 
 def need(row: Row, *names: str) -> str:
-    """As `text_at`; DataError when no such column is there."""
+    """As `text_at`; DataError if none of the columns is present."""
     found = text_at(row, *names)
     if found is None:
         raise DataError(f"the row has no {' or '.join(map(repr, names))}; it has {', '.join(row)}", field=names[0])
@@ -67,7 +67,7 @@ def number_of(value: object, field: str) -> float | None:
 
 
 def put(record: Row, **fields: Any) -> Row:
-    """`record` with those fields that are not None."""
+    """Add those fields to `record` that are not None."""
     record.update((key, value) for key, value in fields.items() if value is not None)
     return record
 
@@ -78,12 +78,12 @@ def plain(number: float) -> int | float:
 
 
 def own_id(item: Item) -> str | None:
-    """The id, None for a record that has none."""
+    """The id of an item, None if its record has none."""
     return None if item.id == NO_ID else item.id
 
 
 def the_rubric(item: Item) -> Rubric:
-    """The item's one rubric; DataError, with the cure, when it has none or a sheet."""
+    """The item's rubric; DataError, with the cure, if it has none or a sheet."""
     if not isinstance(item.rubric, Rubric):
         told = "a sheet of several" if item.rubric else "none"
         raise DataError(f"item {item.id!r}: this schema needs one rubric, the item has {told}", field="rubric")
@@ -104,7 +104,7 @@ def responses_of(item: Item, n: int) -> list[str]:
 
 
 def asked(item: Item) -> str:
-    """The text of the instruction; of a conversation every turn under its role."""
+    """The text of the instruction; for a conversation, every turn with its role."""
     if len(item.instruction) == 1:
         return text_of(item.instruction[0].content)
     return "\n\n".join(f"{turn.role}: {text_of(turn.content)}" for turn in item.instruction)
@@ -116,7 +116,7 @@ def shown(item: Item) -> list[str]:
 
 
 def pictured(text: str, images: list[str], token: str = "<image>") -> Any:
-    """Content for `item_from`: text with each `token` replaced by the next image; the rest of them stand first."""
+    """Content for `item_from`: text with each `token` replaced by the next image; remaining images come first."""
     pieces = text.split(token)
     inside = min(len(pieces) - 1, len(images))
     first = images[: len(images) - inside]
@@ -131,7 +131,7 @@ def pictured(text: str, images: list[str], token: str = "<image>") -> Any:
 
 
 def tokened(content: Content, token: str = "<image>") -> str:
-    """The text of a content with `token` where an image stands."""
+    """The text of a content with `token` in place of each image."""
     found = ""
     for part in content:
         if isinstance(part, Text):
@@ -156,19 +156,19 @@ def gold_of(item: Item) -> Mapping[str, Any]:
 
 @cache
 def own_format(name: str) -> Format:
-    """A prompt of this room, by the name of its file."""
+    """A prompt of the package's `corpus/prompts`, by the name of its file."""
     path = f"{name}.yaml"
     text = resources.files("dikast.corpus").joinpath("prompts", path).read_text("utf-8")
     return format_from(parse_located(text, path).value, path=path)
 
 
 def rendered(item: Item) -> str:
-    """Our own prompt that asks for the judgement of an item with one response or two, as one text."""
+    """Dikast's prompt for grading an item's one response, or comparing its two, as one text."""
     rubric = replace(the_rubric(item), name="")
     return _rendered(replace(item, id="", gold=None, meta={}, origin="", rubric=rubric))
 
 
-@lru_cache(maxsize=16)  # a row that is written is read again at once, to see what it does not say
+@lru_cache(maxsize=16)  # a written row is read back at once to find what it does not express
 def _rendered(item: Item) -> str:
     form = own_format("row" if len(item.responses) == 1 else "row-pair")
     messages = form.ask(item, the_rubric(item), tuple(range(len(item.responses))))

@@ -1,4 +1,4 @@
-"""A rendered prompt taken apart at its headings: lines that begin with `###` and end their title with a colon."""
+"""Splits a rendered prompt at its headings: lines that begin with `###` and whose title ends with a colon."""
 
 import re
 from typing import Any
@@ -11,10 +11,10 @@ _ORDER = ("instruction", "response", "reference", "rubric", "feedback")
 
 
 def sections(prompt: str) -> dict[str, str]:
-    """The text under each heading, by what the heading names: instruction, response, reference, rubric, feedback.
+    """The text under each heading, by its role: instruction, response, reference, rubric, feedback.
 
-    Headings count in that order only, so that one inside a response is part of it: a heading of the frame is the first
-    of `instruction`, the next `response` after it, and for the others the last of the prompt.
+    A heading inside a response is part of the response: the first heading for `instruction` counts, the next one for
+    `response` after it, and for the other roles the last one in the prompt.
     """
     found = [(_role(match["title"]), match) for match in _HEADING.finditer(prompt)]
     frame: list[tuple[str, re.Match[str]]] = []
@@ -34,7 +34,7 @@ def sections(prompt: str) -> dict[str, str]:
 def fields_of(prompt: str) -> dict[str, Any]:
     """Instruction, response, reference and rubric of a rendered absolute prompt, as an item's JSON fields.
 
-    DataError when the prompt has no headings that say where its instruction, response and rubric are.
+    DataError if the prompt has no headings for its instruction, response and rubric.
     """
     parts = sections(prompt)
     missing = [role for role in ("instruction", "response", "rubric") if role not in parts]
@@ -48,7 +48,7 @@ def fields_of(prompt: str) -> dict[str, Any]:
 
 
 def rubric_of(text: str) -> dict[str, Any]:
-    """The criterion, brackets around it taken off, and its `Score N:` levels."""
+    """The criterion, without surrounding brackets, and its `Score N:` levels."""
     levels = {match["label"]: match["text"] for match in _LEVEL.finditer(text)}
     first = next(_LEVEL.finditer(text), None)
     criterion = (text[: first.start()] if first else text).strip()

@@ -1,1 +1,1 @@
-"""What a build starts from: images, questions, seed rubrics, evaluation prompts, known pairs."""
+"""The inputs of builds: images, questions, seed rubrics, evaluation prompts, pairs with known preferences."""

@@ -18,7 +18,7 @@ FILES = tuple(f"critic-{family}" for family in FAMILIES)
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """One evaluation prompt: the family's `form` with a criterion of its own, `rubric`."""
+    """One evaluation prompt: the family's `form` with one criterion, `rubric`."""
 
     family: str
     name: str
@@ -51,5 +51,5 @@ def evaluations(family: str) -> tuple[Evaluation, ...]:
 
 
 def pool(families: Iterable[str] = ()) -> tuple[Evaluation, ...]:
-    """Every evaluation prompt of these families, of all seven where none is named."""
+    """Every evaluation prompt of these families, of all seven if none is named."""
     return tuple(each for family in (tuple(families) or FAMILIES) for each in evaluations(family))

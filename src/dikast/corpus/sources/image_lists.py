@@ -1,4 +1,4 @@
-"""The images that a recipe names: a folder, a pattern, a list, or one file, checked before anything is asked."""
+"""The images that a recipe names by folder, pattern, list or file, checked before anything is asked."""
 
 import glob
 import os
@@ -21,14 +21,14 @@ SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 _URL = ("data:", "http://", "https://")
 EXPLICIT, IMPLICIT = "explicit", "implicit"
 _SHOWN = 5
-_SHARD = 1000  # pictures a folder
+_SHARD = 1000  # pictures in a folder
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An image by `source`: a URL, or a path that can be opened. `text_rich`: whether it holds text.
+    """An image by `source`: a URL, or a path that can be opened. `text_rich`: whether it contains text.
 
-    `relative` says that it was named by a path from the recipe, so that both may be moved together.
+    `relative`: it was named by a path relative to the recipe, so that both may be moved together.
     """
 
     source: str
@@ -37,10 +37,10 @@ class Listed:
 
 
 def listed(recipe: Recipe, name: str, *, text_rich: bool = False) -> list[Listed]:
-    """The images that `name` stands for, in order of their names; a list keeps its own order.
+    """The images that `name` denotes, sorted by name; a list keeps its own order.
 
-    A folder with everything below it, a pattern with `*`, an image file, a `.txt` with one path a line, or records
-    with a column `image`. Paths in a list start at the list's folder. UserError when there is none.
+    `name` is a folder (searched recursively), a pattern with `*`, an image file, a `.txt` with one path a line, or
+    records with a column `image`. Paths in a list start at the list's folder. UserError if there is no image.
     """
     path = recipe.path(name)
     if path.is_dir():
@@ -51,14 +51,14 @@ def listed(recipe: Recipe, name: str, *, text_rich: bool = False) -> list[Listed
         found = sorted(each for each in glob.glob(str(path), recursive=True) if Path(each).is_file())
     if not found:
         raise UserError(
-            f"images: nothing is found at {path}: name a folder, a pattern such as photos/*.jpg, or a list of paths"
+            f"images: nothing found at {path}: name a folder, a pattern such as photos/*.jpg, or a list of paths"
         )
     moves = not Path(name).expanduser().is_absolute()
     return [Listed(each, text_rich, moves and not _alone(path, each)) for each in found]
 
 
 def _alone(path: Path, source: str) -> bool:
-    """Whether an image is named by itself: a URL, or an absolute path in a list."""
+    """Whether an image's name does not depend on the recipe's folder: a URL, or an absolute path in a list."""
     return source.startswith(_URL) or (path.is_file() and path.parent not in Path(source).parents)
 
 
@@ -71,7 +71,7 @@ def _entries(path: Path) -> Iterator[str]:
     for row, at in read_records(path):
         image = row.get("image")
         if not isinstance(image, str) or not image:
-            raise DataError("a list of images has the path of one in each row", path=str(path), line=at, field="image")
+            raise DataError("expected the path of an image in each row", path=str(path), line=at, field="image")
         yield image
 
 
@@ -80,9 +80,9 @@ def _from(path: Path, entry: str) -> str:
 
 
 def readable(images: list[Listed], dropped: Counter[str], *, skip: bool, near: bool) -> list[Listed]:
-    """Those that can be decoded, each once by its content, or with `near` by its looks; others count in `dropped`.
+    """The images that can be decoded, without duplicates (with `near`, near duplicates); `dropped` counts the others.
 
-    DataError naming the first that cannot be read, unless `skip`.
+    DataError, naming the first ones, if images cannot be read and `skip` is false.
     """
     found, seen, alike, bad = [], set[str](), NearDuplicateImages(), []
     for image in images:
@@ -111,9 +111,9 @@ def readable(images: list[Listed], dropped: Counter[str], *, skip: bool, near: b
 
 
 def drawn(images: list[Listed], take: int, text_rich: float, seed: int) -> list[Listed]:
-    """`take` of the images (0: as many as there are), drawn by seed, of which the share `text_rich` holds text.
+    """`take` of the images (0: all), drawn by seed, of which the share `text_rich` contains text.
 
-    UserError when there are too few of a sort. With `text_rich` 0 all images count alike.
+    UserError if there are too few of a kind. With `text_rich` 0 the images are not distinguished.
     """
     rng = random.Random(f"{seed} images")
     sorts = {each: [image for image in images if image.text_rich is each] for each in (True, False)}
@@ -133,12 +133,12 @@ def drawn(images: list[Listed], take: int, text_rich: float, seed: int) -> list[
 
 
 def beside(image: Listed, folder: Path) -> str:
-    """An image's path from `folder`; URLs and absolute paths as they were given."""
+    """An image's path relative to `folder`; URLs and absolute paths unchanged."""
     return os.path.relpath(image.source, folder) if image.relative else image.source
 
 
 def sensitive_of(n: int, part: float, seed: int) -> list[str]:
-    """For each of `n` things `explicit`, `implicit`, or "" for most; the share `part` is drawn, both sorts in turn."""
+    """For each of `n` entries `explicit`, `implicit` or ""; the share `part` is drawn, both kinds alternating."""
     told = [""] * n
     for i, number in enumerate(random.Random(f"{seed} sensitive").sample(range(n), round(part * n))):
         told[number] = (EXPLICIT, IMPLICIT)[i % 2]
@@ -146,9 +146,9 @@ def sensitive_of(n: int, part: float, seed: int) -> list[str]:
 
 
 def write_picture(teacher: PictureTeacher, number: int, folder: Path, name: str = "") -> str:
-    """Where a world's picture is in `folder`, drawn if it is not there, or damaged.
+    """The path of a world's picture in `folder`; it is drawn if it is missing or damaged.
 
-    Pictures of several worlds differ in `name`.
+    `name` distinguishes the pictures of several worlds.
     """
     path = f"images/{name and f'{name}-'}{number // _SHARD:05d}/{number:07d}.png"
     target = folder / path
@@ -159,7 +159,7 @@ def write_picture(teacher: PictureTeacher, number: int, folder: Path, name: str 
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether a PNG is there and as it was written: each of its chunks has a checksum."""
+    """Whether a PNG exists and is undamaged, by the checksum of each of its chunks."""
     from PIL import Image as Pictures
 
     try:

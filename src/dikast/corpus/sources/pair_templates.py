@@ -1,4 +1,4 @@
-"""Thirty ways to ask which of two responses is better. Each is a format, so it asks, and reads what it asked for."""
+"""Thirty templates that ask which of two responses is better; each is a prompt format that also parses its replies."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -14,12 +14,12 @@ _FILE = "pair-templates.yaml"
 HEADING = "==[ {} ]=="
 _NAMED = {"first": "the first response", "second": "the second response"}
 _TIE = "The two responses are equally good."
-_SCALE = Scale.parse("1-5")  # a rubric has one; a pair is not graded on it
+_SCALE = Scale.parse("1-5")  # required by a rubric; pairs are not graded on it
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """One way to ask. `criterion` stands in where an item has none; `verdict_first` says where its verdict stands."""
+    """One template. `criterion` is used if an item has none; `verdict_first`: the verdict comes before the reasons."""
 
     form: Format
     criterion: str
@@ -27,22 +27,22 @@ class Template:
 
     @property
     def name(self) -> str:
-        """Its name in the file."""
+        """The template's name in the file."""
         return self.form.name
 
     @property
     def rubric(self) -> Rubric:
-        """The criterion of its own, as a rubric."""
+        """The template's own criterion as a rubric."""
         return Rubric(f"template-{self.name}", self.criterion, _SCALE)
 
     @property
     def called(self) -> tuple[str, str]:
-        """What its prompt calls the two responses."""
+        """What the prompt calls the two responses."""
         words = dict(self.form.words)
         return _called(words["first"]), _called(words["second"])
 
     def reply(self, reasons: str, preference: str) -> str:
-        """The whole reply with these reasons and the verdict `a`, `b` or `tie`."""
+        """The complete reply with these reasons and the verdict `a`, `b` or `tie`."""
         words = dict(self.form.words)
         line = _TIE if preference == "tie" else _line(words[{"a": "first", "b": "second"}[preference]])
         return f"{line}\n{reasons}" if self.verdict_first else f"{reasons}\n{line}"
@@ -54,7 +54,7 @@ def _line(word: str) -> str:
 
 @cache
 def templates() -> tuple[Template, ...]:
-    """All of them, in the order of the file."""
+    """All templates, in the order of the file."""
     return tuple(_template(each) for each in _document()["templates"])
 
 

@@ -1,4 +1,4 @@
-"""Questions about pictures, with the answers that stand beside them: drawn by seed from files and worlds."""
+"""Questions about pictures, with their existing answers, drawn by seed from files and worlds."""
 
 import random
 from collections import Counter
@@ -23,9 +23,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class QuestionSource:
-    """Where questions come from: a file of a known schema, or `world:DOMAIN`. `usable` are its rows with a question
-    about a picture.
-    """
+    """A file of a known schema or `world:DOMAIN`, as a source of questions. `usable`: rows that ask about a picture."""
 
     name: str
     text_rich: bool
@@ -35,13 +33,13 @@ class QuestionSource:
 def sources_of(
     recipe: Recipe, names: Iterable[str], dropped: Counter[str], *, text_rich: bool
 ) -> Iterator[QuestionSource]:
-    """The sources of these names; rows without a picture or a question are counted. A world has as many as are due."""
+    """The sources with these names; rows without a picture or a question are counted. A world has any number."""
     for name in names:
         if name.startswith(_WORLD):
             yield QuestionSource(name, text_rich or name.removeprefix(_WORLD) in TEXT_RICH, range(2**31))
             continue
         if not recipe.path(name).is_file():
-            raise UserError(f"{recipe.path(name)}: the recipe names this file, and it is not there")
+            raise UserError(f"{recipe.path(name)}: the recipe names this file, but it does not exist")
         usable = []
         for i, (item, _) in enumerate(_items(recipe.path(name))):
             if not pictures_of(item):
@@ -54,10 +52,10 @@ def sources_of(
 
 
 def quotas(sources: list[QuestionSource], pairs: int, text_rich: float) -> list[int]:
-    """How many questions each source gives: the share `text_rich` from those with text, evenly within each sort.
+    """How many questions to take from each source: the share `text_rich` from those with text, evenly within each kind.
 
-    A source that has fewer gives all; the others make up for it. `pairs` 0 takes all that files have, as far as the
-    share allows. UserError when there are too few.
+    A source that has fewer gives all of them, and the others make up for it. `pairs` 0 takes as many as the files have
+    and the share allows. UserError if there are too few.
     """
     sorts = {True: text_rich, False: 1 - text_rich} if text_rich else {None: 1.0}
     sizes = [len(each.usable) for each in sources]
@@ -83,10 +81,10 @@ def drawn_items(
     recipe: Recipe, sources: list[QuestionSource], counts: list[int], folder: Path, dropped: Counter[str], *,
     skip: bool, answers: int,
 ) -> Iterator[Item]:  # fmt: skip
-    """The drawn questions as items whose responses are the answers that stand; pictures of worlds are written.
+    """The drawn questions as items whose responses are the existing answers; pictures of worlds are written to disk.
 
-    DataError naming the pictures that cannot be read, unless `skip`, which counts them. The same question about the
-    same picture counts once.
+    DataError, naming them, if pictures cannot be read; with `skip` they are counted instead. The same question about
+    the same picture is used once.
     """
     seen: set[str] = set()
     bad: list[str] = []
@@ -116,7 +114,7 @@ def drawn_items(
 
 
 def world_item(teacher: PictureTeacher, number: int, folder: Path, answers: int) -> Item:
-    """A world's question about its picture `number`, with `answers` of differing truth."""
+    """A world's question about its picture `number`, with `answers` that differ in how much is correct."""
     image = Image(write_picture(teacher, number, folder, teacher.domain_of(number)), str(folder))
     said = teacher.answers(number, answers)
     return Item(

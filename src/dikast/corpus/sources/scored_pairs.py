@@ -1,4 +1,4 @@
-"""Pairs whose better response is known: from scores, or from people who said which one they prefer."""
+"""Pairs with known preferences, from scores or from people's comparisons."""
 
 import random
 from collections import Counter
@@ -17,12 +17,12 @@ from dikast.core.scale import Scale
 from dikast.corpus.observations import Observed, observations
 from dikast.corpus.schemas.public_schema import gold_of
 
-_DIGITS = 9  # 4.2 - 3.6 is .6, not a little more
+_DIGITS = 9  # rounding, so that 4.2 - 3.6 equals .6
 
 
 @dataclass(slots=True)
 class Side:
-    """One response with every score it was given. `gold` is what is known of it alone."""
+    """One response with every score it was given. `gold` is its own gold, apart from the pair."""
 
     response: Content
     item: Item
@@ -33,13 +33,13 @@ class Side:
 
     @property
     def mean(self) -> float:
-        """The mean of its scores, in points of their scale."""
+        """The mean score, in points of its scale."""
         return fmean(self.scores)
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two responses to one instruction. `better` is 0 or 1, None for a tie; `gap` is in points, None from people."""
+    """Two responses to one instruction. `better` is 0, 1 or None for a tie; `gap` in points, None if from people."""
 
     sides: tuple[Side, Side]
     better: int | None
@@ -47,11 +47,11 @@ class Pair:
 
 
 def from_scores(path: Path, gap: float, dropped: Counter[str]) -> Iterator[list[Pair]]:
-    """The pairs of each instruction whose rows stand together, by the mean score of each response.
+    """The pairs of each instruction, whose rows are consecutive, by the mean score of each response.
 
-    A response may have several scores: several rows (under one rubric or several), `raters` or `scores` in its gold.
-    Kept are pairs whose means lie more than `gap` points of the scale apart, and those with equal means. What cannot be
-    compared is counted in `dropped`.
+    A response may have several scores: several rows (under one rubric or several), or `raters` or `scores` in its gold.
+    Pairs are kept if their means differ by more than `gap` points of the scale, or not at all. Pairs that cannot be
+    compared are counted in `dropped`.
     """
     for _, rows in groupby(observations(path), key=_asked):
         sides = _sides(rows, dropped)
@@ -74,7 +74,7 @@ def from_scores(path: Path, gap: float, dropped: Counter[str]) -> Iterator[list[
 
 
 def from_people(path: Path, dropped: Counter[str]) -> Iterator[list[Pair]]:
-    """The pairs of a file whose rows say which of two responses is preferred, in any schema that can."""
+    """The pairs of a file whose rows say which of two responses is preferred, in any schema that can express it."""
     for each in observations(path):
         if len(each.item.responses) != 2 or not each.preference:
             dropped["no preference between two responses"] += 1
@@ -87,7 +87,7 @@ def from_people(path: Path, dropped: Counter[str]) -> Iterator[list[Pair]]:
 
 
 def criterion_of(pair: Pair) -> Rubric | None:
-    """The criterion that the preference is by; of several, all together; None where none is told."""
+    """The criterion of the preference; several criteria combined into one; None if none is known."""
     rubrics: list[Rubric] = []
     for each in pair.sides[0].rubrics.values():
         rubrics += [each] if isinstance(each, Rubric) else list(each)
@@ -98,13 +98,13 @@ def criterion_of(pair: Pair) -> Rubric | None:
 
 
 class Draw:
-    """Takes exactly `n` of `of` things that come one by one, any `n` of them as likely (selection sampling)."""
+    """Draws exactly `n` of `of` elements of a stream, every subset equally likely (selection sampling)."""
 
     def __init__(self, n: int, of: int, rng: random.Random) -> None:
         self._n, self._of, self._rng = n, of, rng
 
     def __call__(self) -> bool:
-        """Whether the next one is taken."""
+        """Whether the next element is drawn."""
         taken = self._rng.random() * self._of < self._n
         self._n, self._of = self._n - taken, self._of - 1
         return taken
@@ -115,7 +115,7 @@ def _asked(each: Observed) -> str:
 
 
 def _sides(rows: Iterable[Observed], dropped: Counter[str]) -> list[Side]:
-    """The responses of one instruction, each once, with all its scores."""
+    """The distinct responses to one instruction, each with all its scores."""
     sides: dict[Content, Side] = {}
     for each in rows:
         parts = _parts(each)
@@ -146,7 +146,7 @@ def _parts(each: Observed) -> list[Mapping[str, Any]]:
 
 
 def _scores(each: Observed, i: int) -> list[float]:
-    """Every score of a response: its own, or those of several raters or qualities where they are listed."""
+    """Every score of a response: its own, or those of several raters or criteria if they are listed."""
     gold, score = _parts(each)[i], each.responses[i].score
     listed = () if "score" in gold else gold.get("raters") or gold.get("scores") or ()
     values = list(listed.values() if isinstance(listed, Mapping) else listed)

@@ -1,4 +1,4 @@
-"""Seed rubrics, and what makes a rubric a bad one to grade by."""
+"""Reading seed rubrics, and the rubric linter: faults that make a rubric hard to grade by."""
 
 import re
 from itertools import pairwise
@@ -19,10 +19,10 @@ _BAD = ("no", "not", "none", "fails", "poor", "never", "nothing", "lacks", "wron
 
 
 def lint(criterion: str, levels: dict[str, str]) -> list[str]:
-    """What is wrong with a rubric on the scale 1-5, in words; empty for one that can be graded by.
+    """The faults of a rubric on the scale 1-5, in words; empty for a usable rubric.
 
-    Looks for levels that are missing, say the same as a neighbour, or run backwards by their plainest words, and for a
-    criterion that asks two questions.
+    Finds missing levels, neighbouring levels that say the same, levels whose positive and negative words run backwards,
+    and a criterion that asks two questions.
     """
     found = []
     missing = [label for label in SCALE.labels if not str(levels.get(label, "")).strip()]
@@ -72,14 +72,14 @@ def load_seeds(path: str | Path) -> list[dict[str, Any]]:
 
 def _wrong(document: Located, entry: Any, at: tuple[object, ...]) -> list[DataError]:
     if not isinstance(entry, dict) or not isinstance(entry.get("criterion"), str):
-        return [document.error("a rubric has a 'criterion' and 'levels'", *at)]
+        return [document.error("a rubric needs a 'criterion' and 'levels'", *at)]
     levels = entry.get("levels")
     if not isinstance(levels, dict):
-        return [document.error("a seed rubric describes the levels 1 to 5", *at)]
+        return [document.error("a seed rubric must describe the levels 1 to 5", *at)]
     found = [document.error(each, *at) for each in lint(entry["criterion"], {str(k): v for k, v in levels.items()})]
     keys = [int(str(key)) for key in levels if str(key) in SCALE.labels]
     if keys != sorted(keys):
-        found.append(document.error("the levels are not listed from 1 to 5", *at, "levels"))
+        found.append(document.error("the levels must be listed from 1 to 5", *at, "levels"))
     if not found:
         try:
             load_rubric({"criterion": entry["criterion"], "scale": "1-5", "levels": levels})

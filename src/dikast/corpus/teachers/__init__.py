@@ -1,1 +1,1 @@
-"""Teachers whose answers are exact: procedural worlds behind the engine protocol."""
+"""Teachers with exact gold: procedural worlds behind the engine interface."""

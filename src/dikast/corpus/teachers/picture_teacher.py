@@ -1,7 +1,7 @@
-"""`world:scenes`, `world:plates`, `world:charts`: a teacher of pictures, whose gold is exact.
+"""`world:scenes`, `world:plates`, `world:charts`: a teacher for recipes about pictures, with exact gold.
 
-Each picture is a scene about which several instructions can be given. Rubrics are brainstormed as a model would: most
-weigh what the picture shows, some weigh what it does not, and the inspection tells which.
+Several instructions can be given about each picture. Rubrics are proposed as a model would propose them: most weigh
+what the picture shows, some weigh what it does not show, and the check of their fit finds those.
 """
 
 import random
@@ -32,19 +32,19 @@ TEXT_RICH = ("plates", "charts")
 STILL = ("scenes", *TEXT_RICH)
 _SPLITS = {"charts": "domain"}  # charts are held out of the training splits of worlds
 _GROUP = 12  # responses drawn to take sentences from
-_SPOKEN = {"charts": (4, 6)}  # things spoken of in a picture; a chart has few
+_SPOKEN = {"charts": (4, 6)}  # number of things that answers mention; a chart has few
 _MOST_SPOKEN = (7, 9)
-_ASKED = {"charts": (4, 5)}  # of which an instruction asks about so many
+_ASKED = {"charts": (4, 5)}  # number of those that an instruction asks about
 _MOST_ASKED = (5, 6)
-_STRAY = 20  # percent of rubrics that weigh something the picture does not show
+_STRAY = 20  # per cent of rubrics that weigh something the picture does not show
 _DRAWS = 40
 _TRIES = 100
 _LEVELS = 5
-_LONGEST = 1.4  # times as many words as the shortest answer to an instruction
-_SOON = 64  # pictures held for the next few requests
-_HELD = 4096  # pictures held between stages, some 20 kB each
+_LONGEST = 1.4  # words of the longest answer to an instruction, relative to the shortest
+_SOON = 64  # pictures cached for the next few requests
+_HELD = 4096  # pictures cached between stages, about 20 kB each
 _NO_CUTS = (0, 1, 2, 3)
-_ABOUT = {  # what families of evaluation prompts are about; the others are about everything
+_ABOUT = {  # the aspects that families of evaluation prompts are about; other families are about all
     "detailed-description": ("colour", "size", "texture", "shape", "position", "count", "value", "reading", "number"),
     "visual-reasoning": ("relation", "comparison", "count", "position", "binding", "order", "extreme"),
     "knowledge-ocr": ("reading", "number", "cell", "value"),
@@ -54,8 +54,8 @@ _ABOUT = {  # what families of evaluation prompts are about; the others are abou
 class PictureTeacher(WorldTeacher):
     """Answers the stages of the recipes `perception` and `critic-pointwise` from the world `domain`.
 
-    `per_rubric` instructions share a rubric. `text_rich` is the share of pictures that hold text, taken from plates and
-    charts in turn, evenly spread; 0 leaves the world as it is.
+    `per_rubric` instructions share a rubric. `text_rich` is the share of pictures that contain text, drawn alternately
+    from plates and charts and evenly spread; 0 leaves the world as it is.
     """
 
     domains = STILL
@@ -65,7 +65,7 @@ class PictureTeacher(WorldTeacher):
     ) -> None:
         super().__init__(domain, seed=seed, per_rubric=per_rubric, split=split)
         if domain in TEXT_RICH and text_rich not in (0, 1):
-            raise UserError(f"text_rich: every picture of world:{domain} holds text; teach with world:scenes to mix")
+            raise UserError(f"text_rich: every picture of world:{domain} contains text; teach with world:scenes to mix")
         self.text_rich = 0.0 if domain in TEXT_RICH else text_rich
         worlds = {domain, *(TEXT_RICH if self.text_rich else ())}
         self._makers = {name: self._maker((), name) for name in worlds}
@@ -76,7 +76,7 @@ class PictureTeacher(WorldTeacher):
         self._judging = lru_cache(maxsize=_HELD)(self._judging_spec)
 
     def identity(self) -> Mapping[str, Any]:
-        """World, version, seed, and the share of pictures with text where there is one."""
+        """World, version, seed, and the share of pictures with text if it is set."""
         told = super().identity()
         return {**told, "text_rich": self.text_rich} if self.text_rich else told
 
@@ -102,7 +102,7 @@ class PictureTeacher(WorldTeacher):
         )  # fmt: skip
 
     def _drawn(self, number: int) -> tuple[Sample, ...]:
-        """The instructions about one picture, drawn until a rubric fits them."""
+        """The instructions about one picture; pictures are drawn until a rubric fits them."""
         maker = self._makers[self.domain_of(number)]
         for attempt in range(_TRIES):
             size = _ASKED.get(maker.domain.name, _MOST_ASKED)
@@ -114,7 +114,7 @@ class PictureTeacher(WorldTeacher):
     # -- rubrics --------------------------------------------------------------------------------------------------
 
     def _brainstormed(self, number: int, rubric: int) -> tuple[Spec, TaughtRubric | None]:
-        """Rubric `rubric` of a picture, and the answers under it where it fits the picture."""
+        """Rubric `rubric` of a picture, and the answers under it, or None if it does not fit the picture."""
         views, rng = self._views(number), Stream("rubric", self.seed, self.domain, number, rubric)
         if not rng.chance(_STRAY):
             for _ in range(_DRAWS):
@@ -127,7 +127,7 @@ class PictureTeacher(WorldTeacher):
         return _worded(spec, rng.shuffled(absent)[: 1 + rng.below(2)], views[0], rng), None
 
     def _fitting(self, views: tuple[Sample, ...], rng: Stream) -> TaughtRubric | None:
-        """One draw of a rubric; None if some instruction has no answers of all levels under it."""
+        """One draw of a rubric; None if some instruction lacks an answer of some level under it."""
         held = self._makers[views[0].domain.name].rules.held_aspects
         aspects = draw_aspects(rng, views[0].settings.rules(), [a for a in _spoken(views) if a not in held])
         if not aspects:
@@ -147,15 +147,15 @@ class PictureTeacher(WorldTeacher):
     # -- questions and answers ------------------------------------------------------------------------------------
 
     def question(self, number: int) -> str:
-        """What is asked about picture `number`."""
+        """The question about picture `number`."""
         return self._views(number)[0].instruction
 
     def answers(self, number: int, count: int) -> tuple[Response, ...]:
-        """`count` answers, from nearly right to mostly wrong, in no order."""
+        """`count` answers, from nearly right to mostly wrong, in random order."""
         return self._said(number, count)[:-1]
 
     def reference(self, number: int, count: int) -> str:
-        """Another answer, the most right one there is."""
+        """The most correct of the remaining answers."""
         return self._said(number, count)[-1].text
 
     def _answered(self, number: int, count: int) -> tuple[Response, ...]:
@@ -170,15 +170,15 @@ class PictureTeacher(WorldTeacher):
         return (*rng.sample(chosen, count), best)
 
     def judged(self, number: int, evaluation: Evaluation, count: int) -> Rubric | None:
-        """The rubric under which the world scores its `count` answers about a picture as the prompt asks, if it can.
+        """The rubric by which the world scores its `count` answers about a picture for this prompt; None if it cannot.
 
-        Its scale is the prompt's; it weighs what the family of prompts is about, where the answers speak of that.
+        Its scale is the prompt's; it weighs what the family of prompts is about, as far as the answers mention it.
         """
         spec = self._judging(number, evaluation.family, evaluation.name, str(evaluation.rubric.scale), count)
         return None if spec is None else replace(rubric_of(spec), name=evaluation.rubric.name)
 
     def _judging_spec(self, number: int, family: str, name: str, scale: str, count: int) -> Spec | None:
-        """Its levels part the points that these answers lose, so that short and long answers use the scale alike."""
+        """The specification of such a rubric; its levels divide the points lost, whatever the length of the answers."""
         view, rng = self._views(number)[0], Stream("judged", self.seed, self.domain, number, family, name)
         about, rules = _ABOUT.get(family, ()), view.settings.rules()
         open_ = [a for a in _spoken((view,)) if (not about or a in about) and a not in rules.held_aspects]
@@ -199,7 +199,7 @@ class PictureTeacher(WorldTeacher):
         return None
 
     def _measures(self, number: int) -> list[list[tuple[Claim, int]]]:
-        """For each thing that answers speak of, what they claim and how far off that is."""
+        """For each thing that answers mention: their claims, and how far off each claim is."""
         view, found = self._views(number)[0], dict[Any, list[tuple[Claim, int]]]()
         for claim in {claim for response in view.responses for claim in response.claims}:
             off = view.domain.measure(claim, view.graph).metric
@@ -254,7 +254,7 @@ class PictureTeacher(WorldTeacher):
 
 
 def behind(engine: Engine) -> PictureTeacher:
-    """The teacher of pictures behind an engine that wraps it, such as a budget; UserError when there is none."""
+    """The picture teacher inside a wrapping engine, such as a budget; UserError if there is none."""
     while not isinstance(engine, PictureTeacher):
         inner = getattr(engine, "engine", None)
         if inner is None:
@@ -264,18 +264,18 @@ def behind(engine: Engine) -> PictureTeacher:
 
 
 def teacher_of(world: str, seed: int) -> WorldTeacher:
-    """The teacher of a world for recipes that argue from the claims of finished responses, of text or of pictures."""
+    """The teacher of a text or picture world, for recipes that argue from the claims of existing responses."""
     return PictureTeacher(world, seed=seed) if world in STILL else WorldTeacher(world, seed=seed)
 
 
 def _even(sample: Sample) -> bool:
-    """Whether the answers to an instruction are about equally long."""
+    """Whether the answers to an instruction have about the same length."""
     lengths = [count_words(each.text) for each in sample.responses[:_LEVELS]]
     return max(lengths) <= _LONGEST * min(lengths)
 
 
 def _spoken(views: tuple[Sample, ...]) -> list[str]:
-    """The aspects that answers about a picture speak of."""
+    """The aspects that answers about a picture mention."""
     return sorted({claim.aspect for view in views for claim in view.responses[0].claims})
 
 

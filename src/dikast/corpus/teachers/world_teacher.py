@@ -1,7 +1,7 @@
 """`world:DOMAIN`: a teacher that answers every stage from a procedural world, so that its gold is exact.
 
-It is an engine like any other: its replies are the JSON that the prompts ask for, and go through the same reading,
-checks and filters. It goes by `about` alone (which rubric, instruction, score), as mock engines do.
+It is an engine like any other: its replies are the JSON that the prompts ask for, and pass the same readers, checks
+and filters. It uses only a request's `about` (which rubric, instruction, score), as mock engines do.
 """
 
 import random
@@ -30,28 +30,28 @@ _GROUP = 12  # responses drawn to take sentences from
 _MIXES = 120
 _ATTEMPTS = 300
 _LEVELS = 5
-_PLANS = 4096  # held between stages, some 20 kB each
-DOMAINS = ("text",)  # the notes stand in the instruction, so that no picture has to be carried
+_PLANS = 4096  # rubrics cached between stages, about 20 kB each
+DOMAINS = ("text",)  # the facts are in the instruction, so no picture is needed
 
 
 @dataclass(frozen=True, slots=True)
 class TaughtRubric:
-    """One rubric with its instructions; `responses[i][level]` answers instruction i, level 0 the best."""
+    """One rubric with its instructions; `responses[i][level]` answers instruction i; level 0 is the best."""
 
     instructions: tuple[Sample, ...]
 
     @property
     def rubric(self) -> Any:
-        """The rubric as a judge sees it."""
+        """The rubric as it is shown to a judge."""
         return self.instructions[0].rubric
 
 
 class WorldTeacher:
     """Answers the stages of the recipes `feedback` and `preference` from the world `domain`.
 
-    Equal `seed`s give equal answers. `per_rubric` instructions share a rubric. `specs` are the rubrics, on the scale
-    1-5, and responses speak of what any of them weighs; without them rubrics are drawn. `split` is the world's. With
-    `specs`, `fit` changes what was drawn before its answers are put together; None is drawn again.
+    Equal `seed`s give equal answers. `per_rubric` instructions share a rubric. `specs` are rubrics on the scale 1-5;
+    responses mention what any of them weighs; without `specs` rubrics are drawn. `split` is the world's. With `specs`,
+    `fit` may change a drawn sample before its answers are composed; if it returns None, another one is drawn.
     """
 
     domains: tuple[str, ...] = DOMAINS
@@ -76,7 +76,7 @@ class WorldTeacher:
         self._base = self._maker(())
 
     def identity(self) -> Mapping[str, Any]:
-        """World, version and seed; the split if it is not `train`, and the rubrics if they were given."""
+        """World, version and seed; the split if it is not `train`; the rubrics if given."""
         told = {"engine": "world", "version": VERSION, "domain": self.domain, "seed": self.seed, "n": self.per_rubric}
         split = {} if self.split == "train" else {"split": self.split}
         specs = {"specs": fingerprint([spec.to_json() for spec in self.specs])} if self.specs else {}
@@ -88,7 +88,7 @@ class WorldTeacher:
         return {"worlds": VERSION}
 
     def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
-        """Replies in order; a request of a stage that this teacher does not know fails."""
+        """Replies in order; a request of a stage that this teacher does not know is a failed completion."""
         for request in requests:
             about = request.about
             stage = str(about.get("stage"))
@@ -113,7 +113,7 @@ class WorldTeacher:
         return {"rubrics": made}
 
     def _refine(self, about: Mapping[str, Any]) -> dict[str, Any]:
-        """The same again: a world's rubric says exactly what it means."""
+        """The rubric unchanged: a world's rubric is already exact."""
         number = self._number(about)
         rubric = self._plan(number).rubric
         return {"rubrics": [{"criterion": rubric.criterion, "levels": dict(rubric.levels), "world": number}]}
@@ -141,18 +141,18 @@ class WorldTeacher:
         return f"{worked(sample, found)}\nVerdict: {sample.gold()['labels'][found]}"
 
     def _preference(self, about: Mapping[str, Any]) -> dict[str, Any]:
-        """From the claims of both: what they share, then what differs."""
+        """Feedback from the claims of both responses: what they share, then how they differ."""
         common, differs = self._compared(about["item"], ("A", "B"))
         return {"commonalities": common, "differences": differs, "better": about["item"].gold["preference"]}
 
     def _critic_pairwise(self, about: Mapping[str, Any]) -> dict[str, Any]:
-        """The same as reasons, in the words that the drawn question calls the responses by."""
+        """The same comparison as reasons, with the drawn template's names for the responses."""
         said = self._compared(about["item"], about["called"])
         return {"reasons": " ".join(said), "better": about["item"].gold["preference"]}
 
     @staticmethod
     def _compared(item: Item, called: Sequence[str]) -> tuple[str, str]:
-        """What both responses share, then what differs, from their claims."""
+        """What both responses share, and how they differ, from their claims."""
         parts = item.gold["responses"]
         said = [{claim["text"]: claim["verdict"] for claim in part.get("claims", ())} for part in parts]
         right = [sum(verdict == "right" for verdict in each.values()) for each in said]
@@ -180,14 +180,14 @@ class WorldTeacher:
         )  # fmt: skip
 
     def _made(self, number: int) -> TaughtRubric:
-        """A rubric and its instructions: drawn until every instruction has answers of all levels."""
+        """A rubric and its instructions, drawn until every instruction has answers of all levels."""
         rng = random.Random(f"{self.seed} {number}")
         if self.specs:
             return TaughtRubric(tuple(self._under(self.specs[number], number, i, rng) for i in range(self.per_rubric)))
         for attempt in range(_ATTEMPTS):
             first = self._base.sample(number * _ATTEMPTS + attempt)
             spec = replace(first.spec, lower_is_better=False)
-            if spec.entries:  # a checklist speaks of one instruction's facts
+            if spec.entries:  # a checklist is about the facts of one instruction
                 continue
             samples = [first]
             if self.per_rubric > 1:
@@ -208,7 +208,7 @@ class WorldTeacher:
         )
 
     def _under(self, spec: Spec, number: int, at: int, rng: random.Random) -> Sample:
-        """Instruction `at` of a rubric that is given: drawn until it has answers of all levels."""
+        """Instruction `at` of a given rubric, drawn until it has answers of all levels."""
         maker = self._maker(tuple(name for name, _ in spec.weights))
         start = (number * self.per_rubric + at) * _ATTEMPTS
         for index in range(start, start + _ATTEMPTS):
@@ -223,7 +223,7 @@ class WorldTeacher:
 
     @staticmethod
     def _graded(sample: Sample, mixes: dict[int, list[Response]], rng: random.Random) -> Sample:
-        """One response for each level, of about equal lengths, and a reference that is another of the best level."""
+        """One response for each level, of about equal length, and a reference: another response of the best level."""
         by_level: dict[int, list[Response]] = {}
         for penalty, responses in mixes.items():
             by_level.setdefault(level_of(penalty, sample.spec.cuts), []).extend(responses)
@@ -239,9 +239,9 @@ class WorldTeacher:
 
 
 def mixes(sample: Sample, rng: random.Random, *, even: bool = False) -> dict[int, list[Response]]:
-    """Responses put together from sentences of the sample's own, one for each thing spoken of, by their penalty.
+    """Responses composed of the sample's sentences, one for each thing mentioned, grouped by their penalty.
 
-    `even`: from all wrong to all right alike, where otherwise each claim made by some response is as likely.
+    `even`: the number of wrong claims is uniform from none to all; otherwise every claim is equally likely.
     """
     variants: dict[tuple[Any, ...], dict[Any, list[Sentence]]] = {}
     for response in sample.responses:
@@ -271,5 +271,5 @@ def mixes(sample: Sample, rng: random.Random, *, even: bool = False) -> dict[int
 
 
 def _half(claims: list[Any], wrong: set[Any], *, right: bool) -> list[Any]:
-    """The right ones of the claims, or the wrong ones; all where there are none."""
+    """The correct (`right`) or incorrect claims; all claims if there are none."""
     return [claim for claim in claims if (claim not in wrong) == right] or claims
