@@ -1,7 +1,6 @@
 """The recipe `self-improvement`: a judge is trained on those of its own verdicts that agree and that gold confirms.
 
-Each round has a folder. The recipe prepares its training set and configuration, and measures the trained model on
-held-out gold. It does not train: a prepared round waits for `dikast train sft`.
+The recipe prepares a folder for each round and measures its model on held-out gold; `dikast train sft` trains it.
 """
 
 from collections import Counter
@@ -57,11 +56,11 @@ class ImprovementOptions:
     `source`: items whose responses are judged, together with `generate` responses to each instruction by the judge that
     is improved. Everything is judged by `judge` ("" for the improved judge itself) `samples` times, pairs in both
     orders; with `compare` the generated responses are compared in pairs. A verdict is kept if at least the share
-    `agree` of the samples of each order gave it and gold, if the item has any, confirms it.
-    `train`: keys of `dikast train sft`; without `model` or `init` each round continues from the previous model. `held`:
-    items with gold and one response each, on which every round is measured. The rounds end after `rounds`, or when the
-    Pearson correlation has not risen by `least` for `patience` rounds. `rubric` is for items without one of their own;
-    `format` and `compare_format` are used for asking and for training ("" for the judge's own).
+    `agree` of the samples of each order gave it and gold, if the item has any, confirms it. `train`: keys of `dikast
+    train sft`; without `model` or `init` each round continues from the previous model. `held`: items with gold and one
+    response each, on which every round is measured. The rounds end after `rounds`, or when the Pearson correlation has
+    not risen by `least` for `patience` rounds. `rubric` is for items without one; `format` and `compare_format` are for
+    asking and for training ("" for the judge's own).
     """
 
     source: str = ""
