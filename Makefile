@@ -1,6 +1,9 @@
 # The commands of the project. Each one makes `.venv` first when it is missing or out of date.
 PYTHON ?= python3
 BIN := .venv/bin
+# Two tests at a time, each on one core: what continuous integration has. `WORKERS=8 make test` where there are more.
+WORKERS ?= 2
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: demo check test slow soak vllm gpu bench scout scout-twins scout-gpu clean
 
@@ -22,10 +25,10 @@ check: .venv/ready
 	$(BIN)/python -m pytest tests/test_architecture.py
 
 test: .venv/ready
-	$(BIN)/python -m pytest
+	$(PYTEST) --dist worksteal
 
 slow: .venv/ready
-	$(BIN)/python -m pytest -m slow
+	$(PYTEST) --dist loadgroup -m slow
 
 # Every try of the tests that draw many; all other runs draw a seeded sample of about 2 %.
 soak: .venv/ready

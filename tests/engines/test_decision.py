@@ -248,6 +248,7 @@ def test_specs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("servers")
 def test_system_one_of_a_real_server(transformers_text: str, tmp_path: Path) -> None:
     spec = system_one(transformers_text)
     engine = open_engine(spec)
@@ -272,6 +273,7 @@ def test_system_one_of_a_real_server(transformers_text: str, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("servers")
 def test_images_of_system_one_are_seen_by_a_real_server(transformers_llava: str, tmp_path: Path) -> None:
     engine = open_engine(system_one(transformers_llava))
     paths = [tmp_path / f"{color}.png" for color in ("red", "blue")]

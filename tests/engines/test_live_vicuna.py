@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from dikast.surface.cli import app
 from engines.http_servers import system_one
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("servers")]
 ITEMS, QUESTIONS = 40, 7  # 40 responses to grade; 7 questions with 6 pairs each to compare, in both orders
 HEADINGS = (
     "The instruction to evaluate", "Response to evaluate", "Reference Answer (Score 5)", "Score Rubrics", "Feedback",

@@ -12,7 +12,7 @@ from dikast.worlds.settings import Settings
 from dikast.worlds.write import write_samples
 
 servers = pytest.importorskip("engines.live_servers")
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("servers")]
 
 
 def test_vllm_gives_the_same_scores(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from dikast.corpus.pipeline.build import build
 from dikast.corpus.pipeline.recipe_file import load_recipe
 from engines import live_servers
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("servers")]
 
 
 @pytest.fixture(scope="module")

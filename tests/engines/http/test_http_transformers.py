@@ -14,7 +14,7 @@ from dikast.engines.http.engine import HttpEngine
 from dikast.engines.spec import open_engine
 from engines.http_servers import READ, ask, grade, verdicts, write_items
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("servers")]
 
 
 def test_it_answers_and_what_it_ignores_is_noticed_and_said(

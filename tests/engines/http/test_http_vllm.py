@@ -20,7 +20,7 @@ from engines.http_servers import LABELS, READ, ask
 SHORT = Sampling(max_tokens=16)
 ONLY = replace(READ, generate=False)
 OPTIONS = "retries=1,timeout=120"  # a server that died is told soon
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("servers")]
 
 
 @pytest.fixture
