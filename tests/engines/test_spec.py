@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from dikast.core.errors import UserError
+from dikast.engines.http.providers import PROVIDERS
 from dikast.engines.mock import Constant, Oracle
 from dikast.engines.spec import Spec, engine_schemes, open_engine, parse_spec
 
@@ -39,7 +40,7 @@ def test_an_engine_passes_through_without_options() -> None:
     ("spec", "told"),
     [
         ("moc:oracle", "did you mean 'mock'"),
-        ("sglang:org/name", "known are .*mock:NAME.*replay:FILE"),
+        ("lmdeploy:org/name", "known are .*mock:NAME.*replay:FILE"),
         ("no/such/folder", "no such folder"),
         ("mock:orcale", "did you mean 'oracle'"),
         ("mock:oracle,sede=1,r=high", "did you mean 'seed'.*expected a number"),
@@ -68,7 +69,8 @@ def test_installed_packages_bring_schemes(tmp_path: Path, monkeypatch: pytest.Mo
     engine = open_engine("acme:judge,level=4,strict=yes")
     assert isinstance(engine, Constant)
     assert (engine.name, engine.label) == ("acme:judge", "4")
-    assert engine_schemes() == ["acme", "decision", "hf", "http", "https", "mock", "openai", "replay", "scout", "vllm"]
+    own = {"acme", "decision", "hf", "http", "https", "mock", "replay", "scout", "vllm"}
+    assert engine_schemes() == sorted({*own, *PROVIDERS})
     with pytest.raises(
         UserError, match=r"option 'level': expected a whole number, got 'four'; .*did you mean 'strict'"
     ):

@@ -167,6 +167,7 @@ class _Bodies:
     extra: Mapping[str, Any]
     images: Encoded = field(default_factory=Encoded)
     refused: frozenset[str] = frozenset()
+    optional: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def make(self, request: Request, form: Form) -> list[bytes]:
         if not request.messages:
@@ -268,17 +269,17 @@ class DecisionEngine(Closing):
         url = f"{address.url}?{address.query}" if address.query else address.url
         answers = _Answers(address.model, settings.served_as, spelling, None, self.name)
         contract = Contract(url, _Bodies(address.model, spelling, self._extra), answers)
-        self.http = HttpEngine(address, settings, key=key, name=self.name, contract=contract)
-        answers.price = self.http.price
+        self.engine = HttpEngine(address, settings, key=key, name=self.name, contract=contract)
+        answers.price = self.engine.price
 
     @property
     def noticed(self) -> Mapping[str, int]:
         """How often something was asked for that a decision endpoint does not give, by what that was."""
-        return self.http.noticed
+        return self.engine.noticed
 
     def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
         """Answers in order of arrival."""
-        return self.http.stream(requests)
+        return self.engine.stream(requests)
 
     def identity(self) -> Mapping[str, Any]:
         """Contract, address (or the name given to it), model, and what is added to requests. Never a key."""
@@ -297,7 +298,7 @@ class DecisionEngine(Closing):
 
     def close(self) -> None:
         """Close all connections."""
-        self.http.close()
+        self.engine.close()
 
 
 def open_decision(target: str, **options: Any) -> Engine:
@@ -314,7 +315,7 @@ def open_decision(target: str, **options: Any) -> Engine:
     known = {each: kind for each, kind in ServerSettings.known().items() if each not in _UNUSED}
     settings = ServerSettings(**read_options(options, known, where=name))
     engine = DecisionEngine(address, settings, key=key_from(settings.key_env), name=name)
-    return within_budget(engine, settings, engine.http.price)
+    return within_budget(engine, settings, engine.engine.price)
 
 
 def _spelling(address: Address) -> Spelling:

@@ -3,6 +3,7 @@
 import importlib
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, NamedTuple, cast, overload
@@ -11,6 +12,7 @@ from dikast.core.errors import DikastError, UserError
 from dikast.core.secrets import looks_secret, names_a_secret, without_secrets
 from dikast.core.text import near_miss
 from dikast.engines.base import ClosingEngine, Engine
+from dikast.engines.http.providers import PROVIDERS, spelling
 from dikast.engines.options import options_of, read_options
 
 GROUP = "dikast.engines"
@@ -20,7 +22,6 @@ _BUILT_IN = {
     "http": "dikast.engines.http.engine:open_http",
     "https": "dikast.engines.http.engine:open_https",
     "mock": "dikast.engines.mock:open_mock",
-    "openai": "dikast.engines.http.engine:open_openai",
     "replay": "dikast.engines.replay:ReplayEngine",
     "scout": "dikast.engines.scout:Scout",
     "vllm": "dikast.engines.vllm.engine:VllmEngine",
@@ -32,12 +33,17 @@ _HOW = {
     "http": "http://HOST:PORT/v1#MODEL",
     "https": "https://HOST/v1#MODEL",
     "mock": "mock:NAME",
-    "openai": "openai:MODEL",
     "replay": "replay:FILE",
     "scout": "scout",
     "vllm": "vllm:ORG/NAME[@REVISION]",
+    **{scheme: f"{scheme}:{provider.model}" for scheme, provider in PROVIDERS.items()},
 }
-_VARIABLES = {"openai": "OPENAI_API_KEY", "decision": "OPENAI_API_KEY", "hf": "HF_TOKEN", "vllm": "HF_TOKEN"}
+_VARIABLES = {
+    "decision": "OPENAI_API_KEY",
+    "hf": "HF_TOKEN",
+    "vllm": "HF_TOKEN",
+    **{scheme: provider.key_env for scheme, provider in PROVIDERS.items() if provider.key_env},
+}
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_+.-]*):(.*)", re.DOTALL)
 _OPTION = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_-]*)\s*=(.*)", re.DOTALL)
 
@@ -83,7 +89,8 @@ def open_engine(spec: str | Engine, **options: Any) -> Engine:
     """The engine that `spec` names; an engine is passed through. `options` count over those written in the spec.
 
     `scout` (the judge that ships inside), `mock:NAME`, `replay:FILE`, `hf:ORG/NAME[@REVISION]`, the folder of a model,
-    `vllm:ORG/NAME[@REVISION]`, `http(s)://HOST/v1#MODEL`, `openai:MODEL`, `decision:URL#MODEL`, or the scheme of an
+    `vllm:ORG/NAME[@REVISION]`, `http(s)://HOST/v1#MODEL`, `openai:MODEL` and the other providers of
+    `engines.http.providers`, `decision:URL#MODEL`, or the scheme of an
     installed package (entry point group `dikast.engines`, a callable `(target, **options) -> Engine`), each with
     `,NAME=VALUE` options. `with open_engine(...) as engine:` closes it at the end. Raises UserError for anything else,
     with the near miss and the list of what there is.
@@ -135,7 +142,7 @@ def _refuse_secrets(scheme: str, target: str, written: Mapping[str, str]) -> Non
 
 def engine_schemes() -> list[str]:
     """Every scheme that `open_engine` knows here, those of installed packages included."""
-    return sorted({*_BUILT_IN, *_installed()})
+    return sorted({*_BUILT_IN, *PROVIDERS, *_installed()})
 
 
 def _exists(path: str) -> bool:
@@ -159,15 +166,20 @@ def _factory(spec: str, scheme: str) -> Callable[..., Any]:
     if scheme in _BUILT_IN:
         module, _, name = _BUILT_IN[scheme].partition(":")
         return cast(Callable[..., Any], getattr(importlib.import_module(module), name))
+    if scheme in PROVIDERS:
+        opener = importlib.import_module("dikast.engines.http.engine").open_provider
+        return partial(cast(Callable[..., Any], opener), scheme)
     installed = _installed()
     if scheme in installed:
         return cast(Callable[..., Any], installed[scheme].load())
+    meant = spelling(spec, engine_schemes())
     if not scheme:
         near = near_miss(spec, engine_schemes())
         hint = f"did you mean {_HOW.get(near, near + ':TARGET')}? " if near else ""
+        hint = f"did you mean {meant!r}? " if meant else hint
         raise UserError(f"engine {spec!r}: there is no such folder and it names no scheme; {hint}{_offered()}")
     near = near_miss(scheme, engine_schemes())
-    hint = f"did you mean {near!r}? " if near else ""
+    hint = f"did you mean {meant!r}? " if meant else f"did you mean {near!r}? " if near else ""
     raise UserError(f"engine {spec!r}: unknown scheme {scheme!r}; {hint}{_offered()}")
 
 

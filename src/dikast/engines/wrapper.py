@@ -30,3 +30,12 @@ class Wrapper(Closing):
     def versions(self) -> Mapping[str, str]:
         """The engine's own."""
         return self.engine.versions()
+
+
+def found_in(engine: object, name: str, otherwise: Any) -> Any:
+    """An attribute of the engine, or of the first one inside it that has it."""
+    while engine is not None:
+        if hasattr(type(engine), name) or name in getattr(engine, "__dict__", {}):
+            return getattr(engine, name)
+        engine = getattr(engine, "engine", None)
+    return otherwise

@@ -17,6 +17,7 @@ from dikast.core.verdict import Preference, Verdict
 from dikast.core.video import DEFAULT_FRAMES
 from dikast.engines.base import Engine, Sampling, close_engine
 from dikast.engines.spec import open_engine
+from dikast.engines.wrapper import found_in
 from dikast.judging.defaults import default_format
 from dikast.judging.joining import join_orders, join_samples
 from dikast.judging.pair_orders import RESAMPLES, EqualRule, from_scores
@@ -82,6 +83,8 @@ class Judge:
             raise UserError("several samples at temperature 0 are all the same: set a temperature, such as 1.0")
         if read not in ("auto", "only", "never"):
             raise UserError(f"read {read!r}: use auto, only or never")
+        if read == "only" and (why := found_in(self.engine, "cannot", {}).get("logprobs")):
+            raise UserError(f"{self.engine.name} {why.partition(':')[0]}: use read='auto' (--read auto)")
         if not 1 <= frames <= MOST_FRAMES:
             raise UserError(f"frames is how many to sample from a video, from 1 to {MOST_FRAMES}, got {frames}")
         if not 0 <= min_mass <= 1:

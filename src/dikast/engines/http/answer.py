@@ -1,10 +1,11 @@
 """What a server's reply says, and whether it did what was asked: nothing is believed that did not come back."""
 
 import logging
+import math
 import re
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from dikast.core.distribution import NoDistribution
@@ -37,7 +38,11 @@ _TOLD = {
 
 @dataclass(slots=True)
 class Answers:
-    """Reads the replies of one server. `noticed` counts what it was asked for and did not do."""
+    """Reads the replies of one server. `noticed` counts what it was asked for and did not do.
+
+    `as_chat` turns a reply of another format into a chat completion; `shape` says what a reply needs. `known` is what
+    the server is known to lack, of which nothing is said. `own_names`: models go by names of the user's own.
+    """
 
     model: str
     served_as: str
@@ -47,9 +52,16 @@ class Answers:
     continues: bool | None = None  # None until a reply shows it
     scrub: Scrubber = field(default_factory=lambda: Scrubber(()))
     seen: Spellings = field(default_factory=Spellings)
+    as_chat: Callable[[Any], Any] = lambda value: value
+    shape: str = "choices[0].message"
+    known: frozenset[str] = frozenset()
+    own_names: bool = False
+    reports_cost: bool = False
 
     def notice(self, what: str) -> None:
         """Count something missing, and report it the first time."""
+        if what in self.known:
+            return
         self.noticed[what] += 1
         if self.noticed[what] == 1:
             _log.warning("%s: %s", self.name, _TOLD.get(what) or f"the server refuses {what!r}: asked without it")
@@ -57,7 +69,7 @@ class Answers:
     def read(self, request: Request, form: Form, raw: bytes, seconds: float) -> Completion | None:
         """The completion in a 200 reply; None to ask once more in the plain form. Failure if it holds no answer."""
         try:
-            value = decoded(raw)
+            value = self.as_chat(decoded(raw))
         except ValueError:
             raise Failure("bad_response", f"{self.name} answers 200 with {_shape(raw)}", retryable=True) from None
         choice, message = self._first(value)
@@ -141,7 +153,7 @@ class Answers:
         if not isinstance(answered, str) or not answered:
             self.notice("model_unnamed")
             return
-        if answered in (self.model, self.served_as):
+        if answered in (self.model, self.served_as) or (self.own_names and not self.served_as):
             return
         said, asked = answered.casefold(), (self.served_as or self.model).casefold()
         said, asked = said.rpartition("/")[2], asked.rpartition("/")[2].removesuffix("-latest")
@@ -166,7 +178,11 @@ class Answers:
             return Usage(seconds=seconds)
         details = value.get("prompt_tokens_details")
         cached = details.get("cached_tokens") if isinstance(details, dict) else 0
-        return usage_of(self, value.get("prompt_tokens"), cached, value.get("completion_tokens"), self.price, seconds)
+        usage = usage_of(self, value.get("prompt_tokens"), cached, value.get("completion_tokens"), self.price, seconds)
+        charged = value.get("cost") if self.reports_cost and self.price is None else None
+        if isinstance(charged, int | float) and not isinstance(charged, bool) and 0 <= charged < math.inf:
+            return replace(usage, cost=float(charged))
+        return usage
 
     def _first(self, value: object) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """The first choice and its message."""
@@ -179,7 +195,7 @@ class Answers:
             if error := value.get("error"):
                 told = f"{self.name} answers 200 with an error: {self.scrub.quote(said(error))}"
                 raise Failure("bad_response", told, retryable=True)
-        raise Failure("bad_response", f"{self.name} answers 200 without choices[0].message", retryable=True)
+        raise Failure("bad_response", f"{self.name} answers 200 without {self.shape}", retryable=True)
 
 
 class Notices(Protocol):

@@ -17,6 +17,9 @@ from dikast.engines.http.sanitise import sanitise
 Form = Literal["plain", "continue"]
 READ_TOKENS = 8  # after a marker that we wrote: room for markdown, a space and a label of several tokens
 
+GO_ON = "Your reply stops there. Write only the words that come next."
+"""What a model is told after a begun reply where a reply cannot end the conversation."""
+
 _CONTINUE = {"add_generation_prompt": False, "continue_final_message": True}
 OPTIONAL: Mapping[str, tuple[str, ...]] = {
     "logprobs": ("logprobs", "top_logprobs"),
@@ -46,6 +49,7 @@ class Bodies:
     images: Encoded = field(default_factory=Encoded)
     continues: Callable[[], bool | None] = lambda: None
     refused: frozenset[str] = frozenset()  # replaced as a whole, as another thread may be reading it
+    optional: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: OPTIONAL)
 
     def make(self, request: Request, form: Form) -> list[bytes]:
         """The body in pieces (images are shared between bodies); EngineError when the request cannot be asked."""
@@ -62,7 +66,7 @@ class Bodies:
         except (TypeError, UnicodeEncodeError) as error:
             raise EngineError(f"the text cannot be sent as JSON: {error}", kind="bad_request") from None
         pieces.append(b"]}")
-        return _joined(pieces)
+        return joined(pieces)
 
     def fields(self, request: Request, form: Form) -> dict[str, Any]:
         """Everything of the body but the messages."""
@@ -93,12 +97,7 @@ class Bodies:
         for name in self.refused:
             for key in OPTIONAL[name]:
                 fields.pop(key, None)
-        for key, value in self.extra.items():
-            if value is None:
-                fields.pop(key, None)
-            else:
-                fields[key] = value
-        return fields
+        return with_extra(fields, self.extra)
 
     def _message(self, message: Message, lead: bytes, pieces: list[bytes]) -> None:
         role = b'{"role":"' + message.role.encode() + b'","content":'
@@ -122,11 +121,22 @@ class Bodies:
                 continue
             flush()
             for image in (part,) if isinstance(part, Image) else part.frames:
-                url = self.images.url(image)
-                pieces += [comma + b'{"type":"image_url","image_url":{"url":"', url, b'"}}']
+                mime, data = self.images.base64(image)
+                head = comma + b'{"type":"image_url","image_url":{"url":"data:' + mime + b";base64,"
+                pieces += [head, data, b'"}}']
                 comma = b","
         flush()
         pieces.append(b"]}")
+
+
+def with_extra(fields: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields and the user's own; null takes one out."""
+    for key, value in extra.items():
+        if value is None:
+            fields.pop(key, None)
+        else:
+            fields[key] = value
+    return fields
 
 
 def reads_labels(request: Request) -> bool:
@@ -148,7 +158,7 @@ def seed_of(request: Request) -> int:
     return int.from_bytes(hashlib.blake2b(spelt, digest_size=4).digest()) >> 1
 
 
-def _joined(pieces: list[bytes]) -> list[bytes]:
+def joined(pieces: list[bytes]) -> list[bytes]:
     """Small neighbours as one piece; an image's data URL stays the shared object it is."""
     found: list[bytes] = []
     small: list[bytes] = []

@@ -2,66 +2,25 @@
 
 import importlib.metadata
 import os
-import random
-import time
 import weakref
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from dikast.core.errors import EngineError, UserError
-from dikast.core.secrets import Scrubber, whole
-from dikast.core.verdict import Usage
 from dikast.engines.base import Closing, Completion, Engine, Request
 from dikast.engines.budget import Budget
 from dikast.engines.http.answer import Answers
-from dikast.engines.http.body import OPTIONAL, Bodies, Form
-from dikast.engines.http.event_loop import EventLoopThread, Flow, Job, Later
-from dikast.engines.http.failure import Failure, failure_of, refused_parameter
+from dikast.engines.http.body import OPTIONAL, Bodies
+from dikast.engines.http.desk import About, Asks, Desk, Reads
+from dikast.engines.http.event_loop import EventLoopThread, Flow, Job
 from dikast.engines.http.limit import Limit
 from dikast.engines.http.prices import Price, default_table, price_of
+from dikast.engines.http.providers import PLAIN, PROVIDERS, Provider
 from dikast.engines.http.sanitise import VERSION
 from dikast.engines.http.server_settings import Address, ServerSettings, address_of, check_key, extra_fields, key_from
 from dikast.engines.http.transport import Transport
 from dikast.engines.options import read_options
-
-_LONGEST_BACKOFF = 30.0
-_BRIEF = ("timeout", "bad_response", "wrong_model")  # waiting longer before these are asked again does not help
-_REJECTIONS = 5  # times `retries` is how often one request may be turned away before it fails
-_ROW = 64  # requests in a row that may fail for good before the rest of a stream is not sent; fewer at the start
-_BROAD = ("timeout", "connection", "server_error", "rate_limited", "overloaded", "wrong_model", "bad_response")
-_UNUSABLE = 4  # further tries after replies that were paid for and cannot be used; 1 before any could be
-
-
-class Asks(Protocol):
-    """Makes the bodies of requests. `refused` names optional parts that the server would not take."""
-
-    refused: frozenset[str]
-
-    def make(self, request: Request, form: Form) -> list[bytes]:
-        """The body in pieces; EngineError when the request cannot be asked."""
-        ...
-
-    def fields(self, request: Request, form: Form) -> Mapping[str, Any]:
-        """What of the body may be left out when the server complains of it."""
-        ...
-
-
-class Reads(Protocol):
-    """Reads the replies. `noticed` counts what the server was asked for and did not do."""
-
-    noticed: Counter[str]
-    continues: bool | None
-    scrub: Scrubber
-
-    def notice(self, what: str) -> None:
-        """Count something missing, and report it the first time."""
-        ...
-
-    def read(self, request: Request, form: Form, raw: bytes, seconds: float) -> Completion | None:
-        """The completion in a 200 reply; None to ask once more in the plain form. Failure if it holds no answer."""
-        ...
 
 
 class Contract(NamedTuple):
@@ -70,6 +29,7 @@ class Contract(NamedTuple):
     url: str
     asks: Asks
     reads: Reads
+    models: str = ""
 
 
 class Waits(NamedTuple):
@@ -82,7 +42,7 @@ class Waits(NamedTuple):
 
 
 class HttpEngine(Closing):
-    """A model behind `POST {url}/chat/completions`.
+    """A model behind `POST {url}/chat/completions`, or behind what else the provider speaks.
 
     Errors have these kinds: `timeout`, `connection`, `rate_limited`, `overloaded`, `server_error`, `bad_response`,
     `wrong_model`, `too_large`, `redirect`, `certificate`, `tls`, `auth`, `quota`, `not_found`, `context_length`,
@@ -99,13 +59,14 @@ class HttpEngine(Closing):
         key: str = "",
         name: str = "",
         contract: Contract | None = None,
+        provider: Provider = PLAIN,
     ) -> None:
         self.name = name or str(address)
-        self.address, self.settings = address, settings
+        self.address, self.settings, self.provider = address, settings, provider
         check_key(key)
         self._extra = extra_fields(settings.extra)
-        self.price = price_of(address.model, settings.prices)
-        url, asks, reads = contract or self._chat()
+        self.price = price_of(address.model, settings.prices, provider.prices)
+        url, asks, reads, models = contract or self._contract()
         transport = Transport(
             url,
             key=key,
@@ -113,19 +74,45 @@ class HttpEngine(Closing):
             connect_timeout=settings.connect_timeout,
             most_mb=settings.max_reply_mb,
             ca=settings.ca,
+            key_header=provider.key_header,
+            headers=provider.headers,
         )
         reads.scrub = transport.scrub
-        self._desk = _Desk(transport, asks, reads, settings)
+        about = About(provider, address.model, models or f"{address.url}/models")
+        self._desk = Desk(transport, asks, reads, settings, about)
         work, limit = self._desk.work, Limit(settings.concurrency)
         self._loop_thread = EventLoopThread(work, limit, opening=transport.open, closing=transport.close)
         self._finalizer = weakref.finalize(self, self._loop_thread.close)
 
-    def _chat(self) -> Contract:
-        answers = Answers(self.address.model, self.settings.served_as, self.price, self.name)
-        answers.continues = {"yes": True, "no": False, "auto": None}[self.settings.continues]
-        top = self.settings.top_logprobs
-        bodies = Bodies(self.address.model, top, self._extra, continues=lambda: answers.continues)
-        return Contract(self.address.chat, bodies, answers)
+    def _contract(self) -> Contract:
+        """What is spoken with the provider."""
+        address, provider, top = self.address, self.provider, self.settings.top_logprobs
+        answers = Answers(address.model, self.settings.served_as, self.price, self.name, known=provider.lacks)
+        answers.own_names, answers.reports_cost = provider.own_names, provider.reports_cost
+        unknown = False if "continuation" in provider.lacks else None
+        answers.continues = {"yes": True, "no": False, "auto": unknown}[self.settings.continues]
+        if provider.wire == "messages":
+            from dikast.engines.http import anthropic
+
+            answers.as_chat, answers.shape = anthropic.as_chat, "a list of content blocks"
+            base = address.url.removesuffix("/v1")
+            asks = anthropic.MessagesBodies(address.model, self._extra)
+            return Contract(f"{base}/v1/messages", asks, answers, f"{base}/v1/models")
+        if provider.wire == "gemini":
+            from dikast.engines.http import gemini
+
+            answers.as_chat, answers.shape = gemini.as_chat, "candidates[0]"
+            base = address.url.removesuffix("/v1beta")
+            bodies = gemini.GeminiBodies(address.model, top, self._extra)
+            return Contract(gemini.url_of(base, address.model), bodies, answers, f"{base}/v1beta/models")
+        chat = Bodies(address.model, top, self._extra, continues=lambda: answers.continues)
+        chat.refused = provider.lacks & OPTIONAL.keys()
+        return Contract(address.chat, chat, answers)
+
+    @property
+    def cannot(self) -> Mapping[str, str]:
+        """What the provider is known not to do, by name, each with what follows."""
+        return self.provider.cannot()
 
     def __repr__(self) -> str:
         return f"HttpEngine({self.name!r})"
@@ -141,6 +128,16 @@ class HttpEngine(Closing):
         return Waits(self._desk.longest_wait, self._desk.waited)
 
     @property
+    def gave_up(self) -> EngineError | None:
+        """Why nothing more is sent to a server that has never answered: it would fail as well."""
+        return self._desk.gave_up
+
+    @property
+    def status(self) -> str:
+        """What is waited for before another try, for people; "" while answers come."""
+        return self._desk.status
+
+    @property
     def in_flight(self) -> int:
         """The most requests that may be in flight just now."""
         return self._loop_thread.limit.value
@@ -151,8 +148,10 @@ class HttpEngine(Closing):
 
     def identity(self) -> Mapping[str, Any]:
         """The server's address (or the name given to it), the model, and what is added to requests. Never a key."""
+        wire = {} if self.provider.wire == "chat" else {"wire": self.provider.wire}
         return {
             "engine": "http",
+            **wire,
             "server": self.settings.server or self.address.url,
             "model": self.address.model,
             "extra": self._extra,
@@ -223,148 +222,6 @@ class HttpEngine(Closing):
         return flow.waiting < flow.low and flow.submitted - flow.delivered + pending < held
 
 
-class _Desk:
-    """Works one job at a time: sends it, reads the reply, decides whether to try again."""
-
-    def __init__(self, transport: Transport, bodies: Asks, answers: Reads, settings: ServerSettings) -> None:
-        self.transport, self.bodies, self.answers, self.settings = transport, bodies, answers, settings
-        self.answered = 0  # requests that this server has answered
-        self.longest_wait = self.waited = 0.0
-        self._jitter = random.Random()  # spreads retries over time; no result depends on it
-
-    def job(self, request: Request, flow: Flow) -> Job | Completion:
-        """The request made ready to send, or the completion that says why it cannot be."""
-        form = self._form(request)
-        try:
-            return Job(request, form, self.bodies.make(request, form), flow)
-        except EngineError as error:
-            return Completion(request.key, finish="error", error=error)
-        except Exception as error:  # a request that surprises us must not end the stream of all others
-            told = EngineError(f"{type(error).__name__} while the request was made: {error}", kind="internal")
-            return Completion(request.key, finish="error", error=told)
-
-    async def work(self, job: Job) -> Completion | Later:
-        """One try; never raises but for cancellation. Every completion leaves through here, without the key."""
-        outcome = await self._tried(job)
-        return outcome if isinstance(outcome, Later) else clean(outcome, self.transport.scrub)
-
-    async def _tried(self, job: Job) -> Completion | Later:
-        if job.flow.verdict_on_all is not None:
-            told = f"not sent, as what was sent before failed: {job.flow.verdict_on_all}"
-            return self._failed(job, Failure(job.flow.verdict_on_all.kind, told, retryable=True), count=False)
-        now = time.monotonic()
-        job.began = job.began or now
-        try:
-            reply = await self.transport.post(job.body)
-            if reply.status == 200:
-                found = self.answers.read(job.request, job.form, reply.raw, time.monotonic() - job.began)
-                if found is None:
-                    return self._plainly(job)
-                self.answered += 1
-                job.flow.consecutive = 0
-                return found
-            failure = failure_of(reply.status, reply.headers, reply.raw, self.transport.where, self.transport.scrub)
-            if self._concedes(job, failure, reply.status):
-                return Later(0.0)
-        except Failure as caught:
-            failure = caught
-        except Exception as error:  # a fault of ours must not take other requests down
-            failure = Failure("internal", self.transport.scrub.quote(f"{type(error).__name__}: {error}"))
-        if failure.refusal:
-            job.flow.consecutive = 0
-            return Completion(job.request.key, refusal=failure.refusal)
-        if failure.kind == "timeout":
-            self._note_wait(job, min(time.monotonic() - now, self.settings.timeout))
-        outcome = self._retried(job, failure)
-        if isinstance(outcome, Later):
-            self._note_wait(job, outcome.seconds)
-        return outcome
-
-    def _note_wait(self, job: Job, seconds: float) -> None:
-        job.waited += seconds
-        self.waited += seconds
-        self.longest_wait = max(self.longest_wait, job.waited)
-
-    def _retried(self, job: Job, failure: Failure) -> Completion | Later:
-        job.tries += 1
-        if failure.rejected:
-            job.rejections += 1
-        faults = job.tries - job.rejections
-        unusable = failure.kind in ("bad_response", "wrong_model") and faults > (_UNUSABLE if self.answered else 1)
-        spent = faults > self.settings.retries or job.rejections > _REJECTIONS * self.settings.retries
-        if not failure.retryable or spent or unusable:
-            return self._failed(job, failure)
-        nth = job.rejections if failure.rejected else faults
-        brief = failure.brief or failure.kind in _BRIEF
-        spread = min(_LONGEST_BACKOFF, self.settings.backoff * (0.2 if brief else 1.0) * 2 ** min(nth - 1, 16))
-        if failure.wait is None:
-            return Later(spread * self._jitter.uniform(0.5, 1.5), failure.rejected)
-        if failure.wait > self.settings.max_wait:
-            told = f"{failure.message}; it asks to wait {failure.wait:,.0f} s (max_wait raises what is obeyed)"
-            return self._failed(job, Failure(failure.kind, told, retryable=True))
-        return Later(failure.wait + self._jitter.uniform(0, 0.1 * failure.wait + 0.1 * spread), failure.rejected)
-
-    def _failed(self, job: Job, failure: Failure, *, count: bool = True) -> Completion:
-        flow = job.flow
-        if count:
-            flow.consecutive = flow.consecutive + 1 if failure.hopeless or failure.kind in _BROAD else 0
-            most = (
-                _ROW if self.answered and not failure.hopeless else 1 if not self.answered and failure.hopeless else 8
-            )
-            if flow.consecutive >= most and flow.verdict_on_all is None:
-                kind = failure.kind if failure.hopeless else "unreachable"
-                flow.verdict_on_all = EngineError(failure.message, kind=kind)
-        usage = failure.usage or Usage()
-        return Completion(job.request.key, failure.text, finish="error", usage=usage, error=failure.error(job.tries))
-
-    def _form(self, request: Request) -> Form:
-        asks = bool(request.prefill) or (request.readout is not None and not request.readout.generate)
-        return "continue" if asks and self.answers.continues is not False else "plain"
-
-    def _plainly(self, job: Job) -> Completion | Later:
-        """Ask a question again whose reply did not go on after the marker."""
-        try:
-            job.form, job.body = "plain", self.bodies.make(job.request, "plain")
-        except EngineError as error:
-            return Completion(job.request.key, finish="error", error=error)
-        return Later(0.0)
-
-    def _concedes(self, job: Job, failure: Failure, status: int) -> bool:
-        """Leave out an optional part that the server complains of; True if the job is ready to be sent again."""
-        fields = self.bodies.fields(job.request, job.form)
-        sent = {
-            name: keys for name, keys in OPTIONAL.items() if any(f'"{key}":'.encode() in job.body[0] for key in keys)
-        }
-        name = refused_parameter(failure, status, sent) if failure.kind == "bad_request" else None
-        if name is None or job.conceded >= len(OPTIONAL):
-            return False
-        job.conceded += 1
-        if name not in self.bodies.refused:
-            self.bodies.refused |= {name}
-            self.answers.notice(name)
-        if name == "continuation":
-            self.answers.continues = False
-        job.form = self._form(job.request)
-        if self.bodies.fields(job.request, job.form) == fields and job.conceded > 1:
-            return False
-        job.body = self.bodies.make(job.request, job.form)
-        return True
-
-
-def clean(done: Completion, scrub: Scrubber) -> Completion:
-    """The completion without the secrets that `scrub` knows, and with nothing in it that could not be written down."""
-    if done.error is not None:
-        told = scrub(whole(str(done.error)))
-        error = EngineError(told, kind=done.error.kind, retryable=done.error.retryable)
-        return replace(done, error=error, text=scrub(whole(done.text)))
-    if not scrub:
-        return done
-    text, refusal, unread = scrub(done.text), scrub(done.refusal), scrub(done.unread)
-    if text is done.text and refusal is done.refusal and unread is done.unread:
-        return done
-    return replace(done, text=text, refusal=refusal, unread=unread)
-
-
 def open_http(target: str, **options: Any) -> Engine:
     """`http://HOST[:PORT]/v1#MODEL`, from the spec's part after `http:`."""
     return _open(f"http:{target}", options)
@@ -375,16 +232,22 @@ def open_https(target: str, **options: Any) -> Engine:
     return _open(f"https:{target}", options)
 
 
-def open_openai(target: str, **options: Any) -> Engine:
-    """`openai:MODEL`: the server that OPENAI_BASE_URL names, or OpenAI's own, with the key in OPENAI_API_KEY."""
-    base = os.environ.get("OPENAI_BASE_URL", "").strip().rstrip("/") or "https://api.openai.com/v1"
-    return _open(f"{base}#{target}", {"key_env": "OPENAI_API_KEY", **options}, name=f"openai:{target}")
+def open_provider(scheme: str, target: str, **options: Any) -> Engine:
+    """`SCHEME:MODEL` for a scheme of `PROVIDERS`; the option `url` replaces its base URL."""
+    provider, name = PROVIDERS[scheme], f"{scheme}:{target}"
+    base = provider.base(name, str(options.pop("url", "")))
+    if provider.any_make and base != provider.url and os.environ.get(provider.url_env, "").strip().rstrip("/") == base:
+        provider = replace(PLAIN, key_env=provider.key_env)
+    held = provider.key_needed or os.environ.get(provider.key_env, "").strip()
+    if held:
+        options = {"key_env": provider.key_env, **options}
+    return _open(f"{base}#{target}", options, name=name, provider=provider)
 
 
-def _open(text: str, options: Mapping[str, Any], *, name: str = "") -> Engine:
+def _open(text: str, options: Mapping[str, Any], *, name: str = "", provider: Provider = PLAIN) -> Engine:
     address = address_of(text)  # first, as it refuses addresses that must not be repeated in messages
     settings = ServerSettings(**read_options(options, ServerSettings.known(), where=name or str(address)))
-    engine = HttpEngine(address, settings, key=key_from(settings.key_env), name=name)
+    engine = HttpEngine(address, settings, key=key_from(settings.key_env), name=name, provider=provider)
     return within_budget(engine, settings, engine.price)
 
 

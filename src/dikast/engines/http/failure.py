@@ -1,6 +1,7 @@
 """Why a try failed, and what to do about it: give up, or wait and try again."""
 
 import email.utils
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ _CONTEXT = (
     "too many tokens",
     "prompt is too long",
 )
+_NO_KEY = ("api key not valid", "api_key_invalid", "api key expired")
+_DELAY = re.compile(rb'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"')
 _QUOTA = ("insufficient_quota", "billing_hard_limit", "exceeded your current quota")
 _FILTER = ("content_filter", "content_policy", "responsibleai")
 
@@ -31,7 +34,8 @@ class Failure(Exception):
     """One failed try.
 
     `wait` is what the server asked for, in seconds; `rejected` says that it had too much to do; `brief` faults are
-    asked again soon, as waiting does not help; `hopeless` ones would meet every request in the same way.
+    asked again soon, as waiting does not help; `hopeless` ones would meet every request in the same way; `unreached`
+    says that no connection came about.
     `refusal` is set where the server would not answer this question, which is an answer. `text` and `usage` are what
     could be read of a reply that is none.
     """
@@ -43,6 +47,7 @@ class Failure(Exception):
     rejected: bool = False
     hopeless: bool = False
     brief: bool = False
+    unreached: bool = False
     refusal: str = ""
     text: str = ""
     usage: Usage | None = None
@@ -67,20 +72,24 @@ def failure_of(status: int, headers: Mapping[str, str], raw: bytes, where: str, 
             hopeless=True,
         )
     if status in _OVERLOADED:
-        if any(word in words for word in _QUOTA):
+        wait = retry_after(headers)
+        wait = _retry_delay(raw) if wait is None else wait
+        if wait is None and any(word in words for word in _QUOTA):
             return Failure("quota", told, hopeless=True)
         kind = "rate_limited" if status == 429 else "overloaded"
-        return Failure(kind, told, retryable=True, wait=retry_after(headers), rejected=True)
+        return Failure(kind, told, retryable=True, wait=wait, rejected=True)
+    if status == 402:
+        return Failure("quota", told, hopeless=True)
     if status in _RETRIED or status >= 500:
         return Failure("server_error", told, retryable=True, wait=retry_after(headers))
     if any(word in words for word in _CONTEXT):
         return Failure("context_length", told)
     if any(word in words for word in _FILTER):
         return Failure("content_filter", told, refusal=quoted or "the server's content filter")
-    if status in (401, 403):
-        return Failure("auth", f"{told}; name the variable that holds the key with key_env=NAME", hopeless=True)
+    if status in (401, 403) or (status == 400 and any(word in words for word in _NO_KEY)):
+        return Failure("auth", told, hopeless=True)
     if status == 404:
-        return Failure("not_found", f"{told}; check the address (it usually ends in /v1) and the model", hopeless=True)
+        return Failure("not_found", told, hopeless=True)
     if status == 413:
         return Failure("too_large", told)
     return Failure("bad_request", told)
@@ -107,6 +116,12 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
         if seconds < _NO_WAIT:
             return max(0.0, seconds)
     return None
+
+
+def _retry_delay(raw: bytes) -> float | None:
+    """The seconds in `google.rpc.RetryInfo`, such as `"retryDelay": "34s"`, which comes in place of a header."""
+    found = _DELAY.search(raw)
+    return min(float(found[1]), _NO_WAIT) if found else None
 
 
 def refused_parameter(failure: Failure, status: int, sent: Mapping[str, tuple[str, ...]]) -> str | None:

@@ -1,4 +1,4 @@
-"""Images as data URLs, each file encoded once while it is in use."""
+"""Images in base64, each file encoded once while it is in use."""
 
 import base64
 import io
@@ -15,7 +15,7 @@ _ORIENTATION = 0x0112
 
 
 class Encoded:
-    """Data URLs by image, as bytes ready for a JSON string; the least recently used are dropped.
+    """MIME type and base64 by image, as bytes ready for a JSON string; the least recently used are dropped.
 
     PNG, JPEG, WebP and GIF files go out as they are if every decoder sees the same in them: 8 bits, upright, opaque,
     one frame. Any other is sent as a PNG of what `core.media` makes of it.
@@ -23,31 +23,36 @@ class Encoded:
 
     def __init__(self, most: int = MOST_BYTES) -> None:
         self._most, self._total = most, 0
-        self._urls: OrderedDict[str, bytes] = OrderedDict()
+        self._known: OrderedDict[str, tuple[bytes, bytes]] = OrderedDict()
         self._lock = threading.Lock()
 
     def url(self, image: Image) -> bytes:
-        """The data URL of an image; EngineError `bad_media` says why there is none."""
+        """The data URL of an image."""
+        mime, data = self.base64(image)
+        return b"data:" + mime + b";base64," + data
+
+    def base64(self, image: Image) -> tuple[bytes, bytes]:
+        """The MIME type and the base64 of an image; EngineError `bad_media` says why there is none."""
         try:
             key = image_sha256(image)
             with self._lock:
-                found = self._urls.get(key)
+                found = self._known.get(key)
                 if found is not None:
-                    self._urls.move_to_end(key)
+                    self._known.move_to_end(key)
                     return found
             made = _encoded(image)
         except DataError as error:
             raise EngineError(str(error), kind="bad_media") from error
         with self._lock:
-            if key not in self._urls:
-                self._urls[key] = made
-                self._total += len(made)
-            while self._total > self._most and len(self._urls) > 1:
-                self._total -= len(self._urls.popitem(last=False)[1])
+            if key not in self._known:
+                self._known[key] = made
+                self._total += len(made[1])
+            while self._total > self._most and len(self._known) > 1:
+                self._total -= len(self._known.popitem(last=False)[1][1])
         return made
 
 
-def _encoded(image: Image) -> bytes:
+def _encoded(image: Image) -> tuple[bytes, bytes]:
     picture = load_image(image).picture  # checks it, too
     raw = image_file(image)
     mime = _plain_mime(raw)
@@ -55,7 +60,7 @@ def _encoded(image: Image) -> bytes:
         buffer = io.BytesIO()
         picture.save(buffer, "PNG")
         raw, mime = buffer.getvalue(), "image/png"
-    return b"data:" + mime.encode() + b";base64," + base64.b64encode(raw)
+    return mime.encode(), base64.b64encode(raw)
 
 
 def _plain_mime(raw: bytes) -> str | None:

@@ -1,6 +1,8 @@
-"""What tokens cost, from a table in the user's own configuration; no prices ship with the package."""
+"""What tokens cost: from a table of the user's own, else from the dated one that ships with the package."""
 
 import os
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +10,9 @@ from typing import Any
 from dikast.core.errors import UserError
 from dikast.core.text import Located, near_miss, read_located
 
+SHIPPED = Path(__file__).with_name("prices.yaml")
 _KEYS = ("in", "cached", "out")
+_DATE = re.compile(r"-(?:\d{8}|\d{4}-\d\d-\d\d)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,23 +36,34 @@ def default_table() -> Path:
     return Path(home) / "dikast" / "prices.yaml"
 
 
-def price_of(model: str, table: str) -> Price | None:
-    """The price of a model; None if there is no table, or the table in its default place does not list it.
+def price_of(model: str, table: str, shipped: str = "") -> Price | None:
+    """The price of a model; None where it is unknown.
 
-    The table maps names of models to `{in: ..., out: ..., cached: ...}`; `cached` is `in` where it is left out.
+    The user's table maps names of models to `{in: ..., out: ..., cached: ...}`; `cached` is `in` where it is left out.
+    A model that it does not list has the price that is shipped for the provider `shipped`, if there is one.
     """
     path = Path(table) if table else default_table()
     if not table and not path.is_file():
-        return None
+        return shipped_price(shipped, model)
     document = read_located(path)
     if not isinstance(document.value, dict):
         raise document.error("a price table maps names of models to {in: ..., cached: ..., out: ...}")
     if model not in document.value:
         if not table:
-            return None
+            return shipped_price(shipped, model)
         near = near_miss(model, map(str, document.value))
         raise UserError(f"{path}: no price for {model!r}" + (f"; did you mean {near!r}?" if near else ""))
     return _price(document, model, document.value[model])
+
+
+def shipped_price(provider: str, model: str) -> Price | None:
+    """The price in `prices.yaml`, in US dollars; a dated version of a model costs what the model does."""
+    if not provider:
+        return None
+    document = read_located(SHIPPED)
+    known: Mapping[str, Mapping[str, Any]] = document.value.get(provider, {})
+    found = known.get(model) or known.get(_DATE.sub("", model))
+    return None if found is None else _price(document, model, {key: found[key] for key in _KEYS if key in found})
 
 
 def _price(document: Located, model: str, value: Any) -> Price:

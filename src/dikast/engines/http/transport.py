@@ -5,6 +5,7 @@ import contextlib
 import ssl
 import urllib.request
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -95,7 +96,18 @@ class Deadlines:
 class Transport:
     """The connection to one server. Belongs to the event loop it is opened in."""
 
-    def __init__(self, url: str, *, key: str, timeout: float, connect_timeout: float, most_mb: float, ca: str) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str,
+        timeout: float,
+        connect_timeout: float,
+        most_mb: float,
+        ca: str,
+        key_header: str = "Authorization",
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         self._url = URL(url)
         parts = urlsplit(url)
         self.where = f"{parts.scheme}://{parts.netloc}"
@@ -106,10 +118,10 @@ class Transport:
         self._proxy = _proxy_for(parts.scheme, parts.hostname or "")
         self.scrub = Scrubber([key, urlsplit(self._proxy or "").password or ""])
         self._tls: ssl.SSLContext | bool = _trusting(ca) if ca else True
-        headers = {"Content-Type": _JSON, "Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": "dikast"}
+        own = {"Content-Type": _JSON, "Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": "dikast"}
         if key:
-            headers["Authorization"] = f"Bearer {key}"
-        self._headers = headers
+            own[key_header] = f"Bearer {key}" if key_header == "Authorization" else key
+        self._headers = {**own, **(headers or {})}
         self._session: aiohttp.ClientSession | None = None
         self._answered = False  # a server that has answered and breaks a connection is likely to be there still
 
@@ -148,12 +160,13 @@ class Transport:
             raise Failure("timeout", told, retryable=True) from None
         except TimeoutError as error:  # while connecting
             told = f"{self.where} cannot be reached: {self.scrub.quote(str(error), 200) or 'it takes too long'}"
-            raise Failure("timeout", told, retryable=True) from None
+            raise Failure("timeout", told, retryable=True, unreached=True) from None
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
             raise _certificate(self.where, error) from None
         except aiohttp.ClientConnectorError as error:
             reason = self.scrub.quote(str(error.os_error.strerror or error.os_error), 200)
-            raise Failure("connection", f"{self.where} cannot be reached: {reason}", retryable=True) from None
+            told = f"{self.where} cannot be reached: {reason}"
+            raise Failure("connection", told, retryable=True, unreached=True) from None
         except aiohttp.InvalidURL as error:
             raise Failure(
                 "connection", f"not an address: {self.scrub.quote(without_secrets(str(error)))}", hopeless=True
@@ -164,6 +177,16 @@ class Transport:
             raise Failure("connection", message, retryable=True, brief=self._answered) from None
         finally:
             self._deadlines.stop(task)
+
+    async def get(self, url: str, seconds: float) -> bytes:
+        """What is at another address of the same server; b"" if nothing can be had there."""
+        assert self._session is not None
+        limit = aiohttp.ClientTimeout(total=seconds)
+        try:
+            async with self._session.get(URL(url), timeout=limit, allow_redirects=False, proxy=self._proxy) as response:
+                return await self._body(response) if response.status == 200 else b""
+        except (aiohttp.ClientError, TimeoutError, OSError, Failure):
+            return b""
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
         """The body, unless it is larger than allowed."""

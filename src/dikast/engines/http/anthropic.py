@@ -1,0 +1,138 @@
+"""Anthropic's Messages API: `POST /v1/messages`, its replies read as chat completions. No tools are ever offered.
+
+Format: https://platform.claude.com/docs/en/api/messages (version 2023-06-01, which its header names).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from dikast.core.errors import EngineError
+from dikast.core.message import Message, Span
+from dikast.core.part import Image
+from dikast.engines.base import Request
+from dikast.engines.http.body import GO_ON, Form, joined, with_extra, written
+from dikast.engines.http.images import Encoded
+from dikast.engines.http.sanitise import sanitise
+
+OPTIONAL: Mapping[str, tuple[str, ...]] = {
+    "response_format": ("output_config",),
+    "continuation": ("prefill", "must end with a user message"),
+}
+"""What may be left out when a model refuses it: a schema, and a reply that is begun for it."""
+
+_FINISH = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+    "tool_use": "error",
+    "pause_turn": "error",
+}
+
+
+@dataclass(slots=True)
+class MessagesBodies:
+    """Makes bodies for one model. A begun reply is the last turn, with a user's after it where the model wants that."""
+
+    model: str
+    extra: Mapping[str, Any]
+    images: Encoded = field(default_factory=Encoded)
+    refused: frozenset[str] = frozenset()
+    optional: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: OPTIONAL)
+
+    def make(self, request: Request, form: Form) -> list[bytes]:
+        """The body in pieces; EngineError when the request cannot be asked."""
+        turns = [message for message in request.messages if message.role != "system"]
+        if not turns:
+            raise EngineError("the request has no messages: nothing was asked", kind="bad_request")
+        if request.sampling.temperature > 1 and "temperature" not in self.extra:
+            raise EngineError("this API takes temperatures from 0 to 1", kind="bad_request")
+        try:
+            head = orjson.dumps(self.fields(request, form))[:-1]
+            pieces = [head + b',"messages":[']
+            for i, message in enumerate(turns):
+                pieces.append(b"," if i else b"")
+                self._message(message, pieces)
+            if form == "continue" and (text := written(request, form).rstrip()):  # blanks at the end are refused
+                pieces.append(b"," + orjson.dumps({"role": "assistant", "content": text}))
+            elif form == "plain" and (text := request.prefill.rstrip()):
+                pieces.append(b"," + orjson.dumps({"role": "assistant", "content": text}))
+                pieces.append(b"," + orjson.dumps({"role": "user", "content": GO_ON}))
+        except (TypeError, UnicodeEncodeError) as error:
+            raise EngineError(f"the text cannot be sent as JSON: {error}", kind="bad_request") from None
+        return joined([*pieces, b"]}"])
+
+    def fields(self, request: Request, form: Form) -> dict[str, Any]:
+        """Everything of the body but the messages."""
+        sampling = request.sampling
+        fields: dict[str, Any] = {
+            "model": self.model,
+            "max_tokens": sampling.max_tokens,
+            "temperature": sampling.temperature,
+        }
+        if sampling.temperature > 0 and sampling.top_p < 1:
+            fields["top_p"] = sampling.top_p
+        if system := "\n\n".join(_text(each) for each in request.messages if each.role == "system"):
+            fields["system"] = system
+        if request.schema is not None and "response_format" not in self.refused:
+            fields["output_config"] = {"format": {"type": "json_schema", "schema": dict(request.schema)}}
+        return with_extra(fields, self.extra)
+
+    def _message(self, message: Message, pieces: list[bytes]) -> None:
+        pieces.append(b'{"role":"' + message.role.encode() + b'","content":[')
+        comma, spans = b"", list[Span]()
+        for part in (*message.parts, None):
+            if isinstance(part, Span):
+                spans.append(part)
+                continue
+            if spans and (text := sanitise(spans)):
+                pieces.append(comma + b'{"type":"text","text":' + orjson.dumps(text) + b"}")
+                comma = b","
+            spans = []
+            for image in () if part is None else (part,) if isinstance(part, Image) else part.frames:
+                mime, data = self.images.base64(image)
+                head = comma + b'{"type":"image","source":{"type":"base64","media_type":"' + mime + b'","data":"'
+                pieces += [head, data, b'"}}']
+                comma = b","
+        pieces.append(b"]}")
+
+
+def _text(message: Message) -> str:
+    return sanitise([part for part in message.parts if isinstance(part, Span)])
+
+
+def as_chat(value: Any) -> Any:
+    """A message as a chat completion; anything else as it is. Thinking is left out, as servers of others do."""
+    if not isinstance(value, dict) or not isinstance(value.get("content"), list):
+        return value
+    blocks = [block for block in value["content"] if isinstance(block, dict) and block.get("type") == "text"]
+    text = "".join(block["text"] for block in blocks if isinstance(block.get("text"), str))
+    finish = _FINISH.get(str(value.get("stop_reason")), "stop")
+    message: dict[str, Any] = {"role": "assistant", "content": text}
+    if finish == "content_filter":
+        details = value.get("stop_details")
+        why = details.get("explanation") or details.get("category") if isinstance(details, dict) else None
+        message["refusal"] = why or "the model's safety classifiers stopped the reply"
+    return {
+        "model": value.get("model"),
+        "choices": [{"message": message, "finish_reason": finish}],
+        "usage": _usage(value.get("usage")),
+    }
+
+
+def _usage(value: object) -> object:
+    """Tokens in are those read afresh, written to a cache, and read from one, which are counted apart."""
+    if not isinstance(value, dict):
+        return value
+    read = value.get("cache_read_input_tokens") or 0
+    parts = (value.get("input_tokens"), value.get("cache_creation_input_tokens") or 0, read)
+    whole = sum(part for part in parts if isinstance(part, int)) if all(isinstance(p, int) for p in parts) else None
+    return {
+        "prompt_tokens": whole,
+        "prompt_tokens_details": {"cached_tokens": read},
+        "completion_tokens": value.get("output_tokens"),
+    }

@@ -1,0 +1,169 @@
+"""Google's Gemini API: `models/MODEL:generateContent`, its replies read as chat completions. No tools are ever offered.
+
+Format: https://ai.google.dev/api/generate-content (v1beta).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+
+from dikast.core.errors import EngineError
+from dikast.core.message import Message, Span
+from dikast.core.part import Image
+from dikast.engines.base import Request
+from dikast.engines.http.body import GO_ON, Form, joined, reads_labels, seed_of, with_extra
+from dikast.engines.http.images import Encoded
+from dikast.engines.http.sanitise import sanitise
+
+OPTIONAL: Mapping[str, tuple[str, ...]] = {
+    "logprobs": ("responseLogprobs", "logprobs"),
+    "response_format": ("responseJsonSchema", "responseMimeType"),
+    "seed": ("seed",),
+}
+"""What may be left out when a model refuses it, with the fields that ask for it."""
+
+_CONFIG = "generationConfig"
+_BLOCKED = (
+    "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY",
+    "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION",
+)  # fmt: skip
+
+
+def url_of(base: str, model: str) -> str:
+    """Where a model is asked."""
+    return f"{base}/v1beta/models/{quote(model.removeprefix('models/'), safe='')}:generateContent"
+
+
+@dataclass(slots=True)
+class GeminiBodies:
+    """Makes bodies for one model. A begun reply is a turn of the model's with a user's after it."""
+
+    model: str
+    top_logprobs: int
+    extra: Mapping[str, Any]
+    images: Encoded = field(default_factory=Encoded)
+    refused: frozenset[str] = frozenset()
+    optional: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: OPTIONAL)
+
+    def make(self, request: Request, form: Form) -> list[bytes]:
+        """The body in pieces; EngineError when the request cannot be asked."""
+        turns = [message for message in request.messages if message.role != "system"]
+        if not turns:
+            raise EngineError("the request has no messages: nothing was asked", kind="bad_request")
+        try:
+            pieces = [orjson.dumps(self.fields(request, form))[:-1] + b',"contents":[']
+            for i, message in enumerate(turns):
+                role = b"model" if message.role == "assistant" else b"user"
+                pieces.append(b"," * bool(i) + b'{"role":"' + role + b'","parts":[')
+                self._parts(message, pieces)
+                pieces.append(b"]}")
+            for whose, text in (("model", request.prefill), ("user", GO_ON)) if request.prefill else ():
+                pieces.append(b"," + orjson.dumps({"role": whose, "parts": [{"text": text}]}))
+        except (TypeError, UnicodeEncodeError) as error:
+            raise EngineError(f"the text cannot be sent as JSON: {error}", kind="bad_request") from None
+        return joined([*pieces, b"]}"])
+
+    def fields(self, request: Request, form: Form) -> dict[str, Any]:
+        """Everything of the body but the turns; `extra` is merged into the generation's configuration, too."""
+        sampling = request.sampling
+        config: dict[str, Any] = {"maxOutputTokens": sampling.max_tokens, "temperature": sampling.temperature}
+        if sampling.temperature > 0:
+            config["seed"] = seed_of(request)
+            if sampling.top_p < 1:
+                config["topP"] = sampling.top_p
+        if reads_labels(request) and self.top_logprobs:
+            config |= {"responseLogprobs": True, "logprobs": self.top_logprobs}
+        if request.schema is not None:
+            config |= {"responseMimeType": "application/json", "responseJsonSchema": dict(request.schema)}
+        for name in self.refused & self.optional.keys():
+            for key in self.optional[name]:
+                config.pop(key, None)
+        own = dict(self.extra)
+        inner = own.pop(_CONFIG, {})
+        fields: dict[str, Any] = {_CONFIG: with_extra(config, inner if isinstance(inner, Mapping) else {})}
+        if system := "\n\n".join(_text(each) for each in request.messages if each.role == "system"):
+            fields["systemInstruction"] = {"parts": [{"text": system}]}
+        return with_extra(fields, own)
+
+    def _parts(self, message: Message, pieces: list[bytes]) -> None:
+        comma, spans = b"", list[Span]()
+        for part in (*message.parts, None):
+            if isinstance(part, Span):
+                spans.append(part)
+                continue
+            if spans and (text := sanitise(spans)):
+                pieces.append(comma + b'{"text":' + orjson.dumps(text) + b"}")
+                comma = b","
+            spans = []
+            for image in () if part is None else (part,) if isinstance(part, Image) else part.frames:
+                mime, data = self.images.base64(image)
+                pieces += [comma + b'{"inlineData":{"mimeType":"' + mime + b'","data":"', data, b'"}}']
+                comma = b","
+
+
+def _text(message: Message) -> str:
+    return sanitise([part for part in message.parts if isinstance(part, Span)])
+
+
+def as_chat(value: Any) -> Any:
+    """A response as a chat completion; anything else as it is. Thoughts are left out and counted as written."""
+    if not isinstance(value, dict):
+        return value
+    usage = _usage(value.get("usageMetadata"))
+    told = {"model": value.get("modelVersion"), "usage": usage}
+    feedback = value.get("promptFeedback")
+    if isinstance(feedback, dict) and feedback.get("blockReason") and not value.get("candidates"):
+        return {**told, "choices": [_refused(f"the prompt was blocked: {feedback['blockReason']}")]}
+    candidates = value.get("candidates")
+    if not isinstance(candidates, list) or not candidates or not isinstance(candidates[0], dict):
+        return value
+    candidate = candidates[0]
+    reason, content = str(candidate.get("finishReason") or "STOP"), candidate.get("content")
+    if reason in _BLOCKED:
+        return {**told, "choices": [_refused(f"the reply was blocked: {reason}")]}
+    parts = content.get("parts") or [] if isinstance(content, dict) else []
+    texts = [part.get("text") for part in parts if isinstance(part, dict) and not part.get("thought")]
+    choice = {
+        "message": {"role": "assistant", "content": "".join(text for text in texts if isinstance(text, str))},
+        "finish_reason": {"STOP": "stop", "MAX_TOKENS": "length"}.get(reason, "error"),
+        "logprobs": _logprobs(candidate.get("logprobsResult")),
+    }
+    return {**told, "choices": [choice]}
+
+
+def _refused(why: str) -> dict[str, Any]:
+    return {"message": {"role": "assistant", "content": "", "refusal": why}, "finish_reason": "content_filter"}
+
+
+def _logprobs(value: object) -> dict[str, Any] | None:
+    """The chosen tokens, each with the likeliest at its place."""
+    if not isinstance(value, dict) or not isinstance(value.get("chosenCandidates"), list):
+        return None
+    tops = value.get("topCandidates")
+    others = [each.get("candidates") if isinstance(each, dict) else None for each in tops or ()]
+    content = []
+    for i, chosen in enumerate(value["chosenCandidates"]):
+        options = others[i] if i < len(others) else None
+        top = [_entry(each) for each in options] if isinstance(options, list) else []
+        content.append({**_entry(chosen), "top_logprobs": top})
+    return {"content": content}
+
+
+def _entry(value: object) -> dict[str, Any]:
+    entry = value if isinstance(value, dict) else {}
+    return {"token": entry.get("token"), "logprob": entry.get("logProbability")}
+
+
+def _usage(value: object) -> object:
+    if not isinstance(value, dict):
+        return value
+    wrote, thought = value.get("candidatesTokenCount") or 0, value.get("thoughtsTokenCount") or 0
+    counted = isinstance(wrote, int) and isinstance(thought, int)
+    return {
+        "prompt_tokens": value.get("promptTokenCount"),
+        "prompt_tokens_details": {"cached_tokens": value.get("cachedContentTokenCount") or 0},
+        "completion_tokens": wrote + thought if counted else None,
+    }

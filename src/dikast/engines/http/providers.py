@@ -1,0 +1,213 @@
+"""Providers by name, as data: where each is, which variable holds its key, what it does not take. No engine code."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+from urllib.parse import urlsplit
+
+from dikast.core.errors import UserError
+from dikast.core.text import near_miss
+
+Wire = Literal["chat", "messages", "gemini"]
+CANNOT: Mapping[str, str] = {
+    "logprobs": "returns no log-probabilities that can be read: verdicts are parsed from its text, without a"
+    " distribution or an expected score",
+    "seed": "takes no seed: samples cannot be drawn again",
+    "response_format": "takes no JSON schema: replies may not parse",
+}
+"""What follows for a user from what a provider lacks, by the name of the part of a request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """One service or server.
+
+    url: its base URL, replaced by the variable `url_env`; with `path` behind what that holds. key_env: the variable
+    that holds the key, sent in the header `key_header` (as a bearer token in `Authorization`); a key that is not
+    `key_needed` is sent if it is set. wire: the format that it speaks. lacks: parts of requests that are never sent to
+    it, by their names in `body.OPTIONAL` (without `max_tokens` goes `max_completion_tokens`). own_names: models are
+    called by names of the user's own, so that the model named in a reply is another. any_make: the variable often names
+    a server of another make, of which nothing is known then. prices: its part of the price
+    table. start: the command that starts a server, `get` the one that brings it a model. source: the documentation
+    that this was read in.
+    """
+
+    url: str = ""
+    url_env: str = ""
+    path: str = ""
+    key_env: str = ""
+    key_needed: bool = True
+    key_header: str = "Authorization"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    wire: Wire = "chat"
+    lacks: frozenset[str] = frozenset()
+    own_names: bool = False
+    any_make: bool = False
+    reports_cost: bool = False
+    prices: str = ""
+    start: str = ""
+    get: str = ""
+    model: str = "MODEL"
+    source: str = ""
+
+    def cannot(self) -> dict[str, str]:
+        """What it cannot do that matters to verdicts, by name, each with what follows."""
+        return {name: told for name, told in CANNOT.items() if name in self.lacks}
+
+    def base(self, name: str, given: str = "") -> str:
+        """The base URL: `given`, or the one in its variable, or its own; UserError where there is none."""
+        if given:
+            return given.rstrip("/")
+        found = os.environ.get(self.url_env, "").strip().rstrip("/") if self.url_env else ""
+        if not found:
+            if not self.url:
+                raise UserError(
+                    f"engine {name!r} needs the address of your resource: export {self.url_env}=https://RESOURCE"
+                    ".openai.azure.com"
+                )
+            return self.url
+        if "://" not in found:  # OLLAMA_HOST is HOST or HOST:PORT, and 0.0.0.0 where the server listens everywhere
+            host, _, port = found.replace("0.0.0.0", "127.0.0.1").partition(":")
+            found = f"http://{host}:{port or urlsplit(self.url).port}"
+        return found if found.endswith(self.path) else found + self.path
+
+
+def cure(kind: str, provider: Provider, *, key_env: str, model: str) -> str:
+    """What to do about a failure that every request would meet; "" where nothing is known."""
+    if kind in ("connection", "timeout", "unreachable"):
+        return f"start the server ({provider.start}), or correct its address" if provider.start else _ADDRESS
+    if kind == "auth" and key_env:
+        return f"the key in {key_env} is not accepted here: export {key_env}=... with one that is"
+    if kind == "auth":
+        return "name the variable that holds the key with key_env=NAME"
+    if kind == "not_found":
+        get = f"; `{provider.get} {model}` brings it" if provider.get else ""
+        where = " the address (it usually ends in /v1) and" if provider is PLAIN else ""
+        return f"check{where} the model's name{get}"
+    return ""
+
+
+_ADDRESS = "start the server, or correct its address"
+PLAIN = Provider()
+"""An OpenAI-compatible server of which nothing is known."""
+
+_OPENAI = frozenset({"choices", "continuation", "max_tokens"})
+_CHAT = frozenset({"choices", "continuation"})
+PROVIDERS: Mapping[str, Provider] = {
+    "anthropic": Provider(
+        url="https://api.anthropic.com",
+        url_env="ANTHROPIC_BASE_URL",
+        key_env="ANTHROPIC_API_KEY",
+        key_header="x-api-key",
+        headers={"anthropic-version": "2023-06-01"},
+        wire="messages",
+        lacks=frozenset({"logprobs", "seed", "choices"}),
+        prices="anthropic",
+        source="https://platform.claude.com/docs/en/api/messages",
+    ),
+    "azure": Provider(
+        url_env="AZURE_OPENAI_ENDPOINT",
+        path="/openai/v1",
+        key_env="AZURE_OPENAI_API_KEY",
+        key_header="api-key",
+        lacks=_OPENAI,
+        own_names=True,
+        model="DEPLOYMENT",
+        source="https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle",
+    ),
+    "gemini": Provider(
+        url="https://generativelanguage.googleapis.com",
+        url_env="GOOGLE_GEMINI_BASE_URL",
+        key_env="GEMINI_API_KEY",
+        key_header="x-goog-api-key",
+        wire="gemini",
+        lacks=_CHAT,
+        prices="gemini",
+        source="https://ai.google.dev/api/generate-content",
+    ),
+    "llama.cpp": Provider(
+        url="http://localhost:8080/v1",
+        key_env="LLAMA_API_KEY",
+        key_needed=False,
+        lacks=_CHAT,
+        start="llama-server -m MODEL.gguf",
+        source="https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md",
+    ),
+    "ollama": Provider(
+        url="http://localhost:11434/v1",
+        url_env="OLLAMA_HOST",
+        path="/v1",
+        key_env="OLLAMA_API_KEY",
+        key_needed=False,
+        lacks=_CHAT,
+        start="ollama serve",
+        get="ollama pull",
+        source="https://docs.ollama.com/api/openai-compatibility",
+    ),
+    "openai": Provider(
+        url="https://api.openai.com/v1",
+        url_env="OPENAI_BASE_URL",
+        key_env="OPENAI_API_KEY",
+        lacks=_OPENAI,
+        any_make=True,
+        prices="openai",
+        source="https://platform.openai.com/docs/api-reference/chat/create",
+    ),
+    "openrouter": Provider(
+        url="https://openrouter.ai/api/v1",
+        key_env="OPENROUTER_API_KEY",
+        lacks=_CHAT,
+        reports_cost=True,
+        model="VENDOR/MODEL",
+        source="https://openrouter.ai/docs/api-reference/overview",
+    ),
+    "sglang": Provider(
+        url="http://localhost:30000/v1",
+        key_needed=False,
+        lacks=frozenset({"choices"}),
+        start="python -m sglang.launch_server --model-path MODEL",
+        source="https://docs.sglang.io/basic_usage/openai_api_completions.html",
+    ),
+    "together": Provider(
+        url="https://api.together.ai/v1",
+        key_env="TOGETHER_API_KEY",
+        lacks=frozenset({"logprobs", "choices", "continuation"}),  # its log-probabilities have a form of their own
+        model="VENDOR/MODEL",
+        source="https://docs.together.ai/docs/inference/openai-compatibility",
+    ),
+    "vllm-server": Provider(
+        url="http://localhost:8000/v1",
+        key_env="VLLM_API_KEY",
+        key_needed=False,
+        start="vllm serve MODEL",
+        source="https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html",
+    ),
+}
+_ALSO = {
+    "azure-openai": "azure", "azure_openai": "azure", "chatgpt": "openai", "claude": "anthropic", "google": "gemini",
+    "googleai": "gemini", "google-gla": "gemini", "llamacpp": "llama.cpp", "llama-cpp": "llama.cpp",
+    "llama_cpp": "llama.cpp", "llama-server": "llama.cpp", "ollama_chat": "ollama", "openai-chat": "openai",
+    "open-router": "openrouter", "togetherai": "together", "together_ai": "together", "vertex_ai": "gemini",
+    "hosted_vllm": "vllm-server", "vllm_server": "vllm-server", "huggingface": "hf", "transformers": "hf",
+}  # fmt: skip
+_MODELS = {"gpt-": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "claude": "anthropic", "gemini": "gemini"}
+_KINDS = ("chat:", "messages:", "completion:", "responses:")  # between provider and model, as others write it
+
+
+def spelling(spec: str, schemes: list[str]) -> str:
+    """How a spec that names no scheme here was probably meant: `openai/gpt-4o` is `openai:gpt-4o`; "" unknown."""
+    text = spec.strip()
+    head, mark, rest = text.partition(":")
+    if "/" in head or not mark:
+        head, mark, rest = text.partition("/")
+    if mark and rest:
+        for kind in _KINDS:
+            rest = rest.removeprefix(kind)
+        folded = head.casefold()
+        known = _ALSO.get(folded) or (folded if folded in schemes else near_miss(folded, [*PROVIDERS, *_ALSO]))
+        if known is not None and (found := _ALSO.get(known, known)) in schemes:
+            return f"{found}:{rest}"
+        plain = ":" not in text and rest.count("/") == 0 and not text.startswith(("/", ".", "~"))
+        return f"hf:{text}" if plain else ""
+    return next((f"{scheme}:{text}" for begin, scheme in _MODELS.items() if text.casefold().startswith(begin)), "")
