@@ -82,17 +82,17 @@ def test_an_image_is_encoded_once_and_shared(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(base64, "b64encode", counted)
     images = Encoded()
-    urls = [images.url(Image(str(path))) for _ in range(5)]
+    shared = [images.base64(Image(str(path)))[1] for _ in range(5)]
     assert len(encoded) == 1
-    assert all(url is urls[0] for url in urls)
+    assert all(each is shared[0] for each in shared)
 
 
 def test_what_was_used_longest_ago_is_forgotten(tmp_path: Path) -> None:
     paths = [png(tmp_path / f"{i}.png", (30 + i, 30)) for i in range(3)]
     images = Encoded(most=1)
-    first = images.url(Image(str(paths[0])))
-    images.url(Image(str(paths[1])))
-    assert images.url(Image(str(paths[0]))) is not first
+    first = images.base64(Image(str(paths[0])))
+    images.base64(Image(str(paths[1])))
+    assert images.base64(Image(str(paths[0]))) is not first
 
 
 def test_pictures_that_decoders_see_differently_are_sent_as_what_a_judge_sees(tmp_path: Path) -> None:

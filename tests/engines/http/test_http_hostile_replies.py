@@ -20,6 +20,7 @@ from dikast.engines.base import Completion, Request
 from dikast.engines.decision import DecisionEngine
 from dikast.engines.http.engine import HttpEngine
 from dikast.engines.http.event_loop import Flow, Later
+from dikast.engines.http.providers import PLAIN, PROVIDERS
 from dikast.engines.http.server_settings import ServerSettings, address_of
 from dikast.engines.http.transport import HttpReply
 from dikast.judging.judge import Judge
@@ -183,12 +184,31 @@ class Wire:
         return reply
 
 
+def claude(text: str) -> dict[str, Any]:
+    usage = {"input_tokens": 9, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 3, "output_tokens": 2}
+    blocks = [{"type": "thinking", "thinking": "Verdict: 3"}, {"type": "text", "text": text}]
+    told = {"stop_reason": "end_turn", "stop_details": None, "usage": usage}
+    return {"type": "message", "role": "assistant", "model": "judge", "content": blocks, **told}
+
+
+def gemini(text: str) -> dict[str, Any]:
+    chosen = [{"token": each, "logProbability": -0.1} for each in text]
+    tops = [{"candidates": [each, {"token": "5", "logProbability": -2.5}]} for each in chosen]
+    candidate = {
+        "content": {"role": "model", "parts": [{"text": "Verdict: 3", "thought": True}, {"text": text}]},
+        "finishReason": "STOP",
+        "logprobsResult": {"chosenCandidates": chosen, "topCandidates": tops},
+    }
+    usage = {"promptTokenCount": 9, "cachedContentTokenCount": 3, "candidatesTokenCount": 2, "thoughtsTokenCount": 1}
+    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "judge"}
+
+
 class Fuzzed:
     """The engine over that wire: waiting for another try takes no time."""
 
     def __init__(self, engine: HttpEngine | DecisionEngine) -> None:
         self.engine, self.name = engine, engine.name
-        self.desk = engine.http._desk if isinstance(engine, DecisionEngine) else engine._desk
+        self.desk = engine.engine._desk if isinstance(engine, DecisionEngine) else engine._desk
         self.transport = Wire(self.desk.transport.scrub)
         self.desk.transport = self.transport  # type: ignore[assignment]
         self.loop = asyncio.new_event_loop()
@@ -224,10 +244,14 @@ def engines() -> dict[str, tuple[Fuzzed, dict[str, Any]]]:
         ("score only", "http://127.0.0.1:1/v1#judge", chats, {"read": "only"}),
         ("decisions", "http://127.0.0.1:1/v1/decisions#judge", [score], {}),
         ("systemone", "http://127.0.0.1:1/v1/systemone#judge", [levels], {}),
+        ("anthropic", "http://127.0.0.1:1#judge", [lambda text=text: claude(text) for text in TEXTS], {}),
+        ("gemini", "http://127.0.0.1:1#judge", [lambda text=text: gemini(text or "4") for text in TEXTS], {}),
     ):
         address = address_of(url)
-        kind = DecisionEngine if name in ("decisions", "systemone") else HttpEngine
-        fuzzed = Fuzzed(kind(address, settings))
+        provider = PROVIDERS.get(name, PLAIN)
+        decides = name in ("decisions", "systemone")
+        engine = DecisionEngine(address, settings) if decides else HttpEngine(address, settings, provider=provider)
+        fuzzed = Fuzzed(engine)
         fuzzed.transport.made = made  # type: ignore[assignment]
         found[name] = (fuzzed, options)
     return found

@@ -124,8 +124,7 @@ def as_chat(value: Any) -> Any:
     reason, content = str(candidate.get("finishReason") or "STOP"), candidate.get("content")
     if reason in _BLOCKED:
         return {**told, "choices": [_refused(f"the reply was blocked: {reason}")]}
-    parts = content.get("parts") or [] if isinstance(content, dict) else []
-    texts = [part.get("text") for part in parts if isinstance(part, dict) and not part.get("thought")]
+    texts = [part.get("text") for part in _list(content, "parts") if isinstance(part, dict) and not part.get("thought")]
     choice = {
         "message": {"role": "assistant", "content": "".join(text for text in texts if isinstance(text, str))},
         "finish_reason": {"STOP": "stop", "MAX_TOKENS": "length"}.get(reason, "error"),
@@ -140,16 +139,17 @@ def _refused(why: str) -> dict[str, Any]:
 
 def _logprobs(value: object) -> dict[str, Any] | None:
     """The chosen tokens, each with the likeliest at its place."""
-    if not isinstance(value, dict) or not isinstance(value.get("chosenCandidates"), list):
-        return None
-    tops = value.get("topCandidates")
-    others = [each.get("candidates") if isinstance(each, dict) else None for each in tops or ()]
-    content = []
-    for i, chosen in enumerate(value["chosenCandidates"]):
-        options = others[i] if i < len(others) else None
-        top = [_entry(each) for each in options] if isinstance(options, list) else []
-        content.append({**_entry(chosen), "top_logprobs": top})
-    return {"content": content}
+    tops, content = _list(value, "topCandidates"), []
+    for i, chosen in enumerate(_list(value, "chosenCandidates")):
+        others = _list(tops[i], "candidates") if i < len(tops) else []
+        content.append({**_entry(chosen), "top_logprobs": [_entry(each) for each in others]})
+    return {"content": content} if content else None
+
+
+def _list(value: object, name: str) -> list[Any]:
+    """The list under that name, empty where there is none."""
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, list) else []
 
 
 def _entry(value: object) -> dict[str, Any]:
