@@ -3,6 +3,7 @@ import gzip
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 import unicodedata
@@ -262,6 +263,17 @@ def test_a_link_is_followed_and_stays(tmp_path: Path) -> None:
     write_records(tmp_path / "link.jsonl", [{"id": 1}])
     assert (tmp_path / "real.jsonl").read_text() == '{"id":1}\n'
     assert (tmp_path / "link.jsonl").is_symlink()
+
+
+@pytest.mark.parametrize("redirected", ["| cat", "> out.txt"])
+def test_a_device_is_written_to_and_never_replaced(redirected: str, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/dev/stdout")  # as /dev/stdout itself is one, which root could replace
+    code = "import sys; from dikast.core.records import write_file; write_file(sys.argv[1], b'whole')"
+    line = f"{sys.executable} -c {shlex.quote(code)} link {redirected}; cat out.txt 2>/dev/null"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(["bash", "-c", line], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("whole", "")
+    assert (tmp_path / "link").is_symlink()
 
 
 def test_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:

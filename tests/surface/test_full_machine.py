@@ -2,6 +2,7 @@
 
 import errno
 import os
+import random
 import resource
 import shutil
 import subprocess
@@ -17,16 +18,25 @@ import yaml
 import tiny_models
 from dikast.surface import cli
 from dikast.testing.faults import FaultServer
-from runs import lines, rows, write_jsonl
+from runs import dikast_here, lines, rows, write_jsonl
 
 
-def dikast(*arguments: object, files: int | None = None, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own, with at most so many open files."""
+def dikast(
+    *arguments: object, files: int | None = None, size: int | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, with at most so many open files, or files of at most so many bytes."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    limits = [(resource.RLIMIT_NOFILE, files), (resource.RLIMIT_FSIZE, size)]
+
+    def limit() -> None:
+        for which, most in limits:
+            if most is not None:
+                resource.setrlimit(which, (most, most))
+
     return subprocess.run(
         [sys.executable, "-m", "dikast", *map(str, arguments)],
         env=environment, capture_output=True, text=True, cwd=cwd,
-        preexec_fn=(lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))) if files else None,
+        preexec_fn=limit,
     )  # fmt: skip
 
 
@@ -81,6 +91,47 @@ def test_too_few_open_files_lose_no_item(files: int, n: int, tmp_path: Path) -> 
     assert last.returncode == 0, last.stderr
     assert orjson.loads((out / "summary.json").read_bytes())["status"] == {"ok": n}
     assert lines(out / "verdicts.jsonl")[: len(kept)] == kept
+
+
+SINGLE: dict[str, tuple[Sequence[str], Sequence[object]]] = {  # the files a verb writes, and its line
+    "report": (
+        ("r.html", "r.md", "r.json", "r.xml"),
+        ("report", "run", "-o", "r.html", "-o", "r.md", "-o", "r.json", "-o", "r.xml", "--draws", 200),
+    ),
+    "learn": (
+        ("own.yaml", "own.report.json"),
+        ("format", "learn", "prompts.jsonl", "--prompt", "prompt", "--accept-names", "--out", "own.yaml"),
+    ),
+    "card": (("card.md", "card.svg"), ("corpus", "card", "items.jsonl", "-o", "card.md", "--exact")),
+    "peek": (("sheet.html", "sheet.png"), ("world", "peek", "world", "--out", "sheet")),
+}
+
+
+@pytest.mark.parametrize("verb", SINGLE)
+def test_a_single_file_that_cannot_be_written_whole_stays_as_it_was(verb: str, tmp_path: Path) -> None:
+    names, line = SINGLE[verb]
+    write_jsonl(tmp_path / "items.jsonl", rows(60))
+    words, rng = ("ash", "bay", "fir", "oak", "yew", "elm", "box", "rue", "sage"), random.Random(2)
+    texts = [[" ".join(rng.sample(words, rng.randint(2, 5))) for _ in "qa"] for _ in range(30)]
+    prompts = [{"prompt": f"Mark it with [RESULT].\n\n# Question\n{q}\n\n# Answer\n{a}\n"} for q, a in texts]
+    write_jsonl(tmp_path / "prompts.jsonl", prompts)
+    assert dikast_here("grade", "items.jsonl", *GRADE, "--out", "run", cwd=tmp_path).returncode == 0
+    assert dikast_here("world", "make", "-n", 4, "--out", "world", cwd=tmp_path).returncode == 0
+    for name in names:
+        (tmp_path / name).write_text("old")
+        (tmp_path / name).chmod(0o644)
+    before = sorted(tmp_path.iterdir())
+    full = dikast(*line, size=16, cwd=tmp_path)
+    assert full.returncode == 1, (full.stdout, full.stderr)
+    assert "cannot be written: File too large; what was there before is intact" in full.stderr
+    assert [(tmp_path / name).read_text() for name in names] == ["old"] * len(names)
+    assert sorted(tmp_path.iterdir()) == before
+    (tmp_path / names[0]).rename(tmp_path / "kept")
+    (tmp_path / names[0]).symlink_to("kept")
+    done = dikast(*line, cwd=tmp_path)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert (tmp_path / names[0]).is_symlink()  # followed, as everywhere a person names a file
+    assert all((tmp_path / name).stat().st_size > 50 for name in names)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Output folders: one process writes at a time, and disk errors are reported without a traceback."""
+"""Output folders: one process writes at a time, no link leads out, and disk errors are reported without a traceback."""
 
 import fcntl
 import os
@@ -13,8 +13,9 @@ from dikast.core.errors import RunError, UserError
 def one_writer(folder: Path, doing: str) -> Iterator[None]:
     """Hold a folder, made where it is not there, for this process; `doing` says for what, such as `training`.
 
-    RunError where another process holds it, and where it cannot be written. The kernel holds the lock, so that a killed
-    process leaves none behind. A folder that stays empty is removed again.
+    RunError where another process holds it, and where it cannot be written; UserError where a file in it is a link to
+    one elsewhere. The kernel holds the lock, so that a killed process leaves none behind. A folder that stays empty is
+    removed again.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -32,6 +33,7 @@ def one_writer(folder: Path, doing: str) -> Iterator[None]:
             pass
         if not held:
             raise RunError(f"{folder}: another process is {doing} here; wait for it, or choose another folder")
+        refuse_links(folder)
         yield
     except OSError as error:
         where = error.filename or folder
@@ -45,3 +47,28 @@ def one_writer(folder: Path, doing: str) -> Iterator[None]:
             with suppress(OSError):
                 folder.rmdir()
         os.close(handle)
+
+
+def refuse_links(folder: Path) -> None:
+    """UserError where a file in a folder that is about to be written is a link to one elsewhere, which would change.
+
+    Links to folders are allowed and not followed here: checkpoints or pictures may lie on another disk.
+    """
+    inside = os.path.realpath(folder)
+    for path in sorted(_linked_files(folder)) if folder.is_dir() else ():
+        if os.path.commonpath([inside, os.path.realpath(path)]) != inside:
+            raise UserError(
+                f"{path}: is a link to a file outside of this folder, which would be written in its place: put the file"
+                " itself here, or remove the link"
+            )
+
+
+def _linked_files(folder: str | Path) -> Iterator[str]:
+    """The links in a folder and its subfolders that do not lead to folders; dangling ones too."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_symlink():
+                if not os.path.isdir(entry.path):
+                    yield entry.path
+            elif entry.is_dir():
+                yield from _linked_files(entry.path)

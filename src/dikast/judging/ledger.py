@@ -13,8 +13,9 @@ from pathlib import Path
 from types import TracebackType
 
 from dikast.core.errors import RunError
+from dikast.core.output_folder import refuse_links
 from dikast.core.runs.lines import seal, with_line_break
-from dikast.core.runs.run_files import VERDICTS, refuse_links
+from dikast.core.runs.run_files import VERDICTS
 from dikast.core.verdict import Verdict
 
 

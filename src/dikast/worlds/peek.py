@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dikast.core.errors import UserError
-from dikast.core.records import read_records
+from dikast.core.records import read_records, write_file
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Canvas
@@ -43,8 +43,10 @@ def peek(world: str | Path, out: str | Path, *, n: int = 24) -> list[Path]:
     cards = [card for value in islice(records, n) for card in _cards(value, folder)]
     base = Path(out).with_suffix("")
     html, png = base.with_suffix(".html"), base.with_suffix(".png")
-    html.write_text(_html(cards, str(folder)), "utf-8")
-    _sheet(cards).save(png)
+    drawn = BytesIO()
+    _sheet(cards).save(drawn, "PNG")
+    write_file(html, _html(cards, str(folder)).encode())
+    write_file(png, drawn.getvalue())
     return [html, png]
 
 

@@ -2,7 +2,7 @@
 
 from dikast.core.records.items import ItemsReport, check_items, read_items, scan_items
 from dikast.core.records.reading import Record, read_records
-from dikast.core.records.writing import escaped_formula, unescaped_formula, write_items, write_records
+from dikast.core.records.writing import escaped_formula, unescaped_formula, write_file, write_items, write_records
 
 __all__ = [
     "ItemsReport",
@@ -13,6 +13,7 @@ __all__ = [
     "read_records",
     "scan_items",
     "unescaped_formula",
+    "write_file",
     "write_items",
     "write_records",
 ]

@@ -70,6 +70,15 @@ def write_items(path: str | Path, items: Iterable[Item]) -> int:
     return write_records(path, (_row(item, path) if table else item_to(item) for item in moved))
 
 
+def write_file(path: str | Path, data: bytes) -> None:
+    """Write a file that the user named: whole, or as it was before. Links are followed, pipes and devices written to.
+
+    UserError where its folder does not exist, RunError where it cannot be written.
+    """
+    with _replacing(str(path)) as temporary, open(temporary, "wb") as file:
+        file.write(data)
+
+
 def _dumped(value: Mapping[str, Any], path: str, number: int) -> bytes:
     try:
         return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
@@ -99,8 +108,8 @@ def _replacing(path: str) -> Iterator[str]:
         raise UserError(f"{path} is a folder: name a file in it")
     if not os.path.isdir(os.path.dirname(target)):
         raise UserError(f"{path}: the folder {os.path.dirname(target)} does not exist: make it first")
-    special = os.path.exists(target) and not os.path.isfile(target)  # a pipe or a device is written to directly
-    temporary = target if special else f"{target}.{os.getpid()}.part"
+    special = os.path.exists(path) and not os.path.isfile(path)  # a pipe or a device is written to directly
+    temporary = path if special else f"{target}.{os.getpid()}.part"
     held = None
     try:
         if not special:

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from dikast.core.errors import DataError, RunError
+from dikast.core.output_folder import refuse_links
 from dikast.core.runs.current_verdicts import is_in, load_keys
 from dikast.core.runs.lines import open_line, seal
 from dikast.core.runs.lock_file import newer, unreadable
@@ -33,7 +34,6 @@ from dikast.core.runs.run_files import (
     checksum,
     record,
     recorded,
-    refuse_links,
 )
 from dikast.core.verdict import Status, verdict_from
 

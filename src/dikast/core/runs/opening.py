@@ -7,7 +7,7 @@ from pathlib import Path
 from dikast.core.errors import DataError
 from dikast.core.runs.lines import is_sealed
 from dikast.core.runs.lock_file import newer
-from dikast.core.runs.run_files import CHECKSUMS, NOTES, VERDICTS, changed_files, forget_missing, refuse_links, remove
+from dikast.core.runs.run_files import CHECKSUMS, NOTES, VERDICTS, changed_files, forget_missing, remove
 
 _log = logging.getLogger(__name__)
 UNCHECKED = "the file is missing, although it was written: files it covers are read unchecked"
@@ -30,9 +30,8 @@ def _warn(message: str) -> None:
 def tell_writer(folder: Path) -> None:
     """As `tell_reader`, and say which files have changed since they were written, as they are written again.
 
-    Notes of the engine cannot be: they are moved to `notes.damaged.json`. UserError where a file is a link elsewhere.
+    Notes of the engine cannot be: they are moved to `notes.damaged.json`.
     """
-    refuse_links(folder)
     tell_reader(folder)
     for name, problem in changed_files(folder).items():
         if name == NOTES and (folder / NOTES).is_file():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import orjson
 
-from dikast.core.errors import DataError, RunError, UserError, is_machine_error, machine_error
+from dikast.core.errors import DataError, RunError, is_machine_error, machine_error
 
 VERDICTS = "verdicts.jsonl"
 KEYS = "keys.txt"
@@ -27,16 +27,6 @@ TOTALS = "totals.jsonl"
 CHECKSUMS = "checksums.json"
 AGAIN = "run the same command again: it writes the file again and asks nothing twice"
 _CHUNK = 1 << 20
-
-
-def refuse_links(folder: Path) -> None:
-    """UserError where a file of a folder that is about to be written is a link to one elsewhere, which would change."""
-    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        if path.is_symlink() and not path.is_dir() and path.resolve().parent != folder.resolve():
-            raise UserError(
-                f"{path}: is a link to a file outside of this folder, which would be written in its place: put the file"
-                " itself here, or remove the link"
-            )
 
 
 def write_whole(path: Path, data: bytes, *, sync: bool = True) -> None:

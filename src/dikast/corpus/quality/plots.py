@@ -1,9 +1,11 @@
 """The plots of a data card, as SVG beside it (matplotlib, extra `train`)."""
 
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from dikast.core.errors import require
+from dikast.core.records import write_file
 from dikast.corpus.quality.check import Check
 
 
@@ -18,12 +20,14 @@ def plots(check: Check, path: Path) -> Path | None:
         drawn = [each for each in drawn if each is _told]
     if not drawn:
         return None
+    drawing = BytesIO()
     with mpl.rc_context({"svg.hashsalt": "card", "font.size": 8}):
         figure = Figure(figsize=(3.4 * len(drawn), 2.8), layout="constrained")
         for axis, draw in zip(figure.subplots(1, len(drawn), squeeze=False)[0], drawn, strict=True):
             draw(axis, check)
             axis.spines[["top", "right"]].set_visible(False)
-        figure.savefig(path, format="svg", metadata={"Date": None})
+        figure.savefig(drawing, format="svg", metadata={"Date": None})
+    write_file(path, drawing.getvalue())
     return path
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from dikast.core.errors import DataError, UserError
+from dikast.core.records import write_file
 from dikast.prompts.format import Format, format_from
 from dikast.prompts.learn.common import from_common
 from dikast.prompts.learn.document import document_of, folded, kind_of, labels_of, to_yaml
@@ -88,9 +89,9 @@ class Learnt:
     def write(self, path: Path) -> None:
         """The format's YAML at `path`, and the report beside it as `NAME.report.json`."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(self.yaml, "utf-8")
         report = orjson.dumps(self.report.to_dict(), option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
-        path.with_suffix(".report.json").write_bytes(report + b"\n")
+        write_file(path.with_suffix(".report.json"), report + b"\n")
+        write_file(path, self.yaml.encode())
 
 
 def learn_format(

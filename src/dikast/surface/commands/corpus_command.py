@@ -98,6 +98,7 @@ def card(
 ) -> None:
     """Write a data card in Markdown: the results of `corpus check`, with plots."""
     from dikast.core.errors import MissingExtra, UserError
+    from dikast.core.records import write_file
     from dikast.corpus.quality.check import check_file
     from dikast.corpus.quality.data_card import card as markdown
     from dikast.corpus.quality.plots import plots as draw
@@ -109,7 +110,7 @@ def card(
         drawn = draw(found, out.with_suffix(".svg")) if plots else None
     except MissingExtra as error:
         typer.echo(f"no plots: {error}", err=True)
-    out.write_text(markdown(found, title=title, plots=drawn.name if drawn else ""), "utf-8")
+    write_file(out, markdown(found, title=title, plots=drawn.name if drawn else "").encode())
     typer.echo(str(out))
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from dikast.core.errors import RunError, UserError
-from dikast.core.runs.run_files import write_whole
+from dikast.core.errors import UserError
+from dikast.core.records import write_file
 from dikast.surface.report import exports, gates
 from dikast.surface.report.collect import Asked, RunPage, collect
 from dikast.surface.report.page import render
@@ -56,13 +56,7 @@ def write_report(
             text = exports.to_junit(pages, checked)
         else:
             text = orjson.dumps(numbers, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode() + "\n"
-        try:
-            if path.is_file() or not path.exists():
-                write_whole(path, text.encode())
-            else:  # a device or a pipe
-                path.write_text(text, "utf-8")
-        except OSError as error:
-            raise RunError(f"{path}: cannot write ({error.strerror})") from error
+        write_file(path, text.encode())
     return Written(pages, checked, numbers)
 
 
