@@ -2,11 +2,14 @@
 
 import json
 import os
+import resource
 import shutil
 import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from importlib import resources
 from pathlib import Path
 
@@ -16,6 +19,7 @@ import yaml
 from safetensors.torch import load_file
 
 from dikast.core.errors import UserError
+from dikast.core.output_folder import one_writer
 from dikast.training.sft import sft
 
 Write = Callable[..., Path]
@@ -103,6 +107,7 @@ import os, sys
 from pathlib import Path
 import dikast.training.checkpoint as checkpoint, dikast.training.loop as loop
 from dikast.core.errors import UserError
+from dikast.core.output_folder import one_writer
 from dikast.training.sft import sft
 
 config, blind, told = sys.argv[1], sys.argv[2], Path(sys.argv[3])
@@ -130,6 +135,17 @@ def two_ranks(config: Path, blind: str, folder: Path) -> tuple[list[int], list[s
     """Two processes over gloo, one of which cannot read the newest checkpoint: exit codes, and where each goes on."""
     told = folder / f"told-{blind}"
     told.mkdir()
+    codes, _ = ranks(["-c", RANK, str(config), blind, str(told)])
+    return codes, [(told / rank).read_text() for rank in "01"]
+
+
+def ranks(arguments: list[str], *, limit: int | None = None) -> tuple[list[int], list[str]]:
+    """Two processes of Python over gloo: exit codes, what each says. limit: bytes a file of the main one may have."""
+
+    def limited() -> None:
+        if limit is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
@@ -137,20 +153,24 @@ def two_ranks(config: Path, blind: str, folder: Path) -> tuple[list[int], list[s
         **os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true",
         "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2",
     }  # fmt: skip
-    ranks = [
+    started = [
         subprocess.Popen(
-            [sys.executable, "-c", RANK, str(config), blind, str(told)],
+            [sys.executable, *arguments],
             env={**environment, "RANK": rank, "LOCAL_RANK": rank},
             stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=limited if rank == "0" else None,
         )
         for rank in "01"
     ]
     try:
-        codes = [rank.wait(timeout=240) for rank in ranks]
+        with ThreadPoolExecutor(2) as both:
+            said = [err for _, err in both.map(lambda each: each.communicate(timeout=240), started)]
     finally:
-        for rank in ranks:
-            rank.kill()
-    return codes, [(told / rank).read_text() for rank in "01"]
+        for each in started:
+            each.kill()
+    return [each.returncode for each in started], said
 
 
 @pytest.mark.slow
@@ -172,3 +192,33 @@ def test_all_processes_go_on_from_the_checkpoint_that_the_main_one_finds(write_c
     assert codes == [2, 2]
     assert said[0] == said[1]
     assert "there is none before it that is whole" in said[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fault", "code", "why"),
+    [
+        ("a record", 2, "bad.jsonl:3: field 'gold'"),
+        ("another process", 1, "another process is training here; wait for it"),
+        ("no room for examples", 1, "what was written before is kept"),
+        ("no room for a checkpoint", 1, "File too large"),
+    ],
+)
+def test_what_ends_the_main_process_ends_all_with_its_message(
+    fault: str, code: int, why: str, write_config: Write, world: Path, tmp_path: Path
+) -> None:
+    """Only the main process makes the examples, holds the folder and writes: the other one would wait for ever."""
+    lines = (world / "texts" / "items-00000.jsonl").read_text("utf-8").splitlines()[:6]
+    if fault == "a record":
+        lines[2] = json.dumps({key: value for key, value in json.loads(lines[2]).items() if key != "gold"})
+    (tmp_path / "bad.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+    data = [{"items": ["bad.jsonl"], "formats": ["absolute-short.yaml"]}]
+    config = write_config("c", "llama", data=data, shards=None, batch_size=2, steps=2, save_every=1)
+    limit = {"no room for examples": 200, "no room for a checkpoint": 60_000}.get(fault)
+    with one_writer(tmp_path / "run-c", "training") if fault == "another process" else nullcontext():
+        codes, said = ranks(["-m", "dikast", "train", "sft", "--config", str(config)], limit=limit)
+    assert codes == [code, code], said
+    for each in said:
+        assert why in each
+        assert "Traceback" not in each, each
+    assert limit or not list((tmp_path / "run-c").glob("shards/*/*"))

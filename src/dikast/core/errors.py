@@ -62,8 +62,8 @@ def machine_error(error: OSError) -> RunError:
     """The same for the user: what failed, and what to do."""
     where = f"{error.filename}: " if error.filename else ""
     cure = {errno.EMFILE: " (raise the limit with `ulimit -n`)", errno.ENOSPC: " (make room)"}.get(error.errno or 0, "")
-    told = f"{where}{error.strerror}{cure}; what was written before is kept: fix this and run the same command again"
-    return RunError(told)
+    why = f"{where}{error.strerror or error}{cure}"  # numpy tells no more
+    return RunError(f"{why}; what was written before is kept: fix this and run the same command again")
 
 
 def require(module: str, extra: str) -> ModuleType:

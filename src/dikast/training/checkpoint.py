@@ -58,10 +58,12 @@ def save_checkpoint(
 ) -> Path:
     """Write `folder/step-N` and remove all but the last `keep`; `draws` is the `random_state` after that step."""
     temporary, final = folder / "part", folder / f"step-{step:08d}"
-    if team.main:
+
+    def begin() -> None:
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
-    team.wait()
+
+    team.from_main(begin)
     names = trained(model)
     weights = {name: whole(parameter) for name, parameter in names.items()}
     moments: dict[str, torch.Tensor] = {}
@@ -70,7 +72,8 @@ def save_checkpoint(
             moments[f"{key}:{name}"] = whole(torch.as_tensor(value))
     save_file(draws, temporary / f"draws-{team.rank}.safetensors")
     team.wait()
-    if team.main:
+
+    def finish() -> None:
         save_file(weights, temporary / "weights.safetensors")
         save_file(moments, temporary / "optimizer.safetensors")
         (temporary / "state.json").write_bytes(orjson.dumps({**state, "step": step}, option=orjson.OPT_INDENT_2))
@@ -82,7 +85,8 @@ def save_checkpoint(
         temporary.rename(final)
         for old in checkpoints(folder)[:-keep]:
             shutil.rmtree(old)
-    team.wait()
+
+    team.from_main(finish)
     return final
 
 

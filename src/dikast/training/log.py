@@ -11,17 +11,13 @@ from dikast.core.runs.run_files import write_whole
 class Log:
     """A JSONL file of lines with a `step` and a checksum; lines of steps that will be done again are dropped."""
 
-    def __init__(self, path: Path, done: int, *, write: bool = True) -> None:
-        self._path, self._write = path, write
-        if not write:
-            return
+    def __init__(self, path: Path, done: int) -> None:
+        self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, b"".join(raw for raw, line in _lines(path) if line["step"] <= done))
 
     def write(self, line: dict[str, Any]) -> None:
         """Append a line."""
-        if not self._write:
-            return
         with self._path.open("ab") as file:
             file.write(seal_record(line))
 

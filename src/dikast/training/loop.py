@@ -74,14 +74,14 @@ class Loop:
         if (found := sound_checkpoint(self._folder, team)) is not None:
             state = load_checkpoint(found, loaded.model, self._optimizer, team, run=run)
             self.done, self._spent = int(state["step"]), float(state["seconds"])
-        self._log = Log(out / "train.jsonl", self.done, write=team.main)
+        self._log = team.from_main(lambda: Log(out / "train.jsonl", self.done))
 
     def train(self, *, watch: Watcher, judge: Callable[[int], None] | None = None) -> Outcome:
         """Train to the last step, or as long as `max_seconds` allows.
 
-        watch: gets every line of the log. judge: called with the number of steps done as an evaluation falls due, at
-        the end after the last checkpoint; it leaves the model's mode and the random state as they were. RunError when a
-        loss is not a number or a batch does not fit; the last checkpoint is intact then.
+        watch: gets every line of the log, in the main process. judge: called with the number of steps done as an
+        evaluation falls due, at the end after the last checkpoint; it leaves the model's mode and the random state as
+        they were. RunError when a loss is not a number or a batch does not fit; the last checkpoint is intact then.
         """
         config, model, started = self._config, self._loaded.model, time.monotonic()
         first, tally = self.done, _Tally(self._shards)
@@ -103,8 +103,7 @@ class Loop:
                 seconds = self._spent + time.monotonic() - started
                 if self.done % config.log_every == 0 or last or step == first:
                     line = {"step": self.done, **tally.line(self._team), "rate": rate, "norm": norm}
-                    self._log.write({**line, "steps": self.total, "seconds": seconds})
-                    watch({**line, "steps": self.total, "seconds": seconds})
+                    self._tell({**line, "steps": self.total, "seconds": seconds}, watch)
                     tally = _Tally(self._shards)
                 late = config.max_seconds > 0 and time.monotonic() - started >= config.max_seconds
                 stop = config.max_seconds > 0 and self._team.total(late) > 0  # one process late, all stop
@@ -120,6 +119,15 @@ class Loop:
                 if stop:
                     break
         return Outcome(self.done, self.total)
+
+    def _tell(self, line: dict[str, Any], watch: Watcher) -> None:
+        """Write a line of the log and show it, in the main process."""
+
+        def told() -> None:
+            self._log.write(line)
+            watch(line)
+
+        self._team.from_main(told)
 
     def evaluation_due(self) -> bool:
         """Whether an evaluation is due after the steps done."""

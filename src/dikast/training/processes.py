@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from dikast.core.errors import RunError, UserError
+from dikast.core.errors import RunError, UserError, machine_error
 from dikast.training.config import Config
 
 _T = TypeVar("_T")
@@ -107,7 +107,8 @@ class Distributed(SingleProcess):
                 told[0] = make()
             except Exception as raised:  # whatever it is, the others wait for word
                 error = raised
-                told[1] = isinstance(raised, UserError), f"{raised}" or type(raised).__name__
+                why = machine_error(raised) if isinstance(raised, OSError) else raised
+                told[1] = isinstance(raised, UserError), f"{why}" or type(raised).__name__
         torch.distributed.broadcast_object_list(told)
         if error is not None:
             raise error

@@ -1,7 +1,7 @@
 """Supervised fine-tuning of a judge, from its configuration to a model folder."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,10 +33,14 @@ def sft(config: "Config | str | Path", *, watch: Watcher = lambda line: None) ->
 
     config = config if isinstance(config, Config) else load_config(config)
     out, team = config.path(config.out), team_of(config)
-    with one_writer(out, "training") if team.main else nullcontext():
+    with ExitStack() as held:
+
+        def hold() -> None:
+            held.enter_context(one_writer(out, "training"))
+            tell_writer(out)
+
+        team.from_main(hold)
         try:
-            if team.main:
-                tell_writer(out)
             return _sft(config, team, watch)
         except SafetensorError as error:  # which holds what the disk said
             raise RunError(
@@ -69,36 +73,41 @@ def _sft(config: Config, team: "SingleProcess", watch: Watcher) -> dict[str, Any
     told = {line["format"] for line in read_log(out / "eval.jsonl") if line["step"] == loop.done}
     missing = held is not None and loop.done > 0 and loop.evaluation_due() and not told >= held.asked
     missing = team.total(float(missing and team.main)) > 0  # as the main process found it
-    evals = Log(out / "eval.jsonl", loop.done - missing, write=team.main)
+    evals = team.from_main(lambda: Log(out / "eval.jsonl", loop.done - missing))
 
     def judge(step: int) -> None:
         loaded.model.eval()
         with torch.random.fork_rng():  # training goes on as if nobody had asked
             lines = list(judge_metrics(loaded, held, config, step=step)) if held else []
         loaded.model.train()
+        team.from_main(lambda: tell(lines))
+
+    def tell(lines: list[dict[str, Any]]) -> None:
         for line in lines:
             evals.write(line)
-            if team.main:
-                watch(line)
-        if team.main:
-            plot(out)
+            watch(line)
+        plot(out)
 
     if missing:
         judge(loop.done)
-    outcome = loop.train(watch=watch if team.main else lambda line: None, judge=judge if held else None)
-    if team.main:
+    outcome = loop.train(watch=watch, judge=judge if held else None)
+
+    def finish() -> None:
         plot(out)
-    if team.main and outcome.complete:
+        if not outcome.complete:
+            return
+        made = loaded
         if team.size > 1:  # the weights are dealt out: put them together in a model of this process alone
-            loaded = open_model(replace(config, device="cpu"))
-            load_weights(checkpoints(out / "checkpoints")[-1], loaded.model)
-        save_model(loaded, config, out / "model")
+            made = open_model(replace(config, device="cpu"))
+            load_weights(checkpoints(out / "checkpoints")[-1], made.model)
+        save_model(made, config, out / "model")
         lines, found = read_log(out / "train.jsonl"), read_log(out / "eval.jsonl")
         about_run = {"processes": team.about} if team.size > 1 else {}
         write_card(
             out / "model", config, data=data, run=run, examples=len(shards), lines=lines, evals=found, more=about_run
         )
-    team.wait()
+
+    team.from_main(finish)
     return {
         "steps": outcome.steps,
         "total": outcome.total,

@@ -65,27 +65,33 @@ def prepare_shards(config: Config, loaded: Loaded, about: Any, data: str, team: 
 
     They are made anew where an image or video that they show has changed; one that is gone is not missed.
     about: what of the model decides tokens and images, as JSON values; data: the `data_hash`. DataError at the first
-    record that cannot be used; nothing is left behind then. The main process makes them, the others wait.
+    record that cannot be used, in every process; nothing is left behind then. The main process makes them, the others
+    wait.
     """
     key = fingerprint([VERSION, data, about, config.max_tokens, config.label_loss_weight != 1])
     folder = config.path(config.shards or str(Path(config.out) / "shards")) / key
-    if team.main and not ((folder / "done.json").is_file() and _whole(folder) and _as_shown(config, folder)):
-        apart = folder.parent.resolve() != config.path(config.out).resolve()  # which is held already
-        with one_writer(folder.parent, "preparing examples") if apart else nullcontext():
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
-            try:
-                counts = _make(config, loaded, folder)
-                sums.record_all(folder)
-            except BaseException:
-                shutil.rmtree(folder, ignore_errors=True)
-                raise
-            sums.write_checked(folder / "done.json", orjson.dumps({"examples": sum(counts), "version": VERSION}))
-    team.wait()
+    team.from_main(lambda: _prepare(config, loaded, folder))
     shards = Shards.open(folder)
     if not len(shards):
         raise UserError("the data gives no examples")
     return shards
+
+
+def _prepare(config: Config, loaded: Loaded, folder: Path) -> None:
+    """Make the shards in their folder, unless they are there."""
+    if (folder / "done.json").is_file() and _whole(folder) and _as_shown(config, folder):
+        return
+    apart = folder.parent.resolve() != config.path(config.out).resolve()  # which is held already
+    with one_writer(folder.parent, "preparing examples") if apart else nullcontext():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        try:
+            counts = _make(config, loaded, folder)
+            sums.record_all(folder)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        sums.write_checked(folder / "done.json", orjson.dumps({"examples": sum(counts), "version": VERSION}))
 
 
 def _whole(folder: Path) -> bool:
