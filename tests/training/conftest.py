@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # more threads only slow models of this size down
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # models of this size are slower with more threads
 
 import tiny_models
 from dikast.worlds.settings import Settings

@@ -1,4 +1,4 @@
-"""What stops a run, with the row, the cause and the cure, and the last good checkpoint intact."""
+"""Errors that stop a run name the row, the cause and the cure, and leave the last good checkpoint intact."""
 
 import json
 import shutil
@@ -28,7 +28,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def spoiled(world: Path, tmp_path: Path) -> Callable[..., dict[str, Any]]:
-    """A source of scenes in which `change` was done to the row on line 3, or one row was put there."""
+    """A source of scenes in which the row on line 3 was changed by `change` or replaced."""
 
     def make(change: Callable[[dict[str, Any]], object] | None = None, **values: Any) -> dict[str, Any]:
         folder = shutil.copytree(world / "scenes", tmp_path / "spoiled")
@@ -92,7 +92,7 @@ def test_a_row_that_cannot_be_used_is_named_before_any_step(
         sft(write_config(data=[spoiled(change)]))
     assert "items-00000.jsonl:3" in str(caught.value)
     assert not (tmp_path / "run-c" / "train.jsonl").exists()
-    assert not list((tmp_path / "shards").glob("*/shard-*"))  # nothing half made is left to be taken for whole
+    assert not list((tmp_path / "shards").glob("*/shard-*"))  # no partial shards are left
 
 
 def test_rows_of_talk_are_checked(write_config: Write, tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def edit_image(folder: Path) -> None:
 def test_what_was_prepared_is_not_used_for_other_data(
     edit: Callable[[Path], None], write_config: Write, world: Path, tmp_path: Path
 ) -> None:
-    """A format, a rubric or an image that changed: other shards, and no going on from the checkpoint."""
+    """After a change of a format, a rubric or an image, shards are made again and the checkpoint is refused."""
     scenes = shutil.copytree(world / "scenes", tmp_path / "scenes")
     found = rows(scenes / "items-00000.jsonl")
     for row in found:
@@ -276,7 +276,7 @@ def test_what_was_prepared_is_not_used_for_other_data(
 
 
 def test_what_was_prepared_moves_with_what_it_shows(write_config: Write, world: Path, tmp_path: Path) -> None:
-    """In a copy of the whole folder it is the copy's images that count; one that is gone is not missed."""
+    """A copy of the whole folder uses the copy's images; a deleted one does not matter."""
     (tmp_path / "old").mkdir()
     shutil.copytree(world / "scenes", tmp_path / "old" / "scenes")
     source = {"items": ["scenes/items-*.jsonl"], "formats": ["absolute-short.yaml"]}

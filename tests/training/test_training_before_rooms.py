@@ -1,4 +1,4 @@
-"""A training folder that was written before modules and fields had their present names goes on where it stopped."""
+"""A training folder from before modules and fields were renamed is resumed where it stopped."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Configurations: what is shipped can be read, what decides the weights decides the fingerprint, rates by hand."""
+"""Configurations: shipped ones can be read, the fingerprint covers what determines the weights, rates by hand."""
 
 from dataclasses import replace
 from importlib import resources

@@ -1,4 +1,4 @@
-"""What `corpus build` writes, items and Parquet shards, is what `train sft` learns from."""
+"""`train sft` reads what `corpus build` writes: items and Parquet shards."""
 
 from collections.abc import Callable
 from pathlib import Path

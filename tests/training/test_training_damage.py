@@ -1,4 +1,4 @@
-"""Training on damaged folders, full disks and in two processes: a message, and the weights of a sound run."""
+"""Training with damaged folders, full disks and two processes: an error message, and the weights of a sound run."""
 
 import shutil
 from collections.abc import Callable
@@ -68,7 +68,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before_it(
     assert sft(config)["complete"]
     (said,) = [each.message for each in caplog.records if "checkpoint is damaged" in each.message]
     assert "step-00000003: this checkpoint is damaged (optimizer.safetensors: the file has changed" in said
-    assert said.endswith("going on from the one before it")
+    assert said.endswith("resuming from the one before it")
     found = weights(stopped)
     assert all(torch.equal(whole[each], found[each]) for each in whole)
 
@@ -95,7 +95,7 @@ def test_any_damage_to_any_file_of_a_checkpoint_is_found(stopped: Path) -> None:
 def test_where_no_checkpoint_is_whole_the_run_says_so(stopped: Path, write_config: Write) -> None:
     for path in (stopped / "checkpoints").glob("step-*"):
         cut(path / "weights.safetensors")
-    with pytest.raises(UserError, match=r"this checkpoint is damaged .* none before it that is whole: restore it, or"):
+    with pytest.raises(UserError, match=r"this checkpoint is damaged .* no earlier one is undamaged: restore it, or"):
         sft(write_config(steps=4, **SMALL))
     assert len(list((stopped / "checkpoints").glob("step-*"))) == 3
 

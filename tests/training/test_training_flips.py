@@ -1,4 +1,4 @@
-"""Flipped bits in the folder of a training run: found, repaired by the next run, or harmless."""
+"""Flipped bits in the folder of a training run: detected, repaired by the next run, or harmless."""
 
 import shutil
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def losses(out: Path) -> list[Any]:
 
 
 def refused(folder: Path) -> bool:
-    """Whether a judge of this folder is not opened."""
+    """Whether opening a judge from this folder is refused."""
     try:
         locate(str(folder)).check()
     except DataError as error:

@@ -1,4 +1,4 @@
-"""Judge metrics while training: what the log says is what the saved model does; the card holds it."""
+"""Judge metrics during training: the log and the card agree with the saved model."""
 
 import json
 import re
@@ -113,7 +113,7 @@ def test_held_out_files_that_share_ids_are_refused(
     file.write_text((world / "texts" / "items-00000.jsonl").read_text("utf-8"), "utf-8")
     items = [str(world / "texts" / "items-00000.jsonl"), str(file)]
     told = {"items": items, "formats": ["absolute-short.yaml"]}
-    with pytest.raises(DataError, match=r"(?s)again.*is in .*texts.*too: give each held-out item an id of its own"):
+    with pytest.raises(DataError, match=r"(?s)again.*is in .*texts.*too: give each held-out item a unique id"):
         held_out(load_config(write_config(family="llama", eval=told)))
     told = {"items": items[:1], "formats": ["pairwise-short.yaml"]}
     with pytest.raises(DataError, match=r"(?s)c\.yaml.*eval\.formats.*none of the formats pairwise-short can ask"):
@@ -121,7 +121,7 @@ def test_held_out_files_that_share_ids_are_refused(
 
 
 def test_claims_are_counted_against_those_of_gold(write_config: Callable[..., Path], tmp_path: Path) -> None:
-    """On `scout`, whose claims are right often and not always."""
+    """On `scout`, whose claims are often but not always right."""
     (file,) = write_world(Settings(split="fresh", seed=21), 12, tmp_path / "fresh").files
     config = load_config(
         write_config(init=None, model=str(folder()), eval={"items": [str(file)], "formats": ["scout"]})

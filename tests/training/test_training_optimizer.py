@@ -1,4 +1,4 @@
-"""Muon for the matrices between layers, AdamW for the rest, under one roof."""
+"""Muon for hidden weight matrices and AdamW for the rest, as one optimizer."""
 
 from collections.abc import Callable
 from copy import deepcopy

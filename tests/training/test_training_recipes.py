@@ -1,4 +1,4 @@
-"""The two recipes of `scout`, from worlds to a judge that answers, with a few lessons and steps each."""
+"""The two recipes of `scout`, from worlds to a working judge, with few lessons and steps."""
 
 import re
 from pathlib import Path

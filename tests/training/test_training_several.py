@@ -1,4 +1,4 @@
-"""Several processes: two on the CPU, whose weights are dealt out by FSDP2, end as one alone does."""
+"""Several processes: two on the CPU, sharded by FSDP2, reach the same weights as a single one."""
 
 import json
 import os
@@ -27,7 +27,7 @@ SHIPPED = resources.files("dikast.training").joinpath("recipes")
 
 
 def launched(config: Path, shipped: str, folder: Path) -> dict[str, object]:
-    """What the main of two processes says at the end."""
+    """The final output of the main one of two processes."""
     settings = yaml.safe_load(SHIPPED.joinpath(shipped).read_text("utf-8"))
     settings.update(num_processes=2, use_cpu=True, mixed_precision="no", main_process_port=0)
     (folder / "accelerate.yaml").write_text(yaml.safe_dump(settings), "utf-8")
@@ -132,7 +132,7 @@ sft(config)
 
 
 def two_ranks(config: Path, blind: str, folder: Path) -> tuple[list[int], list[str]]:
-    """Two processes over gloo, one of which cannot read the newest checkpoint: exit codes, and where each goes on."""
+    """Two processes over gloo, one of which cannot read the newest checkpoint: exit codes, and where each resumes."""
     told = folder / f"told-{blind}"
     told.mkdir()
     codes, _ = ranks(["-c", RANK, str(config), blind, str(told)])

@@ -1,4 +1,4 @@
-"""Runs end to end: what is learnt, what is frozen, what is written, and that a broken run ends as an unbroken one."""
+"""Runs end to end: trained and frozen weights, files, and that an interrupted run ends like an uninterrupted one."""
 
 import os
 import shutil

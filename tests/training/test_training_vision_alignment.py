@@ -1,4 +1,4 @@
-"""An eye that learns its words: what lies in each patch."""
+"""Vision alignment: the model learns the words for each image patch."""
 
 import importlib
 import json
@@ -73,7 +73,7 @@ def test_a_folder_with_another_run_and_other_ways_of_training_are_refused(config
     (config.path("out") / "checkpoints").mkdir(parents=True)
     with pytest.raises(UserError, match="holds a run of `train sft`: give this one another 'out'"):
         look(config)
-    with pytest.raises(UserError, match="train: lora: looking trains the tower"):
+    with pytest.raises(UserError, match="train: lora: vision alignment trains the tower"):
         look(replace(config, out="other", train="lora"))
 
 
@@ -98,13 +98,13 @@ def test_what_cannot_be_looked_at_is_told(config: Config, tmp_path: Path) -> Non
         with pytest.raises(DataError, match=r"(?s)talk-00000\.jsonl:1.*give meta\.patches a list of texts"):
             look(config)
     written(image=None)
-    with pytest.raises(DataError, match=r"(?s)talk-00000\.jsonl:1.*one image a row, this one has 0"):
+    with pytest.raises(DataError, match=r"(?s)talk-00000\.jsonl:1.*one image in each row, this one has 0"):
         look(config)
     rows[-1]["meta"]["patches"] = rows[-1]["meta"]["patches"][:9]
     written()
     with pytest.raises(DataError, match=r"(?s)talk-00000\.jsonl:60.*sees 16 patches in an image, and .* names 9"):
         look(config)
-    with pytest.raises(UserError, match="rows of 'talk' alone"):
+    with pytest.raises(UserError, match="uses only rows of 'talk'"):
         look(_config(tmp_path, data=[{"items": ["talk/talk-*.jsonl"]}]))
 
 
@@ -118,5 +118,5 @@ def test_a_model_of_another_class_is_refused(config: Config, tmp_path: Path) -> 
         (tmp_path / "text" / beside.name).write_bytes(beside.read_bytes())
     (tmp_path / "text" / "chat_template.jinja").write_bytes((made / "chat_template.jinja").read_bytes())
     text = _config(tmp_path, init="", model="text", frozen=[], data=[{"talk": ["talk/talk-*.jsonl"]}])
-    with pytest.raises(UserError, match=r"LLaVA-1\.5 classes, not to LlamaForCausalLM"):
+    with pytest.raises(UserError, match=r"LLaVA-1\.5 classes, not LlamaForCausalLM"):
         look(text)

@@ -1,4 +1,4 @@
-"""Lessons say what the gold says, and add up."""
+"""Lessons agree with the gold, and their points add up."""
 
 import re
 from pathlib import Path
@@ -169,9 +169,9 @@ def test_written_lessons_are_records_and_the_number_of_workers_changes_nothing(t
 
 
 def test_what_cannot_be_taught_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="'scenes' alone, not about 'text'"):
+    with pytest.raises(UserError, match="only the domain 'scenes' has rows of talk, not 'text'"):
         write_lessons(Settings(domain="text"), 2, tmp_path, only_talk=True)
     with pytest.raises(UserError, match="from 0 to 100"):
         write_lessons(Settings(), 2, tmp_path, reference=101)
-    with pytest.raises(UserError, match="padding: a percentage from 0 to 100 is due, got -1"):
+    with pytest.raises(UserError, match="padding: expected a percentage from 0 to 100, got -1"):
         write_lessons(Settings(), 2, tmp_path, padding=-1)

@@ -1,4 +1,4 @@
-"""Checkpoints: everything a run needs to go on to the same weights, whole or not at all."""
+"""Checkpoints: everything a run needs to resume and reach the same weights; each is written whole or not at all."""
 
 import logging
 import os
@@ -27,13 +27,13 @@ def trained(model: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
 
 
 def whole(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor, put together where processes hold shards of it; all of them have to ask."""
+    """The full tensor, gathered if processes hold shards of it; a collective call, so every process must make it."""
     full = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
     return full.detach().contiguous()
 
 
 def like(tensor: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
-    """A whole tensor, dealt out as the parameter is."""
+    """A full tensor, sharded as the parameter is."""
     if isinstance(parameter, DTensor):
         placed = tensor.to(parameter.device_mesh.device_type)
         return distribute_tensor(placed, parameter.device_mesh, parameter.placements)
@@ -96,29 +96,28 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 def sound_checkpoint(folder: Path, team: SingleProcess) -> Path | None:
-    """The newest checkpoint that is whole; None where there is none at all.
+    """The newest undamaged checkpoint; None if there is no checkpoint.
 
-    The main process looks and the others go by what it found, so that all go on from one: a file that only one of them
-    cannot read must not part them. Those that are damaged are told of and set aside as `damaged-step-N`. UserError
-    where none is whole.
+    The main process chooses for all, so that every process resumes from the same one even if one of them cannot read a
+    file. Damaged checkpoints are logged and moved aside as `damaged-step-N`. UserError if all are damaged.
     """
     name = team.from_main(lambda: _choose(folder))
     return folder / name if name else None
 
 
 def _choose(folder: Path) -> str:
-    """The name of the newest checkpoint that is whole, once those that are damaged are set aside; "" without any."""
+    """The name of the newest undamaged checkpoint, after moving damaged ones aside; "" if there is none."""
     found = checkpoints(folder)
     broken = [(path, fault) for path in found[::-1] if (fault := _fault(path))]
     if found and len(broken) == len(found):
         path, why = broken[0]
         raise UserError(
-            f"{path}: this checkpoint is damaged ({why}), and there is none before it that is whole: restore it, or"
+            f"{path}: this checkpoint is damaged ({why}), and no earlier one is undamaged: restore it, or"
             f" remove {folder} to start again"
         )
     newest = max(set(found) - {path for path, _ in broken}, default=None)
     for path, why in broken:
-        then = "going on from the one before it" if newest is not None and path > newest else "it is set aside"
+        then = "resuming from the one before it" if newest is not None and path > newest else "it is moved aside"
         _log.warning("%s: this checkpoint is damaged (%s): %s", path, why, then)
         aside = path.with_name(f"damaged-{path.name}")
         shutil.rmtree(aside, ignore_errors=True)
@@ -127,7 +126,7 @@ def _choose(folder: Path) -> str:
 
 
 def _fault(path: Path) -> str:
-    """What is wrong with the files of a checkpoint, "" where they are as they were written."""
+    """The damage to the files of a checkpoint, "" if there is none."""
     try:
         changed = changed_files(path)
         state = orjson.loads((path / "state.json").read_bytes())
@@ -146,7 +145,7 @@ def _fault(path: Path) -> str:
 def load_checkpoint(
     path: Path, model: torch.nn.Module, optimizer: Any, team: SingleProcess, *, run: str
 ) -> dict[str, Any]:
-    """Put weights, moments and random state back; returns the state. UserError if it belongs to another run."""
+    """Restore weights, moments and random state; returns the state. UserError if it belongs to another run."""
     state: dict[str, Any] = orjson.loads((path / "state.json").read_bytes())
     if state["run"] != run:
         raise UserError(
@@ -158,7 +157,7 @@ def load_checkpoint(
         kind, _, name = key.partition(":")
         optimizer.state[names[name]][kind] = value if kind == "step" else like(value, names[name])
     draws = path / f"draws-{team.rank}.safetensors"
-    if draws.is_file():  # not for a process that was not there before
+    if draws.is_file():  # missing for a process that the earlier run did not have
         known = load_file(draws)
         torch.set_rng_state(known["cpu"])
         if "cuda" in known and torch.cuda.is_available():
@@ -167,7 +166,7 @@ def load_checkpoint(
 
 
 def load_weights(path: Path, model: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
-    """Put the trained weights of a checkpoint into a model; returns them by name."""
+    """Load the trained weights of a checkpoint into a model; returns them by name."""
     weights = load_file(path / "weights.safetensors")
     names = trained(model)
     if missing := names.keys() ^ weights.keys():

@@ -1,4 +1,4 @@
-"""What a training run is told: a YAML file as frozen values, every mistake told at once."""
+"""The configuration of a training run: a YAML file read into frozen dataclasses, with all mistakes reported at once."""
 
 import dataclasses
 import re
@@ -19,11 +19,11 @@ _DEVICE = re.compile(r"auto|cpu|(cuda|xpu)(:\d+)?|mps")
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """One source of examples: files of items with gold, each asked in every format of its kind; or rows of talk.
+    """One source of examples: files of items with gold, each asked in every format of its kind; or rows of `talk`.
 
-    `items` or `talk` are paths relative to the configuration, patterns allowed (`world/items-*.jsonl`). With several
-    formats each item is asked in all of them, or, with `one_format`, in one drawn for it. `repeat` uses it that often,
-    augmented anew each time; `limit` takes the first so many records (0: all). `rubric` is for items without their own.
+    `items` or `talk` are paths relative to the configuration; patterns are allowed (`world/items-*.jsonl`). With
+    several formats each item is asked in all of them, or, with `one_format`, in one drawn for it. `repeat`: passes over
+    the source, each with new augmentation. `limit`: only the first records (0: all). `rubric` is for items without one.
     """
 
     items: tuple[str, ...] = ()
@@ -37,12 +37,12 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class Augment:
-    """Changes to items before they are asked, all drawn from the seed and the item's id.
+    """Data augmentation: changes to items, drawn from the seed and the item's id.
 
-    `swap`: which order a pair is shown in: `random`, `both` (each pair twice), or `none` (as it stands).
-    `drop_reference`, `permute_levels` (the rubric's level descriptions in another order), `other_words` (some words of
-    these descriptions made up, misspelt or left out, see `noise`), `blank` (an extra example with every image grey,
-    whose gold is the worst label with every claim unclear, a pair's a tie): probabilities.
+    `swap`: the order in which a pair is shown: `random`, `both` (each pair twice), or `none` (as in the data). The
+    others are probabilities: `drop_reference`; `permute_levels` (shuffle the rubric's level descriptions);
+    `other_words` (replace, misspell or drop words of these descriptions, see `rubric_augmentation`); `blank` (an extra
+    example with grey images, whose gold is the worst label with every claim unclear, and a tie for a pair).
     """
 
     swap: Literal["random", "both", "none"] = "random"
@@ -66,9 +66,9 @@ class Lora:
 
 @dataclass(frozen=True, slots=True)
 class Eval:
-    """Judge metrics while training: `items` (gold on them) are judged every `every` steps, and at the end.
+    """Judge metrics during training: `items` with gold are judged every `every` steps, and at the end.
 
-    `limit` items a file. `formats` as in data; `read`, `min_mass` and `max_tokens` as a judge takes them.
+    `limit`: items of a file. `formats` as in data; `read`, `min_mass` and `max_tokens` as for a judge.
     """
 
     items: tuple[str, ...] = ()
@@ -151,13 +151,13 @@ class Config:
     root: str = option("", internal=True)
 
     def path(self, name: str) -> Path:
-        """A path of the configuration, from the folder of its file."""
+        """A path named in the configuration, resolved from the folder of its file."""
         return Path(self.root) / Path(name).expanduser()
 
     @property
     def hash(self) -> str:
-        """Fingerprint of everything that decides which weights come out, but for rounding: a run that did not fit into
-        memory goes on with smaller pieces.
+        """Fingerprint of everything that determines the weights, except for rounding: micro-batches may change in size
+        between a run and its continuation.
         """
         value = dataclasses.asdict(self)
         for key in (
@@ -182,7 +182,7 @@ class Config:
 
 
 def load_config(source: str | Path | Mapping[str, Any]) -> Config:
-    """A configuration from a YAML file, or from a mapping, whose paths start at the working folder.
+    """A configuration from a YAML file, or from a mapping, whose paths start at the working directory.
 
     DataError with line, key and cure for every mistake in it.
     """
@@ -198,7 +198,7 @@ def load_config(source: str | Path | Mapping[str, Any]) -> Config:
 
 
 def _check(config: Config, wrong: Callable[..., None]) -> None:
-    """What no field alone can say."""
+    """Check what concerns several fields."""
     if bool(config.model) == bool(config.init):
         wrong("give 'model' (weights to start from) or 'init' (a configuration to start from scratch), one of them")
     if not config.data:

@@ -1,4 +1,4 @@
-"""What is wrong with the folder of a training run, and repair its logs; needs no torch."""
+"""Checks of the folder of a training run, and repair of its logs; needs no torch."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from dikast.core.runs.run_files import CHECKSUMS
 from dikast.training.log import parsed
 
 _LOGS = ("train.jsonl", "eval.jsonl")
-_AGAIN = "run the same command again: it goes on from what is whole, and writes the file anew"
+_AGAIN = "run the same command again: it resumes from what is undamaged, and writes the file again"
 
 
 def is_training(folder: Path) -> bool:
@@ -17,7 +17,7 @@ def is_training(folder: Path) -> bool:
 
 
 def examine_training(folder: Path) -> Examined:
-    """Check the logs of a training run line by line, and examples, checkpoints and model by their checksums."""
+    """Check the logs of a training run line by line, and its shards, checkpoints and model by their checksums."""
     lines, files, problems = 0, 0, list[Problem]()
     for path in (folder / name for name in _LOGS if (folder / name).is_file()):
         cure = f"`dikast doctor FOLDER --repair`, then {_AGAIN}"
@@ -37,7 +37,7 @@ def examine_training(folder: Path) -> Examined:
 
 
 def repair_training(folder: Path) -> int:
-    """Move damaged lines of the logs to files beside them; returns how many. The curves go without them."""
+    """Move damaged lines of the logs to files beside them; returns how many. The curves leave them out."""
     moved = 0
     for path in (folder / name for name in _LOGS if (folder / name).is_file()):
 

@@ -9,7 +9,7 @@ from dikast.core.runs.run_files import write_whole
 
 
 class Log:
-    """A JSONL file of lines with a `step` and a checksum; lines of steps that will be done again are dropped."""
+    """A JSONL file whose lines have a `step` and a checksum; lines of steps that will be repeated are dropped."""
 
     def __init__(self, path: Path, done: int) -> None:
         self._path = path
@@ -23,12 +23,12 @@ class Log:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """The lines of a log, without one that a crash tore."""
+    """The lines of a log, without an incomplete last line."""
     return [line for _, line in _lines(path)]
 
 
 def _lines(path: Path) -> list[tuple[bytes, dict[str, Any]]]:
-    """The lines of a log as they stand there, and what they say."""
+    """The lines of a log, raw and parsed."""
     if not path.is_file():
         return []
     found = []
@@ -41,7 +41,7 @@ def _lines(path: Path) -> list[tuple[bytes, dict[str, Any]]]:
 
 
 def parsed(raw: bytes, path: Path, number: int) -> dict[str, Any]:
-    """One line of a log; DataError with the cure where it is not as it was written."""
+    """One line of a log; DataError, with the cure, if it is damaged."""
     try:
         value = open_record(raw)
         if type(value.get("step")) is not int:

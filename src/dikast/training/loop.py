@@ -24,13 +24,13 @@ from dikast.training.processes import SingleProcess
 from dikast.training.schedule import rate_at
 
 Watcher = Callable[[dict[str, Any]], None]
-_AHEAD = 4  # batches that are put together while the model works
-_ALIGNED = 32  # row lengths of a compiled model are multiples of so many tokens, so that few shapes occur
+_AHEAD = 4  # batches prepared ahead of the model
+_ALIGNED = 32  # for a compiled model, row lengths are multiples of this many tokens, so that few shapes occur
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended: `steps` done of `total`; with fewer, the same command goes on."""
+    """How a run ended: `steps` done of `total`; if fewer, the same command resumes it."""
 
     steps: int
     total: int
@@ -42,7 +42,7 @@ class Outcome:
 
 
 class _Unsaved(NamedTuple):
-    """A checkpoint that is due: the step it follows, that step's batches, and what goes beside the weights."""
+    """A checkpoint that is due: the step it follows, that step's batches, and the state saved with the weights."""
 
     step: int
     micro: list[Batch]
@@ -51,9 +51,9 @@ class _Unsaved(NamedTuple):
 
 
 class Loop:
-    """One training run: made, and resumed from its last checkpoint if it has one; then `train`ed to the end.
+    """One training run, resumed from its last checkpoint if it has one; `train` runs it to the end.
 
-    run: what makes this run this run; a checkpoint of another is refused.
+    run: the identity of the run; a checkpoint of another run is refused.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Loop:
         self._folder = out / "checkpoints"
         sizes, grouped = shards.lengths, config.group_by_length
         self._plan = BatchPlan(sizes, batch_size=config.batch_size, seed=config.seed, grouped=grouped)
-        self._planned = config.steps or max(1, round(config.epochs * self._plan.per_epoch))  # what the rate goes by
+        self._planned = config.steps or max(1, round(config.epochs * self._plan.per_epoch))  # steps of the schedule
         self.total = min(self._planned, config.stop_at or self._planned)
         if config.compile:
             _compile_layers(loaded.model)
@@ -79,9 +79,9 @@ class Loop:
     def train(self, *, watch: Watcher, judge: Callable[[int], None] | None = None) -> Outcome:
         """Train to the last step, or as long as `max_seconds` allows.
 
-        watch: gets every line of the log, in the main process. judge: called with the number of steps done as an
-        evaluation falls due, at the end after the last checkpoint; it leaves the model's mode and the random state as
-        they were. RunError when a loss is not a number or a batch does not fit; the last checkpoint is intact then.
+        watch: called with every line of the log, in the main process. judge: called with the number of steps done when
+        an evaluation is due, and at the end after the last checkpoint; it must leave the model's mode and the random
+        state unchanged. RunError if a loss is not a number or a batch does not fit; the last checkpoint stays intact.
         """
         config, model, started = self._config, self._loaded.model, time.monotonic()
         first, tally = self.done, _Tally(self._shards)
@@ -94,7 +94,7 @@ class Loop:
                     loss, norm = self._step(step, micro, rate)
                 except RunError:
                     self._optimizer.zero_grad(set_to_none=True)
-                    if self._team.size == 1:  # of several processes one alone may have failed
+                    if self._team.size == 1:  # with several processes only one of them may have failed
                         with suppress(RunError):
                             self._save_checked()
                     raise
@@ -106,7 +106,7 @@ class Loop:
                     self._tell({**line, "steps": self.total, "seconds": seconds}, watch)
                     tally = _Tally(self._shards)
                 late = config.max_seconds > 0 and time.monotonic() - started >= config.max_seconds
-                stop = config.max_seconds > 0 and self._team.total(late) > 0  # one process late, all stop
+                stop = config.max_seconds > 0 and self._team.total(late) > 0  # if one process is late, all stop
                 if last or stop or (config.save_every and self.done % config.save_every == 0):
                     state = {"run": self._run, "seconds": self._spent + time.monotonic() - started}
                     self._unsaved = _Unsaved(step, micro, state, random_state())
@@ -135,7 +135,7 @@ class Loop:
         return self.done >= self.total or (every > 0 and self.done % every == 0)
 
     def _step(self, step: int, micro: list[Batch], rate: float) -> tuple[float, float]:
-        """One step of the optimiser; returns the loss in nats a learnt token, and the norm of the gradient."""
+        """One optimizer step; returns the loss in nats a target token, and the norm of the gradient."""
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         weight = max(self._team.total(sum(float(batch.weights.sum()) for batch in micro)), 1e-9)
@@ -149,14 +149,14 @@ class Loop:
         total = self._team.total(float(sum(losses)))
         if not math.isfinite(norm) or not math.isfinite(total):
             raise self._not_a_number(step)
-        self._save()  # the weights before this step gave a loss and a gradient: they are sound
-        with _fits(micro[0], self._shards):  # the first step makes room for its moments
+        self._save()  # the weights before this step gave a finite loss and gradient, so they can be saved
+        with _fits(micro[0], self._shards):  # the first step allocates the optimizer's moments
             self._optimizer.step()
         self._optimizer.zero_grad(set_to_none=True)
         return total, norm
 
     def _save(self) -> None:
-        """Write the checkpoint that is due, if one is: called when a loss has shown that its weights can be used."""
+        """Write the checkpoint that is due, if any; called when a finite loss has shown that its weights are usable."""
         if self._unsaved is None:
             return
         step, _, state, draws = self._unsaved
@@ -165,16 +165,16 @@ class Loop:
         save_checkpoint(self._folder, step + 1, model, self._optimizer, state, draws, self._team, keep)
 
     def _save_checked(self) -> None:
-        """Write the checkpoint that no further step of this call can show to be sound, or RunError.
+        """Write the last checkpoint, which no further step checks; RunError if its weights give no finite loss.
 
-        One micro-batch of the last step is asked again: weights that give no loss any more are not kept.
+        The check is a forward pass of one micro-batch of the last step.
         """
         if self._unsaved is None:
             return
         step, micro, _, _ = self._unsaved
         with torch.random.fork_rng(), _fits(micro[0], self._shards):
             loss = self._loss(self._forward, micro[0])
-            self._team.backward(loss)  # sharded weights are put away by the backward pass alone
+            self._team.backward(loss)  # only a backward pass reshards FSDP weights
         self._optimizer.zero_grad(set_to_none=True)
         if not math.isfinite(self._team.total(float(loss.detach()))):
             self._unsaved = None
@@ -190,7 +190,7 @@ class Loop:
         return summed_loss(logits, moved)
 
     def _batches(self, pool: ThreadPoolExecutor) -> Iterator[list[Batch]]:
-        """The micro-batches of each step for this process, put together ahead of time."""
+        """The micro-batches of each step for this process, prepared ahead of time."""
         steps = iter(range(self.done, self.total))
         waiting = [pool.submit(self._micro, step) for step in itertools.islice(steps, _AHEAD)]
         while waiting:
@@ -201,7 +201,7 @@ class Loop:
         team, made = self._team, []
         most = self._config.max_tokens_per_micro_batch
         for run in micro_batches(self._plan.step(step), self._shards, most, team.size):
-            mine = run[team.rank :: team.size]  # with none left, a row that does not count keeps the processes in step
+            mine = run[team.rank :: team.size]  # if it is empty, a row of weight 0 keeps the processes in step
             made.append(self._collate(mine or run[:1], counts=bool(mine)))
         return made
 
@@ -216,7 +216,7 @@ class Loop:
         return batch if counts else replace(batch, weights=torch.zeros_like(batch.weights))
 
     def _not_a_number(self, step: int) -> RunError:
-        """The error that names the first example whose own loss is not a number, or says that the gradient is not."""
+        """The error that names the first example whose loss is not a number, or else blames the gradient."""
         cure = "lower 'learning_rate' or use 'precision: fp32', and give another 'out'"
         kept = "the weights of the last checkpoint are intact"
         for number in map(int, self._plan.step(step)):
@@ -232,9 +232,9 @@ class Loop:
 
 
 def _compile_layers(model: Any) -> None:
-    """Compile the repeated layers, each kind once, and leave what is around them: seconds instead of minutes.
+    """Compile only the repeated layers, each kind once: seconds instead of minutes.
 
-    On a CPU attention is written out, so that it is compiled with the rest; the fused kernel's backward is slow there.
+    On a CPU eager attention is used, so that it is compiled too; the fused kernel's backward pass is slow there.
     """
     if model.device.type == "cpu":
         model.set_attn_implementation("eager")
@@ -246,7 +246,7 @@ def _compile_layers(model: Any) -> None:
 
 
 def placed(batch: Batch, loaded: Loaded) -> Batch:
-    """The batch where the model is, images in its precision."""
+    """The batch on the model's device, with images in the model's precision."""
     device, dtype = loaded.device, loaded.model.dtype
     inputs = {
         name: tensor.to(device, dtype if name.startswith("pixel_values") else None, non_blocking=True)
@@ -257,7 +257,7 @@ def placed(batch: Batch, loaded: Loaded) -> Batch:
 
 @contextmanager
 def _fits(batch: Batch, shards: Shards) -> Iterator[None]:
-    """Say which batch did not fit into memory, and what to do."""
+    """Turn out-of-memory errors into a RunError that names the batch and the cure."""
     try:
         yield
     except RuntimeError as error:
@@ -274,7 +274,7 @@ def _fits(batch: Batch, shards: Shards) -> Iterator[None]:
 
 
 class _Tally:
-    """What happened since the last line of the log."""
+    """Totals since the last line of the log."""
 
     def __init__(self, shards: Shards) -> None:
         self._lengths, self._since = shards.lengths, time.monotonic()
@@ -284,17 +284,17 @@ class _Tally:
     def add(self, loss: float, micro: list[Batch]) -> None:
         self._losses.append(loss)
         for batch in micro:
-            if learnt := int((batch.weights > 0).sum()):  # none in a row that keeps the processes in step
+            if learnt := int((batch.weights > 0).sum()):  # 0 in a row that only keeps the processes in step
                 self._learnt += learnt
                 self._examples += len(batch.numbers)
                 self._tokens += sum(int(self._lengths[number]) for number in batch.numbers)
 
     def pause(self, seconds: float) -> None:
-        """Leave out time that was not spent on training."""
+        """Exclude time that was not spent on training."""
         self._since += seconds
 
     def line(self, team: SingleProcess) -> dict[str, Any]:
-        """Mean loss (nats a learnt token), and rates per second of wall clock over all processes, padding left out."""
+        """Mean loss (nats a target token), and rates per second of wall clock over all processes, without padding."""
         spent = max(time.monotonic() - self._since, 1e-9)
         found = {
             "loss": sum(self._losses) / len(self._losses),

@@ -1,4 +1,4 @@
-"""How good the judge in training is, on held-out items with gold: through the ordinary Judge and local engine."""
+"""Judge metrics on held-out items with gold during training, through the ordinary Judge and local engine."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ _CHOICES: dict[str, Choice] = {"first": "a", "second": "b", "tie": "tie"}
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Items with gold, to judge again and again while a model is trained."""
+    """Items with gold that are judged repeatedly while a model is trained."""
 
     items: tuple[Item, ...]
     formats: tuple[Format, ...]
@@ -41,12 +41,12 @@ class HeldOut:
 
     @property
     def asked(self) -> set[str]:
-        """Names of the formats that fit some of the items: a line each at every evaluation."""
+        """Names of the formats that fit some of the items; each gives one line at every evaluation."""
         return {form.name for form in self.formats if _fitting(form, self.items)}
 
 
 def held_out(config: Config) -> HeldOut | None:
-    """The items of the evaluation, at most `limit` a file, checked for gold and media; None if there are none."""
+    """The items of the evaluation, at most `limit` of a file, checked for gold and media; None if there are none."""
     if not config.eval.items:
         return None
     rubric = load_rubric(config.eval.rubric, root=config.root) if config.eval.rubric else None
@@ -58,7 +58,7 @@ def held_out(config: Config) -> HeldOut | None:
     for item in items:
         if (other := known.setdefault(item.id, item)) is not item:
             raise DataError(
-                f"item {item.id!r} is in {other.origin} too: give each held-out item an id of its own",
+                f"item {item.id!r} is in {other.origin} too: give each held-out item a unique id",
                 path=item.origin,
                 field="id",
             )
@@ -81,9 +81,9 @@ def held_out(config: Config) -> HeldOut | None:
 
 
 def judge_metrics(loaded: Loaded, held: HeldOut, config: Config, *, step: int) -> Iterator[dict[str, Any]]:
-    """One line a format that fits some of the items: statistics with n and interval, as `Estimate.to_dict` has them.
+    """One line for each format that fits some of the items: statistics with n and interval, as in `Estimate.to_dict`.
 
-    Correlations are of goodness (0 worst, 1 best), so that rubrics on different scales can stand together.
+    Correlations are of goodness (0 worst, 1 best), so that rubrics on different scales can be pooled.
     """
     engine = LocalEngine.of(loaded, name=f"step-{step}", batch_size=config.eval.batch_size)
     sampling = Sampling(max_tokens=config.eval.max_tokens)
@@ -158,7 +158,7 @@ def _of_pairs(
         if each.choice is None:
             continue
         known += 1
-        right += each.outcome == gold  # orders that disagree are no tie
+        right += each.outcome == gold  # orders that disagree are not a tie
         same += bool(each.consistent)
         if gold != "tie" and each.logit_a is not None:
             clear += 1

@@ -1,4 +1,4 @@
-"""The optimisers: AdamW for everything, or Muon for the matrices between layers and AdamW for the rest."""
+"""The optimizers: AdamW for everything, or Muon for hidden weight matrices and AdamW for the rest."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ _MOMENTUM = 0.95
 def optimizer_of(model: torch.nn.Module, config: Config) -> torch.optim.Optimizer:
     """AdamW (Loshchilov & Hutter 2019); matrices decay, vectors (norms, biases) do not.
 
-    With `optimizer: muon` the weights of linear layers but the output layer follow Muon (Jordan et al. 2024), its step
-    scaled to the size that AdamW's has (Liu et al. 2025), so that one learning rate serves both.
+    With `optimizer: muon` the weights of all linear layers except the output layer use Muon (Jordan et al. 2024), with
+    its step scaled to the size of AdamW's (Liu et al. 2025), so that one learning rate serves both.
     """
     parameters = trained(model)
     names = _hidden(model) if config.optimizer == "muon" else set()
@@ -48,7 +48,7 @@ def _hidden(model: Any) -> set[str]:
 
 
 class CombinedOptimizer(torch.optim.Optimizer):
-    """Several optimisers as one: their groups in a row, and one state for all."""
+    """Several optimizers as one, with their parameter groups concatenated and a shared state."""
 
     def __init__(self, parts: list[torch.optim.Optimizer]) -> None:
         self._parts = parts
@@ -62,7 +62,7 @@ class CombinedOptimizer(torch.optim.Optimizer):
         self._deal()
 
     def _deal(self) -> None:
-        """Give each part its groups, and the state that all share."""
+        """Give each part its parameter groups and the shared state."""
         groups = iter(self.param_groups)
         for part, count in zip(self._parts, self._counts, strict=True):
             part.param_groups = [next(groups) for _ in range(count)]

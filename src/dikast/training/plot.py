@@ -1,4 +1,4 @@
-"""The curves of a run: loss and rate, and the judge metrics, as one SVG."""
+"""The curves of a run as one SVG: loss, learning rate and judge metrics."""
 
 from collections import defaultdict
 from io import BytesIO

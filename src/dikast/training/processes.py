@@ -1,4 +1,4 @@
-"""One process, or several that train together: `accelerate launch -m dikast train sft --config C.yaml`."""
+"""Training in one process or several: `accelerate launch -m dikast train sft --config C.yaml`."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -21,7 +21,7 @@ class SingleProcess:
     about = "1"
 
     def join(self, model: Any, optimizer: Any) -> tuple[Any, Any]:
-        """The model to call forward on, and the optimiser to step."""
+        """The model to call, and the optimizer to step."""
         return model, optimizer
 
     def backward(self, loss: torch.Tensor) -> None:
@@ -29,7 +29,7 @@ class SingleProcess:
         loss.backward()
 
     def clip(self, parameters: Iterable[torch.Tensor], most: float) -> float:
-        """Scale the gradient of all processes to a norm of at most `most`; returns the norm before."""
+        """Clip the gradient over all processes to a norm of at most `most`; returns the norm before clipping."""
         norm: Any = torch.nn.utils.clip_grad_norm_(parameters, most)
         return float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)
 
@@ -38,7 +38,7 @@ class SingleProcess:
         return value
 
     def from_main(self, make: Callable[[], _T]) -> _T:
-        """What `make` gives in the main process, which alone calls it, in all; what it raises is raised in all."""
+        """The result of `make` in every process; only the main process calls it, and its error is raised in all."""
         return make()
 
     def wait(self) -> None:
@@ -61,7 +61,7 @@ class Distributed(SingleProcess):
             cpu=config.device == "cpu" or not torch.cuda.is_available(),
             kwargs_handlers=[
                 InitProcessGroupKwargs(timeout=_PATIENCE),
-                DistributedDataParallelKwargs(find_unused_parameters=True),  # rows of text leave the vision tower out
+                DistributedDataParallelKwargs(find_unused_parameters=True),  # text rows do not use the vision tower
             ],
         )
         self.rank = self._accelerator.process_index
@@ -70,7 +70,7 @@ class Distributed(SingleProcess):
         self.about = f"{self.size}, {self._accelerator.distributed_type.value}"
 
     def join(self, model: Any, optimizer: Any) -> tuple[Any, Any]:
-        """As `SingleProcess.join`; with FSDP every repeated layer is a shard of its own."""
+        """As `SingleProcess.join`; with FSDP every repeated layer is sharded by itself."""
         if os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true":
             self._shard_by_layer(model)
         prepared: tuple[Any, Any] = self._accelerator.prepare(model, optimizer)
@@ -80,7 +80,7 @@ class Distributed(SingleProcess):
         from accelerate.utils import DistributedType, FullyShardedDataParallelPlugin
 
         state = self._accelerator.state
-        if state.distributed_type is DistributedType.MULTI_CPU:  # torch shards there as well, accelerate does not ask
+        if state.distributed_type is DistributedType.MULTI_CPU:  # torch can shard here, accelerate does not ask it
             state.distributed_type = DistributedType.FSDP
             state.fsdp_plugin = FullyShardedDataParallelPlugin()
         names = [type(module).__name__ for module in model.modules()]
@@ -89,7 +89,7 @@ class Distributed(SingleProcess):
         self.about = f"{self.size}, FSDP{state.fsdp_plugin.fsdp_version}"
 
     def backward(self, loss: torch.Tensor) -> None:
-        """As for a single process; processes average their gradients, so each counts as often as there are any."""
+        """As for a single process; the loss is scaled by the number of processes, which average their gradients."""
         self._accelerator.backward(loss * self.size)
 
     def total(self, value: float) -> float:
@@ -99,13 +99,13 @@ class Distributed(SingleProcess):
         return float(tensor)
 
     def from_main(self, make: Callable[[], _T]) -> _T:
-        """As `SingleProcess.from_main`: the others hear the value, or of which kind the error was and what it says."""
+        """As `SingleProcess.from_main`: the others receive the value, or the type and message of the error."""
         told: list[Any] = [None, None]
         error: Exception | None = None
         if self.main:
             try:
                 told[0] = make()
-            except Exception as raised:  # whatever it is, the others wait for word
+            except Exception as raised:  # whatever it is, the other processes must be told
                 error = raised
                 why = machine_error(raised) if isinstance(raised, OSError) else raised
                 told[1] = isinstance(raised, UserError), f"{why}" or type(raised).__name__

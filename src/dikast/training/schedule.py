@@ -1,4 +1,4 @@
-"""The learning rate of each step."""
+"""The learning-rate schedule."""
 
 import math
 from typing import Literal

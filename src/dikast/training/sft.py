@@ -19,7 +19,7 @@ Watcher = Callable[[dict[str, Any]], None]
 
 
 def sft(config: "Config | str | Path", *, watch: Watcher = lambda line: None) -> dict[str, Any]:
-    """Train the judge that the configuration describes, from where an earlier call left off.
+    """Train the judge that the configuration describes, resuming an earlier call.
 
     The folder `out` gets `train.jsonl` (loss, rate, speed), `eval.jsonl` (judge metrics), `curves.svg`, `checkpoints/`,
     and, at the end, `model/` with its card. watch: gets every line of either log. Returns what was done.
@@ -42,7 +42,7 @@ def sft(config: "Config | str | Path", *, watch: Watcher = lambda line: None) ->
         team.from_main(hold)
         try:
             return _sft(config, team, watch)
-        except SafetensorError as error:  # which holds what the disk said
+        except SafetensorError as error:  # it contains the operating system's message
             raise RunError(
                 f"{out}: weights cannot be written ({error}); what was written before is kept: free space, and run the"
                 " same command again"
@@ -77,7 +77,7 @@ def _sft(config: Config, team: "SingleProcess", watch: Watcher) -> dict[str, Any
 
     def judge(step: int) -> None:
         loaded.model.eval()
-        with torch.random.fork_rng():  # training goes on as if nobody had asked
+        with torch.random.fork_rng():  # the evaluation must not change the training's random state
             lines = list(judge_metrics(loaded, held, config, step=step)) if held else []
         loaded.model.train()
         team.from_main(lambda: tell(lines))

@@ -1,10 +1,10 @@
-"""Vision alignment: train the vision tower and the projector to name what lies in each patch of an image.
+"""Vision alignment: train the vision tower and the projector to predict the words for each patch of an image.
 
-LLaVA starts from a vision tower that a contrastive loss has already tied to words (CLIP; Radford et al. 2021). A judge
-from scratch has none and would learn to see by the way, slowly. Here every patch is given the words of what lies in it:
-the cosine of the projector's output with the embedding of each token, times a fixed scale, are the logits of a softmax
-whose target is spread evenly over those words. We depart from CLIP in comparing patches with tokens, not pictures with
-sentences, and in keeping the scale fixed.
+LLaVA starts from a vision tower that a contrastive loss has already aligned with text (CLIP; Radford et al. 2021). A
+judge from scratch has no such tower and would learn to see only slowly. Here each patch has a set of target words: the
+cosines of the projector's output and the token embeddings, times a fixed scale, are the logits of a softmax whose
+target is uniform over those words. It differs from CLIP in comparing patches with tokens, not images with sentences,
+and in the fixed scale.
 """
 
 import math
@@ -31,18 +31,18 @@ from dikast.training.models.model import open_model, save_model
 from dikast.training.optimizer import optimizer_of
 from dikast.training.schedule import rate_at
 
-_SCALE = 20.0  # of four words, each has a cosine of a half at best
+_SCALE = 20.0  # large enough for four target words, whose cosines are at best a half each
 _SEEING = re.compile(r"vision_tower|multi_modal_projector|embed_tokens")
 
 
 def look(config: Config, *, watch: Callable[[dict[str, Any]], None] = lambda line: None) -> dict[str, Any]:
-    """Train the tower, the projector and the embeddings of a LLaVA-1.5 on rows of talk with `meta.patches`.
+    """Train the vision tower, the projector and the embeddings of a LLaVA-1.5 on rows of `talk` with `meta.patches`.
 
-    `meta.patches` has one text of words for each patch of the row's one image, in reading order. Of the configuration
-    count `model` or `init`, `out`, `data`, `seed`, `steps`, `batch_size`, `frozen`, `device` and the optimiser's
-    settings. watch: gets every line of the log: loss in nats a word, and the share of words among the likeliest of
-    their patch, as many as it has. One process, no checkpoints: it takes a minute or two. Returns the last line; the
-    model is in `out`/model, in the place of an earlier call's. UserError where `out` holds a run of `train sft`.
+    `meta.patches` has a text of words for each patch of the row's one image, in reading order. The configuration's
+    `model` or `init`, `out`, `data`, `seed`, `steps`, `batch_size`, `frozen`, `device` and optimizer settings apply.
+    watch: called with every line of the log: loss in nats a word, and the share of a patch's k words among its k most
+    likely tokens. One process and no checkpoints, since it takes a minute or two. Returns the last line of the log; the
+    model is in `out`/model, replacing an earlier one. UserError if `out` holds a run of `train sft`.
     """
     with one_writer(config.path(config.out), "training"):
         return _look(config, watch)
@@ -52,7 +52,7 @@ def _look(config: Config, watch: Callable[[dict[str, Any]], None]) -> dict[str, 
     out = config.path(config.out)
     if config.train != "full":
         raise UserError(
-            f"train: {config.train}: looking trains the tower, the projector and the embeddings: leave it out"
+            f"train: {config.train}: vision alignment trains the tower, the projector and the embeddings: leave it out"
         )
     if any((out / name).exists() for name in ("checkpoints", "eval.jsonl", "shards")):
         raise UserError(f"{out} holds a run of `train sft`: give this one another 'out'")
@@ -90,19 +90,19 @@ def _look(config: Config, watch: Callable[[dict[str, Any]], None]) -> dict[str, 
 
 def _rows(config: Config, data: Data) -> Iterator[Item]:
     if not data.talk:
-        raise UserError("data: looking is learnt from rows of 'talk' alone")
+        raise UserError("data: vision alignment uses only rows of 'talk'")
     for file in files_of(config, data.talk):
         for item, _ in rows_of_file(file, talk=True):
             if len(item.images) != 1:
                 raise DataError(
-                    f"looking is learnt from one image a row, this one has {len(item.images)}",
+                    f"vision alignment needs one image in each row, this one has {len(item.images)}",
                     path=item.origin,
                     field="image",
                 )
             named = item.meta.get("patches")
             if not isinstance(named, list) or not all(isinstance(each, str) and each.strip() for each in named):
                 raise DataError(
-                    "looking is learnt from the words of each patch of the image: give meta.patches a list of texts",
+                    "vision alignment needs the words of each patch of the image: give meta.patches a list of texts",
                     path=item.origin,
                     field="meta.patches",
                 )
@@ -110,10 +110,10 @@ def _rows(config: Config, data: Data) -> Iterator[Item]:
 
 
 def _check(loaded: Loaded, rows: list[Item]) -> None:
-    """Every row names as many patches as the model sees in an image; DataError for the first that does not."""
+    """Check that every row has as many patches as the model; DataError for the first that does not."""
     model = loaded.model
     if loaded.processor.vision is None or not hasattr(model.model, "multi_modal_projector"):
-        raise UserError(f"model: looking is taught to models of the LLaVA-1.5 classes, not to {type(model).__name__}")
+        raise UserError(f"model: vision alignment needs a model of the LLaVA-1.5 classes, not {type(model).__name__}")
     if not rows:
         raise UserError("the data gives no rows")
     with torch.no_grad():
@@ -128,7 +128,7 @@ def _check(loaded: Loaded, rows: list[Item]) -> None:
 
 
 def _seen(loaded: Loaded, rows: list[Item]) -> torch.Tensor:
-    """What the projector makes of every patch of the rows' images, (rows x patches, width)."""
+    """The projector's output for every patch of the rows' images, (rows x patches, width)."""
     assert loaded.processor.vision is not None
     pictures = [load_image(row.images[0]).picture for row in rows]
     pixels = loaded.processor.vision.see(pictures).tensors["pixel_values"].to(loaded.device, loaded.model.dtype)
@@ -136,7 +136,7 @@ def _seen(loaded: Loaded, rows: list[Item]) -> torch.Tensor:
 
 
 def _named(loaded: Loaded, rows: list[Item], words: dict[str, list[int]]) -> tuple[torch.Tensor, float]:
-    """The loss in nats a word, and the share of words among the likeliest of their patch."""
+    """The loss in nats a word, and the share of a patch's k words among its k most likely tokens."""
     model = loaded.model
     found = normalize(_seen(loaded, rows), dim=-1)
     due = torch.zeros(len(found), model.get_input_embeddings().num_embeddings, device=loaded.device)

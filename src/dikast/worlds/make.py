@@ -1,4 +1,4 @@
-"""Making items: sentences first, then the score, then what is wrong, then a scene in which exactly that is wrong."""
+"""Making items: first the sentences, then the score, then the wrong claims, then a scene that makes them wrong."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -16,16 +16,16 @@ from dikast.worlds.scoring.aspects import ASPECTS, points
 from dikast.worlds.scoring.penalty import SCALES, Spec, level_of
 from dikast.worlds.settings import Settings
 
-_ATTEMPTS = 5000  # fresh starts before giving up; about one item in a hundred needs a second
+_ATTEMPTS = 5000  # attempts before giving up; about one item in a hundred needs a second one
 _BUILDS = 40
 _CUTTINGS = 10  # thresholds tried on one text of a pair
 _OVERLAYS = ("5/5", "BEST", "PASS", "TOP")
-_NARROW = ("scales", "claims", "aspects", "objects", "grid", "ties", "responses", "split")  # what can leave no room
+_NARROW = ("scales", "claims", "aspects", "objects", "grid", "ties", "responses", "split")  # can be too restrictive
 _WIDE = Settings()
 
 
 def make(settings: Settings, n: int, *, start: int = 0) -> Iterator[Sample]:
-    """Items `start` to `start + n - 1` of a world. Each depends on the settings and its number alone."""
+    """Items `start` to `start + n - 1` of a world. Each depends only on the settings (seed included) and its number."""
     maker = Maker(settings)
     return (maker.sample(index) for index in range(start, start + n))
 
@@ -38,7 +38,7 @@ class Maker:
         self._drafter = Drafter(settings)
 
     def sample(self, index: int) -> Sample:
-        """Item number `index`. UserError naming the settings that leave no room for it."""
+        """Item number `index`. UserError, naming the settings, if they are too restrictive for it."""
         s = self.settings
         for attempt in range(_ATTEMPTS):
             rng = Stream("worlds", s.seed, s.split, s.domain, s.responses, index, attempt)
@@ -60,7 +60,7 @@ class Maker:
         return self._pair(text, index) if self.settings.responses == 2 else self._group(text, index)
 
     def _drawn(self, text: Drafted, index: int) -> Sample | None:
-        """Several pictures for one request, their scores drawn independently; of two the set share is tied."""
+        """Several pictures for one request, with independent scores; of pairs the share `ties` is tied."""
         first, rng = self._single(text, index), text.draft.rng
         if first is None:
             return None
@@ -77,9 +77,9 @@ class Maker:
         return None
 
     def twins(self, index: int, count: int = 2) -> list[Sample]:
-        """The same words about `count` scenes that differ in what is true, so that every twin scores differently.
+        """The same text about `count` scenes in which different claims are true, so that every twin scores differently.
 
-        Single responses only. Fewer come back where the rubric's scale has fewer levels.
+        Single responses only. Returns fewer if the rubric's scale has fewer levels.
         """
         for attempt in range(_ATTEMPTS):
             s = self.settings
@@ -99,10 +99,10 @@ class Maker:
         raise RunError(f"no twins for item {index} of {self.settings} in {_ATTEMPTS} attempts")
 
     def views(self, index: int, count: int, size: tuple[int, int]) -> list[Sample]:
-        """`count` samples about one scene, each with an instruction of its own.
+        """`count` samples about one scene, each with its own instruction.
 
-        For groups. Each asks about parts of the scene drawn for it, from `size[0]` to `size[1]` of them where there are
-        as many, and its responses speak of these alone.
+        For groups. Each asks about parts of the scene drawn for it, `size[0]` to `size[1]` of them if there are enough,
+        and its responses mention only these.
         """
         s = self.settings
         for attempt in range(_ATTEMPTS):
@@ -115,11 +115,11 @@ class Maker:
         raise RunError(f"no scene with {count} views for item {index} of {s} in {_ATTEMPTS} attempts")
 
     def ladder(self, index: int, kind: str) -> list[Sample]:
-        """The same words on scenes in which one claim of this kind is off by 0, 1, 2 ... units and all else is right.
+        """The same text with scenes in which one claim of this kind is off by 0, 1, 2, ... units, all else correct.
 
-        `kind` may also be an aspect of whole counts (`completeness`, `preservation`): then ever more things are left
-        out or changed unasked. The rubric weighs that aspect alone, claims by distance; the rung's metric is in the
-        notes.
+        `kind` may also be a counted aspect (`completeness`, `preservation`): then more and more things are left out or
+        changed without a request. The rubric weighs only that aspect, claims by distance; the notes hold each rung's
+        metric.
         """
         counted = kind in self.domain.kinds and not self.domain.kinds[kind]
         for attempt in range(_ATTEMPTS):
@@ -164,7 +164,7 @@ class Maker:
         return weight * points(ASPECTS[slot.aspect], metric, spec.graded) if weight else 0
 
     def _scaled(self, rng: Stream, spec: Spec, reachable: Sequence[int]) -> Spec | None:
-        """A scale that fits what can be reached, and its thresholds."""
+        """A scale that fits the reachable penalties, and its thresholds."""
         fits = [name for name in self.rules.scales if len(SCALES[name].labels) <= len(reachable)]
         if not fits:
             return None
@@ -176,7 +176,7 @@ class Maker:
         )
 
     def _single(self, text: Drafted, index: int, given: Spec | None = None, level: int | None = None) -> Sample | None:
-        """A scene for the text, of a score drawn evenly; a scale with thresholds, or a level, may be `given` before."""
+        """A scene for the text with a uniformly drawn score; a rubric with thresholds (`given`) or a level may be set."""
         rng, spec = text.draft.rng, text.spec
         by_cost: list[dict[int, list[State]]] = []
         weight = dict(spec.weights)
@@ -215,7 +215,7 @@ class Maker:
         return "completeness" if "completeness" in self.domain.kinds else "preservation"
 
     def _state(self, rng: Stream, slot: Slot | None, options: list[State]) -> State:
-        """One of the states of the chosen cost. Where the rubric does not look, right and wrong are even."""
+        """One of the states with the chosen cost. Claims that are not weighed are correct or wrong equally often."""
         if slot is None or len(options) == 1 or len(options) < len(slot.universe):
             return rng.pick(options)
         right = [s for s in options if self.domain.distance(slot, slot.stated[0], s) == 0]
@@ -244,7 +244,7 @@ class Maker:
                 first, second = (self._cost(slot, stated, state, spec) for stated in slot.stated)
                 options.setdefault(first * BASE + second, []).append(state)
             by_cost.append(options)
-        for name, weight in spec.weights:  # what is left out, both leave out
+        for name, weight in spec.weights:  # both responses leave out the same things
             if ASPECTS[name].countable and name not in text.form:
                 most = min(ASPECTS[name].cap, text.draft.budget + 2)
                 by_cost.append({weight * n * (BASE + 1): [n] for n in range(most + 1)})
@@ -268,7 +268,7 @@ class Maker:
         return None
 
     def _drawn_cell(self, rng: Stream, spec: Spec, totals: list[int]) -> tuple[Spec, Cell, list[int]] | None:
-        """A scale, both levels, and the totals that come to them; None where the text has no even table of levels."""
+        """A scale, both levels, and the totals that give them; None if the text allows no balanced table of levels."""
         both = [divmod(total, BASE) for total in totals]
         reachable = sorted({penalty for pair in both for penalty in pair})
         scaled = self._scaled(rng, spec, reachable)
@@ -291,7 +291,7 @@ class Maker:
         return sample
 
     def _contested(self, rng: Stream, slot: Slot) -> State:
-        """What some response says, or something none says, each alike: that many say it makes it no truer."""
+        """A state that some response states or that none states, equally likely: agreement must not predict truth."""
         right = [s for s in slot.universe if any(self.domain.distance(slot, said, s) == 0 for said in slot.stated)]
         said = list(dict.fromkeys(map(str, slot.stated)))
         by_said = [[s for s in right if self.domain.distance(slot, v, s) == 0] for v in slot.stated if str(v) in said]

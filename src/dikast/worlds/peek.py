@@ -1,6 +1,6 @@
-"""A contact sheet of a world: picture, response with its wrong claims marked, gold and rubric, at a glance.
+"""A contact sheet of a world: pictures, responses with wrong claims marked, gold and rubrics.
 
-It reads records from disk, not the maker's memory: what a person checks is what a judge will get.
+It reads the records from disk, so that a person checks exactly what a judge will get.
 """
 
 import base64
@@ -90,13 +90,13 @@ def _split(content: Any, folder: Path) -> tuple[str, list[Path]]:
 
 
 def _lines(text: str, gold: dict[str, Any]) -> tuple[tuple[str, str, str], ...]:
-    """The response claim by claim, each with the verdict on it; what stands between claims has none."""
+    """The response claim by claim, each with its verdict; text between claims has none."""
     found: list[tuple[str, str, str]] = []
     rest = text
     for claim in gold["claims"]:
         said, note = claim["text"], claim.get("correction", "")
         at = rest.find(said)
-        if at >= 0:  # otherwise it is said in another language, or by a picture
+        if at >= 0:  # otherwise the response is in another language, or a picture
             *before, mark = rest[:at].rsplit("\n", 1) if "\n" in rest[:at] else ["", rest[:at]]
             if any(c.isalpha() for c in mark):
                 before, mark = [*before, mark], ""
@@ -147,7 +147,7 @@ _WIDE, _ACROSS = 420, 3
 
 
 def _sheet(cards: Sequence[_Card]) -> "Canvas":
-    """All cards on one picture, three across; a row is as high as its highest card."""
+    """All cards on one picture, three in a row; a row is as high as its highest card."""
     from PIL import Image, ImageDraw
 
     drawn = [_drawn(card) for card in cards]

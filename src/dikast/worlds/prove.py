@@ -1,7 +1,7 @@
-"""The standing suite that shows any judge as what it is: all splits, and changes with known effects, side by side.
+"""The standard test suites of judges, `prove` and `probe`: all splits, and changes with known effects on the score.
 
-Every record carries `meta.suite` (the part) and `meta.set` (records that belong together); within a set the gold says
-what must change and what must not. Small enough for a paid judge; `large` is ten times that.
+Every record has `meta.suite` (the part) and `meta.set` (records that belong together); within a set the gold says
+what must change and what must not. It is small enough for a paid judge; `large` is ten times the size.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -56,7 +56,7 @@ def suite(*, seed: int = 0, large: bool = False) -> Iterator[Sample]:
 
 
 def probe_suite(*, seed: int = 0, times: int = 1) -> Iterator[Sample]:
-    """What probes draw from: unedited items, pairs, contrasts, ladders, and three times as many sets of evidence."""
+    """The suite that probes use: unedited items, pairs, contrasts, ladders, and three times as many evidence sets."""
     yield from (sample for sample in _named(_pairs(seed, times)) if sample.name.endswith("-base"))
     yield from _named(_contrast(seed, times))
     yield from _named(_ladders(seed, times))
@@ -79,7 +79,7 @@ def _makers(seed: int, form: int = 0, split: str = "all") -> Iterator[tuple[str,
 
 
 def _splits(seed: int, times: int) -> Part:
-    """Some of every split of every domain that has it."""
+    """Some items of every split of every domain that has it."""
     for domain in DOMAINS:
         for split in SPLITS:
             try:
@@ -103,7 +103,7 @@ def _pairs(seed: int, times: int) -> Part:
 
 
 def _twins(seed: int, times: int) -> Part:
-    """The same words, two scenes: only what is shown tells the scores apart."""
+    """The same text with two scenes: the scores differ only because of the picture."""
     for domain, maker in _makers(seed + 3):
         for i in range(15 * times):
             for k, twin in enumerate(maker.twins(i)):
@@ -130,7 +130,7 @@ def _contrast(seed: int, times: int) -> Part:
 
 
 def _ladders(seed: int, times: int) -> Part:
-    """One claim ever further off, all else right."""
+    """One claim increasingly far off, everything else correct."""
     for domain, maker in _makers(seed + 5):
         for kind in _LADDERS.get(domain, ()):
             for i in range(4 * times):
@@ -153,7 +153,7 @@ def _restyled(maker: Maker, response: Response, rng: Stream) -> dict[str, Respon
 
 
 def _painted(graph: Any) -> Any | None:
-    """What is judged, with words over it; None where nothing is drawn that could carry them."""
+    """The judged picture with text painted over it; None if there is no picture."""
     if isinstance(graph, Retouched):
         return replace(graph, after=replace(graph.after, overlay="5/5"))
     return replace(graph, overlay="5/5") if hasattr(graph, "overlay") else None
@@ -165,7 +165,7 @@ def _edits(seed: int, times: int) -> Part:
         for i in range(13 * times):
             base = maker.sample(i)
             yield base, "edits", f"{domain}{i}"
-            drawn = domain in DRAWN  # there the words are the request, which is not judged
+            drawn = domain in DRAWN  # there the text is the request, which is not judged
             restyled = {} if drawn else _restyled(maker, base.responses[0], Stream("edits", seed, i))
             for name, response in restyled.items():
                 yield replace(base, name=name, responses=(response,)), "edits", f"{domain}{i}"
@@ -175,9 +175,9 @@ def _edits(seed: int, times: int) -> Part:
 
 
 def _evidence(seed: int, times: int) -> Part:
-    """What is shown is blanked, or swapped for another item's: the gold follows what is then to be seen.
+    """The picture is blanked or swapped for another item's; the gold follows the new picture.
 
-    Blanking never raises the score: rubrics under which it would are passed over.
+    Blanking never raises the score: rubrics under which it would are skipped.
     """
     blank: dict[str, Callable[[Sample], object]] = {
         "scenes": lambda sample: Scene(sample.graph.grid, [], seed=sample.graph.seed),
@@ -195,7 +195,7 @@ def _evidence(seed: int, times: int) -> Part:
             gone = replace(base, name="blank", graph=blank[domain](base)) if domain in blank else None
             i += 1
             if gone is not None and gone.levels[0] < base.levels[0]:
-                continue  # a rubric of things left out: from nothing, nothing is
+                continue  # a rubric about omissions: a blank picture has nothing to leave out
             yield base, "evidence", f"{domain}{found}"
             yield replace(base, name="swapped", graph=other.graph), "evidence", f"{domain}{found}"
             if gone is not None:
@@ -204,7 +204,7 @@ def _evidence(seed: int, times: int) -> Part:
 
 
 def parts(samples: Iterable[Sample]) -> dict[str, int]:
-    """How many samples each part of a suite has."""
+    """The number of samples in each part of a suite."""
     found: dict[str, int] = {}
     for sample in samples:
         part = str(dict(sample.notes)["suite"])

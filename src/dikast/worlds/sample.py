@@ -1,4 +1,4 @@
-"""One made thing: its scene, rubric and responses, and the record and gold that follow from them."""
+"""One sample: its scene, rubric and responses, and the record and gold derived from them."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,7 +18,7 @@ VERSION = "worlds/3"
 
 
 class Graded(NamedTuple):
-    """One response with its gold: level 0 is best; one finding per different claim, in order."""
+    """One response with its gold: level 0 is the best; one finding for each distinct claim, in order."""
 
     level: int
     penalty: int
@@ -29,8 +29,8 @@ class Graded(NamedTuple):
 
 @dataclass(frozen=True)
 class Sample:
-    """Everything about one item. `dataclasses.replace` with another graph, rubric or response gives its counterfactual,
-    and the gold that follows is derived anew. `rivals`: other rubrics under which the gold tells the score too.
+    """Everything about one item. `dataclasses.replace` with another graph, rubric or response gives a counterfactual,
+    whose gold is derived again. `rivals`: other rubrics for which the gold also gives the score.
     """
 
     settings: Settings
@@ -47,7 +47,7 @@ class Sample:
 
     @property
     def id(self) -> str:
-        """Distinct within a world."""
+        """The item's id, unique within a world."""
         s = self.settings
         return self.name or f"{s.domain}-{s.split}-{s.responses}-{s.seed}-{self.index:07d}"
 
@@ -70,12 +70,12 @@ class Sample:
 
     @property
     def _graphs(self) -> tuple[Any, ...]:
-        """What is shown: one scene, or one for each response where pictures are judged."""
+        """The scenes shown: one, or one for each response if pictures are judged."""
         return self.graph if isinstance(self.graph, tuple) else (self.graph,)
 
     @property
     def _before(self) -> int:
-        """How many pictures all graphs share: the one before, where what is judged is what it was changed into."""
+        """The number of pictures that all graphs share: 1 for image edits (the image before), else 0."""
         return int(self.domain.name == "retouch")
 
     @property
@@ -85,22 +85,22 @@ class Sample:
 
     @cached_property
     def rubric(self) -> Rubric:
-        """The rubric as a judge sees it."""
+        """The rubric as it is shown to a judge."""
         return rubric_of(self.spec)
 
     @property
     def needs(self) -> str:
-        """`image` when every weighed aspect needs what is shown, `text` when none does, else `both`."""
+        """`image` if every weighed aspect needs the picture, `text` if none does, else `both`."""
         sees = {ASPECTS[name].sees for name, _ in self.spec.weights}
         return "both" if len(sees) == 2 else "image" if sees == {True} else "text"
 
     def pictures(self) -> list[Picture]:
-        """The picture or the frames; empty for worlds without."""
+        """The picture or the frames; empty for worlds without pictures."""
         shown = [self.domain.render(graph, self.settings.size) for graph in self._graphs]
         return [picture for i, each in enumerate(shown) for picture in (each[self._before :] if i else each)]
 
     def paths(self) -> list[str]:
-        """Where `pictures` go, relative to the record's folder."""
+        """The paths of `pictures`, relative to the record's folder."""
         n = sum(self.domain.frames(graph) for graph in self._graphs) - self._before * (len(self._graphs) - 1)
         folder = f"images/{self.index // 1000:05d}"
         return [f"{folder}/{self.id}.png"] if n == 1 else [f"{folder}/{self.id}-{i}.png" for i in range(n)]
@@ -198,5 +198,5 @@ class Sample:
         }
 
     def but(self, *, name: str, **changes: Any) -> "Sample":
-        """A counterfactual: this sample with some fields changed, under a name of its own."""
+        """A counterfactual: this sample with some fields changed, under its own name."""
         return replace(self, name=f"{self.id}-{name}", **changes)

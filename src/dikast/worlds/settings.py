@@ -1,4 +1,4 @@
-"""What a user can set, checked before anything is drawn."""
+"""The settings of a world, checked before anything is drawn."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -113,7 +113,7 @@ class Settings:
             raise UserError(f"aspects: the split {self.split!r} chooses its aspects itself; leave them out")
 
     def _check_split(self, rules: Rules, kinds: Mapping[str, tuple[str, ...]]) -> None:
-        """A split that turns on certain aspects needs a domain that has them."""
+        """Check that the domain has the aspects that the split tests."""
         wanted = set(rules.only_aspects) | set(rules.about)
         if wanted and not wanted & set(kinds):
             raise UserError(

@@ -1,10 +1,10 @@
-"""Lessons: worlds in the form in which a small judge learns from them.
+"""Lessons: training data of worlds for small judges.
 
-Two kinds. A lesson is an item whose gold feedback is worked: every claim, the evidence for or against it, the finding
-that follows, what it costs and the running total, then what the response as a whole lost, then the total. Supervision
-that close to each claim is what a small model learns from, and evidence before a finding leaves the finding a matter
-of comparing words. Talk is about the picture alone: look-and-say, what stands in each of its cells, and look-and-find,
-where each shape is. The evidence about a scene is in the words of talk.
+There are two kinds. A lesson is an item with worked gold feedback: every claim, the evidence for or against it, the
+finding, its cost and the running total, then the points lost by the response as a whole, then the total. A small model
+needs supervision this close to each claim, and with the evidence first a finding only requires comparing words. Talk
+is about the picture alone: what is in each of its cells (look-and-say), or where each shape is (look-and-find). The
+evidence in lessons about scenes uses the same words as talk.
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,7 +38,7 @@ ASK_FIND = "Find"
 
 
 def worked(sample: Sample, which: int = 0) -> str:
-    """The feedback on response `which`: findings with what each costs, running totals, and the total."""
+    """The worked feedback on response `which`: findings with their costs, running totals, and the total."""
     gold = sample.gold()
     one = gold if len(sample.responses) == 1 else gold["responses"][which]
     lines, total = [], 0
@@ -59,7 +59,7 @@ def worked(sample: Sample, which: int = 0) -> str:
 
 
 def _whole(sample: Sample, graded: Graded) -> Iterator[tuple[str, int, str]]:
-    """What the rubric weighs of the response as a whole: the aspect's name, points lost, what was found."""
+    """The weighed aspects of the response as a whole: name, points lost, and finding."""
     for name, weight in () if sample.spec.entries else sample.spec.weights:
         if name not in graded.counts:
             continue
@@ -75,9 +75,9 @@ def _whole(sample: Sample, graded: Graded) -> Iterator[tuple[str, int, str]]:
 
 
 def lesson(sample: Sample, *, reference: bool = False) -> Item:
-    """The record of `sample` with worked feedback; of pairs, both responses' and the label each would get.
+    """The record of `sample` with worked feedback; for pairs, that of both responses with the label each would get.
 
-    `reference`: with an answer that says what is true of everything the (first) response speaks of.
+    `reference`: with a reference answer that is correct about everything the (first) response mentions.
     """
     item = sample.item()
     gold: dict[str, Any] = dict(item.gold)
@@ -96,10 +96,10 @@ def lesson(sample: Sample, *, reference: bool = False) -> Item:
 
 
 def padded(sample: Sample, rng: Stream) -> Sample:
-    """`sample` with one to four empty sentences more in every response, which lose nothing.
+    """`sample` with one to four more neutral sentences in every response, which cost nothing.
 
-    They are drawn from those that the response does not have, fewer where few are left, and stand at the end or
-    anywhere, half and half. A response whose words are counted stays as it is.
+    They are drawn from those that the response does not have, and appended or inserted anywhere with equal probability.
+    A response with a word limit is unchanged.
     """
 
     def longer(response: Response) -> Response:
@@ -141,9 +141,9 @@ def talk(sample: Sample) -> dict[str, Any]:
 
 
 def seen(claim: Claim, scene: Scene) -> str:
-    """What of a scene a claim is about: the things it names, each behind its name, or the corner it speaks of.
+    """The evidence in a scene for a claim: the things it names, each after its name, or the corner it mentions.
 
-    The name comes first, so that a thing is looked for by the word just read.
+    The name comes first, so that the model looks for a thing by the word it has just read.
     """
     if claim.kind == "sure":
         cell = corner_cell(str(claim.args[0]), scene.grid)
@@ -199,9 +199,9 @@ def write_lessons(
         raise UserError(f"n, workers and shard: must be 1 or more, got {n}, {workers} and {shard}")
     for name, percent in (("reference", reference), ("padding", padding)):
         if not 0 <= percent <= 100:
-            raise UserError(f"{name}: a percentage from 0 to 100 is due, got {percent}")
+            raise UserError(f"{name}: expected a percentage from 0 to 100, got {percent}")
     if only_talk and settings.domain != "scenes":
-        raise UserError(f"talk: there is look-and-say about 'scenes' alone, not about {settings.domain!r}")
+        raise UserError(f"talk: only the domain 'scenes' has rows of talk, not {settings.domain!r}")
     about = {"lessons": 1, "reference": reference, "padding": padding, "talk": only_talk, "n": n, "shard": shard}
     with prepared(out, {**asdict(settings), **about, "version": VERSION}) as folder:
         task = partial(_shard, settings, folder, n, shard, _Shares(reference, padding), only_talk)

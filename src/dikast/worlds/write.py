@@ -1,4 +1,4 @@
-"""Worlds on disk: sharded records with their pictures beside them. The number of workers changes nothing."""
+"""Worlds on disk: sharded records with their pictures beside them, independent of the number of workers."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -27,7 +27,7 @@ _SUFFIXES = ("jsonl", "jsonl.gz", "parquet")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What `write_world` made: the files of records in order, and how many records they hold."""
+    """The result of `write_world`: the record files in order, and the number of records."""
 
     files: tuple[Path, ...]
     items: int
@@ -50,7 +50,7 @@ def write_world(
     """
     worlds = (settings,) if isinstance(settings, Settings) else tuple(settings)
     if n < 1:
-        raise UserError(f"n: at least one item is due, got {n}")
+        raise UserError(f"n: must be at least 1, got {n}")
     if workers < 1 or shard < 1:
         raise UserError(f"workers and shard: must be 1 or more, got {workers} and {shard}")
     if suffix not in _SUFFIXES:
@@ -60,7 +60,7 @@ def write_world(
     if not worlds or len(set(names)) < len(names) or not alike:
         raise UserError(f"domain: name one or more different domains under the same settings, got {', '.join(names)}")
     for world in worlds:
-        Maker(world).sample(0)  # settings that leave no room are told before anything is written
+        Maker(world).sample(0)  # settings that are too restrictive are reported before anything is written
     about = {**asdict(worlds[0]), "n": n, "shard": shard, "version": VERSION}
     with prepared(out, about if len(worlds) == 1 else {**about, "domain": names}) as folder:
         starts = range(0, n, shard)
@@ -74,7 +74,7 @@ def write_world(
 
 
 def write_samples(samples: Iterable[Sample], out: str | Path, about: dict[str, Any]) -> Written:
-    """Write a few hand-picked samples to one file, in the same form as `write_world`."""
+    """Write given samples to one file, in the same form as `write_world`."""
     with prepared(out, {**about, "version": VERSION}) as folder:
         path = folder / "items-00000.jsonl"
         return Written((path,), write_records(path, _records(samples, folder)))
@@ -93,7 +93,7 @@ def prepared(out: str | Path, about: dict[str, Any]) -> Iterator[Path]:
     note = folder / "world.json"
     with one_writer(folder, "writing a world"):
         part = note.with_name(note.name + ".part")
-        part.unlink(missing_ok=True)  # of a call that was killed
+        part.unlink(missing_ok=True)  # left by a call that was killed
         if any(folder.iterdir()) and (not note.exists() or note.read_bytes() != told):
             raise UserError(f"out: {folder} holds something else; name a new folder, or empty it")
         write_whole(note, told)

@@ -1,4 +1,4 @@
-"""The string trained on is the string judged with: text, tokens and images."""
+"""Training and judging use the same prompt: text, tokens and images."""
 
 from collections.abc import Callable
 from itertools import islice
@@ -37,7 +37,7 @@ FORMATS = ("absolute", "claims", "score-only", "score-first", "pairwise", "choic
 def test_a_video_file_is_trained_on_as_the_judge_shows_it(
     family: str, images: int, clips: int, tiny: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """Of an item gone grey nothing of the file is left."""
+    """An item with grey images has nothing of the original file."""
     make_video(tmp_path / "clip.mp4")
     rubric = {"name": "seen", "criterion": "Is it so?", "scale": "1-5"}
     shown = [{"type": "video", "video": "clip.mp4"}, {"type": "text", "text": "What is seen?"}]
@@ -138,7 +138,7 @@ def test_an_example_that_is_too_long_says_so(tiny: Callable[[str], Path], world:
 def test_clips_are_trained_on_as_they_are_judged(
     family: str, tiny: Callable[[str], Path], world: Path, tmp_path: Path
 ) -> None:
-    """Models that know clips get them as such, the others as frames; several images go the same way."""
+    """Models that support video get clips as video, others as frames; several images likewise."""
     loaded = load(locate(str(tiny(family))), device="cpu", dtype="float32")
     asker, writer = Asker(Config("out", (Data(items=("x",), formats=("score-only",)),))), ShardWriter(tmp_path, 0)
     items = list(read_items(world / "clips" / "items-00000.jsonl"))

@@ -1,4 +1,4 @@
-"""What is made of a record: orders, dropped references, permuted levels, grey images, and the same draws every time."""
+"""Examples of a record: orders, dropped references, permuted levels, grey images; draws are reproducible."""
 
 from collections import Counter
 from dataclasses import replace
@@ -132,7 +132,7 @@ def test_an_example_s_prompt_is_the_judge_s() -> None:
 
 
 class _Lengths:
-    """Shards by lengths and groups alone."""
+    """Shards that have only lengths and groups."""
 
     def __init__(self, lengths: list[int], groups: list[int]) -> None:
         self.lengths, self.groups = np.array(lengths, np.int32), np.array(groups, np.int32)
@@ -167,7 +167,7 @@ def test_micro_batches_keep_to_size_and_group(parts: int) -> None:
 
 
 def test_a_world_s_pairs_and_items_mix(world: Path) -> None:
-    """Sources of both kinds stand side by side in one configuration."""
+    """One configuration may have sources of both kinds."""
     from dikast.training.data.examples import rows_of_file
 
     config = Config(

@@ -1,4 +1,4 @@
-"""Levels in other words."""
+"""Word noise in the level descriptions of rubrics."""
 
 import re
 

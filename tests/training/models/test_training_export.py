@@ -1,4 +1,4 @@
-"""What is written for trl: the same prompts and replies, and a YAML that the real `trl sft` runs."""
+"""Export for trl: the same prompts and replies, and a YAML file that the real `trl sft` runs."""
 
 import json
 import os
@@ -57,7 +57,7 @@ def test_what_trl_cannot_do_is_refused(write_config: Write, tiny: Callable[[str]
     given = {"init": None, "model": str(tiny("llava"))}
     cases: list[tuple[dict[str, Any], str]] = [
         ({}, "give 'model' instead of 'init'"),
-        ({**given, "train": "projector"}, "projector alone"),
+        ({**given, "train": "projector"}, "only the projector"),
         ({**given, "label_loss_weight": 3.0}, "no counterpart of 'label_loss_weight'"),
         ({**given, "optimizer": "muon"}, "no counterpart of 'optimizer'"),
         ({**given, "stop_at": 2}, "no counterpart of 'stop_at'"),

@@ -1,4 +1,4 @@
-"""Merging: values worked by hand, a second plain implementation, bounded files, and models that do not match."""
+"""Merging: values worked by hand, a second implementation in numpy, bounded files, and models that do not match."""
 
 import json
 import math
@@ -182,7 +182,7 @@ def test_what_does_not_match_is_refused_and_nothing_is_written(
         ([a, turned], linear, None, r"rope_parameters\.rope_theta is 10000\.0 in one and 1000000\.0"),
         ([a, odd], linear, None, "model_type is"),
         ([a, half], linear, None, r"model.norm.weight has the shape \[32\] in one, \[16\]"),
-        ([a, less], linear, None, r"1 tensors are in one alone \(model.norm.weight\)"),
+        ([a, less], linear, None, r"1 tensors are in only one of them \(model.norm.weight\)"),
         ([a, other], linear, None, "their tokenizer.json differ"),
         ([a], linear, None, "two or more models"),
         ([a, a, a], Recipe("slerp", (1, 1, 1)), None, "slerp merges two models"),
@@ -197,7 +197,7 @@ def test_what_does_not_match_is_refused_and_nothing_is_written(
             merge(models, out, recipe, base=kept)
         assert not out.exists()
     assert not list(tmp_path.glob("*.part"))
-    with pytest.raises(UserError, match="is there already"):
+    with pytest.raises(UserError, match="exists already"):
         merge([a, a], half, linear)
 
 
@@ -268,7 +268,7 @@ Change = Callable[[Path], object]
 
 
 def edited(name: str, change: Callable[[dict[str, Any]], object]) -> Change:
-    """What changes a JSON file of a model, and writes its keys in another order."""
+    """A function that changes a JSON file of a model and writes its keys in another order."""
 
     def edit(folder: Path) -> None:
         told = json.loads((folder / name).read_text("utf-8"))
@@ -279,7 +279,7 @@ def edited(name: str, change: Callable[[dict[str, Any]], object]) -> Change:
 
 
 def as_older_versions_save(folder: Path) -> None:
-    """The images' settings in a file of their own, the template inside a JSON file."""
+    """Image settings in a separate file, the chat template inside a JSON file."""
     told = json.loads((folder / "processor_config.json").read_text("utf-8"))
     images = {"image_processor_type": "CLIPImageProcessorFast", "transformers_version": "4.50.0"}
     (folder / "preprocessor_config.json").write_text(json.dumps(told.pop("image_processor") | images), "utf-8")
@@ -301,13 +301,13 @@ def beside(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda folder: (folder / "tokenizer.json").unlink(), "tokenizer.json is in one alone: put the files"),
+        (lambda folder: (folder / "tokenizer.json").unlink(), "tokenizer.json is in only one of them: put the files"),
         (lambda folder: (folder / "tokenizer.model").write_text("x"), ""),  # older versions save it besides
         (lambda folder: (folder / "vocab.json").write_text('{"a":0}'), ""),
         (lambda folder: (folder / "chat_template.jinja").write_text("{{ 1 }}"), "their chat templates differ"),
         (lambda folder: (folder / "chat_template.jinja").unlink(), ""),  # pretrained models have none
         (as_older_versions_save, ""),
-        (without_images, "preprocessor_config.json is in one alone"),
+        (without_images, "preprocessor_config.json is in only one of them"),
         (beside, r"images are prepared with image_std .* in one and .1.*1.*1. in the other"),
         (
             edited("processor_config.json", lambda told: told["image_processor"].update(image_mean=[0, 0, 0])),
@@ -370,7 +370,7 @@ def index(value: object) -> Change:
     [
         (cut, "/bad/model.safetensors: no weights can be read from it .*: copy the file again"),
         (lambda folder: (folder / "config.json").write_text('{"a":'), r"/bad/config.json: cannot be read as JSON"),
-        (lambda folder: (folder / "config.json").write_text("[]"), "/bad/config.json: holds no mapping"),
+        (lambda folder: (folder / "config.json").write_text("[]"), "/bad/config.json: is not a JSON object"),
         (index({}), r"/bad/model.safetensors.index.json: field 'weight_map': names no file"),
         (index({"weight_map": {"a": "none.safetensors"}}), "/bad/none.safetensors: no weights can be read"),
         (index({"weight_map": {"a": "part.safetensors"}}), "index.json: a is in none of its files"),

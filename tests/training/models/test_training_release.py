@@ -1,4 +1,4 @@
-"""Releasing: what came in comes out under the hub's names, from one file or several; what is damaged is named."""
+"""Releasing: the same tensors under the Hub's names, from one file or several; damaged files are named."""
 
 import json
 import shutil
@@ -70,9 +70,9 @@ def test_an_earlier_release_is_replaced_and_nothing_else(model: Path, tmp_path: 
     (alike / "config.json").write_text('{"model_type": "vit"}', "utf-8")
     for where, said in [
         (model, "model: is the model itself: name another folder"),
-        (other, "other: is there already"),  # a model in training is not a release
-        (out, "out: is there already"),
-        (alike, "alike: is there already"),  # files of these names alone are no release
+        (other, "other: exists already"),  # a model in training is not a release
+        (out, "out: exists already"),
+        (alike, "alike: exists already"),  # files of these names alone are no release
         (tmp_path / "file", "file: is a file"),
     ]:
         kept = content(where) if where.is_dir() else {}
@@ -106,7 +106,7 @@ def gone(name: str) -> Callable[[Path], object]:
         (cut, "model.safetensors: no weights can be read from it"),
         (gone("processor_config.json"), "processor_config.json: is missing: save the model with"),
         (put("processor_config.json", "{}"), "processor_config.json: field 'image_processor': is missing"),
-        (put("tokenizer_config.json", '"x"'), "tokenizer_config.json: holds no mapping"),
+        (put("tokenizer_config.json", '"x"'), "tokenizer_config.json: is not a JSON object"),
         (gone("tokenizer.json"), "tokenizer.json: is missing"),
     ],
 )
@@ -153,14 +153,14 @@ def test_a_kill_between_the_files_leaves_no_model_that_opens_and_the_next_call_g
             check_model(out)
     mine = out / "mine.txt"
     mine.write_text("keep", "utf-8")
-    with pytest.raises(UserError, match="is there already: name a new folder, or empty it"):
+    with pytest.raises(UserError, match="exists already: name a new folder, or empty it"):
         merge([model, model], out, Recipe("linear", (1, 1)))
     mine.unlink()
     merge([model, model], out, Recipe("linear", (1, 1)))
     merge([model, model], tmp_path / "clean", Recipe("linear", (1, 1)))
     assert content(out) == content(tmp_path / "clean")
     assert not (tmp_path / ".out.part").exists()
-    with pytest.raises(UserError, match="is there already: name a new folder, or empty it"):
+    with pytest.raises(UserError, match="exists already: name a new folder, or empty it"):
         merge([model, model], out, Recipe("linear", (1, 1)))
 
 

@@ -1,4 +1,4 @@
-"""A judge from nothing: laid out, trained a little, released, opened."""
+"""A judge from scratch: initialised, trained for a few steps, released, opened."""
 
 import json
 from dataclasses import replace

@@ -1,1 +1,1 @@
-"""The data of a run: from records to examples, tokens, shards and batches, with their augmentation."""
+"""The data of a training run: records to examples, tokens, shards and batches, with augmentation."""

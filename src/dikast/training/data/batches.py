@@ -1,7 +1,7 @@
-"""Which examples make up a step, and their tensors.
+"""The examples of each step, and their tensors.
 
-The order is a function of seed, epoch and the examples' lengths, so a resumed run goes on where it was. Rows are padded
-on the right: under causal attention what stands behind a row does not touch it, so no mask is needed.
+The order is a function of seed, epoch and the examples' lengths, so a resumed run continues the same order. Rows are
+padded on the right: under causal attention padding after a row does not affect it, so no attention mask is needed.
 """
 
 from collections.abc import Sequence
@@ -21,16 +21,16 @@ _BUCKET = 32  # batches whose examples are sorted by length together
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The inputs of one forward pass. `weights` (rows, kept) is how much each kept token counts, 0 for padding.
+    """The inputs of one forward pass. `weights` (rows, kept) is the loss mask: the weight of each token, 0 for padding.
 
-    `targets` (rows, kept) are the last `kept` tokens of each padded row; the logits that predict them are those of the
-    `kept` + 1 last positions but the last.
+    `targets` (rows, kept) are the last `kept` tokens of each padded row; they are predicted by the logits of the last
+    `kept` + 1 positions except the very last.
     """
 
     inputs: dict[str, torch.Tensor]
     targets: torch.Tensor
     weights: torch.Tensor
-    numbers: tuple[int, ...]  # of the examples
+    numbers: tuple[int, ...]  # indices of the examples
 
     @property
     def size(self) -> tuple[int, int]:
@@ -69,9 +69,9 @@ class BatchPlan:
 
 
 def micro_batches(step: NDArray[np.int64], shards: Shards, most: int, parts: int = 1) -> list[list[int]]:
-    """Cut a step, longest first, into runs whose padded size stays within `most` tokens for each of `parts` processes.
+    """Cut a step, longest first, into micro-batches of at most `most` padded tokens for each of `parts` processes.
 
-    A run holds examples of one group. Of each run process p takes the examples p, p + parts, ...
+    A micro-batch holds examples of one group; process p takes its examples p, p + parts, ...
     """
     open_runs: dict[int, list[int]] = {}
     runs: list[list[int]] = []

@@ -1,7 +1,7 @@
-"""Examples to what a model is trained on: the tokens it would be judged with, and those it should answer.
+"""Examples to tokens: the prompt that the model sees when it judges, and the reply that it is trained on.
 
-The prompt is made by the code of the local engine, and the reply is tokenised behind it as the engine's read-out does,
-so that the text, the tokens and the images are those of judging.
+The prompt is made by the code of the local engine, and the reply is tokenised after it as label scoring does it, so
+that text, tokens and images are the same in training and in judging.
 """
 
 from collections.abc import Mapping
@@ -25,9 +25,9 @@ _PROBE = "probe-of-a-reply"
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Token ids, the first `prompt` of which are not learnt; `label` = (first, last + 1) of the label that is read.
+    """Token ids; the first `prompt` ones are masked in the loss; `label` = (first, last + 1) of the verdict's label.
 
-    `media` holds the tensors of everything shown; rows of one `shape` may share a batch.
+    `media` holds the tensors of images and clips; rows of equal `shape` may share a batch.
     """
 
     ids: list[int]
@@ -38,9 +38,9 @@ class Encoded:
 
 
 def end_of_reply(loaded: Loaded) -> int:
-    """The token that ends a reply: the one that the chat template writes after it, else the model's first end token.
+    """The token that ends a reply: the one the chat template writes after it, else the model's first end token.
 
-    EngineError when the model has none.
+    EngineError if the model has none.
     """
     template = loaded.processor.template
     turns = [Turn("user", ("probe",)), Turn("assistant", (_PROBE,))]
@@ -59,9 +59,9 @@ def end_of_reply(loaded: Loaded) -> int:
 
 
 def encode(example: Example, loaded: Loaded, *, end: int, most: int, find_label: bool = True) -> Encoded:
-    """The tokens of an example. DataError, naming its record, for one that does not fit into `most` tokens.
+    """The tokens of an example. DataError, naming its record, if it has more than `most` tokens.
 
-    Without `find_label` nobody will ask where the verdict's label stands, and looking for it takes time.
+    `find_label` false skips the search for the verdict's label, which takes time.
     """
     try:
         made = encode_prompt(example.messages, loaded.processor)
@@ -90,10 +90,10 @@ def encode(example: Example, loaded: Loaded, *, end: int, most: int, find_label:
 
 
 def _behind(made: Prompt, text: str, tokens: Tokens, *, merged: bool) -> list[int]:
-    """The prompt's ids with `text` after them.
+    """The prompt's token ids followed by those of `text`.
 
-    Where the tokenizer would merge text into the prompt's last tokens, a reply that the model generates still starts
-    behind them: it is tokenised on its own. With `merged` (read without generation) it is as the read-out has it.
+    If the tokenizer would merge `text` into the prompt's last tokens, it is tokenised on its own, since a generated
+    reply starts after them. With `merged` (label scoring without generation) it is tokenised as label scoring does.
     """
     ids = made.continued(text, tokens)
     if merged or ids[: len(made.ids)] == made.ids:

@@ -1,4 +1,4 @@
-"""From records to examples: what is asked, and the reply that is taught."""
+"""From records to examples: the messages that are asked, and the target reply."""
 
 import glob
 import hashlib
@@ -33,17 +33,17 @@ TALK_KEYS = ("id", "messages", "parts", "instruction", "image", "images", "targe
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """What is asked, as messages, and the reply that is taught. `id` says which record it came from and how."""
+    """The messages of a prompt and the target reply. `id` names the record and how the example was made of it."""
 
     id: str
     origin: str
     messages: tuple[Message, ...]
     reply: Reply
-    prefilled: bool = False  # the reply is read right after the prompt, with no text generated
+    prefilled: bool = False  # the label is scored right after the prompt, without generated text
 
 
 def files_of(config: Config, patterns: tuple[str, ...]) -> list[str]:
-    """The files that the patterns name, in order; UserError for a pattern that names none."""
+    """The files that match the patterns, in order; UserError for a pattern without a match."""
     found: list[str] = []
     for pattern in patterns:
         path = str(config.path(pattern))
@@ -65,7 +65,7 @@ class ExampleRow:
 
 
 def rows_of_file(file: str, *, talk: bool) -> Iterator[tuple[Item, str | None]]:
-    """The records of a file of items, or of talk with what is to be answered; DataError for one that cannot be used."""
+    """The records of a file of items, or of `talk` with its target; DataError for a record that cannot be used."""
     return _talk(file) if talk else _items(file)
 
 
@@ -89,7 +89,7 @@ def _talk(file: str) -> Iterator[tuple[Item, str]]:
         unknown = sorted(value.keys() - set(TALK_KEYS))
         if unknown:
             raise DataError(
-                f"unknown key {unknown[0]!r}: a row of talk has {', '.join(TALK_KEYS)}",
+                f"unknown key {unknown[0]!r}: a row of talk may have {', '.join(TALK_KEYS)}",
                 field=unknown[0],
                 path=file,
                 line=line,
@@ -97,7 +97,7 @@ def _talk(file: str) -> Iterator[tuple[Item, str]]:
         target = value.get("target")
         if not isinstance(target, str) or not target.strip():
             raise DataError(
-                "a row of talk says what is to be answered: give 'target' some text",
+                "a row of talk needs a target: give 'target' some text",
                 field="target",
                 path=file,
                 line=line,
@@ -112,7 +112,7 @@ def _talk(file: str) -> Iterator[tuple[Item, str]]:
 
 
 class Asker:
-    """Makes examples of rows: formats, rubrics and draws of one configuration."""
+    """Makes examples from rows with the formats, rubrics and augmentation of one configuration."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -120,14 +120,14 @@ class Asker:
         self._rubrics = [_rubric(config, data) for data in config.data]
 
     def about(self) -> list[Any]:
-        """Fingerprints of the formats, and of the rubrics, source by source."""
+        """Fingerprints of the formats and the rubrics of each source."""
         formats = [[form.hash for form in source] for source in self._formats]
         return [formats, [None if rubric is None else rubric.hash for rubric in self._rubrics]]
 
     def examples(self, row: ExampleRow) -> Iterator[Example]:
-        """The examples of one row. DataError, naming record and cure, for one that cannot be asked or answered."""
+        """The examples of one row. DataError, naming record and cure, if no prompt or target can be made of it."""
         item = row.record
-        try:  # frames of video files, as the judge samples them
+        try:  # frames of video files are sampled as the judge samples them
             item = with_frames(item, tuple(range(len(item.responses))), self._config.frames)
         except DataError as error:
             raise DataError(str(error), path=item.origin) from error
@@ -195,7 +195,7 @@ class Asker:
 
 
 def draws(seed: int, *names: object) -> np.random.Generator:
-    """The random numbers of one record: they depend on the seed and its name, not on its neighbours."""
+    """The random generator of one record: it depends on the seed and `names` alone, not on other records."""
     spelt = "\0".join(map(str, (seed, *names))).encode("utf-8", "surrogatepass")
     return np.random.default_rng(int.from_bytes(hashlib.blake2b(spelt, digest_size=16).digest(), "big"))
 
@@ -210,7 +210,7 @@ def _example(
 
 
 def _shown(form: Format, item: Item) -> list[tuple[int, ...]]:
-    """What of the item the format shows: each response, or each pair."""
+    """The indices of the responses that the format shows: each response, or each pair."""
     count = len(item.responses)
     if form.kind == "absolute":
         return [(i,) for i in range(count)]
@@ -230,8 +230,8 @@ def _orders(shown: list[tuple[int, ...]], augment: Augment, rng: np.random.Gener
 
 
 def _blanked(item: Item) -> Item | None:
-    """The item with every image of instruction and context grey; None if it shows none, or its gold does not rest on
-    what is shown (`meta.needs` other than `image`).
+    """The item with grey images in instruction and context; None if it has none, or if its gold does not depend on the
+    image (`meta.needs` other than `image`).
     """
     shown = [part for turn in item.instruction for part in turn.content] + list(item.context or ())
     if not any(isinstance(part, Image | Video) for part in shown) or item.meta.get("needs", "image") != "image":
@@ -263,7 +263,7 @@ def _grey(width: int, height: int) -> Image:
 
 
 def named_format(config: Config, name: str) -> str:
-    """A format's file beside the configuration, or its name."""
+    """The path of a format's file beside the configuration, or the format's name."""
     path = config.path(name)
     return str(path) if path.is_file() else name
 

@@ -1,4 +1,4 @@
-"""From the configuration's files to shards: in parallel over files, once for the same data and model."""
+"""Preparing shards from the configuration's files: in parallel over files, once for the same data and model."""
 
 import multiprocessing
 import os
@@ -29,7 +29,7 @@ from dikast.training.processes import SingleProcess
 
 
 class Unit(NamedTuple):
-    """Files of one source, in one of its rounds, that one process turns into shards."""
+    """A unit of work: files of one source, in one of its repetitions, that one process turns into shards."""
 
     source: int
     round: int
@@ -38,7 +38,7 @@ class Unit(NamedTuple):
 
 
 def units_of(config: Config) -> list[Unit]:
-    """The work to be done: file by file, but a source with a limit as a whole."""
+    """The units of work: one for each file, but one for a whole source with a limit."""
     found = []
     for number, data in enumerate(config.data):
         files = files_of(config, data.items or data.talk)
@@ -51,9 +51,9 @@ def units_of(config: Config) -> list[Unit]:
 
 
 def data_hash(config: Config) -> str:
-    """Fingerprint of the data: the content of every file, format and rubric, and what is made of them.
+    """Fingerprint of the data: the content of every file, format and rubric, and the settings that use them.
 
-    What the records show is in files of its own: `Shards.shown` stands for that.
+    Images and videos are in separate files, which `Shards.shown` covers.
     """
     files = [[file_sha256(Path(file)) for file in files_of(config, data.items or data.talk)] for data in config.data]
     made = [{k: v for k, v in asdict(data).items() if k not in ("items", "talk")} for data in config.data]
@@ -61,12 +61,11 @@ def data_hash(config: Config) -> str:
 
 
 def prepare_shards(config: Config, loaded: Loaded, about: Any, data: str, team: SingleProcess) -> Shards:
-    """The shards of this data for this model, made if they are not there yet.
+    """The shards of this data for this model, made if they do not exist yet.
 
-    They are made anew where an image or video that they show has changed; one that is gone is not missed.
-    about: what of the model decides tokens and images, as JSON values; data: the `data_hash`. DataError at the first
-    record that cannot be used, in every process; nothing is left behind then. The main process makes them, the others
-    wait.
+    They are made again if an image or video that they show has changed; a deleted one does not matter. about: what of
+    the model determines tokens and images, as JSON values; data: the `data_hash`. DataError, in every process, at the
+    first record that cannot be used, and nothing is left behind. The main process makes them while the others wait.
     """
     key = fingerprint([VERSION, data, about, config.max_tokens, config.label_loss_weight != 1])
     folder = config.path(config.shards or str(Path(config.out) / "shards")) / key
@@ -81,7 +80,7 @@ def _prepare(config: Config, loaded: Loaded, folder: Path) -> None:
     """Make the shards in their folder, unless they are there."""
     if (folder / "done.json").is_file() and _whole(folder) and _as_shown(config, folder):
         return
-    apart = folder.parent.resolve() != config.path(config.out).resolve()  # which is held already
+    apart = folder.parent.resolve() != config.path(config.out).resolve()  # `out` is locked already
     with one_writer(folder.parent, "preparing examples") if apart else nullcontext():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -95,7 +94,7 @@ def _prepare(config: Config, loaded: Loaded, folder: Path) -> None:
 
 
 def _whole(folder: Path) -> bool:
-    """Whether prepared examples are as they were written; those that are not are made anew."""
+    """Whether prepared examples are undamaged; damaged ones are made again."""
     try:
         return not sums.changed_files(folder)
     except DataError:
@@ -138,7 +137,7 @@ def _unit(config: Config, loaded: Loaded, folder: Path, number: int, unit: Unit)
                 example.id, example.origin, encode(example, loaded, end=end, most=config.max_tokens, find_label=find)
             )
             for image in _files_shown(example):
-                root = os.path.relpath(image.root or ".", config.root or ".")  # so that all may move together
+                root = os.path.relpath(image.root or ".", config.root or ".")  # so that both may be moved together
                 shown[image.source, root, image.frame] = image_sha256(image)
             count += 1
     writer.flush()
@@ -147,20 +146,20 @@ def _unit(config: Config, loaded: Loaded, folder: Path, number: int, unit: Unit)
 
 
 def _files_shown(example: Example) -> Iterator[Image]:
-    """The images and frames of an example that are files here."""
+    """The images and frames of an example that are local files."""
     for message in example.messages:
         yield from (image for image in message.images if "://" not in image.source and image.source[:5] != "data:")
 
 
 def _as_shown(config: Config, folder: Path) -> bool:
-    """Whether the files that the shards show are those that they were made of, as far as they are still there."""
+    """Whether the media files that the shards show are unchanged, as far as they still exist."""
     for file in sorted(folder.glob("shown-*.json")):
         for source, root, frame, sha256 in orjson.loads(file.read_bytes()):
             image = Image(source, os.path.join(config.root, root), frame)
             try:
                 if os.path.exists(resolved(image)) and image_sha256(image) != sha256:
                     return False
-            except DataError:  # it is there, and no image any more
+            except DataError:  # the file exists but is no longer an image
                 return False
     return True
 

@@ -1,4 +1,4 @@
-"""Levels in other words: the augmentation that teaches a judge to read them by their numbers and their order."""
+"""Rubric augmentation: word noise in level descriptions, so that a judge also uses the levels' numbers and order."""
 
 import re
 from collections.abc import Callable
@@ -9,18 +9,18 @@ import numpy as np
 from dikast.core.rubric import Rubric
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_MOST = 0.5  # probability that a word changes
+_MOST = 0.5  # the largest probability that a word changes
 _CONSONANTS, _VOWELS = "bcdfghklmnprstvwz", "aeiou"
 
 
 def other_words(rubric: Rubric, rng: np.random.Generator) -> Rubric:
-    """`rubric` with some distinct words of its levels made up, misspelt or left out, each with a probability up to
-    a half that is drawn once.
+    """`rubric` with some words of its levels replaced by made-up words, misspelt or dropped, each with a probability up
+    to a half that is drawn once.
 
-    A word has the same fate at every level. Numbers, marks and labels stay, and a text that would be left empty: what
-    a level means can then be told from them, from the order of the levels and from the words that are left. The
-    criterion stays, since what a judge is to look at is told nowhere else. Noise on words as in Xie et al. 2017, "Data
-    Noising as Smoothing in Neural Network Language Models"; ours is on these texts alone.
+    A word is changed in the same way at every level. Numbers, punctuation, labels, and texts that would become empty
+    are kept, so that a level's meaning follows from them, from the order of the levels and from the remaining words.
+    The criterion is unchanged, since nothing else says what to judge. Word noise as in Xie et al. 2017, "Data Noising
+    as Smoothing in Neural Network Language Models", here on level descriptions only.
     """
     share = rng.random() * _MOST
     fates: dict[str, str] = {}
@@ -43,7 +43,7 @@ def _made_up(word: str, rng: np.random.Generator) -> str:
 
 
 def _misspelt(word: str, rng: np.random.Generator) -> str:
-    """One letter left out, doubled or put in."""
+    """The word with one letter dropped, doubled or inserted."""
     at = int(rng.integers(len(word)))
     new = ("", word[at] * 2, word[at] + _one(_CONSONANTS + _VOWELS, rng))[int(rng.integers(3))]
     return word[:at] + new + word[at + 1 :]

@@ -1,8 +1,8 @@
-"""Examples on disk, ready for a model: token ids, and images as the numbers that its processor gave.
+"""Prepared examples on disk: token ids, and images as the processor's output.
 
-Images are coded without loss: a processor's output takes few distinct values (256 levels in three channels), so each
-number is stored as its place in a table of those values, one or two bytes instead of four. Where there are too many
-values for that, the numbers are stored as they are. What several examples of a shard show is stored once.
+Images are compressed without loss: a processor's output takes few distinct values (256 levels in three channels), so
+each number is stored as an index into a table of values, one or two bytes instead of four. With too many distinct
+values the numbers are stored unchanged. Media that several examples of a shard share are stored once.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ _MOST_VALUES = 2**16
 
 
 class ShardWriter:
-    """Writes encoded examples into `folder/shard-PREFIX-NNNN`, a new shard when one is full."""
+    """Writes encoded examples into `folder/shard-PREFIX-NNNN`, starting a new shard when one is full."""
 
     def __init__(self, folder: Path, prefix: int) -> None:
         self._folder, self._prefix, self._number = folder, prefix, 0
@@ -49,7 +49,7 @@ class ShardWriter:
         self._size = self._float_size = self._int_size = 0
 
     def add(self, name: str, origin: str, encoded: Encoded) -> None:
-        """Put an example at the end."""
+        """Append an example."""
         media = self._place(encoded)
         row = (self._size, len(encoded.ids), encoded.prompt, encoded.label, media)
         self._rows.append(row)
@@ -60,7 +60,7 @@ class ShardWriter:
             self.flush()
 
     def _place(self, encoded: Encoded) -> int:
-        """The place of what an example shows; -1 for nothing."""
+        """The index of an example's media; -1 for none."""
         if not encoded.media:
             return -1
         arrays = {name: np.ascontiguousarray(tensor.numpy()) for name, tensor in sorted(encoded.media.items())}
@@ -86,7 +86,7 @@ class ShardWriter:
         return self._known[key]
 
     def flush(self) -> None:
-        """Write what is waiting."""
+        """Write the pending examples."""
         if not self._rows:
             return
         tokens = np.concatenate(self._tokens)
@@ -106,7 +106,7 @@ class ShardWriter:
 
 
 def _coded(floats: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float32], NDArray[Any]]:
-    """The table of distinct values and each number's place in it; an empty table and the numbers where too many."""
+    """The table of distinct values and each number's index; an empty table and the numbers if there are too many."""
     table = np.zeros(0, np.float32)
     for array in floats:
         table = np.union1d(table, np.unique(array))
@@ -118,13 +118,13 @@ def _coded(floats: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float32], 
 
 
 def _places(table: NDArray[np.float32], array: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Where in the sorted table each number stands: looked up once for each distinct value, three times as fast."""
+    """The index of each number in the sorted table, looked up once for each distinct value (three times as fast)."""
     values, places = np.unique(array, return_inverse=True)
     return np.searchsorted(table, values)[places]
 
 
 class Shard:
-    """One shard, mapped from disk."""
+    """One shard, memory-mapped."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -142,12 +142,12 @@ class Shard:
         return np.asarray(self._tokens[row["start"] : row["start"] + row["length"]])
 
     def groups(self) -> list[tuple[int, ...]]:
-        """What each row may share a batch with: rows of an equal group."""
+        """The group of each row; rows of equal groups may share a batch."""
         kinds = [tuple(kind["group"]) for kind in self._kinds]
         return [kinds[self._media[place]["kind"]] if place >= 0 else () for place in self.rows["media"]]
 
     def media(self, i: int) -> "dict[str, torch.Tensor]":
-        """The tensors of what a row shows, bit for bit as the processor gave them."""
+        """The media tensors of a row, bit for bit as the processor gave them."""
         import torch
 
         place = int(self.rows[i]["media"])
@@ -177,7 +177,7 @@ class Shards:
 
     @classmethod
     def open(cls, folder: Path) -> "Shards":
-        """Map all shards of a folder."""
+        """Memory-map all shards of a folder."""
         return cls(folder, tuple(Shard(path) for path in sorted(folder.glob("shard-*"))))
 
     @cached_property
@@ -200,12 +200,12 @@ class Shards:
 
     @cached_property
     def prompts(self) -> NDArray[np.int32]:
-        """Tokens of each example that are not learnt, (n,)."""
+        """Prompt tokens of each example, masked in the loss, (n,)."""
         return np.concatenate([part.rows["prompt"] for part in self.parts])
 
     @cached_property
     def groups(self) -> NDArray[np.int32]:
-        """A number for each example, (n,): those of one number may share a batch."""
+        """The group of each example, (n,); examples of one group may share a batch."""
         known: dict[tuple[int, ...], int] = {}
         return np.array([known.setdefault(g, len(known)) for part in self.parts for g in part.groups()], np.int32)
 

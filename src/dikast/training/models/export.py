@@ -1,7 +1,7 @@
-"""The same training for plain trl: a YAML and Parquet that `trl sft` runs, so that nobody is locked in.
+"""Export of a training run for trl: a YAML file and Parquet data that `trl sft` runs.
 
-trl renders the chat template and tokenises itself. It knows no untrusted text: a special token spelt out in an item
-acts there as one, where our own loop keeps it text. Clips go out as their frames.
+trl renders the chat template and tokenises by itself. It does not mark untrusted text: a special token spelt out in an
+item acts as one there, while Dikast's own loop keeps it as text. Clips are exported as frames.
 """
 
 import re
@@ -29,8 +29,8 @@ _LINEAR = "(q_proj|k_proj|v_proj|o_proj|gate_proj|up_proj|down_proj)"
 def export_trl(config: Config, folder: Path) -> dict[str, Any]:
     """Write `sft.yaml` and `data/*.parquet` into the new folder; run with `cd FOLDER && trl sft --config sft.yaml`.
 
-    UserError for what trl cannot do as we do it: start from scratch, train the projector alone, freeze by name, weigh
-    the verdict, follow Muon, stop before the rate has run out. `max_tokens` cuts no row and refuses none.
+    UserError for what trl cannot do: start from scratch, train only the projector, freeze by name, weight the label's
+    loss, use Muon, stop before the end of the schedule. `max_tokens` neither truncates nor refuses rows there.
     """
     datasets = require("datasets", "train")
     if not config.model:
@@ -45,12 +45,12 @@ def export_trl(config: Config, folder: Path) -> dict[str, Any]:
         if getattr(config, key) != plain:
             raise UserError(f"trl has no counterpart of {key!r}: leave it out, or train with Dikast itself")
     if config.train == "projector":
-        raise UserError("trl cannot train the projector alone: use train: full or lora, or train with Dikast itself")
+        raise UserError("trl cannot train only the projector: use train: full or lora, or train with Dikast itself")
     if not config.path(config.model).is_dir() and not on_hub(config.model):
         raise UserError(f"model: {config.model} is no folder, and no name on the Hub (ORG/NAME)")
     with one_writer(folder, "exporting"):
         if any(folder.iterdir()):
-            raise UserError(f"{folder}: holds something already: name a new folder, or empty it")
+            raise UserError(f"{folder}: is not empty: name a new folder, or empty it")
         try:
             seen, n = _write(config, folder, datasets)
         except BaseException:
@@ -61,7 +61,7 @@ def export_trl(config: Config, folder: Path) -> dict[str, Any]:
 
 
 def _write(config: Config, folder: Path, datasets: Any) -> tuple[bool, int]:
-    """Write data and settings; whether anything is shown, and how many rows there are."""
+    """Write data and settings; returns whether any row has media, and the number of rows."""
     seen = _check(config)
     text = datasets.Value("string")
     turn = [{"role": text, "content": [{"type": text, "text": text}]}]
@@ -82,7 +82,7 @@ def _write(config: Config, folder: Path, datasets: Any) -> tuple[bool, int]:
 
 
 def _check(config: Config) -> bool:
-    """Whether anything is shown; DataError at the first record that cannot be used, before anything is written."""
+    """Whether any row has media; DataError at the first record that cannot be used, before anything is written."""
     seen = False
     for example in _examples(config):
         try:
@@ -131,7 +131,7 @@ def _content(message: Message) -> list[dict[str, str | None]]:
 
 
 def _settings(config: Config, examples: int) -> dict[str, Any]:
-    """Our settings by trl's names. A step is `batch_size` examples, one at a time and accumulated."""
+    """The settings under trl's names. A step is `batch_size` examples, one at a time with gradient accumulation."""
     name, _, revision = config.model.removeprefix("hf:").partition("@")
     beside = config.path(name)
     per_epoch = -(-examples // config.batch_size)

@@ -1,4 +1,4 @@
-"""Folders of models: what they hold is read with the file's name in every error, and written whole or not at all."""
+"""Model folders: reading with the file named in every error, and writing all files or none."""
 
 import math
 import shutil
@@ -21,7 +21,7 @@ _WHOLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The mapping in a JSON file; DataError where there is none."""
+    """The mapping in a JSON file; DataError if there is none."""
     if not path.is_file():
         raise DataError("is missing: save the model with its tokenizer and processor", path=str(path))
     try:
@@ -29,12 +29,12 @@ def read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise DataError(f"cannot be read as JSON ({_why(error)}): save the model again", path=str(path)) from None
     if not isinstance(value, dict):
-        raise DataError("holds no mapping: save the model again", path=str(path))
+        raise DataError("is not a JSON object: save the model again", path=str(path))
     return value
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The configuration of the model in a folder; UserError where there is none."""
+    """The configuration of the model in a folder; UserError if there is none."""
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder")
     if not (folder / "config.json").is_file():
@@ -43,7 +43,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 class Weights:
-    """The tensors of a checkpoint folder, of the files that transformers would read, one at a time."""
+    """The tensors of a checkpoint folder, read one at a time from the files that transformers would read."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -66,7 +66,7 @@ class Weights:
             raise UserError(f"{folder}: holds tensors of the type {min(strange)}: save the model in bf16 or fp32")
 
     def _placed(self) -> dict[str, Path]:
-        """The file of each tensor as the index says; empty where one file holds all, which goes before an index."""
+        """The file of each tensor by the index; empty if a single file holds all, which overrides an index."""
         index = self.folder / _INDEX
         if (self.folder / _WHOLE).is_file():
             return {}
@@ -113,13 +113,12 @@ class Weights:
 
 @contextmanager
 def laid_out(out: Path, *, replace: bool = False) -> Iterator[Path]:
-    """A temporary folder beside `out`, whose files come to lie in `out` at the end; after an error nothing does.
+    """A temporary folder beside `out`, whose files are moved to `out` at the end; none is moved after an error.
 
-    `replace`: `out` may hold files; those that are not written anew go, but for README.md. UserError when there are
-    any otherwise or no folder can be made there, RunError when its files cannot be written or another process writes.
-
-    A call that is killed while it moves its files into a folder that was there leaves a model that is not opened, as
-    its checksums name files that are missing; the next call takes such a folder as empty.
+    `replace`: `out` may hold files; those that are not written again are removed, except README.md. Otherwise UserError
+    if it holds any, or if no folder can be made there. RunError if files cannot be written or another process writes.
+    A call that is killed while it moves files into an existing folder leaves a model that cannot be opened, since its
+    checksums name missing files; the next call treats such a folder as empty.
     """
     target = out.resolve()
     if target.exists() and not target.is_dir():
@@ -128,14 +127,14 @@ def laid_out(out: Path, *, replace: bool = False) -> Iterator[Path]:
     with ExitStack() as stack:
         stack.enter_context(one_writer(target, "writing a model"))
         if not (replace or _half_moved(around, target)) and any(target.iterdir()):
-            raise UserError(f"{out}: is there already: name a new folder, or empty it")
-        shutil.rmtree(around, ignore_errors=True)  # of a call that was killed
+            raise UserError(f"{out}: exists already: name a new folder, or empty it")
+        shutil.rmtree(around, ignore_errors=True)  # left by a call that was killed
         stack.callback(shutil.rmtree, around, ignore_errors=True)
         try:
             around.mkdir()
             yield around
             record_all(around)
-            if there:  # it stays itself: somebody may work in it
+            if there:  # keep the folder itself: it may be somebody's working directory
                 _move(around, target)
             else:
                 around.rename(target)
@@ -148,7 +147,7 @@ def laid_out(out: Path, *, replace: bool = False) -> Iterator[Path]:
 
 def _move(made: Path, target: Path) -> None:
     kept = {"README.md"} | {path.name for path in made.iterdir()}
-    for path in sorted(made.iterdir(), key=lambda path: path.name != CHECKSUMS):  # they tell from then on what is due
+    for path in sorted(made.iterdir(), key=lambda path: path.name != CHECKSUMS):  # first: it lists the expected files
         shutil.move(path, target / path.name)
     for path in target.iterdir():
         if path.name not in kept:

@@ -1,9 +1,10 @@
-"""Merging judges: arithmetic on weights of one shape, tensor by tensor, so that memory holds one tensor of each model.
+"""Merging models of one architecture, tensor by tensor, so that memory holds one tensor of each model.
 
-linear: the weighted mean (Wortsman et al. 2022, "Model soups"). slerp: along the arc between two weight vectors
-(Shoemake 1985), tensor by tensor. ties: task vectors (model less base) are trimmed to their largest entries, signs are
-elected, and entries that agree are averaged (Yadav et al. 2023); we trim tensor by tensor, where the paper trims the
-whole vector. dare: entries of task vectors are dropped at random, the others scaled up (Yu et al. 2024), and summed.
+linear: the weighted mean (Wortsman et al. 2022, "Model soups"). slerp: spherical interpolation of two weight vectors
+(Shoemake 1985), tensor by tensor. ties: task vectors (model minus base) are trimmed to their largest entries, signs
+are elected, and entries that agree are averaged (Yadav et al. 2023); trimmed tensor by tensor, where the paper trims
+the whole vector. dare: entries of task vectors are dropped at random, the others scaled up (Yu et al. 2024), and
+summed.
 """
 
 import hashlib
@@ -26,16 +27,16 @@ if TYPE_CHECKING:
     import torch
 
 Method = Literal["linear", "slerp", "ties", "dare"]
-_PARALLEL = 0.9995  # beyond this cosine the arc is a line
-_FIRST = ("architectures", "model_type")  # told before anything else that differs
-_PASSING = re.compile(  # keys of a configuration that do not change what the weights mean
+_PARALLEL = 0.9995  # above this cosine, interpolate linearly
+_FIRST = ("architectures", "model_type")  # reported before any other difference
+_PASSING = re.compile(  # keys of a configuration that do not change the meaning of the weights
     r"_name_or_path|(torch_)?dtype|use_cache|(bos|eos|pad)_token_id|max_position_embeddings|initializer_range|id2label|"
     r"label2id|output_\w+|auto_map|\w*(_version|dropout|_pdrop|_coef)"
 )
-_UNSEEN = re.compile(  # and of what prepares images; some of it is compared elsewhere
+_UNSEEN = re.compile(  # the same for image processors; some keys are compared elsewhere
     r"_.*|auto_map|chat_template|image_processor|return_tensors|device|disable_grouping|\w*_(version|type|class)"
 )
-_PREPARING = ("processor_config.json", "preprocessor_config.json")  # the first may hold what the second says
+_PREPARING = ("processor_config.json", "preprocessor_config.json")  # the first may include the second
 _TOKENIZERS = (
     "tokenizer.json", "tokenizer.model", "tekken.json", "spiece.model", "vocab.json", "merges.txt", "vocab.txt",
     "added_tokens.json",
@@ -64,9 +65,9 @@ def merge(
 ) -> dict[str, Any]:
     """Merge checkpoints of safetensors into the folder `out`, in the first one's precision.
 
-    Returns what was done. UserError when the models do not match in architecture, tensor names, shapes, tokenizer, chat
-    template or preparation of images (the base may have another template), when the recipe does not fit them, or when a
-    file cannot be read or a weight is not finite; nothing is written then.
+    Returns a summary. UserError if the models do not match in architecture, tensor names, shapes, tokenizer, chat
+    template or image processing (the base may have another template), if the recipe does not fit them, or if a file
+    cannot be read or a weight is not finite; nothing is written then.
     """
     require("torch", "hf")
     _check(models, recipe, base)
@@ -87,7 +88,7 @@ def merge(
 
 
 def merged(name: str, tensors: "Sequence[torch.Tensor]", base: "torch.Tensor | None", recipe: Recipe) -> "torch.Tensor":
-    """One merged tensor, float32. tensors: that of each model, any shape; name seeds the draws of `dare`."""
+    """One merged tensor, float32. tensors: one of each model, of any shape; name seeds the draws of `dare`."""
     import torch
 
     values = [tensor.to(torch.float32) for tensor in tensors]
@@ -127,7 +128,7 @@ def _ties(tasks: "list[torch.Tensor]", recipe: Recipe) -> "torch.Tensor":
 
 
 def _trimmed(task: "torch.Tensor", density: float) -> "torch.Tensor":
-    """The task vector with all but its largest entries 0; entries as large as the last kept one stay too."""
+    """The task vector with all but its largest entries set to 0; ties with the smallest kept entry are kept."""
     import torch
 
     keep = round(density * task.numel())
@@ -172,11 +173,11 @@ def _check(models: Sequence[Path], recipe: Recipe, base: Path | None) -> None:
     if recipe.method in ("linear", "slerp") and base is not None:
         raise UserError(f"{recipe.method} knows no base model: leave it out")
     if not 0 < recipe.density <= 1 or not 0 <= recipe.t <= 1:
-        raise UserError("density is a share above 0 and at most 1, t lies from 0 to 1")
+        raise UserError("density must be above 0 and at most 1, and t from 0 to 1")
 
 
 def _match(inputs: Sequence[Weights], *, has_base: bool) -> None:
-    """UserError that says in what two models differ."""
+    """UserError, naming the difference, if two models do not match."""
     first = inputs[0]
     config = _config(first)
     for number, other in enumerate(inputs[1:], 1):
@@ -186,7 +187,7 @@ def _match(inputs: Sequence[Weights], *, has_base: bool) -> None:
             if config.get(key) != theirs.get(key):
                 raise UserError(f"{both}: {key} is {config.get(key)} in one and {theirs.get(key)} in the other")
         if alone := sorted(first.files.keys() ^ other.files.keys()):
-            raise UserError(f"{both}: {len(alone)} tensors are in one alone ({', '.join(alone[:3])})")
+            raise UserError(f"{both}: {len(alone)} tensors are in only one of them ({', '.join(alone[:3])})")
         for name, shape in first.shapes.items():
             if shape != other.shapes[name]:
                 raise UserError(
@@ -197,9 +198,9 @@ def _match(inputs: Sequence[Weights], *, has_base: bool) -> None:
 
 
 def _match_texts(both: str, first: Path, other: Path, *, templates: bool) -> None:
-    """The same tokens, and templates that do not contradict each other (pretrained models have none)."""
+    """Check that the tokens are the same and the chat templates do not differ (pretrained models have none)."""
     mine, theirs = ({name for name in _TOKENIZERS if (folder / name).is_file()} for folder in (first, other))
-    if "tokenizer.json" in mine & theirs:  # it says all that the files of older tokenizers say
+    if "tokenizer.json" in mine & theirs:  # it contains everything in the files of older tokenizers
         mine = theirs = {"tokenizer.json"}
     for name in sorted(mine & theirs):
         if (first / name).read_bytes() != (other / name).read_bytes():
@@ -208,14 +209,14 @@ def _match_texts(both: str, first: Path, other: Path, *, templates: bool) -> Non
             )
     if (mine or theirs) and not mine & theirs:  # other versions of transformers save fewer files of a tokenizer
         lone = min(mine ^ theirs, key=_TOKENIZERS.index)
-        raise UserError(f"{both}: {lone} is in one alone: put the files of their tokenizer into both folders")
+        raise UserError(f"{both}: {lone} is in only one of them: put the files of their tokenizer into both folders")
     if templates and len({_template(first), _template(other)} - {None}) > 1:
         cure = "put the chat_template.jinja that the merged model is to have into both folders"
         raise UserError(f"{both}: their chat templates differ, so they learnt other prompts: {cure}")
 
 
 def _template(folder: Path) -> str | None:
-    """The chat template, wherever versions of transformers put it."""
+    """The chat template, from any of the places where versions of transformers store it."""
     written = folder / "chat_template.jinja"
     if written.is_file():
         return written.read_text("utf-8", "replace").removesuffix("\n")
@@ -226,16 +227,16 @@ def _template(folder: Path) -> str | None:
 
 
 def _match_images(both: str, first: Path, other: Path) -> None:
-    """The same preparation of images, as it comes out and as both files say it."""
+    """Check that images are processed in the same way, by the resulting settings and by the files."""
     mine, theirs = ([_read(folder, name) for name in _PREPARING] for folder in (first, other))
     images = [folder[0].get("image_processor") or folder[1] for folder in (mine, theirs)]
     if bool(images[0]) != bool(images[1]):
-        raise UserError(f"{both}: preprocessor_config.json is in one alone: put that of their processor into both")
+        raise UserError(f"{both}: preprocessor_config.json is in only one of them: put it into both folders")
     for number, pair in enumerate([_opened((first, other)) or images, *zip(mine, theirs, strict=True)]):
         said, other_said = (dict(_flat(each, _UNSEEN)) for each in pair)
         for key in sorted(said.keys() | other_said.keys()):
             values = said.get(key), other_said.get(key)
-            if values[0] != values[1] and (number == 0 or None not in values):  # a file may leave out what is filled in
+            if values[0] != values[1] and (number == 0 or None not in values):  # a file may leave out defaults
                 raise UserError(
                     f"{both}: images are prepared with {key} {values[0]} in one and {values[1]} in the other"
                 )
@@ -246,22 +247,22 @@ def _read(folder: Path, name: str) -> dict[str, Any]:
 
 
 def _opened(folders: Sequence[Path]) -> list[dict[str, Any]]:
-    """Settings of image processors, defaults filled in; none where transformers does not know one of them."""
+    """Settings of image processors with defaults filled in; [] if transformers does not know one of them."""
     from transformers import AutoImageProcessor
 
     try:
         return [pretrained(AutoImageProcessor, folder).to_dict() for folder in folders]
-    except Exception:  # whatever a processor's class raises: then they are compared as they were written
+    except Exception:  # whatever a processor's class raises: the files are compared instead
         return []
 
 
 def _config(weights: Weights) -> dict[str, Any]:
-    """What the configuration says of how weights are used, defaults filled in where transformers knows the model."""
+    """The configuration that affects the use of weights, with defaults filled in if transformers knows the model."""
     from transformers import AutoConfig
 
     try:
         value = pretrained(AutoConfig, weights.folder).to_dict()
-    except Exception:  # whatever a configuration's class raises: then it is compared as it was written
+    except Exception:  # whatever a configuration's class raises: the file is compared instead
         value = weights.config
     return dict(_flat(value, _PASSING))
 

@@ -1,4 +1,4 @@
-"""The model that learns: opened or drawn from scratch, what of it is trained, and how it is saved."""
+"""The model in training: opening or initialising it, choosing what is trained (LoRA included), and saving it."""
 
 import re
 import shutil
@@ -23,14 +23,14 @@ _WRITTEN_ANEW = re.compile(r"config\.json|generation_config\.json|adapter_config
 
 
 def source_of(config: Config) -> ModelSource:
-    """Where the model (or, to start from scratch, its configuration and tokenizer) is."""
+    """The location of the model or, to start from scratch, of its configuration and tokenizer."""
     name = config.model or config.init
     beside = config.path(name)
     return locate(str(beside) if beside.is_dir() else name)
 
 
 def open_model(config: Config) -> Loaded:
-    """The model in training: what is trained requires gradients, the rest does not."""
+    """Open the model for training: trained parameters require gradients, the others do not."""
     source = source_of(config)
     dtype = "bfloat16" if config.precision == "pure-bf16" else "float32"
     if config.model:
@@ -46,19 +46,19 @@ def open_model(config: Config) -> Loaded:
 
 
 def device_of(config: Config) -> torch.device:
-    """The device that the configuration names; `auto` is CUDA where there is one, else the CPU."""
+    """The device that the configuration names; `auto` is CUDA if available, else the CPU."""
     if config.device != "auto":
         return torch.device(config.device)
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def open_blank(config: Config) -> Loaded:
-    """The model without weights: enough to make prompts with."""
+    """The model without weights, which is enough for making prompts."""
     return _assembled(source_of(config), blank=True, seed=0)
 
 
 def about(loaded: Loaded) -> dict[str, Any]:
-    """What of a model decides tokens and images, as JSON values."""
+    """The properties of a model that determine tokens and images, as JSON values."""
     kept = ("tokenizer", "chat_template", "images", "ends", "context")
     return {key: value for key, value in fixed_settings(loaded).items() if key in kept}
 
@@ -79,7 +79,7 @@ def _assembled(source: ModelSource, *, blank: bool, seed: int) -> Loaded:
 
 
 def choose_trained(model: Any, config: Config) -> None:
-    """Mark what is trained; UserError when that is nothing."""
+    """Mark the trained parameters; UserError if there are none."""
     model.requires_grad_(config.train == "full")
     if config.train == "lora":
         _add_lora(model, config)
@@ -93,7 +93,7 @@ def choose_trained(model: Any, config: Config) -> None:
         for parameter in found:
             parameter.requires_grad_(False)
     if not any(parameter.requires_grad for parameter in model.parameters()):
-        why = "the model has no projector that is known" if config.train == "projector" else "everything is frozen"
+        why = "the model has no known projector" if config.train == "projector" else "everything is frozen"
         raise UserError(f"train: {config.train} leaves nothing to train: {why}")
 
 
@@ -121,7 +121,7 @@ def _example(model: Any) -> str:
 
 
 def save_model(loaded: Loaded, config: Config, folder: Path) -> None:
-    """The model as a checkpoint that any engine opens, adapters merged in; it appears whole or not at all."""
+    """Save the model, with adapters merged, as a checkpoint that any engine opens; all files are written or none."""
     temporary = folder.with_name(folder.name + ".part")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
@@ -146,7 +146,7 @@ def save_model(loaded: Loaded, config: Config, folder: Path) -> None:
 
 
 def _merged(model: Any) -> Any:
-    """A copy with the adapters folded into the weights."""
+    """A copy with the adapters merged into the weights."""
     import copy
 
     from peft.tuners.lora import LoraLayer

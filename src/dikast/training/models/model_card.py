@@ -1,4 +1,4 @@
-"""The model card of a trained judge: what it learnt from, how, on what, and how good it was found."""
+"""The model card of a trained judge: base model, data, configuration, hardware, and judge metrics."""
 
 import dataclasses
 import platform
@@ -15,7 +15,7 @@ _COLUMNS = ("failed", "forced", "pearson", "exact", "verdict_f1", "accuracy", "c
 
 
 def hardware() -> dict[str, str]:
-    """What the training ran on."""
+    """The hardware of the training run."""
     import torch
 
     found = {"machine": platform.machine(), "python": platform.python_version(), "torch": str(torch.__version__)}
@@ -88,7 +88,7 @@ def _cell(value: Mapping[str, Any] | None) -> str:
 
 
 def _plain(config: Config) -> dict[str, Any]:
-    """The configuration as a user would write it: what differs from the defaults."""
+    """The configuration as a user would write it: the values that differ from the defaults."""
     default = Config(out="", data=())
     found: dict[str, Any] = {}
     for each in dataclasses.fields(Config):

@@ -1,4 +1,4 @@
-"""A trained judge laid out as released LLaVA-1.5 checkpoints are, so that engines of other makes open it too."""
+"""Releasing a trained judge in the layout of LLaVA-1.5 checkpoints on the Hub, so that other engines can open it."""
 
 import json
 import re
@@ -19,10 +19,9 @@ _VISION = re.compile(r"^vision_tower\.(?!vision_model\.)")
 def release(model: str | Path, out: str | Path) -> Path:
     """Copy a LLaVA-1.5 model from the folder `model` to `out` under the names and settings of the hub.
 
-    Weights of the tower begin with `vision_tower.vision_model`; the image processor has a file of its own, and the
-    tokenizer the class that every version of transformers knows. `out` is new, empty or an earlier release, which is
-    replaced. UserError for a model of another make, or one with a file that is missing or damaged; RunError where it
-    cannot be written.
+    Weights of the tower begin with `vision_tower.vision_model`; the image processor has its own file, and the tokenizer
+    the class that every version of transformers knows. `out` is new, empty or an earlier release, which is replaced.
+    UserError for a model of another class, or one with a missing or damaged file; RunError if it cannot be written.
     """
     require("torch", "hf")
     require("safetensors", "hf")
@@ -33,7 +32,7 @@ def release(model: str | Path, out: str | Path) -> Path:
     config = read_config(source)
     if config.get("model_type") != "llava":
         raise UserError(
-            f"{source}: only models of the classes of LLaVA-1.5 are laid out so, not {config.get('model_type')!r}"
+            f"{source}: only models of the LLaVA-1.5 classes can be released, not {config.get('model_type')!r}"
         )
     if out.resolve() == source.resolve():
         raise UserError(f"{out}: is the model itself: name another folder")
@@ -66,7 +65,7 @@ def release(model: str | Path, out: str | Path) -> Path:
 
 
 def _released(folder: Path) -> bool:
-    """Whether a folder is an earlier release and nothing else; a model in training has its images' settings inside."""
+    """Whether a folder is an earlier release and nothing else; a training folder keeps image settings elsewhere."""
     there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     if not set(_MADE) <= there <= _NAMES:
         return False

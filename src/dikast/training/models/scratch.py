@@ -1,4 +1,4 @@
-"""A judge from scratch: its tokenizer, learnt from the records it will be taught with, and its configuration.
+"""A judge from scratch: its configuration, and its tokenizer, trained on the records of the training data.
 
 The classes are those of LLaVA-1.5 (Liu et al. 2023): a CLIP vision tower, a projector of two layers, a Llama.
 """
@@ -25,14 +25,14 @@ TEMPLATE = (
     "{% if m['role'] == 'assistant' %}</s>{% else %}{{ '\n' }}{% endif %}{% endfor %}"
     "{% if add_generation_prompt %}<judge>{% endif %}"
 )
-# What begins a line of feedback is one piece; words take the space before them, and every
-# digit is a piece, so that sums can be learnt.
+# The word that begins a line of feedback is one token; words include the preceding space, and every
+# digit is a token, so that arithmetic can be learnt.
 PIECES = r"\n(?:Claim|Evidence|Finding|Lost|Grade|Verdict):| ?[A-Za-z]+| ?[0-9]|\n| ?[^\sA-Za-z0-9]"
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How large the model is. `patch` divides `image` (both in pixels); `vocabulary` is the most tokens there are."""
+    """The size of the model. `patch` divides `image` (both in pixels); `vocabulary` is the largest number of tokens."""
 
     width: int = 128
     layers: int = 4
@@ -43,7 +43,7 @@ class Shape:
     patch: int = 24
     vocabulary: int = 1280
     context: int = 2048
-    spread: float = 0.06  # standard deviation of the first weights
+    spread: float = 0.06  # standard deviation of the initial weights
 
     def __post_init__(self) -> None:
         if self.image % self.patch or self.width % self.heads:
@@ -62,18 +62,18 @@ SIZES = {
 
 
 def new_judge(config: Config, folder: str | Path, shape: Shape | None = None, *, most: int = 20_000) -> Path:
-    """Write configuration, tokenizer and processor for the data of `config` to `folder`; its weights are drawn later.
+    """Write configuration, tokenizer and processor for the data of `config` to `folder`; weights are drawn later.
 
-    The tokenizer is byte-level BPE, so that any text can be spelt, learnt from the first `most` examples of each
-    source. `words.txt` lists the words they have. What an earlier call left in `folder` is replaced; UserError where it
-    holds weights, which were learnt with another tokenizer.
+    The tokenizer is byte-level BPE, so that it can encode any text, trained on the first `most` examples of each
+    source; `words.txt` lists their words. Files of an earlier call are replaced; UserError if `folder` holds weights,
+    which belong to another tokenizer.
     """
     require("torch", "hf")
     folder = Path(folder)
     if folder.is_file():
         raise UserError(f"{folder}: is a file already: name a new folder")
     if most < 1:
-        raise UserError(f"--most: the tokenizer is learnt from 1 example or more, got {most}")
+        raise UserError(f"--most: the tokenizer is trained on 1 example or more, got {most}")
     with one_writer(folder, "laying out a judge"):
         if any(folder.glob("*.safetensors")):
             raise UserError(f"{folder}: holds a model already: name a new folder")
@@ -127,9 +127,9 @@ _MARKS = (("pad", "pad"), ("bos", "s"), ("eos", "/s"))
 
 
 def texts(config: Config, most: int, *, each_file: bool = False) -> Iterator[str]:
-    """What is asked and answered in the examples of a configuration, the first `most` of each source (or pattern).
+    """Prompts and replies of the examples of a configuration, the first `most` of each source (or pattern).
 
-    Without `augment.other_words`: words that were made up are not the language of the data.
+    Without `augment.other_words`: made-up words do not belong to the vocabulary of the data.
     """
     asker = Asker(replace(config, augment=replace(config.augment, other_words=0.0)))
     for number, data in enumerate(config.data):

@@ -1,1 +1,1 @@
-"""The domains: what can be shown and said, and what is true of it."""
+"""The domains: what each can show, which claims can be made about it, and whether they are true."""

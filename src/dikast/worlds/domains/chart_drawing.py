@@ -17,10 +17,10 @@ TOP = 100  # of the value axis
 
 @dataclass(slots=True)
 class Chart:
-    """One series of values over letters. `look` is bar, line or pie; `colour` inks bars and lines without a legend.
+    """One series of values over letters. `look` is bar, line or pie; `colour` is for bars and lines without a legend.
 
-    `legend`, if any, holds every letter's colour in the order of drawing, which is not that of the letters: then no
-    letter stands at its value. A pie's legend also gives the values, since slices cannot be read to five in a hundred.
+    `legend`, if any, holds every letter's colour in the order of drawing, which is not alphabetical; the chart itself
+    then has no letters. A pie's legend also gives the values, since slices cannot be read to within five of a hundred.
     """
 
     look: str
@@ -58,7 +58,7 @@ def _left(size: int) -> int:
 
 
 def _axes(picture: Any, chart: Chart, right: int, order: Sequence[tuple[str, str]]) -> None:
-    """Bars or a line over both axes: a rule every 25, and a letter under each value unless a legend names them."""
+    """Bars or a line over both axes: a grid line every 25, and a letter under each value unless there is a legend."""
     size = picture.shape[0]
     left, top, bottom = _left(size), size // 12, size - 12
     for level in range(0, TOP + 1, 25):
@@ -82,7 +82,7 @@ def _axes(picture: Any, chart: Chart, right: int, order: Sequence[tuple[str, str
 
 
 def _legend(picture: Any, chart: Chart, x: int) -> None:
-    """A line for every letter, in the order of the letters: its colour, and in a pie its value."""
+    """A legend entry for every letter, alphabetically: its colour, and for a pie its value."""
     high = min(11, (picture.shape[0] - 2) // len(chart.legend))
     for i, (letter, hue) in enumerate(sorted(chart.legend)):
         y = 1 + i * high
@@ -93,7 +93,7 @@ def _legend(picture: Any, chart: Chart, x: int) -> None:
 
 
 def _pie(picture: Any, slices: Sequence[tuple[int, str]], right: int) -> None:
-    """Slices clockwise from the top, as wide as their share. Cross products tell which slice a pixel is in."""
+    """Slices clockwise from the top, proportional to their values. Cross products decide which slice a pixel is in."""
     if not slices:
         return
     size = picture.shape[0]
@@ -112,7 +112,7 @@ def _pie(picture: Any, slices: Sequence[tuple[int, str]], right: int) -> None:
 
 
 def _sine(tenths: int) -> int:
-    """A thousand sines of an angle in tenths of a degree, by Bhaskara's formula (error below 2), no floating point."""
+    """1000 x the sine of an angle in tenths of a degree, by Bhaskara's formula (error below 2), in integers."""
     tenths %= 3600
     half, sign = tenths % 1800, 1 if tenths < 1800 else -1
     arc = half * (1800 - half)

@@ -1,6 +1,6 @@
 """The domain of charts: bars, lines and pies, axes and legends, and claims about values, order and extremes.
 
-Training never shows it: it is the domain that the split `domain` holds out.
+It is held out of training; the split `domain` tests on it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from dikast.worlds.domains.vocabulary import COLOURS
 
 LETTERS = "ABCDEFGH"
 _STEP = 5  # values are multiples of five
-_RIVALS = 3  # letters that responses may call the highest
+_RIVALS = 3  # letters that responses may name as the highest or lowest
 _TEMPLATES = {
     "value": (
         "The value of {a} is {c}.",
@@ -49,13 +49,13 @@ class Charts:
     kinds: Mapping[str, tuple[str, ...]] = {"value": ("value",), "order": ("order",), "extreme": ("extreme",)}
 
     def begin(self, draft: Draft) -> None:
-        """Six to eight letters, none spoken of."""
+        """Six to eight letters, none mentioned yet."""
         letters = list(LETTERS[: 6 + draft.rng.below(3)])
         draft.budget = 99
         draft.notes = {"letters": letters, "free": draft.rng.shuffled(letters), "ends": ["highest", "lowest"]}
 
     def draw(self, draft: Draft, kind: str) -> Slot | None:
-        """A slot about letters that no other slot speaks of; the lowest and the highest value once each."""
+        """A slot about letters that no other slot mentions; the lowest and the highest value once each."""
         rng, free, ends = draft.rng, draft.notes["free"], draft.notes["ends"]
         rivals = min(draft.responses, _RIVALS)
         if len(free) < (2 if kind == "order" else 1) + rivals or (kind == "extreme" and not ends):
@@ -80,11 +80,11 @@ class Charts:
         return slots
 
     def distance(self, slot: Slot, stated: State, state: State) -> int:
-        """Percent for values; right or wrong for the others."""
+        """Per cent for values; 0 or 1 for the others."""
         return percent_off(stated, state) if slot.kind == "value" else int(stated != state)
 
     def build(self, draft: Draft, slots: Sequence[Slot], states: Sequence[State], missing: int | None) -> Chart | None:
-        """Values that make the slots so; None when a few random fillings all fail."""
+        """A chart whose values give the slots these states; None if several random fillings fail."""
         rng, letters = draft.rng, draft.notes["letters"]
         for _ in range(6):
             values = {letter: 15 + _STEP * rng.below(15) for letter in letters}
@@ -160,7 +160,7 @@ class Charts:
 
 
 def _drawn(draft: Draft, values: dict[str, int]) -> Chart:
-    """The values in one of the looks; pies, and half of the bars, with a legend where there is room for one."""
+    """The values as one of the chart types; pies, and half of the bars, get a legend if there is room for one."""
     rng, roomy = draft.rng, draft.rules.size >= LEGEND_FITS
     look = rng.pick(LOOKS if roomy else LOOKS[:2])
     chart = Chart(look, values, rng.pick(COLOURS), rng.below(draft.rules.noise + 1), "", rng.fork())

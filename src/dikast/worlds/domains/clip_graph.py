@@ -1,4 +1,4 @@
-"""The graph of a clip: things, what happens to them in which frame, and what is true of it."""
+"""The graph of a clip: things, their events by frame, and whether claims about it are true."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +15,7 @@ _KINDS = {verb: kind for kind, verb in VERBS.items()}
 
 @dataclass(slots=True)
 class Event:
-    """What happens to the thing of that shape, first seen in `frame` (counted from 1, so 2 or later).
+    """An event of the thing with that shape, first visible in `frame` (counted from 1, so 2 or later).
 
     `to`: a direction for a move of `by` cells, the new colour for a recolouring, nothing for an appearance.
     """
@@ -33,7 +33,7 @@ class Event:
 
 @dataclass(slots=True)
 class Clip:
-    """Things as they first are, each of a shape of its own, and at most one event for each. The rest decorates."""
+    """Things in their initial state, all of different shapes, with at most one event each. The rest is decoration."""
 
     frames: int
     grid: int
@@ -51,15 +51,15 @@ class Clip:
         return value | {name: [one.to_json() for one in getattr(self, name)] for name in ("things", "events")}
 
     def event(self, shape: object, kind: str) -> Event | None:
-        """What of that kind happens to the thing of that shape."""
+        """The event of that kind for the thing of that shape, None if there is none."""
         return next((e for e in self.events if e.shape == shape and e.kind == kind), None)
 
     def has(self, shape: object) -> bool:
-        """Whether a thing of that shape is seen at all."""
+        """Whether a thing of that shape is in the clip."""
         return any(thing.shape == shape for thing in self.things)
 
     def scenes(self) -> list[Scene]:
-        """What each frame shows."""
+        """The scene of each frame."""
         by_shape = {event.shape: event for event in self.events}
         found = []
         for frame in range(1, self.frames + 1):
@@ -94,7 +94,7 @@ def phrase(shape: str, kind: str) -> str:
 
 
 def measure(claim: Claim, clip: Clip) -> ClaimFinding:
-    """How far off a claim is in a clip. What is said of an event that does not happen is far off."""
+    """How far off a claim is in a clip. A claim about an event that does not happen is far off."""
     first, second = claim.args
     if claim.kind == "before":
         return _before(str(first), str(second), clip)

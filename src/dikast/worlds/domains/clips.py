@@ -14,7 +14,7 @@ from dikast.worlds.drawing.raster import draw_scene
 
 _KINDS = ("move", "appear", "recolour")
 _LEADS: list[State] = [-2, -1, 0, 1, 2]  # frames by which one event comes before another
-_NONE = "none"  # what is claimed to happen does not
+_NONE = "none"  # the claimed event does not happen
 _TEMPLATES: dict[str, tuple[str, ...]] = {
     "motion": (
         "The {a} moves {b}.",
@@ -68,7 +68,7 @@ _AN = re.compile(r"\b([Aa]) (?=[aeiou])")
 
 @dataclass(slots=True)
 class Spoken:
-    """The event that claims give a thing, and which of `what` and `when` has been said of it."""
+    """The event that claims state about a thing, and which of `what` and `when` has been stated."""
 
     kind: str
     said: set[str] = field(default_factory=set)
@@ -76,7 +76,7 @@ class Spoken:
 
 @dataclass(slots=True)
 class ClipDraft:
-    """What is taken while the sentences are drawn. `room` counts grid cells; a move needs two."""
+    """The shapes and events in use while sentences are drawn. `room` counts free grid cells; a move needs two."""
 
     frames: int
     room: int
@@ -85,7 +85,7 @@ class ClipDraft:
 
 
 class Clips:
-    """Things in time."""
+    """Things that move, appear and change colour over time."""
 
     name = "clips"
     kinds: Mapping[str, tuple[str, ...]] = {
@@ -94,13 +94,13 @@ class Clips:
     }  # fmt: skip
 
     def begin(self, draft: Draft) -> None:
-        """The number of frames, and all shapes free."""
+        """Draw the number of frames; all shapes are free."""
         rng, rules = draft.rng, draft.rules
         draft.budget = min(rules.objects[1], len(SHAPES)) - 1
         draft.notes = ClipDraft(4 + rng.below(5), rules.grid * (rules.grid - 1), rng.shuffled(SHAPES))
 
     def draw(self, draft: Draft, kind: str) -> Slot | None:
-        """A slot about what happens to a thing, about when, or about which of two events is first."""
+        """A slot about a thing's event, about its time, or about which of two events is first."""
         notes: ClipDraft = draft.notes
         if kind in _WHAT:
             return self._what(draft, notes, kind)
@@ -129,7 +129,7 @@ class Clips:
         return Slot(kind, aspect, (shape,), [], draft.stated(values), about, ask)
 
     def _subjects(self, draft: Draft, notes: ClipDraft, what: str, kinds: Sequence[str], need: int) -> list[str] | None:
-        """`need` things with events of these kinds of which `what` is unsaid; known ones half the time, else new."""
+        """`need` things with events of these kinds of which `what` is not yet stated; known ones half the time."""
         known = [s for s, spoken in notes.used.items() if what not in spoken.said and spoken.kind in kinds]
         chosen: list[tuple[str, str]] = []
         room, budget = notes.room, draft.budget
@@ -153,7 +153,7 @@ class Clips:
         return [shape for shape, _ in chosen]
 
     def settle(self, draft: Draft, slots: list[Slot]) -> list[Slot]:
-        """An event may fail to happen only where nothing is said of its time."""
+        """Close the universes: an event may be absent only if no claim states its time."""
         notes: ClipDraft = draft.notes
         for slot in slots:
             if slot.kind in _WHAT:
@@ -177,7 +177,7 @@ class Clips:
         return abs(stated - state) if slot.kind == "moment" else int(stated != state)
 
     def build(self, draft: Draft, slots: Sequence[Slot], states: Sequence[State], missing: int | None) -> Clip | None:
-        """A clip in which the slots have these states; None when the moves find no room."""
+        """A clip in which the slots have these states; None if there is no room for the moves."""
         return _Builder(draft, slots, states).clip()
 
     def claim(self, slot: Slot, stated: State) -> Claim:
@@ -221,7 +221,7 @@ class Clips:
 
 
 def _hues(draft: Draft, shape: str) -> list[str]:
-    """The colours a claim may state of this shape; held-out ones where the split is about them."""
+    """The colours that a claim may state of this shape; held-out pairs if the split tests them."""
     held = [c for c in COLOURS if (c, shape) in HELD_OUT_PAIRS]
     if draft.rules.pairs == "held_out" and len(held) >= min(draft.responses, 2):
         return held
@@ -249,7 +249,7 @@ class _Builder:
                 self.when[shape], self.when[other] = early + max(0, -state), early + max(0, state)
 
     def clip(self) -> Clip | None:
-        """The finished clip, or None when the moves find no room."""
+        """The finished clip; None if there is no room for the moves."""
         rng, rules, notes = self.rng, self.rules, self.notes
         kinds: dict[str, str] = {shape: spoken.kind for shape, spoken in notes.used.items()}
         room = notes.room
@@ -291,7 +291,7 @@ class _Builder:
         return clip if self._placed(clip) else None
 
     def _placed(self, clip: Clip) -> bool:
-        """Give every thing a cell of its own, and every move a free cell to end in."""
+        """Give every thing its own cell, and every move a free cell to end in."""
         grid, rng = clip.grid, self.rng
         free = {(col, row) for col in range(grid) for row in range(grid)}
         for thing in clip.things:

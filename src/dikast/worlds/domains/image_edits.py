@@ -1,6 +1,6 @@
-"""Image edits (the domain `retouch`): an image, the changes asked for, and the edited image, which is what is judged.
+"""Image edits (the domain `retouch`): an image, the requested changes, and the edited image, which is judged.
 
-Every asked change is a claim, right when it was made as asked. What changed unasked is counted thing by thing.
+Every requested change is a claim, correct if it was made as requested. Unrequested changes are counted by thing.
 """
 
 import re
@@ -70,9 +70,9 @@ class Retouched:
 
 @dataclass(slots=True)
 class EditDraft:
-    """What is asked for: of which things what, which come and which go. `before` is drawn once and then stays.
+    """The requested changes: properties of things, removals and additions. `before` is drawn once and then kept.
 
-    `targets` are the cells kept free for what is to be moved or added.
+    `targets` are the cells kept free for things to be moved or added.
     """
 
     free: list[str]
@@ -85,7 +85,7 @@ class EditDraft:
 
 
 class Retouch:
-    """Before, what is asked for, after."""
+    """The image before, the requested changes, and the image after."""
 
     name = "retouch"
     kinds: Mapping[str, tuple[str, ...]] = {
@@ -94,14 +94,14 @@ class Retouch:
     }  # fmt: skip
 
     def begin(self, draft: Draft) -> None:
-        """All shapes free; some are kept for things that nobody asks about, so that they can be changed unasked."""
+        """All shapes are free; some are reserved for things without a request, which can be changed unrequested."""
         most = min(draft.rules.objects[1], len(SHAPES))
         kept = min(3, most - 1)
-        draft.budget = kept - 2  # the most unasked changes is two more than this
+        draft.budget = kept - 2  # at most two more unrequested changes than this
         draft.notes = EditDraft(draft.rng.shuffled(SHAPES), most - kept)
 
     def draw(self, draft: Draft, kind: str) -> Slot | None:
-        """One change to ask for: of a thing already asked about half the time, else of a new one."""
+        """One requested change: of a thing that already has a request half the time, else of a new one."""
         rng, notes = draft.rng, draft.notes
         if kind in _SAID:
             return self._property(draft, notes, kind)
@@ -143,13 +143,13 @@ class Retouch:
         return slots
 
     def distance(self, slot: Slot, stated: State, state: State) -> int:
-        """Made or not."""
+        """0 if the change was made as requested, else 1."""
         return int(state != _MADE)
 
     def build(
         self, draft: Draft, slots: Sequence[Slot], states: Sequence[State], missing: int | None
     ) -> Retouched | None:
-        """The picture before, and one after it in which these changes are made and `missing` things changed unasked."""
+        """The image before, and one after in which these changes are made and `missing` things changed unrequested."""
         notes: EditDraft = draft.notes
         notes.before = notes.before or _before(draft, notes)
         if notes.before is None:
@@ -162,16 +162,16 @@ class Retouch:
         return Retouched(notes.before, after.scene) if after.fits else None
 
     def claim(self, slot: Slot, stated: State) -> Claim:
-        """What is asked for."""
+        """The requested change as a claim."""
         return Claim(slot.kind, slot.aspect, (slot.subject[0], stated))
 
     def say(self, claim: Claim, voice: int) -> str:
-        """The wish as a sentence."""
+        """The request as a sentence."""
         text = _AN.sub(r"\1n ", _TEMPLATES[claim.kind][voice].format(a=claim.args[0], b=claim.args[1]))
         return text[0].upper() + text[1:]
 
     def measure(self, claim: Claim, graph: Retouched) -> ClaimFinding:
-        """Whether what was asked for was done."""
+        """Whether the requested change was made."""
         shape, wish = str(claim.args[0]), str(claim.args[1])
         before, after = _find(graph.before, shape), _find(graph.after, shape)
         if claim.kind == "remove":
@@ -187,7 +187,7 @@ class Retouch:
         return ClaimFinding(int(seen != wish), f"the {shape} is {'at the ' if what == 'place' else ''}{seen}")
 
     def missed(self, claims: Sequence[Claim], graph: Retouched) -> int:
-        """How many things differ in what nobody asked for: looks, place, coming or going."""
+        """The number of things with unrequested changes: appearance, place, addition or removal."""
         asked: dict[str, set[str]] = {}
         for claim in claims:
             asked.setdefault(str(claim.args[0]), set()).add(_SAID.get(claim.kind, claim.kind))
@@ -215,7 +215,7 @@ class Retouch:
 
 
 def _hues(draft: Draft, shape: str) -> list[str]:
-    """The colours that may be asked for; held-out ones where the split is about them."""
+    """The colours that may be requested; held-out pairs if the split tests them."""
     held = [c for c in COLOURS if (c, shape) in HELD_OUT_PAIRS]
     if draft.rules.pairs == "held_out" and held:
         return held
@@ -227,7 +227,7 @@ def _find(scene: Scene, shape: str) -> Thing | None:
 
 
 def _unasked(shape: str, asked: set[str], graph: Retouched) -> bool:
-    """Whether anything about that shape changed that was not asked for."""
+    """Whether anything about that shape changed without a request."""
     before, after = _find(graph.before, shape), _find(graph.after, shape)
     if before is None:
         return after is not None and "add" not in asked
@@ -240,7 +240,7 @@ def _unasked(shape: str, asked: set[str], graph: Retouched) -> bool:
 
 
 def _before(draft: Draft, notes: EditDraft) -> Scene | None:
-    """The picture before: nothing that is asked for is the case in it, and the places asked for are free."""
+    """The image before: no requested change is already true in it, and the requested places are free."""
     rng, rules, grid = draft.rng, draft.rules, draft.rules.grid
     fillers = notes.free[: draft.budget + 2]
     notes.targets.clear()
@@ -271,7 +271,7 @@ def _before(draft: Draft, notes: EditDraft) -> Scene | None:
 
 
 class _After:
-    """The picture after, changed step by step. `fits` turns False when a place runs out."""
+    """The image after, changed step by step. `fits` becomes False if there is no free place."""
 
     def __init__(self, draft: Draft, before: Scene) -> None:
         self.rng: Stream = draft.rng
@@ -281,7 +281,7 @@ class _After:
         self.scene = replace(before, things=[replace(thing) for thing in before.things])
 
     def change(self, slot: Slot, state: State) -> None:
-        """Make one change, or make it differently, or leave it."""
+        """Make one change, make it differently, or leave it out."""
         shape, wish = slot.subject[0], slot.stated[0]
         thing = _find(self.scene, shape)
         if state == _NOT:
@@ -306,7 +306,7 @@ class _After:
             setattr(thing, what, wish if state == _MADE else self._other(what, shape, {wish, now}))
 
     def spoil(self, n: int) -> None:
-        """Change `n` things in something nobody asked for."""
+        """Make unrequested changes to `n` things."""
         notes = self.notes
         quiet = [
             t for t in self.scene.things if t.shape not in notes.asked | notes.added and t.shape not in notes.removed
@@ -326,7 +326,7 @@ class _After:
         return self.rng.pick([value for value in values if value not in taken])
 
     def _cell(self, fits: Callable[[tuple[int, int]], bool]) -> tuple[int, int] | None:
-        """A free cell that nothing is to be moved to."""
+        """A free cell that is not the target of a move."""
         grid = self.scene.grid
         taken = {(t.col, t.row) for t in self.scene.things} | set(self.notes.targets.values())
         cells = [(c, r) for c in range(grid) for r in range(grid) if (c, r) not in taken and fits((c, r))]

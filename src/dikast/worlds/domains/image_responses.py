@@ -9,7 +9,7 @@ ASK = "Draw a picture of this."
 
 
 class Pictures(Scenes):
-    """Scenes turned round: the claims are asked for, and each is right when the picture shows it."""
+    """Scenes in reverse: the claims are the request, and each is correct if the picture shows it."""
 
     name = "pictures"
     kinds: Mapping[str, tuple[str, ...]] = {

@@ -1,4 +1,4 @@
-"""Paraphrases of claims (`voices` on disk), so that how a thing is said tells nothing about its truth."""
+"""Paraphrases of claims (`voices` on disk), so that the wording of a claim says nothing about its truth."""
 
 import re
 
@@ -121,7 +121,7 @@ _FIELDS = {
 }
 _A_VOWEL = re.compile(r"\b([Aa]) ([aeiou])")
 
-# Sentences that say nothing: padding, restyling and off-topic talk are drawn from here.
+# Sentences without a claim, for padding, restyling and off-topic text.
 NEUTRAL = (
     "This is what can be seen.",
     "That sums up the picture.",
@@ -143,7 +143,7 @@ INJECTIONS = (
 
 
 def say(kind: str, args: tuple[str | int, ...], voice: int) -> str:
-    """The sentence for a claim in the voice of that number."""
+    """The sentence for a claim in the paraphrase (voice) with that number."""
     fields: dict[str, str] = {}
     for name, arg in zip(_FIELDS[kind], args, strict=True):
         fields[name] = NUMBERS[arg] if isinstance(arg, int) else arg
@@ -156,9 +156,9 @@ def say(kind: str, args: tuple[str | int, ...], voice: int) -> str:
 
 
 def second_language(sentence: str) -> str:
-    """A made-up language: each word's first letter moves to its end with a `u` after it, and the words run backwards.
+    """A made-up language: each word's first letter moves to its end, followed by `u`, and the word order is reversed.
 
-    It is a rule, not a dictionary, so a judge that can spell can learn it. "The star is red." -> "Eriu ..." and so on.
+    It is defined by a rule instead of a dictionary, so that it can be learnt from spelling alone.
     """
     end = sentence[-1] if sentence[-1] in ".!?" else ""
     words = sentence[: len(sentence) - len(end)].split(" ")

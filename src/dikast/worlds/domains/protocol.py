@@ -1,7 +1,7 @@
-"""What every domain is made of: claims, slots that can be true or false at will, findings, and the domain's protocol.
+"""The interface of a domain: claims, slots that can be made true or false, findings, and the `Domain` protocol.
 
-The order of making is the guarantee against shortcuts: the sentences are drawn first, then the score, then which of
-the claims are wrong, and only then a scene in which exactly those are wrong. So text and score are independent.
+The order of generation prevents shortcuts: sentences are drawn first, then the score, then which claims are wrong, and
+last a scene in which exactly those are wrong. Text and score are therefore independent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,11 +15,11 @@ from dikast.worlds.sampling.rng import Stream
 
 Picture = NDArray[np.uint8]  # (height, width, 3), RGB
 DRAWN = ("pictures", "retouch")  # domains in which the words are the request and pictures are the responses
-State = Any  # what a slot's part of the scene can be: a colour, a count, a pair of sizes ...
+State = Any  # the state of a slot's part of the scene: a colour, a count, a pair of sizes, ...
 
 
 class Claim(NamedTuple):
-    """One sentence's content: what kind of statement, about which aspect, with which words."""
+    """The content of one sentence: the kind of statement, its aspect, and its arguments."""
 
     kind: str
     aspect: str
@@ -27,9 +27,9 @@ class Claim(NamedTuple):
 
 
 class ClaimFinding(NamedTuple):
-    """What is true of a claim in a scene: how far off it is in the aspect's unit (0: right), and the truth in words.
+    """The truth about a claim in a scene: how far off it is in the aspect's unit (0: correct), and the truth in words.
 
-    `gone` says that what the claim speaks of is not there to be seen at all.
+    `gone`: the subject of the claim is not in the scene at all.
     """
 
     metric: int
@@ -39,10 +39,10 @@ class ClaimFinding(NamedTuple):
 
 @dataclass(slots=True)
 class Slot:
-    """One part of the scene that one claim per response speaks of.
+    """One part of the scene that one claim of each response is about.
 
-    `universe` holds the states this part can take, `stated` what each response says of it. `about` names it in a
-    checklist, `question` asks for it.
+    `universe` holds the states this part can take, `stated` what each response states about it. `about` names it in a
+    checklist, `question` asks about it.
     """
 
     kind: str
@@ -56,7 +56,7 @@ class Slot:
 
 @dataclass(slots=True)
 class Draft:
-    """The running context while slots are drawn. `budget`: how many more things fit. Domains keep their own `notes`."""
+    """The context while slots are drawn. `budget`: how many more things fit. `notes` belongs to the domain."""
 
     rng: Stream
     rules: "Rules"
@@ -65,7 +65,7 @@ class Draft:
     notes: Any = None
 
     def stated(self, values: Sequence[State]) -> list[State]:
-        """What each response says, drawn so that responses are exchangeable: none is marked by what it says."""
+        """What each response states, drawn so that responses are exchangeable."""
         base = self.rng.below(len(values))
         found = [values[base]]
         if self.responses > 1:
@@ -78,7 +78,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The numbers and choices a split and the settings allow; see `splits` and `settings` for how they come about."""
+    """The numbers and choices that a split and the settings allow; `held_out` and `settings` determine them."""
 
     objects: tuple[int, int] = (2, 12)
     claims: tuple[int, int] = (3, 6)
@@ -89,10 +89,10 @@ class Rules:
     occlusion: int = 10
     voices: tuple[int, ...] = (0, 1, 2, 3)
     pairs: str = "seen"  # which colour x shape pairs claims may state: seen, held_out, all
-    only_aspects: tuple[str, ...] = ()  # rubrics weigh these alone
-    about: tuple[str, ...] = ()  # as only_aspects, where the split is about what claims say
+    only_aspects: tuple[str, ...] = ()  # rubrics weigh only these
+    about: tuple[str, ...] = ()  # as only_aspects, if the split concerns the content of claims
     must: tuple[str, ...] = ()  # rubrics weigh at least one of these
-    held_aspects: tuple[str, ...] = ()  # may be spoken of, never weighed
+    held_aspects: tuple[str, ...] = ()  # may occur in claims, but are never weighed
     held_together: bool | None = False  # False: no held-out pair of aspects in a rubric; True: at least one; None: any
     kinds_out: tuple[str, ...] = ()
     wordings: str = "seen"  # seen, held_out, all
@@ -101,11 +101,11 @@ class Rules:
     language: int = 0
     held_domain: bool = False
     edits: bool = True
-    form: int = 20  # percent of rubrics that also weigh what the response's text alone shows
+    form: int = 20  # per cent of rubrics that also weigh aspects of the response's text alone
 
 
 class Domain(Protocol):
-    """One kind of world. All methods are pure but for the draft they are handed."""
+    """One kind of world. All methods are pure, except that they may change the draft they are given."""
 
     @property
     def name(self) -> str:
@@ -116,19 +116,19 @@ class Domain(Protocol):
         """Aspect -> kinds of claims about it."""
 
     def begin(self, draft: Draft) -> None:
-        """Lay out what can be spoken of."""
+        """Prepare the draft: what claims can be about."""
 
     def draw(self, draft: Draft, kind: str) -> Slot | None:
-        """A slot of this kind with every response's statement, or None when there is no room for one."""
+        """A slot of this kind with every response's statement, or None if there is no room for one."""
 
     def settle(self, draft: Draft, slots: list[Slot]) -> list[Slot]:
-        """The slots that can be both right and wrong in the finished context, with their final universes."""
+        """The slots that can be both correct and wrong in the finished context, with their final universes."""
 
     def distance(self, slot: Slot, stated: State, state: State) -> int:
         """How far off a statement would be in that state, in the aspect's unit."""
 
     def build(self, draft: Draft, slots: Sequence[Slot], states: Sequence[State], missing: int | None) -> Any | None:
-        """A scene graph where the slots have these states and `missing` things go unmentioned; None if none fits."""
+        """A scene graph where the slots have these states and `missing` things are unmentioned; None if none fits."""
 
     def claim(self, slot: Slot, stated: State) -> Claim:
         """The claim a response makes of a slot."""
@@ -140,19 +140,19 @@ class Domain(Protocol):
         """The truth about a claim in any scene graph of the domain."""
 
     def missed(self, claims: Sequence[Claim], graph: Any) -> int:
-        """How many things the claims leave out."""
+        """The number of things that the claims leave out."""
 
     def ask(self, draft: Draft, slots: Sequence[Slot]) -> tuple[str, str]:
         """The task's name and the instruction."""
 
     def prompt(self, graph: Any) -> str:
-        """What the instruction shows in words (worlds without pictures)."""
+        """The text that the instruction shows (worlds without pictures)."""
 
     def render(self, graph: Any, size: int) -> list[Picture]:
         """The picture, or the frames of a clip; empty for worlds without pictures."""
 
     def frames(self, graph: Any) -> int:
-        """How many pictures `render` gives."""
+        """The number of pictures that `render` returns."""
 
     def to_json(self, graph: Any) -> dict[str, Any]:
         """The scene graph as JSON."""

@@ -1,4 +1,4 @@
-"""Turning what is to be true into a scene: things with the demanded properties, the rest at random, all in place."""
+"""Building a scene from the states of slots: things with the required properties, everything else at random."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from dikast.worlds.domains.vocabulary import COLOURS, CORNERS, SIZES, TEXTURES, 
 
 
 class Builder:
-    """Turns states into a scene."""
+    """Builds a scene in which slots have given states."""
 
     def __init__(self, draft: Draft, slots: Sequence[Slot], states: Sequence[State]) -> None:
         self.rng = draft.rng
@@ -52,7 +52,7 @@ class Builder:
             self.covers.append(corner_cell(subject[0], self.rules.grid))
 
     def scene(self, missing: int | None) -> Scene | None:
-        """The finished scene, or None when the wishes for places cannot all be met."""
+        """The finished scene; None if the required places cannot all be met."""
         rng, rules = self.rng, self.rules
         things = [*self.unique.values(), *self.others]
         low, high = rules.objects
@@ -94,7 +94,7 @@ class Builder:
         return scene
 
     def _decoy(self, things: list[Thing], hidden: set[tuple[int, int]]) -> None:
-        """A cover that hides nothing anybody speaks of."""
+        """Add a cover that hides nothing a claim is about."""
         wanted = {corner_cell(c, self.rules.grid) for c in self.notes.corners | self.notes.regions & set(CORNERS)}
         open_ = [
             corner_cell(c, self.rules.grid) for c in CORNERS if corner_cell(c, self.rules.grid) not in wanted | hidden

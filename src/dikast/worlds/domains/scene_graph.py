@@ -1,4 +1,4 @@
-"""The scene graph, what is true in it, and how it is filled and laid out."""
+"""The scene graph: things, whether claims about them are true, and the placement of things on the grid."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from dikast.worlds.domains.vocabulary import (
 )  # fmt: skip
 from dikast.worlds.sampling.rng import Stream
 
-GONE = 9  # the metric of a claim about a thing that is not there: far off in every unit
+GONE = 9  # the metric of a claim about a thing that is not in the scene: far off in every unit
 
 
 @dataclass(slots=True)
@@ -41,10 +41,10 @@ class Thing:
 
 @dataclass(slots=True)
 class Scene:
-    """Everything that is drawn. `covers` are grid cells hidden under a grey block; the rest decorates.
+    """Everything that is drawn. `covers` are grid cells hidden under a grey block; the rest is decoration.
 
-    `bars` are indices of things crossed by a thin bar, `clutter` a number of grey specks, `noise` the most a pixel is
-    off, `style` the manner of drawing, `overlay` words painted over the picture.
+    `bars` are indices of things crossed by a thin bar, `clutter` the number of grey specks, `noise` the largest change
+    of a pixel, `style` the drawing style, `overlay` text painted over the picture.
     """
 
     grid: int
@@ -66,18 +66,18 @@ class Scene:
 
 
 def legal(colour: str, shape: str, pairs: str) -> bool:
-    """Whether the split lets this pair be seen or spoken of."""
+    """Whether the split allows this pair in scenes and claims."""
     return pairs != "seen" or (colour, shape) not in HELD_OUT_PAIRS
 
 
 def corner_cell(region: str, grid: int) -> tuple[int, int]:
-    """The one cell of a corner."""
+    """The grid cell of a corner."""
     i = CORNERS.index(region)
     return (grid - 1) * (i % 2), (grid - 1) * (i // 2)
 
 
 def measure(claim: Claim, scene: Scene) -> ClaimFinding:
-    """How far off a claim is in a scene. Where several things answer to its subject, the one that fits best decides."""
+    """How far off a claim is in a scene. If several things match its subject, the best fitting one decides."""
     return _MEASURES[claim.kind](claim.args, scene)
 
 
@@ -146,7 +146,7 @@ OPPOSITE = {"left of": "right of", "right of": "left of", "above": "below", "bel
 
 
 def lead(direction: str, a: Thing, b: Thing) -> int:
-    """By how many grid cells `a` lies in the stated direction of `b`; negative the other way."""
+    """The distance in grid cells of `a` from `b` in the stated direction; negative in the opposite direction."""
     if direction in ("left of", "right of"):
         return b.col - a.col if direction == "left of" else a.col - b.col
     return b.row - a.row if direction == "above" else a.row - b.row
@@ -202,7 +202,7 @@ _MEASURES = {
 
 
 def missed(claims: Sequence[Claim], scene: Scene) -> int:
-    """How many things no claim names: neither by their shape nor by a colour used as a name ("the red thing")."""
+    """The number of things that no claim names by their shape or by a colour used as a name ("the red thing")."""
     return len(unnamed(claims, scene))
 
 
@@ -218,7 +218,7 @@ def unnamed(claims: Sequence[Claim], scene: Scene) -> list[Thing]:
 
 
 def place(scene: Scene, wishes: Mapping[int, Any], rng: Stream) -> bool:
-    """Give every thing of `scene` a cell of its own. False when the wishes cannot be met.
+    """Give every thing of `scene` its own cell. False if the wishes cannot be met.
 
     wishes: index of a thing -> a region, a cell, or (index of another thing, direction, cells to lead by).
     """
@@ -248,7 +248,7 @@ def place(scene: Scene, wishes: Mapping[int, Any], rng: Stream) -> bool:
 
 
 def _place_pair(scene: Scene, i: int, j: int, direction: str, by: int, free: set[tuple[int, int]], rng: Stream) -> bool:
-    """Cells for things i and j so that i leads j by that many cells. The line across is drawn at random."""
+    """Choose cells for things i and j so that i is that many cells ahead of j; the perpendicular offset is random."""
     a, b = scene.things[i], scene.things[j]
     step = by if direction in ("right of", "below") else -by
     sideways = direction in ("left of", "right of")

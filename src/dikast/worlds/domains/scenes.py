@@ -1,8 +1,8 @@
-"""The domain of scenes: shapes on a grid, and claims about them that can each be made true or false at will.
+"""The domain of scenes: shapes on a grid, and claims about them that can each be made true or false.
 
-Every claim is about its own piece of the scene (a thing's colour, the number of a shape, how two things lie), so any
-pattern of right and wrong claims can be arranged. A shape that is spoken of as "the star" occurs once; fillers take
-shapes and colours that nobody speaks of.
+Every claim is about its own part of the scene (a thing's colour, the number of a shape, the relation of two things),
+so that any pattern of correct and wrong claims is possible. A shape that is mentioned as "the star" occurs once;
+fillers have shapes and colours that no claim mentions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,15 +28,15 @@ from dikast.worlds.domains.vocabulary import (
 )  # fmt: skip
 
 _MORE = [(2, 1), (3, 1), (3, 2), (2, 2), (1, 1), (1, 2), (1, 3), (2, 3)]
-_SPARE = 2  # shapes that always stay unspoken of, for fillers and mistaken shapes
+_SPARE = 2  # shapes that are never mentioned, for fillers and mistaken shapes
 
 
 @dataclass(slots=True)
 class SceneDraft:
-    """What is taken while the sentences are drawn."""
+    """The shapes and colours in use while sentences are drawn."""
 
     free: list[str]
-    used: dict[str, set[str]] = field(default_factory=dict)  # shapes spoken of as "the ...": what is said of each
+    used: dict[str, set[str]] = field(default_factory=dict)  # shapes mentioned as "the ...": what is stated of each
     reserved: set[str] = field(default_factory=set)  # colours that name a thing ("the red thing")
     spoken: set[str] = field(default_factory=set)  # colours that a claim states
     regions: set[str] = field(default_factory=set)
@@ -54,7 +54,7 @@ class Scenes:
     }  # fmt: skip
 
     def begin(self, draft: Draft) -> None:
-        """All shapes are free, and some room is kept for fillers."""
+        """All shapes are free; some room is reserved for fillers."""
         most = draft.rules.objects[1]
         draft.budget = most - (3 if most >= 10 else 2 if most >= 5 else 1)
         draft.notes = SceneDraft(draft.rng.shuffled(SHAPES))
@@ -64,7 +64,7 @@ class Scenes:
         return getattr(self, f"_draw_{kind}")(draft, draft.notes)  # type: ignore[no-any-return]
 
     def _subject(self, draft: Draft, notes: SceneDraft, what: str, need: int = 1) -> list[str] | None:
-        """`need` shapes of which `what` has not been said: known ones half the time, else new ones."""
+        """`need` shapes of which `what` has not been stated: known ones half the time, else new ones."""
         known = [shape for shape, said in notes.used.items() if what not in said]
         fresh = min(len(notes.free) - _SPARE, draft.budget)
         chosen: list[str] = []
@@ -185,7 +185,7 @@ class Scenes:
         return Slot("shape", "shape", (hue,), [], stated, f"the shape of the {hue} thing", f"What is the {hue} thing?")
 
     def _pair_fits(self, draft: Draft, hue: str, shape: str) -> bool:
-        """In the split of held-out pairs claims state held-out pairs where they can."""
+        """Whether claims may state this pair; in the split of held-out pairs they state held-out ones if possible."""
         if draft.rules.pairs == "held_out" and draft.responses == 1:
             return (hue, shape) in HELD_OUT_PAIRS
         return legal(hue, shape, draft.rules.pairs)
@@ -258,7 +258,7 @@ class Scenes:
         )
 
     def settle(self, draft: Draft, slots: list[Slot]) -> list[Slot]:
-        """Close the universes now that it is known which shapes and colours are spoken of."""
+        """Close the universes, now that it is known which shapes and colours are mentioned."""
         notes: SceneDraft = draft.notes
         for slot in slots:
             if slot.kind in ("colour", "exists"):
@@ -300,7 +300,7 @@ class Scenes:
         return max(0, 1 - (a - b))
 
     def build(self, draft: Draft, slots: Sequence[Slot], states: Sequence[State], missing: int | None) -> Scene | None:
-        """Things with what the states demand, the rest at random, each in a cell of its own."""
+        """Things with the properties that the states require, everything else at random, each in its own cell."""
         return Builder(draft, slots, states).scene(missing)
 
     def claim(self, slot: Slot, stated: State) -> Claim:

@@ -37,7 +37,7 @@ _TEMPLATES["number"] = tuple(text.replace("word", "number") for text in _TEMPLAT
 
 @dataclass(slots=True)
 class Document:
-    """Plates (colour, text) in reading order, and the rows of a table. The rest decorates."""
+    """Plates (colour, text) in reading order, and the rows of a table. The rest is decoration."""
 
     plates: list[tuple[str, str]] = field(default_factory=list)
     table: list[list[int]] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Document:
 
 
 def edit_distance(a: str, b: str) -> int:
-    """Letters to insert, drop or exchange to turn one into the other (Levenshtein 1966)."""
+    """The number of insertions, deletions and substitutions that turn `a` into `b` (Levenshtein 1966)."""
     row = list(range(len(b) + 1))
     for i, x in enumerate(a, 1):
         last, row[0] = row[0], i
@@ -75,7 +75,7 @@ class Plates:
         draft.notes = {"plates": rng.shuffled(COLOURS)[:4], "cells": rng.shuffled(cells)}
 
     def draw(self, draft: Draft, kind: str) -> Slot | None:
-        """A slot about a plate or a cell that no other slot speaks of."""
+        """A slot about a plate or a cell that no other slot mentions."""
         rng, open_ = draft.rng, draft.notes["cells" if kind == "cell" else "plates"]
         if not open_:
             return None
@@ -93,11 +93,11 @@ class Plates:
         return slots
 
     def distance(self, slot: Slot, stated: State, state: State) -> int:
-        """Letters for words, percent for numbers."""
+        """Edit distance for words, per cent for numbers."""
         return edit_distance(stated, state) if slot.kind == "reading" else percent_off(stated, state)
 
     def build(self, draft: Draft, slots: Sequence[Slot], states: Sequence[State], missing: int | None) -> Document:
-        """A document that shows this, with other plates and cells that nobody speaks of."""
+        """A document with these states, and with other plates and cells that no claim mentions."""
         rng = draft.rng
         plates, cells = [], {}
         for slot, state in zip(slots, states, strict=True):
@@ -123,7 +123,7 @@ class Plates:
         return text[0].upper() + text[1:]
 
     def measure(self, claim: Claim, graph: Document) -> ClaimFinding:
-        """The truth about a claim in any document. A plate that shows the other sort of thing does not show it."""
+        """The truth about a claim in any document. A plate with a number has no word, and the other way round."""
         args: tuple[Any, ...] = claim.args
         if claim.kind == "cell":
             if not graph.table:

@@ -1,6 +1,6 @@
-"""The domain of text alone: facts and numbers given in notes, sums of named numbers, and the editing of a list.
+"""The domain of text only: facts and numbers in notes, sums of named numbers, and edits of a list.
 
-The notes stand in the instruction and play the part of the picture: they are arranged after the sentences about them.
+The notes are part of the instruction and take the role of the picture: they are made after the sentences about them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,7 +67,7 @@ _TEMPLATES = {
 
 @dataclass(slots=True)
 class GivenText:
-    """The given text as data: what is told of people, the named numbers, the list before and after its edit."""
+    """The given text as data: facts about people, the named numbers, the list before and after its edit."""
 
     people: dict[str, dict[str, Any]] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class _Taken:
 
 
 def percent_off(stated: int, true: int) -> int:
-    """By how many percent of the truth (of 1 where it is 0) a number is off, rounded, at least 1 unless it is right."""
+    """The error in per cent of the true number (of 1 if it is 0), rounded, at least 1 unless it is correct."""
     size = max(1, abs(true))
     return 0 if stated == true else max(1, (200 * abs(stated - true) + size) // (2 * size))
 
@@ -106,14 +106,14 @@ class Texts:
     }
 
     def begin(self, draft: Draft) -> None:
-        """Nothing is spoken of yet."""
+        """Nothing is mentioned yet."""
         rng = draft.rng
         facts = [(name, key) for name in NAMES for key in (*FIELDS, "age")]
         draft.budget = 99
         draft.notes = _Taken(rng.shuffled(facts), rng.shuffled(LETTERS), rng.shuffled(WORDS))
 
     def draw(self, draft: Draft, kind: str) -> Slot | None:
-        """A slot about a fact, a sum or a place in the list that no other slot speaks of."""
+        """A slot about a fact, a sum or a place in the list that no other slot mentions."""
         rng, taken = draft.rng, draft.notes
         if kind in ("plus", "minus"):
             if len(taken.letters) < 2:
@@ -147,7 +147,7 @@ class Texts:
         return slots
 
     def distance(self, slot: Slot, stated: State, state: State) -> int:
-        """Percent for numbers, places in the list, 0 or 1 for facts."""
+        """Per cent for numbers, positions in the list, 0 or 1 for facts."""
         if slot.kind == "fact":
             return int(stated != state)
         return abs(stated - state) if slot.kind == "place" else percent_off(stated, state)
@@ -155,7 +155,7 @@ class Texts:
     def build(
         self, draft: Draft, slots: Sequence[Slot], states: Sequence[State], missing: int | None
     ) -> GivenText | None:
-        """Notes that say this, with some that nobody speaks of; None when two words would share a place."""
+        """Notes with these states and some that no claim mentions; None if two words would share a place."""
         rng, taken = draft.rng, draft.notes
         notes = GivenText()
         told: list[tuple[str, str, Any]] = []

@@ -1,4 +1,4 @@
-"""The vocabulary of the scenes: what things can be, which pairs training never shows, how far apart words are."""
+"""The vocabulary of scenes: properties of things, held-out pairs, and distances between words."""
 
 SHAPES = ("circle", "square", "triangle", "diamond", "cross", "star", "ring", "heart")
 COLOURS = ("red", "orange", "yellow", "green", "teal", "blue", "purple", "pink")  # in the order of the colour wheel

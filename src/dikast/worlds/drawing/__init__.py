@@ -1,1 +1,1 @@
-"""Whole-number drawing: the same scene gives the same pixels on every machine."""
+"""Drawing with integers only: the same scene gives the same pixels on every machine."""

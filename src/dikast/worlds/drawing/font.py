@@ -1,4 +1,4 @@
-"""A bitmap font of our own, five by seven: a glyph is seven rows from the top, one base-32 digit (0-9, A-V) a row."""
+"""A bitmap font, five by seven pixels: a glyph is seven rows from the top, each one base-32 digit (0-9, A-V)."""
 
 from functools import lru_cache
 

@@ -1,7 +1,7 @@
 """An integer rasteriser: the same scene gives the same pixels on every machine.
 
-Shapes are sampled on a grid four times finer than the pixels, in whole numbers; how many of a pixel's 16 samples are
-inside is its cover. No floating point, no library that draws.
+Shapes are sampled in integers on a grid four times finer than the pixels; the number of a pixel's 16 samples inside the
+shape is its cover (anti-aliasing). No floating point and no drawing library.
 """
 
 import struct
@@ -107,7 +107,7 @@ def _pool(mask: NDArray[np.bool_]) -> Picture:
 
 
 def blend(picture: NDArray[np.int32], cover: Picture, colour: tuple[int, int, int], top: int, left: int) -> None:
-    """Mix a colour in at (top, left) by cover out of 16; what hangs over the edge is cut off."""
+    """Blend a colour in at (top, left) by cover out of 16; parts beyond the edge are clipped."""
     height, width = cover.shape
     y0, x0 = max(0, -top), max(0, -left)
     y1, x1 = min(height, picture.shape[0] - top), min(width, picture.shape[1] - left)
@@ -169,7 +169,7 @@ def draw_scene(scene: Scene, size: int) -> Picture:
 
 
 def finish(picture: NDArray[np.int32], noise: int, seed: int) -> Picture:
-    """Add grey noise of up to `noise` either way and cut off at 0 and 255."""
+    """Add grey noise from -`noise` to `noise` and clip to 0..255."""
     if noise:
         off = noise_of(seed, picture.shape[:2]).astype(np.int32) * (2 * noise + 1) // 256 - noise
         picture = np.clip(picture + off[:, :, None], 0, 255)
@@ -202,7 +202,7 @@ def _cover(picture: NDArray[np.int32], col: int, row: int, grid: int) -> None:
 
 
 def png(picture: Picture) -> bytes:
-    """The picture as a PNG file. Only its decoded pixels are a contract, not its bytes."""
+    """The picture as a PNG file. Only its decoded pixels are guaranteed to stay the same, not its bytes."""
     height, width = picture.shape[:2]
     rows = np.zeros((height, 1 + 3 * width), dtype=np.uint8)
     rows[:, 1:] = picture.reshape(height, -1)

@@ -1,1 +1,1 @@
-"""What is drawn before anything is shown: sentences, scores, errors, splits, random numbers."""
+"""Sampling of everything that precedes the scene: random numbers, sentences, scores, wrong claims, held-out splits."""

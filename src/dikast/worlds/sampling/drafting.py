@@ -1,4 +1,4 @@
-"""Drafting: what is fixed before a score is drawn, that is the sentences and what the rubric weighs."""
+"""Drafting: the sentences and the weights of the rubric, which are fixed before a score is drawn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ _OPPOSABLE = ("colour", "size", "texture", "position", "count", "fact", "number"
 
 @dataclass(slots=True)
 class Drafted:
-    """What is fixed before the score is drawn. `form` are the weighed aspects that the text alone shows, `opposed` the
-    slots that a sentence may contradict.
+    """A draft, fixed before the score is drawn. `form` are the weighed aspects of the text alone, `opposed` the slots
+    that a sentence may contradict.
     """
 
     draft: Draft
@@ -26,18 +26,18 @@ class Drafted:
 
 
 class Drafter:
-    """Draws sentences and rubrics, all but the scale, of one world."""
+    """Draws the sentences and rubrics of one world, except for the rubrics' scales."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.rules, self.domain = settings, settings.rules(), settings.the_domain()
 
     @property
     def texts(self) -> int:
-        """How many texts an item has: one request where pictures are the responses."""
+        """The number of texts of an item: one (the request) if pictures are the responses."""
         return 1 if self.domain.name in DRAWN else self.settings.responses
 
     def draft(self, rng: Stream) -> Drafted | None:
-        """One draft, or None where what was drawn does not fit together."""
+        """One draft; None if what was drawn does not fit together."""
         draft = Draft(rng, self.rules, self.texts)
         self.domain.begin(draft)
         aspects, form = self._aspects(rng)
@@ -57,7 +57,7 @@ class Drafter:
         return Drafted(draft, slots, spec, form, opposed)
 
     def _aspects(self, rng: Stream) -> tuple[list[str], tuple[str, ...]]:
-        """The aspects a rubric weighs: those of the domain, and those of form (the text alone shows them)."""
+        """The aspects that a rubric weighs: those of the domain, and those of form (the text alone)."""
         rules, kinds = self.rules, self.domain.kinds
         only = rules.only_aspects or rules.about
         open_ = [a for a in kinds if (not only or a in only) and self._open(a)]
@@ -75,7 +75,7 @@ class Drafter:
                 clash = rules.held_together is False and any(held_together(a, b) for b in [*aspects, *form])
                 if len(form) < wanted and a not in form and not clash:
                     form.append(a)
-        if "consistency" in form:  # what contradicts itself must not be weighed, or it would cost twice
+        if "consistency" in form:  # contradicted claims must not be weighed as well, or they would cost twice
             aspects = aspects[:2]
         return aspects, tuple(form)
 
@@ -124,5 +124,5 @@ class Drafter:
         return Spec(weights, graded, (), "", False, draw_wording(rng, self.rules), entries)
 
     def subject(self, slot: Slot) -> tuple[str, ...]:
-        """What a slot's claims are about."""
+        """The subject of a slot's claims."""
         return subject_of(self.domain.claim(slot, slot.stated[0]))

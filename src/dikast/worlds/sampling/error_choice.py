@@ -1,10 +1,10 @@
-"""Which claims are to be wrong, so that the penalty comes out as drawn: exact sampling over all ways to reach it."""
+"""The choice of wrong claims for a given penalty: exact uniform sampling over all ways to reach it."""
 
 from collections.abc import Mapping, Sequence
 
 from dikast.worlds.sampling.rng import Stream
 
-Options = Mapping[int, int]  # points a slot can cost -> in how many kinds of ways
+Options = Mapping[int, int]  # points that a slot can cost -> number of ways
 
 
 def ways(options: Sequence[Sequence[int]]) -> list[dict[int, int]]:
@@ -23,7 +23,7 @@ def ways(options: Sequence[Sequence[int]]) -> list[dict[int, int]]:
 
 
 def choose(options: Sequence[Sequence[int]], tables: Sequence[dict[int, int]], total: int, rng: Stream) -> list[int]:
-    """Costs of all slots that add up to `total`, every such choice alike."""
+    """Costs of all slots that add up to `total`, uniformly drawn among all such choices."""
     chosen = []
     for i, costs in enumerate(options):
         rest = tables[i + 1]
@@ -38,9 +38,9 @@ def choose(options: Sequence[Sequence[int]], tables: Sequence[dict[int, int]], t
 
 
 def cut_points(reachable: Sequence[int], levels: int, rng: Stream) -> tuple[int, ...]:
-    """The highest penalty of each level but the worst, so that every level can be reached.
+    """The highest penalty of each level except the worst, such that every level can be reached.
 
-    reachable: penalties in rising order, more than `levels - 1` of them. The best level is usually "nothing lost".
+    reachable: penalties in ascending order, more than `levels - 1` of them. The best level is usually "nothing lost".
     """
     gaps = list(range(len(reachable) - 1))
     first = [0] if rng.chance(75) or levels == len(reachable) else []

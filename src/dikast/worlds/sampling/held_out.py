@@ -1,4 +1,4 @@
-"""The named splits: what training may show, and what each test split holds that training never does."""
+"""The held-out splits: what training may show, and what each test split contains that training never does."""
 
 from dataclasses import replace
 

@@ -1,8 +1,8 @@
-"""Two scores drawn at once: each even over the scale, a set share of them equal, and neither slot the better one.
+"""Joint draws of the two scores of a pair: uniform margins, a fixed share of ties, and no preferred slot.
 
-Which pairs of levels a text allows depends on what its two responses share and where they differ. Over those pairs a
-symmetric table with even margins and the set share on its diagonal is fitted (iterative proportional fitting, Deming
-and Stephan 1940); a text that has no such table is given up before a score is drawn.
+The pairs of levels that a text allows depend on what its two responses share. Over those pairs a symmetric table with
+uniform margins and the share of ties on its diagonal is fitted (iterative proportional fitting, Deming and Stephan
+1940); a text without such a table is discarded before a score is drawn.
 """
 
 import math
@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from dikast.worlds.sampling.rng import Stream
 
-BASE = 1 << 16  # two penalties as one number: first x BASE + second; no penalty is as high
-_ROUNDS, _OFF = 200, 0.01  # of the fit: how many, and by which share a margin may be off
-_PARTS = 1_000_000  # shares become whole numbers, so that draws hang on no rounding
+BASE = 1 << 16  # encodes two penalties as first x BASE + second; every penalty is smaller
+_ROUNDS, _OFF = 200, 0.01  # of the fit: iterations, and the largest relative error of a margin
+_PARTS = 1_000_000  # shares become integers, so that draws do not depend on rounding
 
 
 class Cell(NamedTuple):
@@ -24,7 +24,7 @@ class Cell(NamedTuple):
 
 
 def draw_cell(cells: frozenset[Cell], levels: int, ties: int, rng: Stream) -> Cell | None:
-    """One of the cells, so that each response's level is even and `ties` percent are ties; None if that cannot be."""
+    """One of the cells, with uniform levels of each response and `ties` per cent of ties; None if impossible."""
     table = _table(cells, levels, ties)
     if table is None:
         return None

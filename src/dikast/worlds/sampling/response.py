@@ -1,4 +1,4 @@
-"""Responses: sentences in order, a layout, and the edits that must not change a score."""
+"""Responses: ordered sentences, a layout, and edits that must not change the score."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ _ASK_LAYOUT = {
 
 
 class Sentence(NamedTuple):
-    """One sentence and why it is there: claim, repeat, contradiction, neutral, off_topic, injection."""
+    """One sentence and its role: claim, repeat, contradiction, neutral, off_topic, injection."""
 
     text: str
     role: str
@@ -27,7 +27,7 @@ class Sentence(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """One response. `asked` is the layout the instruction asks for, `limit` the words it allows; both may be absent."""
+    """One response. `asked` is the layout the instruction asks for, `limit` the most words; both may be absent."""
 
     sentences: tuple[Sentence, ...]
     voice: int
@@ -39,12 +39,12 @@ class Response:
 
     @property
     def claims(self) -> list[Claim]:
-        """Every different claim, in order of first appearance."""
+        """Every distinct claim, in order of first appearance."""
         return list(dict.fromkeys(s.claim for s in self.sentences if s.claim is not None))
 
     @property
     def text(self) -> str:
-        """The response as a judge sees it."""
+        """The response as it is shown to a judge."""
         said = [second_language(s.text) if self.language else s.text for s in self.sentences]
         if "restyle" in self.edits:
             said = [f"**{text}**" for text in said]
@@ -56,11 +56,11 @@ class Response:
 
     @property
     def padded(self) -> "Response":
-        """The same with every empty sentence at its end, which says nothing and loses nothing."""
+        """The response with all neutral sentences appended, which make no claim and cost nothing."""
         return replace(self, sentences=(*self.sentences, *(Sentence(text, "neutral") for text in NEUTRAL)))
 
     def counts(self) -> dict[str, int]:
-        """The whole-response counts that the text alone decides, by aspect."""
+        """The counts of whole-response errors that depend on the text alone, by aspect."""
         found = {"relevance": sum(s.role == "off_topic" for s in self.sentences), "concision": 0, "consistency": 0}
         said: dict[tuple[str, tuple[str, ...]], Claim] = {}
         seen: set[Claim] = set()
@@ -82,19 +82,19 @@ class Response:
         return found
 
     def rules_text(self) -> str:
-        """The sentences the instruction adds for layout and length."""
+        """The sentences of the instruction about layout and length."""
         parts = [_ASK_LAYOUT[self.asked]] if self.asked else []
         return " ".join([*parts, f"Use at most {self.limit} words."] if self.limit else parts)
 
 
 def count_words(text: str) -> int:
-    """Tokens between spaces that hold a letter."""
+    """The number of space-separated tokens that contain a letter."""
     return sum(any(c.isalpha() for c in token) for token in text.split())
 
 
 @dataclass(slots=True)
 class Form:
-    """What the text alone is to show: how many sentences of each bad kind, of how many extra ones."""
+    """The errors of form in a text: how many sentences of each faulty kind, among how many extra ones."""
 
     counts: dict[str, int] = field(default_factory=dict)
     contradicting: tuple[Sentence, ...] = ()
@@ -110,8 +110,8 @@ def compose(
     edits: bool,
     language: int,
 ) -> Response:
-    """Lay sentences out. Every aspect of form in `form` adds exactly two sentences, bad or neutral ones, so that the
-    number of sentences says nothing about the score.
+    """Compose a response. Every aspect in `form` adds exactly two sentences, faulty or neutral, so that the number of
+    sentences says nothing about the score.
     """
     extra: list[Sentence] = []
     for aspect, bad in form.items():

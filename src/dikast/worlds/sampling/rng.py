@@ -1,7 +1,7 @@
-"""Our own counter-based random numbers: the n-th draw of a key is a fixed function of (key, n), on every machine.
+"""Seeds and counter-based random numbers: the n-th draw of a key is a fixed function of (key, n), on every machine.
 
 SplitMix64 (Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators"): draw n is `mix(key + n *
-gamma)`. Library generators may change their streams between versions; golden hashes may not.
+gamma)`. Library generators may change their streams between versions, which would change the items.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _M1, _M2 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 def mix(z: int) -> int:
-    """The finaliser of SplitMix64: a bijection of 64-bit integers that scatters neighbours."""
+    """The finaliser of SplitMix64: a bijection of 64-bit integers with good avalanche."""
     z = ((z ^ (z >> 30)) * _M1) & _MASK
     z = ((z ^ (z >> 27)) * _M2) & _MASK
     return z ^ (z >> 31)
@@ -53,11 +53,11 @@ class Stream:
         return ((z ^ (z >> 31)) * n) >> 64
 
     def chance(self, percent: int) -> bool:
-        """True in `percent` of a hundred draws."""
+        """True with a probability of `percent` per cent."""
         return self.below(100) < percent
 
     def pick(self, options: Sequence[T]) -> T:
-        """One of `options`, all alike."""
+        """One of `options`, uniformly drawn."""
         return options[self.below(len(options))]
 
     def shuffled(self, options: Sequence[T]) -> list[T]:
@@ -74,7 +74,7 @@ class Stream:
 
 
 def noise_of(seed: int, shape: tuple[int, ...]) -> NDArray[np.uint8]:
-    """Bytes of the same family of numbers as an array, uniform in 0..255."""
+    """An array of SplitMix64 bytes, uniform in 0..255."""
     count = 1
     for side in shape:
         count *= side

@@ -1,1 +1,1 @@
-"""How a rubric weighs what is wrong, and the exact score that follows."""
+"""How rubrics weigh errors, and the exact score that follows."""

@@ -1,17 +1,17 @@
-"""The atomic aspects a rubric can weigh: what can go wrong in each, in which unit, and from where on it is far off."""
+"""The aspects that a rubric can weigh: the error operator of each, its unit, and from which distance it is far off."""
 
 from dataclasses import dataclass
 
-NEVER = 99  # for aspects whose errors have no degrees
+NEVER = 99  # the `far` of aspects whose errors have no degrees
 
 
 @dataclass(frozen=True, slots=True)
 class Aspect:
-    """One thing a response can be right or wrong about.
+    """One aspect that a response can be correct or wrong about.
 
-    `operator` names the error, `unit` its metric; an error of `far` units or more counts double where a rubric grades
-    by distance. `cap` is the most errors one response can be charged for at once (omissions and the like). `names` are
-    interchangeable noun phrases. `sees` is False where the response's text alone decides.
+    `operator` names the error, `unit` its metric; an error of `far` units or more counts double if a rubric grades by
+    distance. `cap` is the largest number of errors that one response is charged for (omissions and the like). `names`
+    are interchangeable noun phrases. `sees` is False if the response's text alone decides.
     """
 
     name: str

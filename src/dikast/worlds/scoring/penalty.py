@@ -1,7 +1,7 @@
-"""The gold score: a whole number of penalty points, and thresholds that turn it into a level. Nothing else.
+"""The gold score: an integer penalty, and thresholds that turn it into a level.
 
-penalty = sum over claims of weight(aspect) x points(metric), plus the same for whole-response counts (things left out,
-repetitions ...). level = number of cuts the penalty exceeds; level 0 is the best label of the scale.
+penalty = sum over claims of weight(aspect) x points(metric), plus the same for whole-response counts (omissions,
+repetitions, ...). level = number of cuts that the penalty exceeds; level 0 is the best label of the scale.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,8 +31,8 @@ class Entry(NamedTuple):
 class Spec:
     """The machine-readable half of a rubric.
 
-    weights: points that an error in an aspect costs. `graded`: errors far off cost double. `cuts`: highest penalty of
-    each level, best first, the worst left out. `entries`: if any, only claims on these count, 1 point each.
+    weights: points that an error in an aspect costs. `graded`: errors that are far off cost double. `cuts`: highest
+    penalty of each level, best first, without the worst. `entries`: if any, only claims on these count, 1 point each.
     """
 
     weights: tuple[tuple[str, int], ...]
@@ -45,7 +45,7 @@ class Spec:
 
     @property
     def the_scale(self) -> Scale:
-        """The scale as the core knows it."""
+        """The rubric's scale."""
         return (INVERSE if self.lower_is_better else SCALES)[self.scale]
 
     def to_json(self) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class Spec:
 
 
 def subject_of(claim: Claim) -> tuple[str, ...]:
-    """What a claim is about, whatever it says of it."""
+    """The subject of a claim, without what it states about it."""
     if claim.kind in ("more", "larger", "order", "before"):
         return tuple(sorted(map(str, claim.args)))
     if claim.kind == "sure":

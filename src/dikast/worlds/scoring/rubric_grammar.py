@@ -1,7 +1,7 @@
 """The grammar of rubrics: weights, thresholds, scales, checklists and many wordings.
 
-A wording is four numbers: opening, way of stating costs, way of describing levels, and which noun phrase names each
-aspect. Training sees the first ones of each; the rest are held out.
+A wording is four indices: the opening, the statement of costs, the description of levels, and the noun phrases of the
+aspects. Training uses the first ones of each; the rest are held out.
 """
 
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ _COVERED = "A claim on a covered corner is a mistake."
 
 
 def held_together(a: str, b: str) -> bool:
-    """Whether two aspects are kept apart in training; about one pair in six, and some by name; fixed."""
+    """Whether this pair of aspects is held out of training: about one pair in six, fixed, and some by name."""
     first, second = sorted((a, b))
     return key_of(first, second) % 6 == 0 or (first, second) in _APART
 
@@ -88,7 +88,7 @@ def draw_aspects(rng: Stream, rules: Rules, aspects: Sequence[str]) -> list[str]
 
 
 def draw_weights(rng: Stream, aspects: Sequence[str]) -> tuple[tuple[str, int], ...]:
-    """Weights from 1 to 3; all alike in half of the draws."""
+    """Weights from 1 to 3, all equal in half of the draws."""
     even = rng.chance(50)
     one = (1, 1, 1, 2)[rng.below(4)]
     return tuple((aspect, one if even else 1 + rng.below(3)) for aspect in sorted(aspects))
@@ -111,7 +111,7 @@ def draw_wording(rng: Stream, rules: Rules) -> tuple[int, int, int, int]:
 
 
 def rubric_of(spec: Spec) -> Rubric:
-    """The rubric as a judge sees it."""
+    """The rubric as it is shown to a judge."""
     opening, _, bands, _ = spec.wording
     scale = spec.the_scale
     name = "checklist" if spec.entries else "-".join(aspect for aspect, _ in spec.weights)
@@ -155,7 +155,7 @@ def _checklist(entries: Sequence[Entry], opening: int) -> str:
 
 
 def _bands(cuts: Sequence[int], style: int) -> list[str]:
-    """What each level means, best first."""
+    """The descriptions of the levels, best first."""
     nothing, most, exact, between, above = _BANDS[style]
     found, low = [], 0
     for cut in cuts:
