@@ -346,7 +346,7 @@ def test_a_checkpoint_of_another_run_is_refused(write_config: Write) -> None:
         ({"out": None}, "the key 'out' is missing"),
         ({"data": [{"items": "none-*.jsonl"}]}, "no file matches"),
         ({"frozen": ["nothing"]}, "no parameter's name matches 'nothing'"),
-        ({"train": "projector", "init": "TEXT"}, "leaves nothing to train: the model has no projector"),
+        ({"train": "projector", "init": "TEXT"}, "leaves nothing to train: the model has no known projector"),
         ({"train": "lora", "lora": {"targets": "zzz"}}, "no linear layer's name matches 'zzz'"),
     ],
 )

@@ -176,7 +176,7 @@ class Maker:
         )
 
     def _single(self, text: Drafted, index: int, given: Spec | None = None, level: int | None = None) -> Sample | None:
-        """A scene for the text with a uniformly drawn score; a rubric with thresholds (`given`) or a level may be set."""
+        """A scene for the text with a uniformly drawn score; rubric thresholds (`given`) or a level may be set."""
         rng, spec = text.draft.rng, text.spec
         by_cost: list[dict[int, list[State]]] = []
         weight = dict(spec.weights)

@@ -190,7 +190,7 @@ def test_what_does_not_match_is_refused_and_nothing_is_written(
         ([a, a], Recipe("linear", (1, -1)), None, "sum to 0"),
         ([a, a], ties, None, "name it as 'base'"),
         ([a, a], linear, base, "knows no base"),
-        ([a, a], Recipe("ties", (1, 1), density=0.0), base, "density is a share"),
+        ([a, a], Recipe("ties", (1, 1), density=0.0), base, "density must be above 0"),
         ([a, tmp_path], linear, None, "holds no model"),
     ]:
         with pytest.raises(UserError, match=said):
