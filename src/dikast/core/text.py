@@ -1,6 +1,7 @@
 """Reading small text files with line numbers, naming near misses, and telling counts."""
 
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,22 @@ from dikast.core.errors import DataError, UserError
 
 _MOST_BYTES = 4 * 2**20
 _MOST_NODES = 100_000
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb]")
+
+
+def printable(text: str) -> str:
+    r"""Text as it may be shown: control characters, and those that turn the direction of what follows, as `\u001b`.
+
+    A terminal would obey the former, and the latter make text read otherwise than it is. Tabs and line breaks stay. The
+    escapes are those of JSON, whose strings keep their meaning.
+    """
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def one_line(text: str, most: int = 200) -> str:
+    """A name as it stands in a line or table: `printable`, without line breaks; of a longer one both ends."""
+    text = printable(" ".join(text.split()))
+    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-(most // 2) :]}"
 
 
 def near_miss(name: str, known: Iterable[str]) -> str | None:

@@ -4,6 +4,7 @@ Data goes to stdout, talk to stderr. Exit codes: 0 ok, 1 run-time failure, 2 usa
 4 a gate was not met, 130 interrupted with everything kept.
 """
 
+import logging
 import os
 import sys
 from importlib.metadata import version as installed
@@ -23,6 +24,7 @@ from dikast.surface.commands import (
     train_command,
     world_command,
 )
+from dikast.surface.terminal import PrintableLines, echo
 from dikast.surface.verbs import verb
 
 CONFIG = "YAML file with flags; the command line takes precedence."
@@ -51,7 +53,7 @@ app.add_typer(format_commands.app, name="format")
 
 def _version(show: bool) -> None:
     if show:
-        typer.echo(f"dikast {installed('dikast')}")
+        echo(f"dikast {installed('dikast')}")
         raise typer.Exit
 
 
@@ -64,6 +66,8 @@ def _root(
 
 def main() -> None:
     """Run the command line and exit with the code that the module's docstring names."""
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(PrintableLines())
     try:
         code = app(standalone_mode=False)
         if code == 130:  # what Typer makes of a KeyboardInterrupt
@@ -71,7 +75,7 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         code = interrupted()
     except DikastError as error:
-        print(f"dikast: {error}", file=sys.stderr)  # noqa: T201
+        echo(f"dikast: {error}", err=True)
         code = 2 if isinstance(error, UserError) else 1
     except BrokenPipeError:  # the reader of our output went away, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -79,7 +83,7 @@ def main() -> None:
     except OSError as error:
         if not is_machine_error(error):
             raise
-        print(f"dikast: {machine_error(error)}", file=sys.stderr)  # noqa: T201
+        echo(f"dikast: {machine_error(error)}", err=True)
         code = 1
     except Exception as error:
         if not hasattr(error, "format_message"):  # a fault of ours, not of the command line's user

@@ -5,6 +5,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from dikast.core.text import printable
 from dikast.judging.judge_file import Progress
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class StageLine:
         if self.quiet or now - self._shown < (_LIVE_EVERY if self.live else _PLAIN_EVERY):
             return
         self._shown = now
-        line = stage_line(report)
+        line = printable(stage_line(report))
         print(f"\r\x1b[K{line}" if self.live else line, end="" if self.live else "\n", file=sys.stderr, flush=True)  # noqa: T201
 
     def __exit__(

@@ -3,11 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from dikast.core.errors import DataError, UserError
 from dikast.corpus.pipeline.recipe import Recipe
 from dikast.corpus.pipeline.round_training import training, training_due
+from dikast.surface.terminal import echo
 from dikast.training.config import load_config
 from dikast.training.sft import sft
 
@@ -29,6 +28,6 @@ def train_round(folder: Path, *, quiet: bool = False) -> bool:
     def tell(line: dict[str, Any]) -> None:
         if not quiet:
             shown = ", ".join(f"{key} {each:.4g}" for key, each in line.items() if isinstance(each, int | float))
-            typer.echo(f"{config.parent.name}: {shown}", err=True)
+            echo(f"{config.parent.name}: {shown}", err=True)
 
     return bool(sft(config, watch=tell)["complete"])

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import typer
-
 from dikast.core.text import counted
 from dikast.judging.summary import bounded_told
+from dikast.surface.terminal import echo
 
 _MOST_CRITERIA = 12  # shown on a terminal
 
@@ -17,19 +16,19 @@ def show_plans(plans: dict[str, dict[str, Any]], *, as_json: bool) -> None:
         return
     for spec, summary in plans.items():
         if len(plans) > 1:
-            typer.echo(f"== {spec}")
+            echo(f"== {spec}")
         _show_plan(summary["plan"])
 
 
 def _show_plan(plan: dict[str, Any]) -> None:
-    typer.echo(f"{counted(plan['items'], 'item')}, {counted(plan['questions'], 'question')}")
+    echo(f"{counted(plan['items'], 'item')}, {counted(plan['questions'], 'question')}")
     for note in plan["notes"]:
-        typer.echo(f"note: {note}")
-    typer.echo(f"{plan['answered']:,} answered, {plan['missing']:,} to ask")
+        echo(f"note: {note}")
+    echo(f"{plan['answered']:,} answered, {plan['missing']:,} to ask")
     if plan["unaskable"]:
-        typer.echo(f"{plan['unaskable']:,} of them cannot be asked and would get the status bad_item")
+        echo(f"{plan['unaskable']:,} of them cannot be asked and would get the status bad_item")
     if plan["missing"]:
-        typer.echo(
+        echo(
             f"about {plan['tokens_in']:,} tokens in (text only, at 4 characters a token),"
             f" at most {plan['tokens_out']:,} tokens out"
             + ("" if plan["cost"] is None else f", at most {plan['cost']:,.4f} in the currency of the price table")
@@ -43,16 +42,14 @@ def show_summary(summary: dict[str, Any], *, as_json: bool) -> None:
         return
     if summary["kind"] == "panel":
         for spec, one in summary["runs"].items():
-            typer.echo(f"== {spec}")
+            echo(f"== {spec}")
             _show_one(one)
-        typer.echo(f"== panel of {len(summary['judges'])}")
-        typer.echo(
-            f"unanimous   {_rate(summary['unanimous'])} of the {summary['answered_by_all']:,} questions all answered"
-        )
+        echo(f"== panel of {len(summary['judges'])}")
+        echo(f"unanimous   {_rate(summary['unanimous'])} of the {summary['answered_by_all']:,} questions all answered")
         if summary["mean_spread"]["n"]:
-            typer.echo(f"mean spread {_value(summary['mean_spread'])}")
+            echo(f"mean spread {_value(summary['mean_spread'])}")
         if "mean_spread_goodness" in summary:
-            typer.echo(f"mean spread {_value(summary['mean_spread_goodness'])} of goodness, 0 worst and 1 best")
+            echo(f"mean spread {_value(summary['mean_spread_goodness'])} of goodness, 0 worst and 1 best")
         return
     _show_one(summary)
 
@@ -61,39 +58,39 @@ def _show_one(summary: dict[str, Any]) -> None:
     if "replay" in summary:
         changes = summary["replay"]
         fields = ", ".join(f"{name} {count:,}" for name, count in changes["fields"].items())
-        typer.echo(f"replayed    {counted(changes['verdicts'], 'verdict')}, {changes['changed']:,} changed")
+        echo(f"replayed    {counted(changes['verdicts'], 'verdict')}, {changes['changed']:,} changed")
         if fields:
-            typer.echo(f"            {fields}")
+            echo(f"            {fields}")
     else:
-        typer.echo(f"verdicts    {summary['verdicts']:,} ({summary['asked']:,} asked now)")
+        echo(f"verdicts    {summary['verdicts']:,} ({summary['asked']:,} asked now)")
     for note in summary.get("notes", ()):
-        typer.echo(f"note        {note}")
-    typer.echo(f"no verdict  {_rate(summary['failure_rate'])} {_counts(summary['status'], skip='ok')}")
+        echo(f"note        {note}")
+    echo(f"no verdict  {_rate(summary['failure_rate'])} {_counts(summary['status'], skip='ok')}")
     for reason, count in summary["failures"].items():
-        typer.echo(f"            {count:,} x {reason}" if count == 1 else f"            {count:,} x such as {reason}")
-    typer.echo(f"forced      {_rate(summary['forced_share'])} of the verdicts had their marker added by Dikast")
+        echo(f"            {count:,} x {reason}" if count == 1 else f"            {count:,} x such as {reason}")
+    echo(f"forced      {_rate(summary['forced_share'])} of the verdicts had their marker added by Dikast")
     if (conflicts := summary.get("conflict_share")) and conflicts["value"]:
-        typer.echo(f"conflicts   {_rate(conflicts)} of the verdicts are contradicted by another in the same reply")
+        echo(f"conflicts   {_rate(conflicts)} of the verdicts are contradicted by another in the same reply")
     for criterion, found in list(summary["criteria"].items())[:_MOST_CRITERIA]:
-        typer.echo(f"{criterion}: {_mean(found)}{_counts(found['labels'])}")
+        echo(f"{criterion}: {_mean(found)}{_counts(found['labels'])}")
     by_pairs = (summary.get("preferences") or {}).get("criteria", {}) if summary.get("kind") == "pairwise" else {}
     one_order = (summary.get("preferences") or {}).get("one_order", False)
     in_order = ", in one order" if one_order else ""
     for criterion, counts in list(by_pairs.items())[:_MOST_CRITERIA]:
-        typer.echo(f"{criterion}: {_counts(counts)} (pairs{in_order})")
+        echo(f"{criterion}: {_counts(counts)} (pairs{in_order})")
     if (more := max(len(summary["criteria"]), len(by_pairs)) - _MOST_CRITERIA) > 0:
-        typer.echo(f"and {more:,} more criteria; --json and summary.json have all")
+        echo(f"and {more:,} more criteria; --json and summary.json have all")
     if "combined" in summary:
         combined = summary["combined"]
-        typer.echo(
+        echo(
             f"samples of each response joined: {combined['verdicts']:,},"
             f" without a verdict {_rate(combined['failure_rate'])}"
         )
         for criterion, found in combined["criteria"].items():
-            typer.echo(f"{criterion}: {_mean(found)}{_counts(found['labels'])}")
+            echo(f"{criterion}: {_mean(found)}{_counts(found['labels'])}")
     if "totals" in summary:
         totals = summary["totals"]
-        typer.echo(
+        echo(
             f"total       {_value(totals['mean_total'])}, 0 worst and 1 best;"
             f" {totals['without_total']:,} without a total"
         )
@@ -103,25 +100,25 @@ def _show_one(summary: dict[str, Any]) -> None:
     cost = "" if usage["cost"] is None else f", cost {usage['cost']:.4f}"
     hits = f", {usage['tokens_cached'] / usage['tokens_in']:.1%}" if usage["tokens_cached"] else ""
     cached = f"{usage['tokens_cached']:,} cached{hits}"
-    typer.echo(f"tokens      {usage['tokens_in']:,} in ({cached}), {usage['tokens_out']:,} out{cost}")
+    echo(f"tokens      {usage['tokens_in']:,} in ({cached}), {usage['tokens_out']:,} out{cost}")
 
 
 def _show_pairs(preferences: dict[str, Any]) -> None:
     """Joint outcomes, or those of the one order that was asked, and what the order does to them."""
     one_order = preferences.get("one_order", False)
     choices = _counts(preferences["choices"]) or "none has a verdict"
-    typer.echo(f"pairs       {preferences['pairs']:,}{', in one order' if one_order else ''}: {choices}")
+    echo(f"pairs       {preferences['pairs']:,}{', in one order' if one_order else ''}: {choices}")
     if failed := sum(preferences["failed"].values()):
-        typer.echo(f"            {failed:,} got no verdict")
+        echo(f"            {failed:,} got no verdict")
     if one_order:
-        typer.echo("            position bias cannot be separated from a preference for a response (--one-order)")
+        echo("            position bias cannot be separated from a preference for a response (--one-order)")
     if preferences["order_consistency"]["n"]:
-        typer.echo(f"orders agree {_rate(preferences['order_consistency'])} of the pairs judged in both orders")
+        echo(f"orders agree {_rate(preferences['order_consistency'])} of the pairs judged in both orders")
         _show_flips(preferences)
     if preferences["position_bias_nats"]["n"]:
-        typer.echo(f"first slot  favoured by {_value(preferences['position_bias_nats'], ' nats')}")
+        echo(f"first slot  favoured by {_value(preferences['position_bias_nats'], ' nats')}")
         if told := bounded_told(preferences):
-            typer.echo(f"            {told}")
+            echo(f"            {told}")
 
 
 def _show_flips(preferences: dict[str, Any]) -> None:
@@ -136,7 +133,7 @@ def _show_flips(preferences: dict[str, Any]) -> None:
         if preferences[name]["value"]
     ]
     if flips:
-        typer.echo(f"disagree    {'; '.join(flips)}")
+        echo(f"disagree    {'; '.join(flips)}")
 
 
 def _mean(found: dict[str, Any]) -> str:
@@ -168,4 +165,4 @@ def _counts(counts: dict[str, int], skip: str = "") -> str:
 def _json(value: dict[str, Any]) -> None:
     import orjson
 
-    typer.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+    echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())

@@ -10,7 +10,8 @@ import typer
 from dikast.audit.plan import AuditPlan, Column
 from dikast.core.errors import UserError
 from dikast.core.scale import Scale
-from dikast.core.text import Located, counted
+from dikast.core.text import Located, counted, one_line
+from dikast.surface.terminal import echo
 from dikast.surface.verbs import verb
 
 if TYPE_CHECKING:
@@ -63,18 +64,18 @@ def audit(
     if json:
         import orjson
 
-        typer.echo(orjson.dumps(found.to_dict(), option=orjson.OPT_INDENT_2).decode())
+        echo(orjson.dumps(found.to_dict(), option=orjson.OPT_INDENT_2).decode())
     else:
         show(found)
 
 
 def show(found: "Audit") -> None:
     """Print an audit on stdout."""
-    typer.echo(f"{found.source}: {counted(found.rows, 'row')}")
+    echo(f"{found.source}: {counted(found.rows, 'row')}")
     for note in found.notes:
-        typer.echo(f"  ! {note}")
+        echo(f"  ! {note}")
     for each in found:
-        typer.echo("")
+        echo("")
         show_table(each)
 
 
@@ -85,14 +86,15 @@ def show_table(found: "Table") -> None:
 
     many = bool(found.rows) and sum(isinstance(cell, Estimate) for cell in found.rows[0]) > _MOST_INTERVALS
     cells = [list(found.columns), *([shown(cell, compact=many) for cell in row] for row in found.rows)]
+    cells = [[one_line(cell) for cell in row] for row in cells]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    typer.echo(typer.style(found.title, bold=True))
+    typer.echo(typer.style(one_line(found.title, 1000), bold=True))
     for i, row in enumerate(cells):
         name, *rest = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
         line = "  ".join([name.strip().ljust(widths[0]), *rest]).rstrip()
         typer.echo("  " + (typer.style(line, dim=True) if i == 0 else line))
     for note in found.notes:
-        typer.echo(f"  * {note}")
+        echo(f"  * {note}")
 
 
 def completed(plan: AuditPlan, columns: Sequence[Column], scale: str, parse: str) -> AuditPlan:

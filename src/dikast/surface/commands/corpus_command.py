@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from dikast.judging.run_options import SpendOptions
+from dikast.surface.terminal import echo
 from dikast.surface.verbs import ShowOptions, verb
 
 app = typer.Typer(no_args_is_help=True, help="Feedback data for judges: convert, check, describe and build it.")
@@ -44,14 +45,14 @@ def convert(
         moves[old] = new
     done = convert_file(source, out, to=to, from_=from_, images=moves, skip=skip, raw=raw, escaped=escaped)
     if json:
-        typer.echo(orjson.dumps(done.to_dict()).decode(), err=True)
+        echo(orjson.dumps(done.to_dict()).decode(), err=True)
         return
-    typer.echo(f"{done.rows:,} rows from {done.source} to {done.target}", err=True)
+    echo(f"{done.rows:,} rows from {done.source} to {done.target}", err=True)
     for reason, n in done.skipped.most_common():
-        typer.echo(f"  {n:,} left out: {reason}", err=True)
+        echo(f"  {n:,} left out: {reason}", err=True)
     if done.missing:
         shown = ", ".join(done.examples[:3])
-        typer.echo(f"  {done.missing:,} of {done.images:,} images are not there: {shown}; see --images", err=True)
+        echo(f"  {done.missing:,} of {done.images:,} images are not there: {shown}; see --images", err=True)
 
 
 _Against = Annotated[
@@ -80,7 +81,7 @@ def check(
     from dikast.corpus.quality.data_card import card as markdown
 
     found = check_file(file, from_=from_, against=against, near=near, draws=draws, seed=seed, language=language)
-    typer.echo(orjson.dumps(found.to_dict(), option=orjson.OPT_INDENT_2).decode() if json else markdown(found))
+    echo(orjson.dumps(found.to_dict(), option=orjson.OPT_INDENT_2).decode() if json else markdown(found))
 
 
 @app.command("card")
@@ -109,9 +110,9 @@ def card(
     try:
         drawn = draw(found, out.with_suffix(".svg")) if plots else None
     except MissingExtra as error:
-        typer.echo(f"no plots: {error}", err=True)
+        echo(f"no plots: {error}", err=True)
     write_file(out, markdown(found, title=title, plots=drawn.name if drawn else "").encode())
-    typer.echo(str(out))
+    echo(str(out))
 
 
 @app.command("build")
@@ -152,14 +153,14 @@ def build(
         charged = charged or known_price(told)
         stages = [asdict(each) | {"most_money": each.most_money(charged)} for each in estimate(told)]
         if shown.json:
-            typer.echo(orjson.dumps(stages).decode())
+            echo(orjson.dumps(stages).decode())
             return
         for each in stages:
             asked = f"{each['calls']:,} calls, about {each['tokens_in']:,} tokens in"
             money = "" if each["most_money"] is None else f", at most {each['most_money']:.4g} money"
-            typer.echo(f"{each['stage']:<16} {asked}, at most {each['most_tokens_out']:,} out{money}")
+            echo(f"{each['stage']:<16} {asked}, at most {each['most_tokens_out']:,} out{money}")
         if charged is not None:
-            typer.echo(f"at most {sum(each['most_money'] for each in stages):.4g} money, if every reply is accepted")
+            echo(f"at most {sum(each['most_money'] for each in stages):.4g} money, if every reply is accepted")
         return
     improves = told.recipe == "self-improvement"
     if improves:
@@ -169,15 +170,15 @@ def build(
         while improves and train and train_round(out, quiet=shown.quiet):
             built = run(told, out, budget=spend.bounds, price=charged, progress=line)
     if shown.json:
-        typer.echo(orjson.dumps(built.to_dict()).decode())
+        echo(orjson.dumps(built.to_dict()).decode())
     else:
         for stage in built.stages:
             _show(stage.to_dict())
         for reason, n in built.dropped.most_common():
-            typer.echo(f"dropped {n:,}: {reason}")
+            echo(f"dropped {n:,}: {reason}")
         for note in built.notes:
-            typer.echo(f"note: {note}")
-        typer.echo(f"{built.items:,} items in {out}" + (f"; {built.waits}" if built.waits else ""))
+            echo(f"note: {note}")
+        echo(f"{built.items:,} items in {out}" + (f"; {built.waits}" if built.waits else ""))
     if built.waits:
         raise typer.Exit(3)
 
@@ -186,6 +187,6 @@ def _show(stage: dict[str, Any]) -> None:
     share = "nothing answered" if stage["yield"] is None else f"{stage['yield']:.1%} of them accepted"
     money = "" if stage["money"] is None else f", {stage['money']:.4g} money"
     tokens = f"{stage['tokens_in']:,} tokens in, {stage['tokens_out']:,} out{money}"
-    typer.echo(f"{stage['stage']:<16} {stage['tasks']:,} tasks, {share}, {stage['records']:,} records, {tokens}")
+    echo(f"{stage['stage']:<16} {stage['tasks']:,} tasks, {share}, {stage['records']:,} records, {tokens}")
     for reason, n in {**stage["rejected"], **stage["left"]}.items():
-        typer.echo(f"  {n:,}: {reason}")
+        echo(f"  {n:,}: {reason}")

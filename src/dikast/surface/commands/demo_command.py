@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from dikast.surface.terminal import echo
+
 
 def demo(
     out: Annotated[Path, typer.Option("--out", help="The output folder.")] = Path("runs/demo"),
@@ -23,15 +25,15 @@ def demo(
     from dikast.surface.commands.audit_command import show
     from dikast.surface.demo import demo as run
 
-    done = run(out, seed=seed, n=n, pairs=pairs, tell=lambda line: typer.echo(line, err=True))
+    done = run(out, seed=seed, n=n, pairs=pairs, tell=lambda line: echo(line, err=True))
     show(done.graded)
-    typer.echo("")
+    echo("")
     show(done.compared)
-    typer.echo(f"\nEverything is in {done.folder}; open {done.folder / 'report.html'} in a browser. Try next:")
+    echo(f"\nEverything is in {done.folder}; open {done.folder / 'report.html'} in a browser. Try next:")
     program = _program()
     for command in done.next:
-        typer.echo(f"  {program}{command.removeprefix('dikast')}")
-    typer.echo("With a judge of your own: --judge hf:ORG/NAME, --judge ./FOLDER or --judge http://HOST/v1#MODEL")
+        echo(f"  {program}{command.removeprefix('dikast')}")
+    echo("With a judge of your own: --judge hf:ORG/NAME, --judge ./FOLDER or --judge http://HOST/v1#MODEL")
 
 
 def _program() -> str:

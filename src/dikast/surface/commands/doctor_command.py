@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dikast.surface.terminal import echo
+
 if TYPE_CHECKING:
     from dikast.core.runs.examine import Examined
 
@@ -40,7 +42,7 @@ def doctor(
         raise UserError("--repair needs a folder: dikast doctor FOLDER --repair")
     else:
         findings = examine()
-        typer.echo(orjson.dumps(as_json(findings), option=orjson.OPT_INDENT_2).decode() if json else render(findings))
+        echo(orjson.dumps(as_json(findings), option=orjson.OPT_INDENT_2).decode() if json else render(findings))
 
 
 def _check_folder(folder: Path, *, repair: bool, json: bool) -> None:
@@ -96,12 +98,12 @@ def _tell_of(
     moved = repair(folder) if repair is not None else 0
     found = examine(folder)
     if json:
-        typer.echo(orjson.dumps({**asdict(found), "moved": moved}, option=orjson.OPT_INDENT_2).decode())
+        echo(orjson.dumps({**asdict(found), "moved": moved}, option=orjson.OPT_INDENT_2).decode())
     else:
-        typer.echo(f"{found.kind}: {found.lines:,} lines and {found.files:,} files with a checksum")
-        typer.echo("\n".join([*map(str, found.problems)] or ["nothing to repair"]))
+        echo(f"{found.kind}: {found.lines:,} lines and {found.files:,} files with a checksum")
+        echo("\n".join([*map(str, found.problems)] or ["nothing to repair"]))
         if moved:
-            typer.echo(f"{moved} damaged lines moved to *.damaged.jsonl: run the same command again")
+            echo(f"{moved} damaged lines moved to *.damaged.jsonl: run the same command again")
     if not found.sound:
         raise typer.Exit(1)
 
@@ -116,7 +118,7 @@ def _check_run(run: Path, *, repair: bool, json: bool) -> None:
     moved = repair_run(run) if repair else 0
     health = examine_run(run)
     if json:
-        typer.echo(orjson.dumps({**asdict(health), "moved": moved}, option=orjson.OPT_INDENT_2).decode())
+        echo(orjson.dumps({**asdict(health), "moved": moved}, option=orjson.OPT_INDENT_2).decode())
     else:
         counts = f"{health.lines} verdicts: {health.verified} verified by their checksum"
         for n, what in (
@@ -126,10 +128,10 @@ def _check_run(run: Path, *, repair: bool, json: bool) -> None:
             (health.repeated, "repeated"),
         ):
             counts += f", {n} {what}" if n else ""
-        typer.echo("\n".join([counts, *map(str, health.problems)]))
+        echo("\n".join([counts, *map(str, health.problems)]))
         if moved:
-            typer.echo(f"{moved} damaged lines moved to {run / DAMAGED}: run the same command again to ask them again")
+            echo(f"{moved} damaged lines moved to {run / DAMAGED}: run the same command again to ask them again")
         elif health.sound:
-            typer.echo("nothing to repair")
+            echo("nothing to repair")
     if not health.sound:
         raise typer.Exit(1)

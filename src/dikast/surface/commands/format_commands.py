@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dikast.core.errors import UserError
+from dikast.surface.terminal import echo
 
 if TYPE_CHECKING:
     from dikast.prompts.learn.learn import Learnt
@@ -35,7 +36,7 @@ def list_(
     if dialects:
         read = [{"name": each.name, "version": each.version, "about": each.about} for each in DIALECTS.values()]
         lines = [f"{each.name:<10} {each.about}" for each in DIALECTS.values()]
-        typer.echo(orjson.dumps(read, option=orjson.OPT_INDENT_2).decode() if json else "\n".join(lines))
+        echo(orjson.dumps(read, option=orjson.OPT_INDENT_2).decode() if json else "\n".join(lines))
         return
 
     formats = [load_format(name) for name in builtin_formats()]
@@ -43,10 +44,10 @@ def list_(
         rows = [
             {"name": f.name, "kind": f.kind, "dialect": f.dialect, "hash": f.hash, "about": f.about} for f in formats
         ]
-        typer.echo(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode())
+        echo(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode())
         return
     for format in formats:
-        typer.echo(f"{format.name:<20} {format.kind:<9} {format.about}")
+        echo(f"{format.name:<20} {format.kind:<9} {format.about}")
 
 
 @app.command("show")
@@ -66,11 +67,11 @@ def show(
     item = Item.of("<the instruction>", responses=["<the response>", "<another response>"], reference="<a reference>")
     for message in format.ask(item, one, (0,) if format.kind == "absolute" else (0, 1)):
         typer.secho(f"[{message.role}]", bold=True)
-        typer.echo(message.text)
+        echo(message.text)
     typer.secho("[how the reply is read]", bold=True)
-    typer.echo(f"dialect {format.dialect}: {get_dialect(format.dialect).about}")
+    echo(f"dialect {format.dialect}: {get_dialect(format.dialect).about}")
     typer.secho("[the reply ends with]", bold=True)
-    typer.echo(" | ".join(f"{format.marker}{label}" for label in format.labels(one).values()))
+    echo(" | ".join(f"{format.marker}{label}" for label in format.labels(one).values()))
 
 
 @app.command("learn")
@@ -148,37 +149,35 @@ def learn(
         learnt = prove_on(learnt, path or column, (column,) if path else ())
     good = len(learnt.report.misfits) <= max_misfits
     if json:
-        typer.echo(orjson.dumps(learnt.report.to_dict(), option=orjson.OPT_INDENT_2).decode())
+        echo(orjson.dumps(learnt.report.to_dict(), option=orjson.OPT_INDENT_2).decode())
     else:
         _tell(learnt)
     if good and out is not None:
         learnt.write(out)
-        typer.echo(f"written: {out} and {out.with_suffix('.report.json')}", err=True)
+        echo(f"written: {out} and {out.with_suffix('.report.json')}", err=True)
     if not good:
-        typer.echo("not written: prompts differ; see --max-misfits, --where and --field", err=True)
+        echo("not written: prompts differ; see --max-misfits, --where and --field", err=True)
         raise typer.Exit(4)
 
 
 def _tell(learnt: "Learnt") -> None:
     report = learnt.report
-    typer.echo(f"format {report.format_hash}, {learnt.format.kind}, dialect {learnt.format.dialect}")
-    typer.echo(f"skeleton sha256 {report.skeleton_sha256}")
-    typer.echo(f"slots, found by {report.way}: {', '.join(report.slots)}")
+    echo(f"format {report.format_hash}, {learnt.format.kind}, dialect {learnt.format.dialect}")
+    echo(f"skeleton sha256 {report.skeleton_sha256}")
+    echo(f"slots, found by {report.way}: {', '.join(report.slots)}")
     for slot, column in report.columns.items():
-        typer.echo(f"  {slot}: column {column}" + " (without outer space)" * (slot in report.stripped))
+        echo(f"  {slot}: column {column}" + " (without outer space)" * (slot in report.stripped))
     if report.edges:
-        typer.echo(
-            "text that all rows share next to a slot, and what it was assigned to (--edge or --field override it):"
-        )
+        echo("text that all rows share next to a slot, and what it was assigned to (--edge or --field override it):")
     for edge in report.edges:
-        typer.echo(f"  {edge}")
-    typer.echo(f"learnt from {report.prompts_drawn} prompts of {len(report.rows_drawn)} rows, seed {report.seed}")
-    typer.echo(f"held out: {report.held_out} prompts, {len(report.misfits)} of them differ")
+        echo(f"  {edge}")
+    echo(f"learnt from {report.prompts_drawn} prompts of {len(report.rows_drawn)} rows, seed {report.seed}")
+    echo(f"held out: {report.held_out} prompts, {len(report.misfits)} of them differ")
     for misfit in report.misfits[:10]:
-        typer.echo(f"  {misfit}")
+        echo(f"  {misfit}")
     shared = report.shared
     if shared.n:
-        typer.echo(
+        echo(
             f"before the first slot {shared.task:.1%} of a prompt, before the response {shared.question:.1%}"
             f" (means of {shared.n})"
         )
@@ -202,12 +201,12 @@ def _list_released(*, as_json: bool) -> None:
     from dikast.prompts.released.catalog import catalog
 
     if as_json:
-        typer.echo(orjson.dumps([asdict(each) for each in catalog()], option=orjson.OPT_INDENT_2).decode())
+        echo(orjson.dumps([asdict(each) for each in catalog()], option=orjson.OPT_INDENT_2).decode())
         return
     for released in catalog():
-        typer.echo(f"{released.name}: {released.about}")
-        typer.echo(f"  {', '.join(released.models)}")
+        echo(f"{released.name}: {released.about}")
+        echo(f"  {', '.join(released.models)}")
         for kind, prompted in released.prompts.items():
             how = "its own prompt" if prompted.origins else f"the built-in format, as {prompted.without}"
             before = f", {prompted.shared:.0%} of a prompt before the response" if prompted.shared is not None else ""
-            typer.echo(f"  {kind}: {how}, dialect {prompted.dialect}{before}")
+            echo(f"  {kind}: {how}, dialect {prompted.dialect}{before}")

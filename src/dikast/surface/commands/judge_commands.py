@@ -18,6 +18,7 @@ from dikast.judging.run_options import (
     SpendOptions,
 )
 from dikast.surface.show import show_plans, show_summary
+from dikast.surface.terminal import echo
 from dikast.surface.verbs import ShowOptions
 
 MaxFailures = Annotated[
@@ -119,7 +120,7 @@ def _say_format(spec: str, kind: str) -> None:
     from dikast.judging.defaults import told_default
 
     if told := told_default(spec, kind):
-        typer.echo(told, err=True)
+        echo(told, err=True)
 
 
 def _silent(spec: str, kind: str) -> None:

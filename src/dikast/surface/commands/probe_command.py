@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from dikast.judging.run_options import FormatOptions, MediaOptions, ReplyOptions, RubricOptions, SpendOptions
+from dikast.surface.terminal import echo
 from dikast.surface.verbs import ShowOptions
 
 SUITE = 2000  # calls that the standing suite is made for; for more it is that many times as large
@@ -79,16 +80,16 @@ def probe(
         made = prepare(asked, found, out, calls=calls, seed=replies.seed, only=chosen)
         planned, probes = made.asked.calls, len(made.probes) - len(made.skipped)
         more = f", and up to {calls - planned:,} more to narrow undecided intervals" if calls > planned else ""
-        typer.echo(f"{planned:,} calls, {probes} probes{more}")
+        echo(f"{planned:,} calls, {probes} probes{more}")
         for name, why in made.skipped.items():
-            typer.echo(f"not probed: {name}: {why}")
+            echo(f"not probed: {name}: {why}")
         return
     with ProgressLine(quiet=shown.quiet) as line:
         card = run_probe(asked, found, out, calls=calls, seed=replies.seed, only=chosen, watch=line, name=judge)
     if shown.json:
-        typer.echo(orjson.dumps(card.to_dict(), option=orjson.OPT_INDENT_2).decode())
+        echo(orjson.dumps(card.to_dict(), option=orjson.OPT_INDENT_2).decode())
     else:
         show_table(card.table())
-        typer.echo(f"\n{out / 'card.json'}, {out / 'card.md'}")
+        echo(f"\n{out / 'card.json'}, {out / 'card.md'}")
     if (card.faulty and (gate or strict)) or (strict and not card.sound):
         raise typer.Exit(4)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from dikast.judging.run_options import MediaOptions
+from dikast.surface.terminal import echo
 
 _KINDS = {".html": "a page", ".md": "Markdown for a pull request", ".json": "every number", ".xml": "JUnit for CI"}
 
@@ -73,11 +74,11 @@ def report(
     if json:
         import orjson
 
-        typer.echo(orjson.dumps(written.numbers, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode())
+        echo(orjson.dumps(written.numbers, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode())
     else:
         for path in out:
-            typer.echo(f"{path} ({path.stat().st_size / 1e6:.2f} MB)")
+            echo(f"{path} ({path.stat().st_size / 1e6:.2f} MB)")
     for gate in written.gates:
-        typer.echo(f"{'met' if gate.met else 'NOT MET'}: {gate}", err=True)
+        echo(f"{'met' if gate.met else 'NOT MET'}: {gate}", err=True)
     if any(not gate.met for gate in written.gates):
         raise typer.Exit(4)

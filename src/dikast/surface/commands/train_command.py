@@ -5,6 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
+from dikast.surface.terminal import echo
+
 app = typer.Typer(no_args_is_help=True, help="Teach a model to judge, and merge judges.")
 
 
@@ -26,7 +28,7 @@ def new(
 
     if size not in SIZES:
         raise UserError(f"--size {size!r}: choose {', '.join(SIZES)}")
-    typer.echo(str(new_judge(load_config(config), out, SIZES[size], most=most)))
+    echo(str(new_judge(load_config(config), out, SIZES[size], most=most)))
 
 
 @app.command("release")
@@ -37,7 +39,7 @@ def release(
     """Export a trained judge in the layout of released LLaVA-1.5 checkpoints, so that vLLM can serve it."""
     from dikast.training.models.release import release as lay_out
 
-    typer.echo(str(lay_out(model, out)))
+    echo(str(lay_out(model, out)))
 
 
 @app.command("look")
@@ -55,7 +57,7 @@ def look(
     from dikast.training.vision_alignment import look as run
 
     done = run(load_config(config), watch=_tell)
-    typer.echo(f"{done['steps']} steps on {done['rows']} pictures: the model is in {done['model']}")
+    echo(f"{done['steps']} steps on {done['rows']} pictures: the model is in {done['model']}")
 
 
 @app.command("sft")
@@ -81,7 +83,7 @@ def sft(
             raise UserError("write --export trl --out FOLDER")
         written = export_trl(load_config(config), out)
         shown = f"{written['examples']} examples; run: cd {out} && trl sft --config sft.yaml"
-        typer.echo(orjson.dumps(written).decode() if json else shown)
+        echo(orjson.dumps(written).decode() if json else shown)
         return
 
     if out is not None:
@@ -90,11 +92,11 @@ def sft(
     if not done.pop("main"):  # of several processes one speaks
         return
     if json:
-        typer.echo(orjson.dumps(done).decode())
+        echo(orjson.dumps(done).decode())
     elif done["complete"]:
-        typer.echo(f"{done['total']} steps on {done['examples']} examples: the model is in {done['model']}")
+        echo(f"{done['total']} steps on {done['examples']} examples: the model is in {done['model']}")
     else:
-        typer.echo(f"{done['steps']} of {done['total']} steps: run the same command again to go on")
+        echo(f"{done['steps']} of {done['total']} steps: run the same command again to go on")
 
 
 @app.command("merge")
@@ -125,7 +127,7 @@ def merge(
         raise UserError(f"--weights: numbers with commas between, such as .5,.5, got {weights!r}") from None
     recipe = Recipe(method, counts, t, density, scale, seed)  # type: ignore[arg-type]  # checked there
     done = run(models, out, recipe, base=base)
-    typer.echo(orjson.dumps(done).decode() if json else f"{done['tensors']} tensors of {len(models)} models in {out}")
+    echo(orjson.dumps(done).decode() if json else f"{done['tensors']} tensors of {len(models)} models in {out}")
 
 
 def _tell(line: dict[str, Any]) -> None:
@@ -134,4 +136,4 @@ def _tell(line: dict[str, Any]) -> None:
         if isinstance(value, dict):
             value = "undefined" if value["value"] is None else value["value"]
         shown.append(f"{key} {value:.4g}" if isinstance(value, int | float) else f"{key} {value}")
-    typer.echo(", ".join(shown), err=True)
+    echo(", ".join(shown), err=True)

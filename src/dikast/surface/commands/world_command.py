@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from dikast.surface.terminal import echo
+
 app = typer.Typer(no_args_is_help=True, help="Procedural images, text and clips with exact gold scores.")
 
 
@@ -77,9 +79,9 @@ def make(
         worlds = [replace(settings, domain=name) for name in names]
         written = write_world(worlds, n, out, workers=workers, shard=shard, suffix=suffix)
     if json:
-        typer.echo(orjson.dumps({"items": written.items, "files": [str(file) for file in written.files]}).decode())
+        echo(orjson.dumps({"items": written.items, "files": [str(file) for file in written.files]}).decode())
     else:
-        typer.echo(f"{written.items} items in {out}")
+        echo(f"{written.items} items in {out}")
 
 
 @app.command("teach")
@@ -103,7 +105,7 @@ def teach(
 
     settings = Settings(domain=domain, split=split, seed=seed, responses=2 if pairs else 1)
     written = write_lessons(settings, n, out, reference=reference, padding=padding, only_talk=talk, workers=workers)
-    typer.echo(f"{written.items} lessons in {out}")
+    echo(f"{written.items} lessons in {out}")
 
 
 @app.command("peek")
@@ -116,4 +118,4 @@ def peek(
     from dikast.worlds.peek import peek as sheet
 
     for path in sheet(world, out, n=n):
-        typer.echo(str(path))
+        echo(str(path))

@@ -6,6 +6,7 @@ from typing import Any
 from xml.etree import ElementTree as Xml
 
 from dikast.audit.rendering import Table, shown
+from dikast.core.text import one_line, printable
 from dikast.surface.report import headline
 from dikast.surface.report.collect import RunPage
 from dikast.surface.report.gates import Gate
@@ -104,14 +105,12 @@ def _audit_table(table: Table) -> list[str]:
 
 def _flat(text: str) -> str:
     """One line that cannot break a table, add markup or open a link: Markdown's own characters are escaped."""
-    text = " ".join(text.split())
+    text = one_line(text, 1000)
     for each in "\\`*_[]<>|#~":
         text = text.replace(each, "\\" + each)
     return text.replace("://", ":\u200b//").replace("@", "@\u200b")
 
 
 def _xml(text: str) -> str:
-    """Without the control characters that XML 1.0 cannot hold."""
-    return "".join(
-        c for c in text if c in "\t\n\r" or " " <= c <= "\ud7ff" or "\ue000" <= c <= "\ufffd" or c > "\uffff"
-    )
+    """Without what XML 1.0 cannot hold; control characters as escapes."""
+    return printable(text).replace("\ufffe", "").replace("\uffff", "")

@@ -13,15 +13,21 @@ from markupsafe import Markup
 from dikast.audit.rendering import shown
 from dikast.audit.results import Agreement, Curve
 from dikast.audit.statistics.intervals import Resampling
+from dikast.core.text import one_line, printable
 from dikast.surface.report import figures, headline
 from dikast.surface.report.collect import RunPage
+
+
+def _shown(value: object) -> object:
+    """Text as the page shows it, from a file or a model: control characters are visible, and turn nothing round."""
+    return printable(value) if type(value) is str else value
 
 
 def render(pages: Sequence[RunPage], title: str, how: Resampling, *, redacted: bool = False) -> str:
     """The page of one run or several; the first is the one that others are compared with."""
     script, style = _asset("page.js"), _asset("page.css")
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True, finalize=_shown, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.globals.update(
         cards=headline.cards,
@@ -39,6 +45,7 @@ def render(pages: Sequence[RunPage], title: str, how: Resampling, *, redacted: b
         statuses=lambda page: sorted({entry.status for entry in page.entries}),
         criteria=lambda page: sorted({entry.criterion for entry in page.entries}),
         shown=shown,
+        one_line=one_line,
         labels_told=headline.labels_told,
     )
     return environment.from_string(_asset("page.html.j2")).render(
