@@ -77,8 +77,8 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch, packed: bool) -> None:
         (b'{"a": NaN}', 1, "NaN at column 7 is not a JSON number: write null"),
         (b'{"a": -Infinity}', 1, "Infinity at column .* is not a JSON number: write null"),
         (b'{"a": 1e999}', 1, "is not a JSON number"),
-        (b'[{"a": 1}]', 1, "one JSON object.*one JSON array is named .json"),
-        (b'[{"a": 1},\n{"a": 2}]', 1, "starts an array: a file that is one JSON array is named .json"),
+        (b"[1, 2]", 1, "one JSON object.*one JSON array is named .json"),
+        (b'[1,\n{"a": 2}]', 1, "starts an array: a file that is one JSON array is named .json"),
         (b'"text"', 1, 'each line holds one JSON object, this one "text"'),
         (b'{"a": 1}\n{"a": "\xff\xfe"}', 2, r"broken UTF-8 \(ff\) at byte 7 of the line \(byte 16 of the file\): save"),
         (b'\xef\xbb\xbf{"a": "\xe9"}', 1, r"broken UTF-8 \(e9\) at byte 7 of the line \(byte 10 of the file\)"),
@@ -147,7 +147,8 @@ def test_json_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 )
 def test_broken_tables(tmp_path: Path, raw: bytes, line: int | None, message: str) -> None:
     refused(put(tmp_path, "a.csv", raw), message, line)
-    refused(put(tmp_path, "a.tsv", raw.replace(b",", b"\t")), message, line)
+    if b'"' not in raw:  # in a table with tabs, quotation marks that do not pair are text
+        refused(put(tmp_path, "a.tsv", raw.replace(b",", b"\t")), message, line)
 
 
 def test_long_cells(tmp_path: Path) -> None:
@@ -169,7 +170,8 @@ def test_damaged_gzip(tmp_path: Path) -> None:
 def test_paths_that_cannot_be_read(tmp_path: Path) -> None:
     for name in ("no.jsonl", "no.csv", "no.json", "no.jsonl.gz"):
         refused(str(tmp_path / name), "cannot be opened: No such file or directory; fix the path")
-    refused(str(tmp_path), "cannot be opened: Is a directory")
+    with pytest.raises(UserError, match="no folder of items: it holds nothing"):
+        list(read_records(tmp_path))
     with pytest.raises(UserError, match=r"suffix '\.txt' is not a known format: use one of \.jsonl"):
         list(read_records("a.txt"))
     with pytest.raises(UserError, match="Parquet is compressed already"):

@@ -41,7 +41,8 @@ def test_rows_in_memory_are_kept_in_the_run_folder(tmp_path: Path) -> None:
     data = [*rows(3), {"instruction": "What is shown?", "response": "red", "image": Image.new("RGB", (32, 32), "red")}]
     run = dikast.grade(data, "mock:constant", "helpfulness", out=tmp_path / "run")
     kept = list(dikast.read_items(tmp_path / "run" / "items.jsonl"))
-    assert [item.id for item in kept] == ["i0", "i1", "i2", "3"]
+    assert [item.id for item in kept] == ["i0", "i1", "i2", kept[3].id]
+    assert kept[3].id.startswith("row-")
     assert kept[3].images
     assert labels(run) == ["3"] * 4, [verdict.reason for verdict in run]
     assert dikast.grade(data, "mock:constant", "helpfulness", out=tmp_path / "run").summary["asked"] == 0

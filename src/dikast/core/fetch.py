@@ -3,7 +3,7 @@
 import ipaddress
 import socket
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import urlsplit
 
 from dikast.core.errors import DataError
@@ -50,6 +50,31 @@ def fetch(url: str, most: int, timeout: float, *, kind: str, private: bool = Fal
     if len(raw) > most:
         raise DataError(f"{kind} {shown} has more than {most:,} bytes: download it and give a smaller one")
     return bytes(raw)
+
+
+def download(url: str, into: BinaryIO, timeout: float = 30.0) -> None:
+    """Write what is behind an http(s) URL that the user named to a file, of any size; DataError with the cure.
+
+    The address may be private: it was named on the command line, not in somebody's data.
+    """
+    import http.client
+    import urllib.error
+    import urllib.request
+
+    shown, kind, cure = shown_url(url), "file", "fix the URL, or download the file and give its path"
+    try:
+        request = urllib.request.Request(url, headers={"User-Agent": "dikast"})
+        with _opener(shown, kind, private=True).open(request, timeout=timeout) as reply:
+            while chunk := reply.read(2**20):
+                into.write(chunk)
+            if reply.length:
+                raise http.client.IncompleteRead(b"", reply.length)
+    except urllib.error.HTTPError as error:
+        code = error.code
+        error.close()
+        raise DataError(f"{shown}: the server answers {code}: {cure}") from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise DataError(f"{shown} cannot be fetched ({_why(error)}): {cure}") from None
 
 
 def _opener(shown: str, kind: str, *, private: bool) -> "urllib.request.OpenerDirector":

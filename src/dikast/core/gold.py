@@ -126,6 +126,9 @@ class GoldCheck:
     wrong: int = 0
     given: bool = False  # any item has gold
     like: dict[str, None] = field(default_factory=dict)  # columns that look like gold, though nobody named them
+    guessed: str = ""  # the column that gold was guessed from, and how much of it does not lie on its scale
+    guesses_off: int = 0
+    _guess: str = ""
     _first: DataError | None = None
     _scales: dict[str, str] = field(default_factory=dict)  # by the rubric's name
     _numbers: list[float] = field(default_factory=list)  # lowest and highest seen
@@ -149,6 +152,12 @@ class GoldCheck:
 
     def _take(self, value: Any, scale: Scale, item: Item, rubric: Rubric) -> None:
         self.looked += 1
+        if item.gold_from:
+            self.guessed = item.gold_from
+            if not lies_on(value, scale):
+                self.guesses_off += 1
+                self._guess = self._guess or f"{value!r} is not on {told_scale(scale)}"
+            return
         number = gold_number(value, scale)
         if number is None:
             if str(value) in self._words or len(self._words) <= _SHOWN:
@@ -165,6 +174,11 @@ class GoldCheck:
             known = line.isdigit()
             place = path if known else item.origin
             self._first = DataError(told, path=place, line=int(line) if known else None, field="gold")
+
+    @property
+    def guess_is_off(self) -> bool:
+        """Whether gold that was guessed does not lie on its scale, and so is none."""
+        return self.guesses_off > 0
 
     def error(self) -> DataError | None:
         """What is wrong in one message that names both scales and the remedies; None if all gold is on its scale."""
@@ -192,6 +206,13 @@ class GoldCheck:
 
     def notes(self) -> tuple[str, ...]:
         """That a column looks like gold and is kept as metadata, where no item has gold."""
+        if self.guess_is_off:
+            name = self.guessed
+            return (
+                f"{name!r} looks like gold but does not lie on the scale ({self.guesses_off:,} of {self.looked:,} "
+                f"values; {self._guess}), kept as metadata: --map gold={name} names it as gold, "
+                "with --scale or --equate",
+            )
         if self.given or not self.like:
             return ()
         name = next(iter(self.like))

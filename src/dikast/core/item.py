@@ -11,7 +11,8 @@ from dikast.core.rubric import Rubric, Sheet, load_rubric
 from dikast.core.text import near_miss
 
 ITEM_KEYS = (
-    "id", "instruction", "response", "responses", "reference", "context", "rubric", "gold", "image", "images", "meta",
+    "id", "instruction", "response", "responses", "reference", "context", "rubric", "gold", "gold_from", "image",
+    "images", "meta",
 )  # fmt: skip
 _KNOWN = frozenset(ITEM_KEYS)
 ROLES = ("system", "user", "assistant")
@@ -23,7 +24,8 @@ class Item:
 
     `instruction` is a conversation; a plain instruction is one user turn. `reference` is an answer known to be good,
     `context` what the answer should rest on. `rubric` overrides the judge's. `gold` is whatever people or a generator
-    said is right; it is never shown to a judge, nor is `meta`. `origin` (`file:line`) is for messages only.
+    said is right; it is never shown to a judge, nor is `meta`. `gold_from` is the column that gold was guessed from,
+    empty for gold that was named. `origin` (`file:line`) is for messages only.
     """
 
     id: str
@@ -35,6 +37,7 @@ class Item:
     gold: Any = field(default=None, hash=False)
     meta: Mapping[str, Any] = field(default_factory=dict, hash=False)
     origin: str = field(default="", compare=False)
+    gold_from: str = field(default="", compare=False)
 
     @property
     def response(self) -> Content:
@@ -92,6 +95,7 @@ def item_from(value: object, *, path: str = "", line: int | None = None, root: s
             gold=value.get("gold"),
             meta=_meta(value),
             origin=path + (f":{line}" if line is not None else ""),
+            gold_from=_gold_from(value),
         )
     except DataError as error:
         if error.path:
@@ -123,6 +127,8 @@ def item_to(item: Item) -> dict[str, Any]:
         value["rubric"] = {"name": item.rubric.name, "criteria": [rubric.to_dict() for rubric in item.rubric]}
     if item.gold is not None:
         value["gold"] = item.gold
+        if item.gold_from:
+            value["gold_from"] = item.gold_from
     if item.meta:
         value["meta"] = dict(item.meta)
     return value
@@ -236,6 +242,13 @@ def _rubric(value: object, root: str) -> Rubric | Sheet | None:
         return load_rubric(value, root=root)
     except UserError as error:
         raise DataError(str(error), field="rubric") from None
+
+
+def _gold_from(value: dict[str, Any]) -> str:
+    column = value.get("gold_from") or ""
+    if not isinstance(column, str):
+        raise DataError(f"expected the name of a column, got {_type(column)}", field="gold_from")
+    return column
 
 
 def _meta(value: dict[str, Any]) -> dict[str, Any]:

@@ -125,9 +125,9 @@ def content_from(value: object, *, field: str, root: str = "") -> Content:
         return tuple(parts)
     if isinstance(value, bytes | PathLike) or hasattr(value, "save"):  # nothing but an image can be meant
         return (Image.of(value, root),)  # type: ignore[arg-type]
-    raise DataError(
-        f"expected text or a list of parts, got {type_names.get(type(value), type(value).__name__)}", field=field
-    )
+    shown = f" ({value!r})" if isinstance(value, int | float) else ""
+    told = f"expected text or a list of parts, got {type_names.get(type(value), type(value).__name__)}{shown}"
+    raise DataError(told, field=field)
 
 
 def _part_from(value: dict[str, Any], *, field: str, root: str) -> Part:

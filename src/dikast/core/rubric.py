@@ -22,6 +22,7 @@ RUBRIC_KEYS = ("name", "criterion", "scale", "levels", "weight", "lower_is_bette
 _WHOLE = re.compile(r"-?\d{1,18}")  # keys of a JSON object are text, also where they are numbers
 _SETTLED = 2_000_000_000  # nanoseconds; file systems' clocks have steps of this length, which hide a second change
 _MOST_GAPS = 1000  # levels looked at in search of missing ones
+_LONGEST_NAME = 40  # characters of a name made of a criterion
 SHEET_KEYS = ("name", "criteria", "scale")
 
 
@@ -120,10 +121,11 @@ def _in_order(name: str, levels: Mapping[Any, str], scale: Scale) -> tuple[tuple
 
 
 def load_rubric(source: "str | Path | Mapping[str, Any] | Rubric | Sheet", *, root: str = "") -> Rubric | Sheet:
-    """A rubric or a weighted sheet from a YAML/JSON file, a dict, or the name of a built-in one.
+    """A rubric or a weighted sheet from a YAML/JSON file, a dict, the name of a built-in one, or a criterion in words.
 
-    A relative path starts at `root` (the working folder). Raises DataError with file, line and field for anything that
-    cannot be meant, all keys checked.
+    Words are text of several words that names no file, such as "Is the answer polite?"; their scale is 1-5. A relative
+    path starts at `root` (the working folder). Raises DataError with file, line and field for anything that cannot be
+    meant, all keys checked.
     """
     if isinstance(source, Rubric | Sheet):
         return source
@@ -136,15 +138,29 @@ def load_rubric(source: "str | Path | Mapping[str, Any] | Rubric | Sheet", *, ro
     try:
         found = os.stat(path)
     except (OSError, ValueError):
+        if in_words(str(source)):
+            return _worded(" ".join(str(source).split()))
         near = near_miss(str(source), _builtin_names())
         raise UserError(
             f"{path}: there is no such rubric file, and no built-in rubric of that name"
-            f" (built in: {', '.join(_builtin_names())})" + (f"; did you mean {near!r}?" if near else "")
+            f' (built in: {", ".join(_builtin_names())}; or write a criterion in words: "Is the answer polite?")'
+            + (f"; did you mean {near!r}?" if near else "")
         ) from None
     changed = max(found.st_mtime_ns, found.st_ctime_ns)
     if time.time_ns() - changed < _SETTLED:
         return _read(read_located(path))
     return _from_file(os.path.abspath(path), path, found.st_size, changed)
+
+
+def in_words(text: str) -> bool:
+    """Whether a rubric is given as a criterion in words: several words, and no name of a file."""
+    return len(text.split()) > 1 and not text.endswith((".yaml", ".yml", ".json"))
+
+
+def _worded(criterion: str) -> Rubric:
+    """The rubric of a criterion in words, named after them."""
+    name = re.sub(r"\W+", "-", criterion.casefold()).strip("-")
+    return Rubric(name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME].rpartition("-")[0], criterion)
 
 
 @lru_cache(maxsize=256)  # by time of change: every record of a file may name the same rubric

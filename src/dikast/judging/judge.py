@@ -9,8 +9,9 @@ from typing import Any, Self
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError
 from dikast.core.gold import GoldCheck, gold_for
-from dikast.core.item import Item, item_from
+from dikast.core.item import Item
 from dikast.core.part import MOST_FRAMES
+from dikast.core.records import item_of
 from dikast.core.rubric import Rubric, Sheet, load_rubric
 from dikast.core.scale import Scale
 from dikast.core.verdict import Preference, Verdict
@@ -256,7 +257,7 @@ def _of_kind(format: Format, kind: str, where: str) -> Format:
 
 def _items(items: Iterable[Item | Mapping[str, Any]]) -> Iterator[Item]:
     for place, item in enumerate(items):
-        yield item if isinstance(item, Item) else item_from({"id": str(place), **item})
+        yield item if isinstance(item, Item) else item_of(item, str(place))
 
 
 def _item(item: Item | Mapping[str, Any] | None, fields: Mapping[str, Any]) -> Item:
@@ -267,7 +268,7 @@ def _item(item: Item | Mapping[str, Any] | None, fields: Mapping[str, Any]) -> I
     if isinstance(item, Item):
         return item
     if isinstance(item, Mapping):
-        return item_from({"id": "item", **item})
+        return item_of(item)
     raise UserError(
         f"an item is an Item, a dict, or keywords (instruction=..., response=...), not {type(item).__name__}"
     )

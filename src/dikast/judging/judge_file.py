@@ -22,9 +22,12 @@ import orjson
 from dikast.core.errors import DataError, UserError
 from dikast.core.gold import GoldCheck
 from dikast.core.item import Item
+from dikast.core.records import Arrangement
+from dikast.core.records.shapes import lacking
+from dikast.core.records.sources import forget
 from dikast.core.rubric import Sheet
 from dikast.core.runs.current_verdicts import answered, current_records, current_verdicts, is_in
-from dikast.core.runs.lock_file import check_version
+from dikast.core.runs.lock_file import check_version, ids_of
 from dikast.core.runs.opening import tell_writer
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import SUMMARY, VERDICTS, remove, write_checked
@@ -146,6 +149,7 @@ class _Run:
         self.judge, self.shape, self.watch, self.pairs = judge, shape, watch, equal is not None
         self.source = source if isinstance(source, Source) else Source(str(source))
         self.told = told_way(shape, equal)
+        self.reading = Arrangement()
         self.sheets: dict[str, Sheet] = {}  # of the items that bring their own
         if out is None and not dry_run:
             raise UserError("a run needs a folder for its verdicts")
@@ -159,10 +163,9 @@ class _Run:
     def __enter__(self) -> "_Run":
         with self._stack:  # closes what was opened when a later step fails
             if self.source.path != "-":
-                if Path(self.source.path).exists() and not Path(self.source.path).is_file():
-                    raise UserError(
-                        f"{self.source.path} is not a regular file, and items are read twice: pipe them in and use -"
-                    )
+                if (path := Path(self.source.path)).exists() and not (path.is_file() or path.is_dir()):
+                    raise UserError(f"{path} is not a regular file, and items are read twice: pipe them in and use -")
+                forget()
                 next(self.source.items(lambda _: None), None)  # a file that is not there leaves no folder behind
             if not self.dry_run:
                 self.ledger = self._stack.enter_context(Ledger(self.out))
@@ -186,9 +189,10 @@ class _Run:
 
     def items(self, on_error: Callable[[DataError], None] | None = None) -> Iterator[Item]:
         """The items from the top."""
+        self.reading = Arrangement(ids_of(self.out) if self.has_folder else "content")
         if self.source.path == "-":
             sys.stdin.buffer.seek(0)
-        return self.source.items(on_error)
+        return self.source.items(on_error, self.reading)
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()
@@ -200,7 +204,7 @@ class _Run:
         with PlanFiles(self.out, self.judge.equate, add=only is not None) as plans:
             plan = _plan(self, samples, only, plans)
         if only is None:
-            write_lock(self.out, self.judge, self.format, self.source, self.told)
+            write_lock(self.out, self.judge, self.format, self.source, self.told, self.reading.ids)
         return plan
 
     def tasks(self, items: Iterator[Item], samples: range, only: set[str] | None) -> Iterator[Task]:
@@ -271,12 +275,19 @@ def _plan(run: _Run, samples: range, only: set[str] | None, plans: PlanFiles | N
     def note(error: DataError) -> None:
         errors.append(error)
         if len(errors) == _MOST_ERRORS:
+            check_responses()
             raise _all_told(errors, more=True)
 
-    count, items = Count(run.judge, run.format, run.known, estimate=run.dry_run), 0
-    gold = GoldCheck(run.judge.equate, run.pairs)
+    count, items, short = Count(run.judge, run.format, run.known, estimate=run.dry_run), 0, 0
+    gold, needed = GoldCheck(run.judge.equate, run.pairs), 2 if run.pairs or run.shape != "each" else 1
+
+    def check_responses() -> None:
+        if items and short == items and run.reading.columns:
+            raise DataError(lacking(needed, run.reading.columns, run.reading.mapped), path=run.source.path)
+
     for item in run.items(note):
         items += 1
+        short += len(item.responses) < needed
         if plans is not None:
             plans.item(item, item.rubric or run.judge.rubric)
         try:
@@ -287,13 +298,25 @@ def _plan(run: _Run, samples: range, only: set[str] | None, plans: PlanFiles | N
                     plans.task(task)
         except DataError as error:
             note(error)
+    check_responses()
     if (off := gold.error()) is not None:
         errors.append(off)
     if errors:
         raise _all_told(errors, more=False)
     if items == 0:
         raise DataError("no items: the file has no records", path=run.source.path)
-    return replace(count.plan(items), notes=gold.notes())
+    if plans is not None and gold.guess_is_off:
+        plans.forget_gold()
+    return replace(count.plan(items), notes=(*_told_reading(run.reading), *gold.notes()))
+
+
+def _told_reading(reading: Arrangement) -> Iterator[str]:
+    if reading.mapped:
+        yield f"columns: {reading.told()}"
+    if reading.equal:
+        more = f" and {reading.equal - len(reading.equal_at):,} more" * (reading.equal > len(reading.equal_at))
+        at = ", ".join(place.rpartition(":")[2] for place in reading.equal_at)
+        yield f"{reading.equal:,} without an id equal to an earlier item, called #2, #3, ...: line {at}{more}"
 
 
 def _all_told(errors: list[DataError], *, more: bool) -> UserError:

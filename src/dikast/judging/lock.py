@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from dikast.core.canonical import fingerprint
+from dikast.core.records.arranging import Ids
 from dikast.core.rubric import Rubric, Sheet
 from dikast.core.runs.lock_file import SCHEMA, read_lock
 from dikast.core.runs.run_files import LOCK, write_checked
@@ -18,7 +19,7 @@ from dikast.judging.run_plan import Source
 from dikast.prompts.format import Format
 
 
-def write_lock(out: Path, judge: Judge, format: Format, source: Source, way: Mapping[str, Any]) -> None:
+def write_lock(out: Path, judge: Judge, format: Format, source: Source, way: Mapping[str, Any], ids: Ids) -> None:
     """Write the lock; the lock of another judge in the same folder is kept under a name with its hash."""
     rubric = judge.rubric
     spelt = None
@@ -36,6 +37,7 @@ def write_lock(out: Path, judge: Judge, format: Format, source: Source, way: Map
         "way": way,
         "items": source.path,
         "columns": dict(source.columns),
+        **({"ids": ids} if ids != "line" else {}),
         **({"equate": str(judge.equate)} if judge.equate is not None else {}),
         "versions": {
             "dikast": version("dikast"),

@@ -13,7 +13,7 @@ from dikast.core.rubric import Sheet, load_rubric
 from dikast.core.runs.current_verdicts import current_verdicts
 from dikast.core.runs.lock_file import check_version, read_lock
 from dikast.core.runs.rubrics import load_rubrics, load_sheets
-from dikast.core.runs.run_files import GOLD, KEYS, LOCK, RUBRICS, SHEETS, SUMMARY, VERDICTS, check, write_checked
+from dikast.core.runs.run_files import GOLD, KEYS, LOCK, META, RUBRICS, SHEETS, SUMMARY, VERDICTS, check, write_checked
 from dikast.core.verdict import Verdict
 from dikast.engines.base import Sampling
 from dikast.judging.derived_verdicts import derive, way_of
@@ -102,7 +102,7 @@ def _new_folder(run: Path, out: Path, lock: dict[str, Any], parser: Format) -> L
     if verdicts.exists() and verdicts.stat().st_size:
         raise UserError(f"{out}: already holds verdicts; a replay goes to a folder of its own")
     ledger = Ledger(out)
-    for name in (KEYS, RUBRICS, GOLD, SHEETS):
+    for name in (KEYS, RUBRICS, GOLD, SHEETS, META):
         if (run / name).exists():
             write_checked(out / name, (run / name).read_bytes())
     replayed = {**lock, "format": parser.to_dict(), "replay_of": str(run)}

@@ -12,10 +12,11 @@ import orjson
 from dikast.core.errors import DataError, RunError
 from dikast.core.gold import goodness_of
 from dikast.core.item import Item
-from dikast.core.records import scan_items
+from dikast.core.records import Arrangement, scan_items, systems_of
+from dikast.core.records.arranging import Ids
 from dikast.core.rubric import Rubric, Sheet
 from dikast.core.runs.current_verdicts import is_in
-from dikast.core.runs.run_files import GOLD, KEYS, RUBRICS, SHEETS, put_in_place
+from dikast.core.runs.run_files import GOLD, KEYS, META, RUBRICS, SHEETS, put_in_place
 from dikast.core.scale import Scale
 from dikast.engines.priced import price_of_engine
 from dikast.judging.judge import Judge
@@ -24,23 +25,40 @@ from dikast.judging.task import Task
 from dikast.prompts.format import Format
 
 _CHUNK = 1024
+_MOST_META = 200  # characters of a value of metadata that a run keeps
 _TOKEN = 4  # characters, the usual rule of thumb for English
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the items are: a file or `-`, which columns hold the fields, how many to take."""
+    """Where the items are: a file, a folder, an address or `-`; which columns hold the fields, how many to take."""
 
     path: str
     columns: Mapping[str, str] = field(default_factory=dict, hash=False)
     limit: int | None = None
 
-    def items(self, on_error: Callable[[DataError], None] | None = None) -> Iterator[Item]:
-        """The items from the top. With `on_error`, records that cannot be used are reported there and left out."""
-        return itertools.islice(self._items(on_error), self.limit)
+    def items(
+        self, on_error: Callable[[DataError], None] | None = None, reading: Arrangement | None = None
+    ) -> Iterator[Item]:
+        """The items from the top. With `on_error`, records that cannot be used are reported there and left out.
 
-    def _items(self, on_error: Callable[[DataError], None] | None) -> Iterator[Item]:
-        for found in scan_items(self.path, self.columns):
+        `reading` says how they are read, and is filled with what was done.
+        """
+        return itertools.islice(self._items(on_error, reading), self.limit)
+
+    def told_columns(self, ids: Ids = "content") -> str:
+        """What was recognised of the columns of the first record, in one line; "" where nothing had to be.
+
+        Raises what is wrong with the columns of the file. Standard input is not looked at.
+        """
+        if self.path == "-":
+            return ""
+        arrangement = Arrangement(ids)
+        next(self._items(lambda _: None, arrangement), None)
+        return arrangement.told()
+
+    def _items(self, on_error: Callable[[DataError], None] | None, reading: Arrangement | None) -> Iterator[Item]:
+        for found in scan_items(self.path, self.columns, reading):
             if not isinstance(found, DataError):
                 yield found
             elif on_error is None:
@@ -124,6 +142,17 @@ class Count:
         return Plan(items, self.questions, self.answered, self.unaskable, tokens_in, self.tokens_out, cost)
 
 
+def metadata_of(item: Item) -> dict[str, Any]:
+    """What a run keeps of an item's metadata: plain values, and the systems whose responses it holds."""
+    meta = {key: each for key, each in item.meta.items() if isinstance(each, bool | int | float) or _short(each)}
+    systems = systems_of(item)
+    return ({"meta": meta} if meta else {}) | ({"systems": list(systems)} if systems else {})
+
+
+def _short(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= _MOST_META
+
+
 class PlanFiles:
     """The files of a plan, written to temporary files that replace the old ones together at the end."""
 
@@ -134,7 +163,7 @@ class PlanFiles:
 
     def __enter__(self) -> "PlanFiles":
         try:
-            for name in (KEYS, RUBRICS, GOLD, SHEETS):
+            for name in (KEYS, RUBRICS, GOLD, SHEETS, META):
                 part = self.out / f"{name}.part"
                 old = (self.out / name).read_bytes() if self.add and (self.out / name).exists() else b""
                 self._files[name] = part.open("wb")
@@ -144,7 +173,7 @@ class PlanFiles:
         return self
 
     def item(self, item: Item, rubric: Rubric | Sheet | None) -> None:
-        """Note an item's gold, for audits, and the sheet that it brings, for replays.
+        """Note an item's gold and metadata, for audits, and the sheet that it brings, for replays.
 
         Gold is kept as it was given. If it has a scale of its own, that scale is recorded too, with the
         goodness of gold on it, by criterion.
@@ -158,10 +187,17 @@ class PlanFiles:
                 goodness = {each.name: goodness_of(item, each, self.equate) for each in rubrics}
                 record |= {"scale": str(self.equate), "goodness": goodness}
             self._files[GOLD].write(orjson.dumps(record) + b"\n")
+        if meta := metadata_of(item):
+            self._files[META].write(orjson.dumps({"item": item.id, **meta}) + b"\n")
         if isinstance(item.rubric, Sheet):
             criteria = [{"hash": rubric.hash, "weight": rubric.weight} for rubric in item.rubric]
             record = {"item": item.id, "name": item.rubric.name, "criteria": criteria}
             self._files[SHEETS].write(orjson.dumps(record) + b"\n")
+
+    def forget_gold(self) -> None:
+        """Leave out the gold: it was guessed and does not lie on its scale."""
+        self._files[GOLD].seek(0)
+        self._files[GOLD].truncate()
 
     def task(self, task: Task) -> None:
         """Note a question's key, and its rubric the first time it comes."""

@@ -20,9 +20,10 @@ from dikast.audit.tables.column_file import read_columns
 from dikast.core.checking import Key, Mistakes, fit, keys_of
 from dikast.core.errors import DikastError, UserError
 from dikast.core.item import Item
-from dikast.core.records import write_items, write_records
+from dikast.core.records import Arrangement, write_items, write_records
 from dikast.core.records.items import scan_rows
 from dikast.core.records.tables import rows_in
+from dikast.core.runs.lock_file import ids_of
 from dikast.core.runs.run import Run
 from dikast.core.scale import Scale
 from dikast.core.text import Located, hint
@@ -32,7 +33,7 @@ from dikast.judging.run_options import DrawOptions, MediaOptions, PairOptions, R
 from dikast.judging.run_plan import Source
 from dikast.prompts.format import Format
 from dikast.surface.commands.audit_command import completed
-from dikast.surface.judge_runs import Rubrics, Told, columns_of, judges_of, run_judges
+from dikast.surface.judge_runs import Rubrics, Told, columns_of, judges_of, run_judges, tell_columns
 
 _ITEMS = "items.jsonl"  # of rows in memory, in the run folder
 _ROWS = "rows.jsonl"  # what rows in memory are called
@@ -230,10 +231,14 @@ def _judged(
 
 
 def _written(data: Any, folder: Path, columns: Mapping[str, str]) -> Path:
-    """Rows in memory as a file of items in the folder; UserError with all mistakes (at most 20)."""
+    """Rows in memory as a file of items in the folder; UserError with all mistakes (at most 20).
+
+    What was recognised is told, as a warning of the logger `dikast`.
+    """
+    arrangement = Arrangement(ids_of(folder))
     mistakes = Mistakes(Located({}, ""))
     items: list[Item] = []
-    for found in scan_rows(rows_in(data), columns):
+    for found in scan_rows(rows_in(data), columns, arrangement):
         if isinstance(found, Item):
             items.append(found)
             continue
@@ -243,6 +248,7 @@ def _written(data: Any, folder: Path, columns: Mapping[str, str]) -> Path:
     mistakes.raise_all()
     if not items:
         raise UserError("no items: there are no rows")
+    tell_columns(_ROWS, arrangement.told())
     folder.mkdir(parents=True, exist_ok=True)
     write_items(folder / _ITEMS, items)
     return folder / _ITEMS

@@ -1,5 +1,6 @@
 """From options to judges and their runs: what the verbs `grade` and `compare` and their functions share."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from dikast.core.checking import Mistakes
 from dikast.core.errors import UserError
 from dikast.core.output_folder import one_writer
 from dikast.core.rubric import Rubric, Sheet, load_rubric, with_scale
+from dikast.core.runs.lock_file import ids_of
 from dikast.core.scale import Scale
 from dikast.engines.base import Engine, Sampling
 from dikast.engines.budget import Budget
@@ -24,6 +26,7 @@ from dikast.judging.run_options import DrawOptions, MediaOptions, PairOptions, R
 from dikast.judging.run_plan import Source
 from dikast.prompts.format import Format, load_format
 
+_log = logging.getLogger(__name__)
 Rubrics = str | Path | Mapping[str, Any] | Rubric | Sheet
 Formats = Mapping[str, str | Path | Format | None]  # by their place in a judge; None is the judge's own
 
@@ -131,8 +134,9 @@ def columns_of(pairs: Sequence[str]) -> dict[str, str]:
     columns: dict[str, str] = {}
     for each in pairs:
         field_, equals, column = each.partition("=")
-        if not (field_ and equals and column):
-            raise UserError(f"--map {each!r}: write FIELD=COLUMN, such as response=answer")
+        if not (field_ and equals):
+            told = "write FIELD=COLUMN, such as response=answer (FIELD= reads the field from no column)"
+            raise UserError(f"--map {each!r}: {told}")
         columns[field_] = column
     return columns
 
@@ -156,6 +160,7 @@ def run_judges(
 
     `names` are those of the judges in the panel's folders and summary. A dry run joins nothing.
     """
+    tell_columns(source.path, source.told_columns(ids_of(out) if out is not None else "content"))
     panel = len(judges) > 1 and out is not None
     folders = [out / f"{i}-{_slug(name)}" if panel and out else out for i, name in enumerate(names, 1)]
     joined = out if panel and not told.spend.dry_run else None
@@ -165,6 +170,12 @@ def run_judges(
             return Judged(each[0], each)
         told_by_all = write_panel(joined, list(names), [folder for folder in folders if folder])
     return Judged({**told_by_all, "runs": dict(zip(names, each, strict=True))}, each)
+
+
+def tell_columns(name: str, told: str) -> None:
+    """Say what was recognised of the columns of a source, where anything had to be; as a warning of the logger."""
+    if told:
+        _log.warning("%s: columns %s", name, told)
 
 
 def _run(

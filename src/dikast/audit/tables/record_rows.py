@@ -7,6 +7,7 @@ from typing import Any
 
 from dikast.core.errors import UserError
 from dikast.core.records import read_records
+from dikast.core.records.sources import is_address
 
 
 @dataclass(slots=True)
@@ -25,7 +26,7 @@ class Rows:
                 self._spooled = [(record.value, record.line) for record in read_records("-")]
             yield from self._spooled
             return
-        if not Path(self.path).exists():
+        if not is_address(self.path) and not Path(self.path).exists():
             raise UserError(f"{self.path}: there is no such file or folder")
         for record in read_records(self.path):
             if _holds_records(self.path, record.value):

@@ -14,7 +14,7 @@ from dikast.core.gold import gold_number, gold_of_pair, gold_of_response
 from dikast.core.records import read_records
 from dikast.core.runs.current_verdicts import RunReader
 from dikast.core.runs.rubrics import load_rubrics
-from dikast.core.runs.run_files import COMBINED, GOLD, RUBRICS, VERDICTS, check
+from dikast.core.runs.run_files import COMBINED, GOLD, META, RUBRICS, VERDICTS, check
 from dikast.core.scale import Scale
 from dikast.core.verdict import joint_outcome
 
@@ -39,6 +39,9 @@ class RunRows(Rows):
     current configuration (`keys.txt`) are left out and counted in `stale`. Where the run joined several samples of a
     response, the joint verdicts (`combined.jsonl`) follow with the sample -1; those that do not join the very verdicts
     that are current are left out and counted in `outdated`. Several samples of a pair are joined here, as sample -1.
+    Each row also has the metadata of its item, under its own names (where a name is one of the above, only as
+    `meta.NAME`), and where columns named the systems whose responses were judged, `system` of a response, `system_a`
+    and `system_b` of a pair.
     `gold` maps a column to item -> value, where a value may be an object by criterion or a list by response; it is read
     on the scale of the rubric, or on `gold_scale`.
     """
@@ -48,9 +51,11 @@ class RunRows(Rows):
     stale: int = 0
     outdated: int = 0
     _rubrics: dict[str, tuple[str, Scale]] | None = None
+    _meta: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[tuple[dict[str, Any], int]]:
         folder = Path(self.path)
+        self._meta = _metadata(folder)
         pairs: dict[tuple[Any, ...], tuple[dict[str, Any], int]] = {}
         joined, path = (folder / COMBINED).exists(), folder / VERDICTS
         parts: dict[tuple[Any, ...], dict[int, str]] = {}
@@ -110,6 +115,8 @@ class RunRows(Rows):
             row[order] = verdict.get("label")
             row |= {f"{name}_{order}": verdict.get(name) for name in ("status", "marker", "distribution")}
             row[f"conflict_{order}"] = conflict
+        if about := self._meta.get(str(row["item"])):
+            row = {**_about(about, responses), **row}
         for column, values in self.gold.items():
             if (value := values.get(str(row["item"]))) is not None:
                 row[column] = self._gold(value, row, responses)
@@ -128,6 +135,26 @@ class RunRows(Rows):
         found = gold_of_response(value, str(row["criterion"]), responses[0])
         number = gold_number(found, scale) if scale is not None else None
         return found if number is None else number
+
+
+def _metadata(folder: Path) -> dict[str, dict[str, Any]]:
+    """What a run kept of each item's metadata; runs of earlier versions kept none."""
+    path = folder / META
+    if not path.is_file() or not path.stat().st_size:
+        return {}
+    check(folder, META)
+    return {str(record.value["item"]): record.value for record in read_records(path)}
+
+
+def _about(about: Mapping[str, Any], responses: Sequence[int]) -> dict[str, Any]:
+    """Columns of a row from its item's metadata and systems."""
+    meta, systems = about.get("meta", {}), about.get("systems", [])
+    names = [systems[i] if i < len(systems) else None for i in sorted(responses[:2])]
+    if not systems:
+        named = {}
+    else:
+        named = {"system": names[0]} if len(names) == 1 else {"system_a": names[0], "system_b": names[1]}
+    return {"meta": meta, **meta, **named}
 
 
 def _joined(pairs: Iterable[tuple[dict[str, Any], int]]) -> Iterator[tuple[dict[str, Any], int]]:

@@ -32,7 +32,7 @@ class Line(NamedTuple):
 
 
 def kind_of(path: str) -> Kind:
-    """The format that the file's suffix names; `-` and files without a suffix are JSONL."""
+    """The format that the file's suffix names, for writing; `-` and files without a suffix are JSONL."""
     stem = path[:-3] if path.lower().endswith(".gz") else path
     suffix = "" if path == "-" else Path(stem).suffix.lower()
     if suffix not in KINDS:
@@ -58,11 +58,17 @@ def open_bytes(path: str) -> Iterator[Stream]:
     except OSError as error:
         raise DataError(f"cannot be opened: {error.strerror}; fix the path", path=path) from None
     with stream:
-        if path.lower().endswith(".gz"):
+        if path.lower().endswith(".gz") or (stream.seekable() and _starts_packed(stream)):
             with gzip.GzipFile(fileobj=stream) as unpacked:
                 yield unpacked
         else:
             yield stream
+
+
+def _starts_packed(stream: IO[bytes]) -> bool:
+    packed = stream.read(2) == GZIP_MAGIC
+    stream.seek(0)
+    return packed
 
 
 @contextmanager
@@ -126,4 +132,6 @@ def text_of_line(line: Line, path: str) -> str:
 
 def folder_of(path: str) -> str:
     """The folder that relative paths in the file start at; empty for the working folder."""
-    return "" if path == "-" else os.path.dirname(path)
+    if path == "-" or "://" in path:
+        return ""
+    return path if os.path.isdir(path) else os.path.dirname(path)

@@ -16,12 +16,13 @@ from dikast.core.records.files import (
     Line,
     Stream,
     blaming,
-    kind_of,
     lines_of,
     open_bytes,
     refuse_utf16,
     text_of_line,
 )
+from dikast.core.records.sniffing import Form, form_of
+from dikast.core.records.sources import files_of
 from dikast.core.runs.run_files import check_made
 
 _CHUNK = 2**20
@@ -36,7 +37,9 @@ class Record(NamedTuple):
 
 
 def read_records(path: str | Path) -> Iterator[Record]:
-    """The records of a file, in order, in bounded memory; the format goes by the suffix, `-` is JSONL on stdin.
+    """The records of a source, in order, in bounded memory; what a file holds is told by its first bytes.
+
+    A source is a file, `-` (standard input), a folder, or an address (`records.sources`).
 
     Raises DataError with path and line for anything that is not a record, for a file without any, and for one that
     Dikast wrote and that has changed since (`core.runs.run_files`).
@@ -49,23 +52,29 @@ def read_records(path: str | Path) -> Iterator[Record]:
 
 def scan_records(path: str) -> Iterator[Record | DataError]:
     """As `read_records`, but mistakes after which reading can go on are yielded in their place."""
-    kind = kind_of(path)
-    if path != "-":
-        check_made(Path(path))
-    if kind == "jsonl":
-        found = _jsonl(path)
-    elif kind == "json":
-        found = _json(path)
-    elif kind == "parquet":
-        from dikast.core.records.parquet import rows_of
-
-        found = (Record(value, row) for row, value in enumerate(rows_of(path), 1))
-    else:
-        found = _table(path, "," if kind == "csv" else "\t")
+    found = itertools.chain.from_iterable(map(scan_file, files_of(path)))
     first = next(found, None)
     if first is None:
         raise DataError("the file holds no records", path=path)
     yield from itertools.chain((first,), found)
+
+
+def scan_file(path: str) -> Iterator[Record | DataError]:
+    """As `scan_records`, of one of the local files of a source; nothing for an empty one."""
+    if path != "-":
+        check_made(Path(path))
+    form = form_of(path)
+    if form.kind == "jsonl":
+        found = _jsonl(path)
+    elif form.kind == "json":
+        found = _json(path)
+    elif form.kind == "parquet":
+        from dikast.core.records.parquet import rows_of
+
+        found = (Record(value, row) for row, value in enumerate(rows_of(path), 1))
+    else:
+        found = _table(path, form)
+    yield from found
 
 
 def _jsonl(path: str) -> Iterator[Record | DataError]:
@@ -239,10 +248,17 @@ class _Feed:
         return text_of_line(line, self._path)
 
 
-def _table(path: str, delimiter: str) -> Iterator[Record | DataError]:
+def _table(path: str, form: Form) -> Iterator[Record | DataError]:
     csv.field_size_limit(max(csv.field_size_limit(), MOST_LINE_BYTES))  # a setting of the process; only ever raised
     feed = _Feed(path)
-    rows = csv.reader(feed, delimiter=delimiter, strict=True)
+    rows = csv.reader(
+        feed,
+        delimiter=form.delimiter,
+        quoting=csv.QUOTE_MINIMAL if form.quoted else csv.QUOTE_NONE,
+        escapechar=form.escape,
+        doublequote=not form.escape,
+        strict=True,
+    )
     header: list[str] | None = None
     while True:
         feed.begin_row()

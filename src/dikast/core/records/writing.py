@@ -18,8 +18,8 @@ import orjson
 from dikast.core.errors import DataError, RunError, UserError
 from dikast.core.item import Item, item_from, item_to
 from dikast.core.part import Content, Image, Part, Turn, Video
+from dikast.core.records.arranging import cell_value
 from dikast.core.records.files import Stream, folder_of, kind_of
-from dikast.core.records.items import cell_value
 
 _INVISIBLE = r"\s\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
 _OPERATORS = r"=+\-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212"  # full-width and small forms count
@@ -29,7 +29,18 @@ _SPLIT = re.compile(r"([;\n\r])")  # where a program that expects semicolons beg
 _BARE_RETURN = re.compile("\r")  # which the writer would leave unquoted
 _SPLIT_UNQUOTED = re.compile(r"[\r;,\t]")  # programs that guess the separator keep quoted cells whole
 _NUMBER = re.compile(r"[ ]*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[ ]*")
-_TABLE_OF_ITEMS = ("id", "instruction", "response", "responses", "reference", "context", "rubric", "gold", "meta")
+_TABLE_OF_ITEMS = (
+    "id",
+    "instruction",
+    "response",
+    "responses",
+    "reference",
+    "context",
+    "rubric",
+    "gold",
+    "gold_from",
+    "meta",
+)
 
 
 def write_records(path: str | Path, values: Iterable[Mapping[str, Any]], *, escape_formulas: bool = False) -> int:

@@ -3,7 +3,7 @@
 import re
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
@@ -22,6 +22,12 @@ def read_lock(out: Path) -> dict[str, Any] | None:
             raise
         return None
     return value if isinstance(value, dict) else None
+
+
+def ids_of(out: Path) -> Literal["content", "line"]:
+    """How items without an id are named in a run's folder, or a panel's: by line where an earlier version began it."""
+    lock = next((found for each in (out, *sorted(out.glob("*/"))) if (found := read_lock(each)) is not None), None)
+    return "content" if lock is None or lock.get("ids") == "content" else "line"
 
 
 def check_version(out: Path) -> None:

@@ -31,7 +31,7 @@ from dikast.audit.tables.run_rows import (
 from dikast.core.errors import DataError, UserError
 from dikast.core.gold import lies_on
 from dikast.core.rubric import Rubric
-from dikast.core.runs.lock_file import read_lock
+from dikast.core.runs.lock_file import ids_of, read_lock
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import GOLD, LOCK, RUBRICS, SUMMARY, VERDICTS
 from dikast.core.scale import Scale
@@ -208,7 +208,8 @@ def _read(page: RunPage, asked: Asked) -> None:
     if planned > answers:
         page.missing.append(f"unfinished: {answers:,} of {planned:,} questions have an answer")
     wanted = queue.items() | {item for item, *_ in measured}
-    found = read_contents(asked.items or str(page.lock.get("items", "")), page.lock.get("columns") or {}, wanted)
+    path, columns = asked.items or str(page.lock.get("items", "")), page.lock.get("columns") or {}
+    found = read_contents(path, columns, wanted, ids_of(page.folder))
     if found.note and not asked.redact:
         page.missing.append(found.note)
     page.entries = queue.entries(page.folder, found, redact=asked.redact)

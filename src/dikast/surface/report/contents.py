@@ -10,7 +10,9 @@ from dikast.core.errors import DataError
 from dikast.core.item import Item
 from dikast.core.media import load_image, resolved
 from dikast.core.part import Content, Image, images_of, text_of
-from dikast.core.records import scan_items
+from dikast.core.records import Arrangement, scan_items
+from dikast.core.records.arranging import Ids
+from dikast.core.records.sources import is_address
 
 SIDE = 320  # pixels of a thumbnail's longer side
 SHARP = 128  # pictures no larger than this are kept as they are
@@ -42,18 +44,21 @@ class Contents:
         return len(text_of(known.responses[response]))
 
 
-def read_contents(path: str, columns: Mapping[str, str], wanted: Iterable[str]) -> Contents:
-    """Those of the items at `path` whose id is wanted; records that cannot be read are passed over."""
+def read_contents(path: str, columns: Mapping[str, str], wanted: Iterable[str], ids: Ids = "content") -> Contents:
+    """Those of the items at `path` whose id is wanted; records that cannot be read are passed over.
+
+    `ids` says how items without an id are named.
+    """
     left, found = set(wanted), Contents()
     if not path or path == "-":
         found.note = "the run read its items from standard input: the queue shows ids and verdicts, no texts"
         return found
-    if not Path(path).exists():
+    if not is_address(path) and not Path(path).exists():
         found.note = (
             f"the items are no longer at {path}: the queue shows ids and verdicts only; name the file with --items"
         )
         return found
-    for item in scan_items(path, columns):
+    for item in scan_items(path, columns, Arrangement(ids)):
         if isinstance(item, DataError):
             continue
         if item.id in left:

@@ -1,0 +1,214 @@
+"""Bringing a file's own columns into the fields of an item."""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import orjson
+
+from dikast.core.errors import DataError, UserError
+from dikast.core.item import ITEM_KEYS, Item, item_from
+from dikast.core.records.conversations import with_conversations
+from dikast.core.records.reading import Record
+from dikast.core.records.shapes import SYSTEMS, Recognised, plain_name, recognise, winner
+from dikast.core.text import near_miss
+
+NUMBERED = re.compile(r"response_(\d{1,3})")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_SHAPES = 1000  # sets of keys whose arrangement is remembered
+Ids = Literal["content", "line"]
+
+
+@dataclass
+class Arrangement:
+    """What a pass over records did: the columns of the first, the field that each guessed column went to, equal items.
+
+    With `ids` "line" records are read as before columns were recognised: an id that is missing is the line's number.
+    """
+
+    ids: Ids = "content"
+    columns: tuple[str, ...] = ()
+    mapped: dict[str, str] = field(default_factory=dict)
+    equal: int = 0
+    equal_at: list[str] = field(default_factory=list)  # the first few
+
+    def told(self) -> str:
+        """What was mapped, in one line; empty where every column has a field's own name."""
+        return ", ".join(f"{column} -> {name}" for column, name in self.mapped.items())
+
+
+class Arranger:
+    """Arranges records by the columns that were named and those that are recognised."""
+
+    def __init__(self, columns: Mapping[str, str], reading: Arrangement, *, cells: bool = False) -> None:
+        for name in columns:
+            if name not in ITEM_KEYS and not NUMBERED.fullmatch(name):
+                near = near_miss(name, ITEM_KEYS)
+                hint = f"did you mean {near!r}?" if near else f"the fields are {', '.join(ITEM_KEYS)}"
+                raise UserError(f"columns: {name!r} is not a field of an item: {hint}")
+        self._columns, self._cells, self.reading = columns, cells, reading
+        self._path = ""  # of the record in hand
+        self._shapes: dict[tuple[str, ...], tuple[Recognised, tuple[str, ...]]] = {}
+
+    def item(self, record: Record, *, path: str = "", root: str = "") -> Item:
+        """The item of a record, without a name ("") where the record has no id and content is to name it."""
+        self._path, ids = path, self.reading.ids
+        arranged = self(record)
+        named = ids == "line" or arranged.get("id") is not None
+        try:
+            found = item_from(arranged if named else {**arranged, "id": "?"}, path=path, line=record.line, root=root)
+        except DataError as error:
+            raise self._with_column(error, record) from None
+        return found if named else replace(found, id="")
+
+    def _with_column(self, error: DataError, record: Record) -> DataError:
+        """The error with the file's own name for the field that is wrong."""
+        at = (error.field or "").partition("[")[0].partition(".")[0]
+        moves = dict(self._shapes[tuple(record.value)][0].moves) if tuple(record.value) in self._shapes else {}
+        if at not in moves or moves[at] == at:
+            return error
+        start = f"{error.path}:{error.line}: field {error.field!r}: "
+        told = str(error).removeprefix(start)
+        return DataError(f"column {moves[at]!r}: {told}", path=error.path, line=error.line, field=error.field)
+
+    def __call__(self, record: Record) -> dict[str, Any]:
+        """The record with the names of an item's fields."""
+        value, keys = record.value, tuple(record.value)
+        if keys not in self._shapes:
+            if len(self._shapes) >= _SHAPES:
+                self._shapes.clear()
+            self._shapes[keys] = self._shape(keys, record)
+        shape, numbered = self._shapes[keys]
+        guessed = value.get(shape.gold) if shape.gold else None
+        if shape.moves or "" in self._columns.values():
+            value = _moved(value, shape.moves, [name for name, column in self._columns.items() if not column])
+        if self._cells:
+            value = {key: cell_value(key, cell, path=self._path, line=record.line) for key, cell in value.items()}
+            if "responses" in value and value.get("response") == "":
+                del value["response"]  # a table with both columns fills one of them
+        responses = shape.responses or numbered
+        if responses:
+            if value.get("responses") is not None or value.get("response") is not None:
+                message = f"{responses[0]!r} is given together with 'response' or 'responses': keep one of them"
+                raise DataError(message, path=self._path, line=record.line, field=responses[0])
+            said = [value[key] for key in responses]
+            value = {key: each for key, each in value.items() if key not in responses}
+            value["responses"] = said
+        if shape.gold and guessed not in (None, ""):
+            value = value | self._guess(guessed, shape, record)
+        if self.reading.ids == "content":
+            try:
+                value = with_conversations(value, shape.messages)
+            except DataError as error:
+                told = str(error).removeprefix(f"field {error.field!r}: ")
+                raise DataError(told, path=self._path, line=record.line, field=error.field) from None
+        return value
+
+    def _guess(self, said: Any, shape: Recognised, record: Record) -> dict[str, Any]:
+        """Gold that nobody named, of a pair as "a", "b" or "tie"."""
+        if shape.gold in shape.responses:
+            return {"gold": "a", "gold_from": shape.gold}
+        if isinstance(said, str) and self._cells:
+            said = number_in(said.strip())
+        if plain_name(shape.gold) in ("winner", "preference", "human_preference"):
+            names = {plain_name(key): key for key in record.value}
+            both = next(
+                ([record.value[names[a]], record.value[names[b]]] for a, b in SYSTEMS if {a, b} <= set(names)), []
+            )
+            numbered = shape.numbered
+            if numbered is None and (first := [int(m[1]) for key in record.value if (m := NUMBERED.fullmatch(key))]):
+                numbered = min(first)
+            said = winner(said, both, numbered)
+        return {"gold": said, "gold_from": shape.gold}
+
+    def _shape(self, keys: tuple[str, ...], record: Record) -> tuple[Recognised, tuple[str, ...]]:
+        path, first = self._path, not self._shapes
+        if first:
+            self.reading.columns = self.reading.columns or keys
+        for name, column in self._columns.items():
+            if column and column not in keys:
+                near = near_miss(column, keys)
+                hint = f"did you mean {near!r}?" if near else f"it has {', '.join(keys)}"
+                message = f"there is no column {column!r} to read {name!r} from: {hint}"
+                raise _of_all(DataError(message, path=path, line=record.line, field=name), first)
+        moved = set(self._columns.values())
+        named = [key for key in keys if key not in moved] + [name for name, column in self._columns.items() if column]
+        numbered = {int(match[1]): key for key in named if (match := NUMBERED.fullmatch(key))}
+        low = min(numbered, default=0)
+        if low > 1 or sorted(numbered) != list(range(low, low + len(numbered))):
+            message = f"responses are numbered from 0 without a gap, this has {', '.join(sorted(numbered.values()))}"
+            raise _of_all(DataError(message, path=path, line=record.line, field="responses"), first)
+        chosen = tuple((name, column) for name, column in self._columns.items() if column)
+        if self.reading.ids == "line":
+            return Recognised(chosen), tuple(numbered[i] for i in sorted(numbered))
+        settled = {**self._columns, **({"responses": "", "response": ""} if numbered else {})}
+        try:
+            found = recognise(keys, settled)
+            self._note(found)
+        except DataError as error:
+            told = str(error).removeprefix(f"field {error.field!r}: ")
+            raise _of_all(DataError(told, path=path, line=record.line, field=error.field), first) from None
+        return found._replace(moves=(*chosen, *found.moves)), tuple(numbered[i] for i in sorted(numbered))
+
+    def _note(self, found: Recognised) -> None:
+        """Keep what was guessed; DataError where a column was something else in an earlier record."""
+        mapped = self.reading.mapped
+        for column, name in found.told().items():
+            if mapped.setdefault(column, name) != name:
+                raise DataError(
+                    f"the column {column!r} is the {name} here, and was the {mapped[column]} in earlier records, which "
+                    f"have other columns: say what it is with --map",
+                    field=column,
+                )
+
+
+class ShapeError(DataError):
+    """What is wrong with the columns of a whole file, not with one record."""
+
+
+def _of_all(error: DataError, first: bool) -> DataError:
+    if not first:
+        return error
+    told = str(error).removeprefix(f"{error.path}:{error.line}: field {error.field!r}: ")
+    return ShapeError(told, path=error.path, line=error.line, field=error.field)
+
+
+def _moved(value: dict[str, Any], moves: tuple[tuple[str, str], ...], empty: list[str]) -> dict[str, Any]:
+    """Fields filled from their columns; what stood under a field's name before is kept in `meta`."""
+    taken = {column for _, column in moves}
+    moved = {key: each for key, each in value.items() if key not in taken}
+    displaced = {name: moved.pop(name) for name in (*empty, *(name for name, _ in moves)) if name in moved}
+    moved.update((name, value[column]) for name, column in moves)
+    if displaced and isinstance(meta := moved.get("meta") or {}, dict):
+        moved["meta"] = {**displaced, **meta}
+    return moved
+
+
+def cell_value(key: str, cell: str, *, path: str = "", line: int | None = None) -> Any:
+    """What a cell of CSV or TSV under the column `key` says."""
+    if key == "response" or NUMBERED.fullmatch(key) or key not in ITEM_KEYS:
+        return cell
+    if not cell.strip():
+        return None
+    if key == "gold":
+        return number_in(cell.strip())
+    wants_json = key in ("responses", "meta") or (key, cell.lstrip()[0]) in (("images", "["), ("rubric", "{"))
+    if not wants_json:
+        return cell
+    try:
+        return orjson.loads(cell)
+    except orjson.JSONDecodeError as error:
+        example = '["first", "second"]' if key != "meta" else '{"split": "test"}'
+        raise DataError(f"not valid JSON ({error.msg}): write {example}", path=path, line=line, field=key) from None
+
+
+def number_in(text: str) -> int | float | str:
+    """The number that `text` writes, else `text`; `007` and numbers too large for a float stay text."""
+    if not _NUMBER.fullmatch(text) or re.match(r"[+-]?0\d", text):
+        return text
+    if re.fullmatch(r"[+-]?\d+", text):
+        return int(text) if len(text) <= 18 else text
+    number = float(text)
+    return number if math.isfinite(number) else text

@@ -1,0 +1,36 @@
+"""Ids made from what an item shows, so that a row that is inserted changes no other."""
+
+import hashlib
+from dataclasses import replace
+
+from dikast.core.canonical import canonical_json
+from dikast.core.item import Item, item_to
+from dikast.core.records.arranging import Arrangement
+from dikast.core.records.ids import Ids
+
+_NOT_SHOWN = ("id", "gold", "gold_from", "meta")
+_TOLD = 5  # equal items in a message
+
+
+def content_id(item: Item) -> str:
+    """A fingerprint of what is shown of the item: not of gold or metadata, and of images by their names."""
+    shown = {key: value for key, value in item_to(item).items() if key not in _NOT_SHOWN}
+    return "row-" + hashlib.blake2b(canonical_json(shown), digest_size=6).hexdigest()
+
+
+class ContentIds:
+    """Names the items of one pass; equal ones get `#2`, `#3`, ... in order, and are counted in the reading."""
+
+    def __init__(self, reading: Arrangement) -> None:
+        self._seen, self._more, self._reading = Ids(), dict[str, int](), reading
+
+    def named(self, item: Item) -> Item:
+        """The item with its id."""
+        name = content_id(item)
+        if self._seen.add(name, 1) is None:
+            return replace(item, id=name)
+        n = self._more[name] = self._more.get(name, 1) + 1
+        self._reading.equal += 1
+        if len(self._reading.equal_at) < _TOLD:
+            self._reading.equal_at.append(item.origin)
+        return replace(item, id=f"{name}#{n}")

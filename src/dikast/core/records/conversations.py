@@ -1,0 +1,104 @@
+"""Conversations as data sets spell them, as the instruction and the responses of an item.
+
+OpenAI and trl: a list of `{"role": ..., "content": ...}`; ShareGPT and LLaVA: `{"from": "human", "value": ...}`. A
+response that is a conversation is what comes after the turns that it shares with the prompt.
+"""
+
+from typing import Any
+
+import orjson
+
+from dikast.core.errors import DataError
+
+_ROLES = {"human": "user", "gpt": "assistant", "chatgpt": "assistant", "bot": "assistant", "model": "assistant"}
+_PLACE = "<image>"
+
+
+def turns_in(value: Any) -> list[dict[str, Any]] | None:
+    """The turns of a conversation with `role` and `content`; None for a value that is none."""
+    if isinstance(value, dict):
+        value = [value]
+    if isinstance(value, str) and value.lstrip()[:2] in ("[{", "[ "):  # in a cell of a table
+        try:
+            value = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return None
+    if not isinstance(value, list | tuple) or not value:
+        return None
+    found = []
+    for turn in value:
+        if not isinstance(turn, dict):
+            return None
+        role, content = turn.get("role", turn.get("from")), turn.get("content", turn.get("value"))
+        if role is None or content is None:
+            return None
+        found.append({"role": _ROLES.get(str(role), role), "content": content})
+    return found
+
+
+def with_conversations(value: dict[str, Any], messages: str) -> dict[str, Any]:
+    """The fields of a record with its conversations taken apart; `messages` is the column of one that holds both."""
+    if messages and (turns := turns_in(value.get(messages))) is not None:
+        value = {key: each for key, each in value.items() if key != messages}
+        if value.get("response") is None and value.get("responses") is None and turns[-1]["role"] == "assistant":
+            value["response"] = turns.pop()["content"]
+        if turns:
+            value["instruction"] = turns
+    elif messages:
+        raise DataError("expected a conversation: a list of turns with 'role' and 'content'", field=messages)
+    prompt = turns_in(value.get("instruction")) if not isinstance(value.get("instruction"), str) else None
+    if prompt is not None:
+        value = {**value, "instruction": prompt}
+    several = value.get("responses")
+    said = several if isinstance(several, list) else [value["response"]] if "response" in value else []
+    talks = [None if isinstance(each, str) else turns_in(each) for each in said]
+    if talks and None not in talks:
+        shared = _shared([talk for talk in talks if talk is not None])
+        whole, asked = value.get("instruction"), prompt or []
+        replies = []
+        for talk in talks:
+            assert talk is not None
+            replies.append(_reply(talk[len(shared) :], "responses" if several is not None else "response"))
+        if shared and (whole is None or len(shared) > len(asked)):
+            value = {**value, "instruction": shared}
+        value = {**value, **({"responses": replies} if several is not None else {"response": replies[0]})}
+    return _placed(value)
+
+
+def _shared(talks: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """The turns before the reply that all conversations begin with."""
+    least = min(len(talk) for talk in talks) - 1
+    n = next((i for i in range(least) if any(talk[i] != talks[0][i] for talk in talks)), least)
+    if len(talks) == 1:
+        return talks[0][:-1]
+    return talks[0][:n]
+
+
+def _reply(turns: list[dict[str, Any]], field: str) -> Any:
+    """What the assistant said in the turns after those that are shared: one reply, or a dialogue written out."""
+    if len(turns) == 1 and turns[0]["role"] == "assistant":
+        return turns[0]["content"]
+    if not turns or turns[-1]["role"] != "assistant" or not all(isinstance(each["content"], str) for each in turns):
+        raise DataError("a response that is a conversation ends with a turn of the assistant", field=field)
+    return "\n\n".join(f"{each['role'].capitalize()}: {each['content']}" for each in turns)
+
+
+def _placed(value: dict[str, Any]) -> dict[str, Any]:
+    """Pictures where `<image>` stands in the turns of a conversation; those without a place stay in `images`."""
+    turns, given = value.get("instruction"), value.get("images", value.get("image"))
+    if given is None or not isinstance(turns, list):
+        return value
+    left = list(given) if isinstance(given, list | tuple) else [given]
+    placed = []
+    for turn in turns:
+        content = turn.get("content") if isinstance(turn, dict) else None
+        if isinstance(content, str) and _PLACE in content and content.count(_PLACE) <= len(left):
+            first, *texts = content.split(_PLACE)
+            parts: list[Any] = [first.strip("\n")] if first.strip() else []
+            for text in texts:
+                parts.append({"type": "image", "image": left.pop(0)})
+                parts += [text.strip("\n")] if text.strip() else []
+            turn = {**turn, "content": parts}
+        placed.append(turn)
+    kept = {key: each for key, each in value.items() if key not in ("image", "images")}
+    return {**kept, "instruction": placed, **({"images": left} if left else {})}

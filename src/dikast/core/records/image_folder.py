@@ -1,0 +1,62 @@
+"""A folder of images with their captions, as records: each caption is a response about its image.
+
+Captions stand in a text file beside each image (`cat.png`, `cat.txt`), or in one table (`metadata.jsonl`,
+`metadata.csv`, `captions.csv`, ...) with a column that names the file.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from dikast.core.errors import DataError
+from dikast.core.records.data_files import TABLES, pictures_of
+from dikast.core.records.reading import Record, read_records
+from dikast.core.records.shapes import NAMES, plain_name
+
+_FILE = ("file_name", "filename", "file", "image", "image_path", "path")
+_TEXT = ("caption", "text", "description")
+_MOST_TEXT = 2**20  # bytes of a caption
+
+
+def pictures_in(path: str) -> Iterator[Record]:
+    """One record for each image, named by its file; DataError for images without captions, or captions without one."""
+    folder = Path(path)
+    table = next((folder / name for name in TABLES if (folder / name).is_file()), None)
+    if table is not None:
+        yield from _listed(folder, table)
+        return
+    for number, picture in enumerate(pictures_of(folder), 1):
+        name, text = picture.relative_to(folder).as_posix(), picture.with_suffix(".txt")
+        if not text.is_file():
+            cure = f"write its caption to {text.name}, or list all in {folder / 'metadata.csv'} (file_name,caption)"
+            raise DataError(f"the image has no caption: {cure}", path=str(picture))
+        yield Record({"id": name, "image": name, "response": _caption(text)}, number)
+
+
+def _caption(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_MOST_TEXT + 1)
+        if len(raw) > _MOST_TEXT:
+            raise DataError(f"a caption of more than {_MOST_TEXT:,} bytes: is this the file you meant?", path=str(path))
+        return raw.decode("utf-8-sig").strip()
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}", path=str(path)) from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"byte {error.start} is not UTF-8: save the file as UTF-8", path=str(path)) from None
+
+
+def _listed(folder: Path, table: Path) -> Iterator[Record]:
+    for row, line in read_records(table):
+        names = {plain_name(key): key for key in reversed(row)}
+        key = next((names[name] for name in _FILE if name in names), None)
+        if key is None:
+            told = f"no column names the image; the columns are {', '.join(row)}: call it file_name"
+            raise DataError(told, path=str(table), line=line)
+        file = row[key]
+        if not isinstance(file, str) or not (folder / file).is_file():
+            raise DataError(f"there is no image {file!r} in the folder", path=str(table), line=line, field=key)
+        text = next((names[name] for name in _TEXT if name in names), None)
+        said = any(name in names for name in NAMES["response"])
+        renamed = {key: "image", **({text: "response"} if text and not said else {})}
+        record = {renamed.get(each, each): value for each, value in row.items()}
+        yield Record({**({} if "id" in names else {"id": file}), **record}, line)

@@ -1,0 +1,261 @@
+"""Columns that are recognised, conversations, ids from content: what people's own files look like."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from dikast.core.errors import DataError
+from dikast.core.item import Item
+from dikast.core.part import Image, text_of
+from dikast.core.records import Arrangement, item_of, read_items, scan_items, systems_of, write_items
+from dikast.core.records.items import scan_rows
+from dikast.core.records.shapes import NAMES
+
+PAGE = Path(__file__).parents[2] / "docs" / "core.md"
+
+
+def one(**row: Any) -> Item:
+    (found,) = scan_rows([row], {})
+    assert isinstance(found, Item), found
+    return found
+
+
+def texts(item: Item) -> tuple[str, list[str]]:
+    return " / ".join(f"{t.role}: {text_of(t.content)}" for t in item.instruction), [text_of(r) for r in item.responses]
+
+
+def test_the_page_shows_the_table() -> None:
+    page = PAGE.read_text("utf-8")
+    for field, names in NAMES.items():
+        assert f"| {field} | {', '.join(f'`{name}`' for name in names)} |" in page
+
+
+@pytest.mark.parametrize("asked", ["question", "prompt", "query", "instruction", "input", "Question", "User Input"])
+@pytest.mark.parametrize("said", ["answer", "output", "response", "completion", "prediction", "Model-Output"])
+def test_one_response(asked: str, said: str) -> None:
+    if asked == "User Input":
+        assert texts(one(**{asked: "q", said: "a"})) == ("", ["a"])  # no name of the table
+        return
+    assert texts(one(**{asked: "q", said: "a"})) == ("user: q", ["a"])
+
+
+def test_names_with_two_meanings() -> None:
+    item = one(question="q", answer="right", output="said")
+    assert (texts(item), item.reference and text_of(item.reference)) == (("user: q", ["said"]), "right")
+    item = one(question="q", answer="said", ground_truth="right")
+    assert (texts(item), item.reference and text_of(item.reference)) == (("user: q", ["said"]), "right")
+    item = one(instruction="do", input="on this", output="done")
+    assert (texts(item), item.context and text_of(item.context)) == (("user: do", ["done"]), "on this")
+    item = one(input="q", actual_output="said", expected_output="right", retrieval_context=["c", "d"])
+    assert (texts(item), item.reference and text_of(item.reference)) == (("user: q", ["said"]), "right")
+    assert item.context is not None
+    assert text_of(item.context) == "c\nd"
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"output": "a", "completion": "b"}, "'output' and 'completion' could both be the response; the columns are "),
+        ({"prompt": "a", "question": "b", "answer": "c"}, "'prompt' and 'question' could both be the instruction"),
+        ({"answer_1": "a", "answer_3": "b"}, "numbered from 0 without a gap"),
+    ],
+)
+def test_what_is_not_clear_is_asked_for(row: dict[str, str], told: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(orjson.dumps(row) + b"\n" + orjson.dumps(row))
+    with pytest.raises(DataError, match=told):
+        list(scan_items(str(path), {}))  # raised, not yielded: once for the file
+    first, second, *_ = row
+    if "both" in told:
+        field = "response" if "response" in told else "instruction"
+        (item, _again) = read_items(path, columns={field: first, "id": ""})
+        assert item.meta[second] == row[second]
+
+
+def test_a_column_means_one_thing_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"question": "q", "answer": "a"}\n{"question": "q", "answer": "a", "output": "b"}')
+    with pytest.raises(DataError, match=r"a\.jsonl:2: .*'answer' is the reference here, and was the response"):
+        list(read_items(path))
+
+
+@pytest.mark.parametrize(
+    ("columns", "systems"),
+    [(("answer_a", "answer_b"), ("model_a", "model_b")), (("response_1", "response_2"), ("model_1", "model_2")),
+     (("chosen", "rejected"), ("chosen_model", "rejected_model"))],
+)  # fmt: skip
+def test_pairs_and_their_systems(columns: tuple[str, str], systems: tuple[str, str]) -> None:
+    row = dict(zip(columns, ("x", "y"), strict=True)) | dict(zip(systems, ("gpt", "llama"), strict=True))
+    item = one(prompt="q", **row)
+    assert texts(item) == ("user: q", ["x", "y"])
+    assert systems_of(item) == ("gpt", "llama")
+    assert item.gold == ("a" if columns[0] == "chosen" else None)
+    assert systems_of(one(question="q", answer="a", model="gpt")) == ("gpt",)
+
+
+@pytest.mark.parametrize(
+    ("said", "gold"),
+    [("model_a", "a"), ("model_b", "b"), ("A", "a"), ("gpt", "a"), ("llama", "b"), ("tie (bothbad)", "tie"),
+     ("first", "a"), ("answer_b", "b"), ("both", "tie"), ("2", "2"), ("", None), ("nobody", "nobody")],
+)  # fmt: skip
+def test_winners(said: str, gold: str | None) -> None:
+    item = one(prompt="q", answer_a="x", answer_b="y", model_a="gpt", model_b="llama", winner=said)
+    assert (item.gold, item.gold_from) == (gold, "winner" if said else "")
+
+
+def test_winners_by_number_count_as_the_columns_do() -> None:
+    assert one(prompt="q", response_1="x", response_2="y", winner=2).gold == "b"
+    assert one(prompt="q", response_0="x", response_1="y", winner=1).gold == "b"
+    assert one(prompt="q", answer_1="x", answer_2="y", winner=1).gold == "a"
+
+
+def test_gold_is_guessed_from_one_column_and_stays_metadata() -> None:
+    item = one(question="q", answer="a", human_score=4)
+    assert (item.gold, item.gold_from, item.meta) == (4, "human_score", {"human_score": 4})
+    assert one(question="q", answer="a", rating=4, label="good").gold is None  # which of them?
+    assert one(question="q", answer="a", rating=4, gold=2).gold == 2
+    assert one(question="q", answer_a="a", answer_b="b", rating=4).gold is None  # of which response?
+
+
+def test_guessed_gold_is_known_as_such_in_a_file_that_is_written(tmp_path: Path) -> None:
+    item = one(question="q", answer="a", human_score=4)
+    for name in ("a.jsonl", "a.csv", "a.parquet"):
+        write_items(tmp_path / name, [item])
+        (back,) = read_items(tmp_path / name)
+        assert (back, back.gold_from) == (item, "human_score")
+
+
+ASKED = {"role": "user", "content": "q"}
+SAID = {"role": "assistant", "content": "a"}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"messages": [ASKED, SAID]},  # OpenAI, trl
+        {"messages": '[{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]'},
+        {"conversations": [{"from": "human", "value": "q"}, {"from": "gpt", "value": "a"}]},  # ShareGPT
+        {"prompt": [ASKED], "completion": [SAID]},  # trl
+        {"prompt": "q", "completion": "a"},
+        {"prompt": "q", "messages": [ASKED, SAID]},
+        {"messages": [ASKED], "response": "a"},
+    ],
+)
+def test_conversations(row: dict[str, Any]) -> None:
+    assert texts(one(**row)) == ("user: q", ["a"])
+
+
+OTHER = {"role": "assistant", "content": "b"}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"chosen": [ASKED, SAID], "rejected": [ASKED, OTHER]},
+        {"prompt": "q", "chosen": [ASKED, SAID], "rejected": [ASKED, OTHER], "messages": [ASKED, SAID]},
+        {"prompt": [ASKED], "chosen": [SAID], "rejected": [OTHER]},
+        {"prompt": "q", "chosen": "a", "rejected": "b"},
+        {"conversations": [{"from": "human", "value": "q"}], "chosen": {"from": "gpt", "value": "a"},
+         "rejected": {"from": "gpt", "value": "b"}},
+        {"conversation_a": [ASKED, SAID], "conversation_b": [ASKED, OTHER], "winner": "model_a"},
+    ],
+)  # fmt: skip
+def test_conversational_preferences(row: dict[str, Any], tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    item = one(**row)
+    assert (texts(item), item.gold) == (("user: q", ["a", "b"]), "a")
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "a.parquet")  # the usual file of such rows
+    (read,) = read_items(tmp_path / "a.parquet")
+    assert texts(read) == texts(item)
+
+
+def test_several_turns() -> None:
+    first = [ASKED, SAID, {"role": "user", "content": "more"}]
+    item = one(chosen=[*first, SAID], rejected=[*first, OTHER])
+    assert texts(item) == ("user: q / assistant: a / user: more", ["a", "b"])
+    assert texts(one(messages=[{"role": "system", "content": "s"}, *first, SAID]))[1] == ["a"]
+    apart = one(chosen=[ASKED, SAID, ASKED, SAID], rejected=[ASKED, OTHER, ASKED, SAID])
+    assert texts(apart) == (
+        "user: q",
+        ["Assistant: a\n\nUser: q\n\nAssistant: a", "Assistant: b\n\nUser: q\n\nAssistant: a"],
+    )
+
+
+def test_pictures_stand_where_the_conversation_has_their_place() -> None:
+    turns = [{"from": "human", "value": "Look: <image>\nWhat is it?"}, {"from": "gpt", "value": "A cat."}]
+    item = one(conversations=turns, image="cat.png")
+    assert item.instruction[0].content[1] == Image("cat.png")
+    assert texts(item) == ("user: Look: \nWhat is it?", ["A cat."])
+    assert one(question="q", image_path="cat.png", answer="a").images == [Image("cat.png")]
+    assert "<image>" in texts(one(conversations=turns))[0]  # without a picture it is text
+
+
+def test_a_wrong_type_names_line_column_and_value(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"question": "q", "answer": "a"}\n{"question": "q", "answer": 42}')
+    with pytest.raises(DataError, match=r"a\.jsonl:2: field 'response': column 'answer': .*got a number \(42\)"):
+        list(read_items(path))
+
+
+def table(path: Path, rows: list[list[str]], **how: Any) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, **how).writerows(rows)
+    return path
+
+
+ROWS = [["question", "answer", "note"], ["Why; or, how?", 'He said "so"\nand left', "x\ty"], ["B", "c", ""]]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("quoting", [csv.QUOTE_ALL, csv.QUOTE_MINIMAL, csv.QUOTE_NONNUMERIC])
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.txt", "a"])
+def test_tables_of_any_delimiter_and_quoting(tmp_path: Path, delimiter: str, quoting: int, name: str) -> None:
+    path = table(tmp_path / name, ROWS, delimiter=delimiter, quoting=quoting)
+    read = list(read_items(path))
+    assert [texts(item) for item in read] == [("user: Why; or, how?", ['He said "so"\nand left']), ("user: B", ["c"])]
+    assert read[0].meta["note"] == "x\ty"
+
+
+def test_escaped_and_plain_quotation_marks(tmp_path: Path) -> None:
+    escaped = table(tmp_path / "a.csv", ROWS, escapechar="\\", doublequote=False)
+    assert texts(next(read_items(escaped)))[1] == ['He said "so"\nand left']
+    plain = tmp_path / "b.tsv"
+    plain.write_text('question\tanswer\n"Why" he asked\tso\nB\t"c\n', "utf-8")
+    assert [texts(item) for item in read_items(plain)] == [('user: "Why" he asked', ["so"]), ("user: B", ['"c'])]
+
+
+def test_a_row_that_is_inserted_changes_no_other_id(tmp_path: Path) -> None:
+    rows = [["question", "answer", "score"], *([f"q{i}", f"a{i}", str(i)] for i in range(20))]
+    before = [item.id for item in read_items(table(tmp_path / "a.csv", rows))]
+    rows.insert(1, ["new", "row", "3"])
+    rows[5][2] = "mended"  # metadata is not shown
+    after = [item.id for item in read_items(table(tmp_path / "a.csv", rows))]
+    assert after[1:] == before
+    assert len(set(after)) == 21
+    named = {item.id for item in read_items(table(tmp_path / "b.csv", rows), columns={"id": "score"})}
+    assert "mended" in named
+
+
+def test_equal_rows_are_numbered_and_told() -> None:
+    row = {"question": "q", "answer": "a"}
+    arrangement = Arrangement()
+    ids = [item.id for item in scan_rows([row, row, {"question": "other", "answer": "a"}, row], {}, arrangement)
+           if isinstance(item, Item)]  # fmt: skip
+    assert [each.partition("#")[2] for each in ids] == ["", "2", "", "3"]
+    assert (arrangement.equal, arrangement.equal_at) == (2, ["rows:1", "rows:3"])
+    assert arrangement.told() == "question -> instruction, answer -> response"
+
+
+def test_an_id_column_with_duplicates_names_both_lines_and_a_way_out(tmp_path: Path) -> None:
+    path = table(tmp_path / "a.csv", [["uid", "question", "answer"], ["1", "q", "a"], ["2", "q", "b"], ["1", "q", "c"]])
+    with pytest.raises(DataError, match=r"a\.csv:4: .*the id '1' is on line 2 already: .*--map id= "):
+        list(read_items(path))
+    assert len(list(read_items(path, columns={"id": ""}))) == 3
+
+
+def test_one_row_in_python() -> None:
+    item = item_of({"question": "q", "answer": "a", "model": "gpt"})
+    assert (texts(item), item.id, item.meta) == (("user: q", ["a"]), "item", {"model": "gpt"})

@@ -1,0 +1,184 @@
+"""Files with names of their own, judged by one command: what is recognised, told, kept and refused."""
+
+import csv
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+import dikast as package
+from dikast.core.errors import UserError
+from runs import dikast as dikast_process
+from runs import dikast_here as dikast
+from runs import lines, rows, summary, write_jsonl
+
+JUDGE = ("--judge", "mock:constant", "--rubric", "helpfulness")
+
+
+def table(path: Path, *given: tuple[Any, ...], delimiter: str = ",") -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, delimiter=delimiter).writerows(given)
+    return path
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    made = [(f"q{i}", f"a{i}", i % 5 + 1, ("gpt", "llama")[i % 2], "easy" if i < 6 else "hard") for i in range(12)]
+    return table(tmp_path / "own.csv", ("question", "answer", "human_score", "model", "category"), *made, delimiter=";")
+
+
+def test_a_csv_with_its_own_names_is_judged_and_audited(own: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    done = dikast_process("grade", own, "--judge", "mock:oracle,r=1", "--rubric", "Is the answer polite?", "--out", run)
+    assert done.returncode == 0
+    told = "columns question -> instruction, answer -> response, human_score -> gold (guessed)"
+    assert done.stderr.splitlines()[0].endswith(told)
+    assert "is-the-answer-polite: mean" in done.stdout
+    assert summary(run)["status"] == {"ok": 12}
+    agreed = dikast("audit", run, "--by", "category", "--system", "model")
+    assert agreed.returncode == 0
+    assert all(word in agreed.stdout for word in ("easy", "hard", "intervals draw systems anew")), agreed.stdout
+    assert dikast("audit", run, "--gold", "human_score").returncode == 0  # also by its own name
+
+
+def test_an_inserted_row_costs_one_call(own: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert dikast("grade", own, *JUDGE, "--out", run).returncode == 0
+    head, *rest = own.read_text("utf-8").splitlines(keepends=True)
+    own.write_text("".join([head, "new;row;3;gpt;easy\n", *rest]), "utf-8")
+    assert dikast("grade", own, *JUDGE, "--out", run).returncode == 0
+    assert (summary(run)["asked"], summary(run)["answered_before"]) == (1, 12)
+
+
+def test_a_folder_begun_with_line_numbers_goes_on_with_them(tmp_path: Path) -> None:
+    """As an earlier version left it: items named by their lines, and a lock that says nothing of ids."""
+    bare = [{key: each for key, each in row.items() if key != "id"} | {"rating": 9, "answer": "x"} for row in rows(8)]
+    named = [{**row, "id": str(line)} for line, row in enumerate(bare, 1)]
+    run = tmp_path / "run"
+    assert dikast("grade", write_jsonl(tmp_path / "old.jsonl", named), *JUDGE, "--out", run).returncode == 0
+    lock = orjson.loads((run / "judge.lock.json").read_bytes())
+    del lock["ids"]
+    (run / "judge.lock.json").write_bytes(orjson.dumps(lock))
+    (run / "checksums.json").unlink()
+    # the same verdicts, had the reference not been recognised: the keys of the old version are those without one
+    for name in ("verdicts.jsonl", "keys.txt"):
+        (run / name).unlink()
+    old = write_jsonl(tmp_path / "old.jsonl", [{k: v for k, v in row.items() if k != "answer"} for row in named])
+    assert dikast("grade", old, *JUDGE, "--out", run).returncode == 0
+    again = dikast("grade", write_jsonl(tmp_path / "old.jsonl", bare), *JUDGE, "--out", run)
+    assert again.returncode == 0
+    assert summary(run)["asked"] == 0
+    assert {each["question"]["item"] for each in lines(run / "verdicts.jsonl")} == set(map(str, range(1, 9)))
+    assert "ids" not in orjson.loads((run / "judge.lock.json").read_bytes())
+    report = dikast("report", run, "--out", tmp_path / "page.html")
+    assert report.returncode == 0
+    assert "no longer in" not in (tmp_path / "page.html").read_text("utf-8")
+    fresh = dikast("grade", tmp_path / "old.jsonl", *JUDGE, "--out", tmp_path / "new")
+    assert fresh.returncode == 0
+    assert lines(tmp_path / "new" / "verdicts.jsonl")[0]["question"]["item"].startswith("row-")
+
+
+def test_pairs_of_two_models_are_ranked_by_their_columns(tmp_path: Path) -> None:
+    made = [(f"q{i}", f"good {i}", "x", "gpt", "llama", ("model_a", "tie")[i % 2]) for i in range(6)]
+    arena = table(tmp_path / "arena.csv", ("prompt", "answer_a", "answer_b", "model_a", "model_b", "winner"), *made)
+    run = tmp_path / "run"
+    assert (
+        dikast("compare", arena, "--judge", "mock:oracle,r=1", "--rubric", "helpfulness", "--out", run).returncode == 0
+    )
+    for first, second in (("model_a", "model_b"), ("system_a", "system_b")):
+        done = dikast("audit", run, "--first", first, "--second", second)
+        assert done.returncode == 0, done.stderr
+        assert "gpt" in done.stdout
+    assert [each["gold"] for each in lines(run / "gold.jsonl")] == ["a", "tie"] * 3
+
+
+@pytest.mark.parametrize(
+    ("verb", "header", "told"),
+    [
+        (
+            "grade",
+            "question,foo,bar",
+            "no column is recognised as the response; the columns are question, foo, bar: name it with "
+            "--map response=foo",
+        ),
+        (
+            "grade",
+            "question,output,completion",
+            "'output' and 'completion' could both be the response; the columns are question, output, completion: name "
+            "the one that is with --map response=output",
+        ),
+        ("compare", "question,answer,x", "no column is recognised as two responses"),
+        ("grade", "a,b,c", "no column is recognised as the response; the columns are a, b, c"),
+    ],
+)
+def test_what_is_not_clear_stops_before_a_call(verb: str, header: str, told: str, tmp_path: Path) -> None:
+    log, path = tmp_path / "log", tmp_path / "a.csv"
+    path.write_text(header + "\n" + "1,2,3\n" * 50, "utf-8")
+    done = dikast(
+        verb, path, "--judge", f"mock:constant,log={log}", "--rubric", "helpfulness", "--out", tmp_path / "run"
+    )
+    assert done.returncode == 2
+    assert done.stderr.count(told) == 1, done.stderr
+    assert not log.exists()
+    assert done.stdout == ""
+    if "--map response=" in told:
+        mapped = told.rpartition("--map ")[2]
+        assert dikast(verb, path, *JUDGE, "--out", tmp_path / "run", "--map", mapped).returncode == 0
+
+
+def test_guessed_gold_off_the_scale_is_metadata_and_told(own: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    done = dikast("grade", own, *JUDGE, "--scale", "pass/fail", "--out", run)
+    assert done.returncode == 0
+    assert "'human_score' looks like gold but does not lie on the scale" in done.stdout
+    assert (run / "gold.jsonl").read_bytes() == b""
+    assert lines(run / "meta.jsonl")[0]["meta"]["human_score"] == "1"
+    named = dikast("grade", own, *JUDGE, "--scale", "pass/fail", "--out", run, "--map", "gold=human_score")
+    assert named.returncode == 2
+    assert "gold does not lie on its scale" in named.stderr
+
+
+def test_files_that_are_something_else_say_what_to_give(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.xlsx", "w") as book:
+        book.writestr("[Content_Types].xml", "<Types/>")
+        book.writestr("xl/workbook.xml", "<workbook/>")
+    with zipfile.ZipFile(tmp_path / "a.csv", "w") as archive:
+        archive.writestr("data.csv", "question,answer\n")
+    (tmp_path / "page.jsonl").write_text("<!DOCTYPE html><html>login</html>", "utf-8")
+    (tmp_path / "bare").mkdir()
+    (tmp_path / "script").mkdir()
+    (tmp_path / "script" / "script.py").write_text("raise SystemExit('was run')", "utf-8")
+    for name, told in {
+        "a.xlsx": "an Excel workbook: save the sheet as CSV UTF-8",
+        "a.csv": "a ZIP archive: unpack it",
+        "page.jsonl": "a web page (HTML or XML), not records",
+        "bare": "no folder of items: it holds nothing",
+        "script": "a data set with a script (script.py), and Dikast runs no foreign code",
+    }.items():
+        done = dikast("grade", tmp_path / name, *JUDGE, "--out", tmp_path / "run")
+        assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+        assert "was run" not in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_frames_and_lists_are_read_by_the_same_table(caplog: pytest.LogCaptureFixture) -> None:
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    data = {"question": ["q1", "q2"], "answer": ["a1", "a2"], "human_score": [4, 2], "model": ["gpt", "llama"]}
+    listed = [dict(zip(data, values, strict=True)) for values in zip(*data.values(), strict=True)]
+    kinds: list[Any] = [listed, pd.DataFrame(data), pa.table(data)]
+    for name, made in {"datasets": "Dataset", "polars": "DataFrame"}.items():
+        kind = getattr(pytest.importorskip(name), made)
+        kinds.append(kind.from_dict(data) if name == "datasets" else kind(data))
+    for kind in kinds:
+        caplog.clear()
+        run = package.grade(kind, "mock:oracle,r=1", "helpfulness")
+        assert [verdict.label for verdict in run] == ["4", "2"], type(kind)
+        assert "columns question -> instruction, answer -> response, human_score -> gold (guessed)" in caplog.text
+    with pytest.raises(UserError, match="unknown keyword 'max_token': did you mean 'max_tokens'"):
+        package.grade(listed, "mock:constant", "helpfulness", max_token=3)
+    with pytest.raises(UserError, match="'output' and 'completion' could both be the response"):
+        package.grade([{"question": "q", "output": "a", "completion": "b"}], "mock:constant", "helpfulness")
+    judge = package.Judge("mock:constant", "helpfulness")
+    assert judge.grade({"question": "q", "answer": "a"}).label == "3"
