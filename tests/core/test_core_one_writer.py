@@ -1,5 +1,7 @@
 """Output folders have one writer; a killed one leaves no lock; what the disk refuses is told."""
 
+import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -9,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from dikast.core.errors import RunError, UserError
-from dikast.core.output_folder import one_writer
+from dikast.core.output_folder import one_writer, refuse_links
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from dikast.core.output_folder import one_writer
+from dikast.core.output_folder import one_writer, refuse_links
 with one_writer(Path(sys.argv[1]), "building"):
     (Path(sys.argv[1]) / "kept").write_text("x")
     print("held", flush=True)
@@ -72,3 +74,33 @@ def test_a_refused_writer_does_not_remove_the_folder_of_the_one_that_holds_it(tm
                 pass
             assert folder.is_dir()
     assert not folder.exists()
+
+
+def test_a_file_system_that_cannot_lock_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    told = pytest.raises(RunError, match=r"the file system cannot lock folders \(No locks available\); choose one on")
+    with told, one_writer(tmp_path / "out", "building"):
+        pass
+
+
+def test_links_that_lead_out_are_named_and_those_inside_and_to_folders_are_not(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    (folder / "a").mkdir(parents=True)
+    elsewhere.mkdir()
+    (elsewhere / "x").write_text("x")
+    (folder / "kept").write_text("x")
+    (folder / "a" / "inside").symlink_to("../kept")
+    (folder / "b").symlink_to(elsewhere)  # checkpoints may lie on another disk
+    (folder / "loop").symlink_to("loop")
+    refuse_links(folder)
+    (tmp_path / "same").symlink_to(folder)
+    refuse_links(tmp_path / "same")  # the folder itself by way of a link
+    for target in ("../../elsewhere/x", "../../out-2", "/etc/passwd"):  # the second is not there, and begins alike
+        link = folder / "a" / "out"
+        link.symlink_to(target)
+        with pytest.raises(UserError, match=r"out/a/out: is a link to a file outside of this folder"):
+            refuse_links(folder)
+        link.unlink()

@@ -69,7 +69,7 @@ def test_rows_in_memory_are_learnt_from(write_config: Write, tmp_path: Path) -> 
     del config["data"]
     rows = [{"instruction": f"{k} + 1?", "response": f"{k + 1}.", "gold": k % 5 + 1} for k in range(6)]
     rubric = {"name": "right", "criterion": "Is it right?", "scale": "1-5"}
-    told = {**config, "out": str(tmp_path / "out"), "steps": 2, "eval": {}}
+    told = {**config, "out": str(tmp_path / "out"), "shards": str(tmp_path / "shards"), "steps": 2, "eval": {}}
     done = dikast.train(told, data=[{**row, "rubric": rubric} for row in rows], formats=["score-only"])
     assert (done["complete"], done["steps"], done["examples"]) == (True, 2, 6)
     assert Path(done["model"], "model.safetensors").exists()

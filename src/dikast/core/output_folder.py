@@ -1,5 +1,6 @@
 """Output folders: one process writes at a time, no link leads out, and disk errors are reported without a traceback."""
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -7,6 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dikast.core.errors import RunError, UserError
+
+_NO_LOCKS = (errno.ENOTSUP, errno.ENOLCK, errno.ENOSYS, errno.EINVAL)
 
 
 @contextmanager
@@ -29,8 +32,10 @@ def one_writer(folder: Path, doing: str) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             held = os.path.samestat(os.fstat(handle), os.stat(folder))  # else its last holder has just removed it
-        except OSError:
-            pass
+        except OSError as error:
+            if error.errno in _NO_LOCKS:
+                why = f"the file system cannot lock folders ({error.strerror}); choose one on another"
+                raise RunError(f"{folder}: {why}") from error
         if not held:
             raise RunError(f"{folder}: another process is {doing} here; wait for it, or choose another folder")
         refuse_links(folder)
