@@ -4,6 +4,7 @@ By itself: `python -m benchmarks.probes --repeats 20 --sound 200`. About .7 s of
 """
 
 import argparse
+import json
 import math
 import sys
 import tempfile
@@ -23,7 +24,7 @@ from dikast.engines.mock.mock_judge import uniform
 from dikast.judging.judge import Judge
 from dikast.judging.settling import first_request
 from dikast.probes.card import Card
-from dikast.probes.outcome import gain, measure
+from dikast.probes.outcome import bound, gain, measure
 from dikast.probes.plan import Planner
 from dikast.probes.run import Asker, from_the_top, load_items, simulate
 from dikast.probes.sets import Asked, Part, sets_of
@@ -124,7 +125,7 @@ class Bench:
     def card(self, engine: Mock) -> Card:
         """The card of a judge after both rounds."""
         plan, told = simulate(self.quickly(engine), self.planner, self.calls)
-        return Card(engine.name, plan.asked.calls, 0, tuple(measure(plan, told)), gain(plan, told))
+        return Card(engine.name, plan.asked.calls, 0, tuple(measure(plan, told)), gain(plan, told), bound(plan))
 
     def quickly(self, engine: Mock) -> Asker:
         """Answers as a judge with this engine; prompts are rendered once for all engines, and no reply is parsed."""
@@ -202,11 +203,26 @@ def deaf(bench: Bench, way: str, share: float, repeats: int, r: float = R) -> di
     return told
 
 
-def alarms(bench: Bench, r: float, repeats: int) -> tuple[list[list[str]], Counter[str]]:
-    """The probes that faultless judges failed, for each card with any, and all results together."""
-    cards = [bench.card(Oracle(r=r, seed=1000 + seed)) for seed in range(repeats)]
-    failed = [[each.probe for each in card.results if each.result == "faulty"] for card in cards]
-    return [names for names in failed if names], Counter(each.result for card in cards for each in card.results)
+def alarms(bench: Bench, r: float, repeats: int, kept: Path | None = None) -> tuple[list[list[str]], Counter[str]]:
+    """The probes that faultless judges failed, for each card with any, and all results together.
+
+    A line for each card is appended to `kept`, and cards that have one are not made again.
+    """
+    lines = kept.read_text().splitlines() if kept is not None and kept.exists() else []
+    made = {(each["r"], each["seed"]): each for each in map(json.loads, lines)}
+    for seed in range(1000, 1000 + repeats):
+        if (r, seed) not in made:
+            card = bench.card(Oracle(r=r, seed=seed))
+            failed = [each.probe for each in card.results if each.result == "faulty"]
+            least = min(each.p_holm for each in card.results if not math.isnan(each.p_holm))
+            results = Counter(each.result for each in card.results)
+            made[r, seed] = {"r": r, "seed": seed, "faulty": failed, "least_p": least, "results": results}
+            if kept is not None:
+                with kept.open("a") as file:
+                    file.write(json.dumps(made[r, seed]) + "\n")
+    cards = [made[r, seed] for seed in range(1000, 1000 + repeats)]
+    told: Counter[str] = sum((Counter(each["results"]) for each in cards), Counter())
+    return [each["faulty"] for each in cards if each["faulty"]], told
 
 
 def main() -> None:
@@ -215,6 +231,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=20, help="cards for each planted fault")
     parser.add_argument("--sound", type=int, default=200, help="cards for each r of a faultless judge")
     parser.add_argument("--r", type=float, nargs="*", default=RS, help="of the faultless judges")
+    parser.add_argument("--kept", type=Path, help="a file of the cards of faultless judges: go on from it")
     parser.add_argument("--part", nargs="*", default=("faults", "named", "deaf", "drift", "sound"))
     parser.add_argument("--faults", nargs="*", default=tuple(FAULTS), choices=FAULTS, help="planted for their probes")
     parser.add_argument("--ways", nargs="*", default=WAYS, choices=WAYS, help="of the deaf judges")
@@ -237,7 +254,7 @@ def main() -> None:
             told = drifts(Bench(Path(name), 400, FEW), drift, given.repeats)
             print(f"drift {drift}, 400 calls, r = 0.9 run-order            {_spelt(told)}", flush=True)
         for r in given.r if "sound" in given.part else ():
-            accused, results = alarms(bench, r, given.sound)
+            accused, results = alarms(bench, r, given.sound, given.kept)
             missed |= len(accused) > 0.05 * given.sound
             print(f"faultless, r = {r}: accused on {len(accused)} of {given.sound} cards {accused}", flush=True)
             print(f"  results: {_spelt(results)}", flush=True)

@@ -59,8 +59,8 @@ def test_a_wide_spread_is_not_sound() -> None:
     found = card("style", [(1, 5), (5, 1)] * 6)
     assert found.result == "cannot tell"
     assert found.effect.high > 1
-    # sd = 4 sqrt(12/11) = 4.178; (z(1 - .0221 / 2) + z(.95)) x 4.178 / (.75 - .05) = (2.289 + 1.645) x 5.968 = 23.48
-    assert math.isclose(found.need, 23.48**2, rel_tol=0.002)
+    # sd = 4 sqrt(12/11) = 4.178; (z(1 - .0451 / 2) + z(.95)) x 4.178 / (.75 - .05) = (2.004 + 1.645) x 5.968 = 21.78
+    assert math.isclose(found.need, 21.78**2, rel_tol=0.002)
 
 
 def test_a_constant_judge_is_moved_by_nothing() -> None:

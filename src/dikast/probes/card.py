@@ -9,10 +9,11 @@ from typing import Any
 from dikast.audit.estimate import Estimate, Interval
 from dikast.audit.rendering import Cell, Table, table
 from dikast.probes.catalogue import NOT_COVERED
+from dikast.probes.outcome import ALPHA
 from dikast.probes.responsiveness import FLOOR
 from dikast.probes.result import NONE, Result
 
-VERSION = 3  # of the rules by which outcomes are decided; cards without one were made under the first
+VERSION = 4  # of the rules by which outcomes are decided; cards without one were made under the first
 _ORDER = {"faulty": 0, "cannot tell": 1, "sound": 2, "measured": 3}
 
 
@@ -25,6 +26,7 @@ class Card:
     seed: int
     results: tuple[Result, ...]
     gain: Estimate = NONE  # how far answers rise with gold: see `dikast.probes.outcome.gain`
+    bound: float = ALPHA  # what p (Holm) had to stay below for a fault: see `dikast.probes.outcome.bound`
 
     @property
     def sound(self) -> bool:
@@ -52,6 +54,7 @@ class Card:
             "judge": self.judge,
             "calls": self.calls,
             "gain": None if math.isnan(self.gain.value) else self.gain.to_dict(),
+            "bound": self.bound,
             "seed": self.seed,
             "counts": dict(Counter(each.result for each in self.results)),
             "probes": [_plain(each) for each in self.results],
@@ -100,9 +103,9 @@ class Card:
             "a deaf judge: what a judge that ignores the change would show; a faultless judge: what one without this"
             " fault and with the measured noise of this judge would show (95 %, tolerance included)",
             "deaf on: of items on which gold calls for a change, the share on which the judge does not respond",
-            "faulty: outside what a faultless judge would show (p, by Holm over the card, below .022: 5 % for three"
-            " looks); sound: an effect of one level (half a level of lenience and run-order, .2 per doubling), or"
-            " deafness on 40 % of items, lies outside the interval; cannot tell: neither",
+            f"faulty: outside what a faultless judge would show (p, by Holm over the card, below {self.bound:.4f});"
+            " sound: an effect of one level (half a level of lenience and run-order, .2 per doubling), or deafness on"
+            " 40 % of items, lies outside the interval; cannot tell: neither",
             *(f"Not probed: {name} ({why})" for name, why in self.not_probed.items()),
             *(f"No probe looks for {each}" for each in NOT_COVERED),
         )
@@ -111,7 +114,7 @@ class Card:
         """How much of gold shows in answers, since a judge that answers by chance is swayed by nothing."""
         if math.isnan(self.gain.value):
             return "How far answers follow gold is unknown: too few unchanged items have gold"
-        weak = ": next to nothing, so that sound says little here" if self.gain.low < FLOOR else ""
+        weak = f": it may be less than {FLOOR:g}, so that nothing is told sound" if self.gain.low < FLOOR else ""
         return (
             f"Where gold rises by a level, answers to unchanged items rise by {self.gain:.2f} (n {self.gain.n:,}){weak}"
         )

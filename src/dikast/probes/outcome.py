@@ -17,7 +17,7 @@ from dikast.probes.control import controls
 from dikast.probes.measure import Answers, Contrast, contrasts, plain_answers, pooled, trend, unanswered
 from dikast.probes.noise import Expected, Noise, noise_of, stillness
 from dikast.probes.plan import ProbePlan
-from dikast.probes.responsiveness import UNKNOWN, response
+from dikast.probes.responsiveness import FLOOR, UNKNOWN, response
 from dikast.probes.result import (
     LEVEL,
     Floats,
@@ -35,7 +35,8 @@ from dikast.probes.result import (
 )
 from dikast.probes.sets import Asked, gold_goodness
 
-ALPHA = 0.0221  # what p (Holm) must stay below: 5 % in all where answers are looked at three times (Pocock 1977)
+LOOKS = (0.0005, 0.0141, 0.0451)  # after each of three rounds: 5 % in all (O'Brien and Fleming 1979)
+ALPHA = LOOKS[-1]
 POWER = 0.95
 LOST = 0.2  # of the sets: where more have no answer, those that are left say nothing of a sound judge
 SETTLED = 0.05  # of the sets that a probe needs: what one that has told its result gets beside one that has not
@@ -43,23 +44,42 @@ SHOWN = 0.75  # of a fault of a level: what is left of it by the ends of the sca
 
 
 def measure(plan: ProbePlan, answers: Answers) -> list[Result]:
-    """One result for each probe of the plan, Holm's correction over all that are judged (family level `ALPHA`)."""
+    """One result for each probe of the plan, Holm's correction over all that are judged (family level `bound`)."""
     known = _known(plan, answers)
     found = [_measured(probe, plan, answers, known) for probe in plan.probes]
     judged = [each.p if each.side != "none" else math.nan for each in found]
     family = sum(not math.isnan(p) for p in judged)
-    return [
-        _decided(each, probe, adjusted, family)
+    decided = [
+        _decided(each, probe, adjusted, family, bound(plan))
         for each, probe, adjusted in zip(found, plan.probes, holm(judged), strict=True)
     ]
+    if not _gain(known.noise).low < FLOOR:
+        return decided
+    why = f"answers may follow gold by less than {FLOOR:g}"
+    return [
+        replace(each, result="cannot tell", note=f"{why}; {each.note}" if each.note else why)
+        if each.result == "sound"
+        else each
+        for each in decided
+    ]
+
+
+def bound(plan: ProbePlan) -> float:
+    """What p (Holm) must stay below for a fault after the rounds so far: `ALPHA` after the last, and little before."""
+    left = plan.last - len(plan.rounds) if plan.rounds else 0
+    return LOOKS[max(0, len(LOOKS) - 1 - left)]
 
 
 def gain(plan: ProbePlan, answers: Answers) -> Estimate:
     """How far answers rise where gold rises by one, on what no change can have spoilt: 1 without noise, 0 by chance.
 
-    Undefined where too little gold tells. Every probe is read beside it: a judge that answers by chance is not swayed.
+    Undefined where too little gold tells. A judge that answers by chance is swayed by nothing: where the lower end lies
+    below `FLOOR` no probe is told sound.
     """
-    noise = _known(plan, answers).noise
+    return _gain(_known(plan, answers).noise)
+
+
+def _gain(noise: Noise | None) -> Estimate:
     if noise is None:
         return undefined(0, "too little gold")
     value, error = noise.gain
@@ -107,13 +127,13 @@ def _measured(probe: Probe, plan: ProbePlan, answers: Answers, known: Known) -> 
     return replace(found, lost=lost, effect=replace(found.effect, dropped=lost))
 
 
-def _decided(found: Result, probe: Probe, adjusted: float, family: int) -> Result:
+def _decided(found: Result, probe: Probe, adjusted: float, family: int, alpha: float) -> Result:
     if found.result in ("not probed", "measured"):
         return found
     if math.isnan(found.p):
         note = found.note or f"fewer than {LEAST} sets have all their answers"
         return replace(found, result="cannot tell", note=note)
-    if adjusted < ALPHA:
+    if adjusted < alpha:
         result: Outcome = "faulty"
     elif probe.side == "down":
         gold = not math.isnan(found.most_deaf)

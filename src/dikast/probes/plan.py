@@ -81,12 +81,13 @@ class Planner:
         """Add a round; the last spends what is left of the calls. `needs` are the sets that each probe still lacks.
 
         Returns whether there was anything to add. Originals are asked again for new sets only, so that an original and
-        its change are always of one round.
+        its change are always of one round. Where there is nothing to add, the round before was the last.
         """
-        left = plan.calls - plan.asked.calls
-        if len(plan.rounds) >= plan.last or left <= 0:
-            return False
-        return self._extend(plan, needs, math.ceil(left / (plan.last - len(plan.rounds))), least=0)
+        left, rounds = plan.calls - plan.asked.calls, plan.last - len(plan.rounds)
+        if rounds > 0 and left > 0 and self._extend(plan, needs, math.ceil(left / rounds), least=0):
+            return True
+        plan.last = len(plan.rounds)
+        return False
 
     def every(self, part: Part) -> dict[str, Item]:
         """All items of a part that could be asked, by id, whatever the calls."""

@@ -22,7 +22,7 @@ from dikast.judging.run_plan import Source
 from dikast.probes.card import Card
 from dikast.probes.catalogue import LEAST
 from dikast.probes.measure import Answers
-from dikast.probes.outcome import gain, measure, needs
+from dikast.probes.outcome import bound, gain, measure, needs
 from dikast.probes.plan import Planner, ProbePlan, chosen, record, turns
 from dikast.probes.sets import PARTS, Asked, Part, sets_of
 from dikast.prompts.format import format_from
@@ -76,9 +76,10 @@ def _probe(given: Probing, items: Iterable[Item], watch: Watcher | None, name: s
     _save(given, plan)
     _ask(given, plan, watch)
     while len(plan.rounds) < plan.last and _complete(plan, told := answers(judge, out)):
-        if not planner.next(plan, needs(plan, measure(plan, told))):
-            break
+        more = planner.next(plan, needs(plan, measure(plan, told)))
         _save(given, plan)
+        if not more:
+            break
         _ask(given, plan, watch)
     return _write(given, plan, name)
 
@@ -240,7 +241,8 @@ def _complete(plan: ProbePlan, told: Answers) -> bool:
 def _write(given: Probing, plan: ProbePlan, name: str) -> Card:
     told = answers(given.judge, given.out)
     results = tuple(measure(plan, told))
-    card = Card(name or given.judge.engine.name, plan.asked.calls, given.seed, results, gain(plan, told))
+    named = name or given.judge.engine.name
+    card = Card(named, plan.asked.calls, given.seed, results, gain(plan, told), bound(plan))
     write_checked(given.out / CARD, orjson.dumps(card.to_dict(), option=orjson.OPT_INDENT_2) + b"\n")
     write_checked(given.out / "card.md", card.to_markdown().encode())
     return card
