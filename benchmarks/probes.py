@@ -11,10 +11,13 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from dikast.audit.estimate import Estimate
 from dikast.core.item import Item
+from dikast.core.records import read_items
 from dikast.core.rubric import Rubric
 from dikast.core.verdict import Question, Status, Verdict
 from dikast.engines.base import Request
@@ -24,11 +27,14 @@ from dikast.engines.mock.mock_judge import uniform
 from dikast.judging.judge import Judge
 from dikast.judging.settling import first_request
 from dikast.probes.card import Card
-from dikast.probes.outcome import bound, gain, measure
-from dikast.probes.plan import Planner
-from dikast.probes.run import Asker, from_the_top, load_items, simulate
-from dikast.probes.sets import Asked, Part, sets_of
+from dikast.probes.measure import plain_answers
+from dikast.probes.noise import Plain, noise_of
+from dikast.probes.outcome import bound, gain, gain_of, measure
+from dikast.probes.plan import Planner, ProbePlan
+from dikast.probes.run import Asker, answers, from_the_top, load_items, simulate
+from dikast.probes.sets import PARTS, Asked, Part, sets_of
 from dikast.worlds.prove import write_suite
+from dikast.worlds.sampling.held_out import rules_of
 
 CALLS = 1000
 R = 0.7  # of judges with a planted fault
@@ -108,6 +114,26 @@ class Deaf(Oracle):
         return super().decide(request)
 
 
+class Once(Planner):
+    """Makes each changed item, and the first round, once for all judges."""
+
+    def __init__(self, *given: Any, **settings: Any) -> None:
+        super().__init__(*given, **settings)
+        self._begun: dict[int, ProbePlan] = {}
+        self._candidates = {
+            probe: [tuple(replace(want, make=cache(want.make)) for want in each) for each in several]
+            for probe, several in self._candidates.items()
+        }
+
+    def first(self, calls: int) -> ProbePlan:
+        """The first round, in a plan of its own."""
+        if calls not in self._begun:
+            self._begun[calls] = super().first(calls)
+        plan = self._begun[calls]
+        asked = Asked(*(dict(plan.asked.of(part)) for part in PARTS))
+        return replace(plan, asked=asked, rounds=list(plan.rounds))
+
+
 class Bench:
     """Cards on the suite, whose items are chosen and changed once."""
 
@@ -115,7 +141,7 @@ class Bench:
         if not (folder / "suite").exists():
             write_suite("probe", folder / "suite")
         self.calls = calls
-        self.planner = Planner(load_items(str(folder / "suite")), None, folder, seed=0, only=only)
+        self.planner = Once(load_items(str(folder / "suite")), None, folder, seed=0, only=only)
         asker = Judge("mock:oracle")
         turned = from_the_top(asker)
         assert turned is not None
@@ -225,6 +251,19 @@ def alarms(bench: Bench, r: float, repeats: int, kept: Path | None = None) -> tu
     return [each["faulty"] for each in cards if each["faulty"]], told
 
 
+def followed(folder: Path) -> dict[str, Estimate]:
+    """How far answers rise with gold, by domain and by whether training has the voices, from the folder of a card."""
+    suite = {item.id: item for item in load_items(str(folder / "suite"))}
+    asked = Asked({item.id: item for item in read_items(folder / "absolute.jsonl")})
+    heard = set(rules_of("train").voices)
+    groups: dict[str, list[Plain]] = {}
+    for each in plain_answers(asked, answers(Judge("mock:oracle"), folder)):
+        meta = suite[each.item].meta
+        voices = "voices of training" if set(meta["voices"]) <= heard else "other voices"
+        groups.setdefault(f"{meta['domain']}, {voices}", []).append(each)
+    return {name: gain_of(noise_of(groups[name])) for name in sorted(groups)}
+
+
 def main() -> None:
     """Measure and print; exits with 1 when a fault is missed too often or faultless judges are accused too often."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -232,11 +271,16 @@ def main() -> None:
     parser.add_argument("--sound", type=int, default=200, help="cards for each r of a faultless judge")
     parser.add_argument("--r", type=float, nargs="*", default=RS, help="of the faultless judges")
     parser.add_argument("--kept", type=Path, help="a file of the cards of faultless judges: go on from it")
+    parser.add_argument("--card", type=Path, help="the folder of a card: how far its judge follows gold, by domain")
     parser.add_argument("--part", nargs="*", default=("faults", "named", "deaf", "drift", "sound"))
     parser.add_argument("--faults", nargs="*", default=tuple(FAULTS), choices=FAULTS, help="planted for their probes")
     parser.add_argument("--ways", nargs="*", default=WAYS, choices=WAYS, help="of the deaf judges")
     given = parser.parse_args()
     missed = False
+    if given.card is not None:
+        for group, found_gain in followed(given.card).items():
+            print(f"{group:40} gain {found_gain:.2f} n {found_gain.n}")
+        return
     with tempfile.TemporaryDirectory() as name:
         bench = Bench(Path(name))
         for probe in given.faults if "faults" in given.part else ():

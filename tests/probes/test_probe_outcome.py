@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dikast.probes.card import Card
-from dikast.probes.outcome import gain, measure, needs
+from dikast.probes.outcome import bound, gain, measure, needs
 from dikast.probes.plan import ProbePlan
 from dikast.probes.result import Result
 from probing import PROBES, asked
@@ -146,6 +146,38 @@ def test_lenience_takes_gold() -> None:
     found, told = asked([(f"i{i}~base", None, 3.0) for i in range(40)])
     (lenience,) = measure(ProbePlan([PROBES["lenience"]], 0, found), told)
     assert lenience.result == "not probed"
+
+
+@pytest.mark.parametrize(("gain", "result"), [(0.0, "cannot tell"), (0.1, "cannot tell"), (0.3, "sound")])
+def test_a_judge_that_follows_nothing_is_not_told_sound(gain: float, result: str) -> None:
+    rows: list[tuple[str, float | None, float | None]] = []
+    for i in range(60):
+        rows += [(f"i{i}~{variant}", 1 + i % 5, 3 + gain * (i % 5 - 2)) for variant in ("base", "style")]
+    found, told = asked(rows)
+    (style,) = measure(ProbePlan([PROBES["style"]], 0, found), told)
+    assert style.effect.value == pytest.approx(0)
+    assert style.result == result
+    assert ("follow gold by less than 0.15" in style.note) == (result == "cannot tell")
+
+
+def test_the_bound_is_strict_until_the_last_look() -> None:
+    plan = ProbePlan([PROBES["style"]], 0, asked([(f"i{i}~base", None, 3.0) for i in range(12)])[0])
+    assert bound(plan) == 0.0451  # a folder of a version without rounds has one look
+    bounds = []
+    for _ in range(3):
+        plan.rounds.append({"absolute": 12, "reversed": 0, "pairs": 0})
+        bounds.append(bound(plan))
+    assert bounds == [0.0005, 0.0141, 0.0451]  # O'Brien and Fleming (1979), three looks, two-sided 5 %
+    rows: list[tuple[str, float | None, float | None]] = []
+    for i in range(12):  # mean .75, sd .584: t = .70 / (.584 / sqrt(12)) = 4.15 above the tolerance, p = .0016
+        rows += [(f"i{i}~base", None, 3.0), (f"i{i}~style", None, 3.0 + (0, 0.5, 1, 1.5)[i % 4])]
+    found, told = asked(rows)
+    results = []
+    for rounds in (1, 3):
+        plan = ProbePlan([PROBES["style"]], 0, found, [{"absolute": 24, "reversed": 0, "pairs": 0}] * rounds)
+        results.append(measure(plan, told)[0])
+    assert 0.0005 < results[0].p_holm == results[1].p_holm < 0.0141
+    assert [each.result for each in results] == ["cannot tell", "faulty"]
 
 
 def test_calls_go_where_nothing_is_told_yet() -> None:

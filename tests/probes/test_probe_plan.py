@@ -105,6 +105,14 @@ def test_a_probe_that_would_take_all_calls_leaves_some_to_others(plain: list[Ite
     assert added["length"] >= added["style"]
 
 
+def test_where_nothing_is_left_to_ask_the_look_is_the_last(plain: list[Item], tmp_path: Path) -> None:
+    chosen = planner(plain[:12], tmp_path, "style")
+    plan = chosen.first(1000)
+    assert (len(plan.rounds), plan.last) == (1, 3)
+    assert not chosen.next(plan, {"style": 100.0})
+    assert plan.last == 1
+
+
 def test_a_probe_of_others_alone_is_refused(plain: list[Item], tmp_path: Path) -> None:
     with pytest.raises(UserError, match="deafness and blindness: reads the answers to other probes"):
         planner(plain, tmp_path, "deafness", "blindness")

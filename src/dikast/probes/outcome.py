@@ -53,7 +53,7 @@ def measure(plan: ProbePlan, answers: Answers) -> list[Result]:
         _decided(each, probe, adjusted, family, bound(plan))
         for each, probe, adjusted in zip(found, plan.probes, holm(judged), strict=True)
     ]
-    if not _gain(known.noise).low < FLOOR:
+    if not gain_of(known.noise).low < FLOOR:
         return decided
     why = f"answers may follow gold by less than {FLOOR:g}"
     return [
@@ -76,10 +76,11 @@ def gain(plan: ProbePlan, answers: Answers) -> Estimate:
     Undefined where too little gold tells. A judge that answers by chance is swayed by nothing: where the lower end lies
     below `FLOOR` no probe is told sound.
     """
-    return _gain(_known(plan, answers).noise)
+    return gain_of(_known(plan, answers).noise)
 
 
-def _gain(noise: Noise | None) -> Estimate:
+def gain_of(noise: Noise | None) -> Estimate:
+    """The gain of this noise."""
     if noise is None:
         return undefined(0, "too little gold")
     value, error = noise.gain
