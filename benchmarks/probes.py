@@ -1,6 +1,6 @@
 """The proof of the probes: planted faults of stated size are found, faultless judges are left alone.
 
-By itself: `python -m benchmarks.probes --repeats 20 --sound 200`. About .7 s of one core for each card of 1,000 calls.
+By itself: `python -m benchmarks.probes --repeats 20 --sound 200`. About .2 s of one core for each card of 1,000 calls.
 """
 
 import argparse
