@@ -22,9 +22,11 @@ from runs import dikast_here, lines, rows, write_jsonl
 
 
 def dikast(
-    *arguments: object, files: int | None = None, size: int | None = None, cwd: Path | None = None
+    *arguments: object, files: int | None = None, held: int = 0, size: int | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own, with at most so many open files, or files of at most so many bytes."""
+    """The command in a process of its own: with at most so many open files, `held` of them from the start, or with
+    files of at most so many bytes.
+    """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     limits = [(resource.RLIMIT_NOFILE, files), (resource.RLIMIT_FSIZE, size)]
 
@@ -32,11 +34,13 @@ def dikast(
         for which, most in limits:
             if most is not None:
                 resource.setrlimit(which, (most, most))
+        for _ in range(held):
+            os.set_inheritable(os.open(os.devnull, os.O_RDONLY), True)
 
     return subprocess.run(
         [sys.executable, "-m", "dikast", *map(str, arguments)],
         env=environment, capture_output=True, text=True, cwd=cwd,
-        preexec_fn=limit,
+        preexec_fn=limit, close_fds=not held,
     )  # fmt: skip
 
 
@@ -66,7 +70,11 @@ def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    ("files", "n"), [(24, 60), *(pytest.param(files, 300, marks=pytest.mark.slow) for files in (14, 24, 40))]
+    ("files", "n"),
+    [
+        (24, 60),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in ((14, 300), (24, 300), (40, 300), (64, 10_000))),
+    ],
 )
 def test_too_few_open_files_lose_no_item(files: int, n: int, tmp_path: Path) -> None:
     """n pictures and 256 connections: what could not be opened is asked in the next run, and none is a bad item."""
@@ -91,6 +99,20 @@ def test_too_few_open_files_lose_no_item(files: int, n: int, tmp_path: Path) -> 
     assert last.returncode == 0, last.stderr
     assert orjson.loads((out / "summary.json").read_bytes())["status"] == {"ok": n}
     assert lines(out / "verdicts.jsonl")[: len(kept)] == kept
+
+
+@pytest.mark.slow
+def test_ten_thousand_files_that_are_open_already_are_in_nobodys_way(tmp_path: Path) -> None:
+    """Descriptors beyond 1,024 break programs that wait with select()."""
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 12_000:
+        pytest.skip("this user may not open 12,000 files")
+    items = write_jsonl(tmp_path / "items.jsonl", rows(300))
+    with FaultServer() as server:
+        spec = f"{server.spec},concurrency=64"
+        line = ("grade", items, "--judge", spec, "--rubric", "helpfulness", "--out", tmp_path / "run", "--quiet")
+        done = dikast(*line, files=12_000, held=10_000)
+    assert done.returncode == 0, done.stderr
+    assert orjson.loads((tmp_path / "run" / "summary.json").read_bytes())["status"] == {"ok": 300}
 
 
 SINGLE: dict[str, tuple[Sequence[str], Sequence[object]]] = {  # the files a verb writes, and its line
