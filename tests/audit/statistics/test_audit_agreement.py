@@ -8,11 +8,10 @@ from scipy import stats
 
 from dikast.audit.statistics.agreement import BY_ROW, within
 from dikast.audit.statistics.concordance import (
-    concordance_by_item,
+    by_item,
     kendall_tau_b,
     kendall_tau_c,
     order_of,
-    untied_by_item,
 )
 from dikast.audit.statistics.correlation import mid_ranks, pearson, spearman
 from dikast.audit.statistics.measures import MEASURES
@@ -99,5 +98,8 @@ def test_against_scipy(pairs: list[tuple[int, int]]) -> None:
 def test_partners_of_each_item_by_counting(pairs: list[tuple[int, int]]) -> None:
     x, y = np.array(pairs).T
     signs = np.sign(np.subtract.outer(x, x)) * np.sign(np.subtract.outer(y, y))
-    assert np.array_equal(concordance_by_item(x, y), signs.sum(1))
-    assert np.array_equal(untied_by_item(x), (np.subtract.outer(x, x) != 0).sum(1))
+    found = by_item(x, y)
+    assert np.array_equal(found.net, signs.sum(1))
+    assert np.array_equal(found.untied_first, (np.subtract.outer(x, x) != 0).sum(1))
+    assert np.array_equal(found.untied_second, (np.subtract.outer(y, y) != 0).sum(1))
+    assert found.order == order_of(x, y)

@@ -15,6 +15,7 @@ from dikast.audit.statistics import calibration as cal
 from dikast.audit.statistics import conformal
 from dikast.audit.statistics.exact_means import settled
 from dikast.audit.statistics.intervals import Resampling, clusters_of, error_of, mean_estimate, share, t_of
+from dikast.audit.tables.columns import rows_by
 from dikast.core.scale import Scale
 
 Floats = NDArray[np.float64]
@@ -56,18 +57,18 @@ def conformal_table(
     views = [_intervals(centre, true, fold, each, scale, how.level, codes) for each in (np.zeros_like(group), group)]
     p = given.distributions.probabilities[used] if given.distributions is not None else None
     sets = _sets(p, true, fold, scale, how.level, codes) if p is not None else None
-    parts = [("all", np.ones(len(true), bool))]
-    parts += [(name, group == code) for code, name in enumerate(names)] if slices is not None else []
+    parts = [("all", np.arange(len(true)))]
+    parts += zip(names, rows_by(group, len(names)), strict=True) if slices is not None else []
     rows: list[list[Cell]] = []
     for name, mine in parts:
         inside = None if codes is None else clusters_of(codes[mine])
-        row: list[Cell] = [name, int(mine.sum())]
+        row: list[Cell] = [name, len(mine)]
         for each in views:
             width = _mean(each, mine, how.level, inside)
             row += [share(each.held[mine], how.level, inside), width, _scaled(width, scale.high - scale.low)]
         if sets is not None:
             row += [share(sets.held[mine], how.level, inside), _mean(sets, mine, how.level, inside)]
-        rows.append(row if mine.any() else [*row[:2], *[None] * (len(row) - 2)])
+        rows.append(row if len(mine) else [*row[:2], *[None] * (len(row) - 2)])
     columns = ["rows", "n", "coverage", "width", "share of scale", "coverage (own radius)", "width (own)"]
     columns += ["share of scale (own)", *(["coverage of sets", "labels in a set"] if sets is not None else [])]
     return table(
@@ -84,10 +85,10 @@ def conformal_table(
     )
 
 
-def _mean(given: Sizes, mine: Masks, level: float, cluster: Codes | None) -> Estimate:
+def _mean(given: Sizes, mine: Codes, level: float, cluster: Codes | None) -> Estimate:
     """A mean size: the error of the quantile behind it, and that of the rows, added as independent."""
     found = mean_estimate(given.found[mine], level, cluster)
-    if not mine.any():
+    if not len(mine):
         return found
     half = float(np.nan_to_num(found.half_width))
     low = found.value - float(np.hypot(found.value - given.low[mine].mean(), half))
@@ -112,7 +113,7 @@ def _intervals(
     centre: Floats, true: Floats, fold: Codes, group: Codes, scale: Scale, level: float, cluster: Codes | None
 ) -> Sizes:
     residual = settled(np.abs(true - centre))
-    parts = _rows_by(group)
+    parts = _rows_of(group)
     radius = _radii(residual, fold, group, dict.fromkeys(parts, AIM))
     held = residual <= radius
     ends = {
@@ -129,17 +130,17 @@ def _intervals(
 def _radii(residual: Floats, fold: Codes, group: Codes, level: dict[int, float]) -> Floats:
     """The radius (n,) of each row from rows of other folds and its own group."""
     out = np.full(len(residual), np.inf)
-    for code, rows in _rows_by(group).items():
+    for code, rows in _rows_of(group).items():
         given, folds = residual[rows], fold[rows]
         for each in np.unique(folds):
             out[rows[folds == each]] = conformal.conformal_quantile(given[folds != each], level[code])
     return out
 
 
-def _rows_by(group: Codes) -> dict[int, Codes]:
-    order = np.argsort(group, kind="stable")
-    codes, starts = np.unique(group[order], return_index=True)
-    return dict(zip(codes.tolist(), np.split(order, starts[1:]), strict=True))
+def _rows_of(group: Codes) -> dict[int, Codes]:
+    """The rows of each group there is, -1 among them."""
+    found = rows_by(group + 1, int(group.max(initial=-1)) + 2)
+    return {code - 1: rows for code, rows in enumerate(found) if len(rows)}
 
 
 def _sets(p: Floats, true: Floats, fold: Codes, scale: Scale, level: float, cluster: Codes | None) -> Sizes | None:

@@ -9,9 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.statistics.agreement import BY_ROW, RANGES
+from dikast.audit.statistics.concordance import by_item
 from dikast.audit.statistics.intervals import error_of, t_of, z_of
-from dikast.audit.statistics.linearised import Linear, linear_pearson, linear_spearman, linear_tau_b
+from dikast.audit.statistics.linearised import ORDER, Linear, linear_pearson, linear_spearman
 from dikast.audit.tables.choices import Share
+from dikast.audit.tables.columns import rows_by
 from dikast.audit.tables.paired import Paired
 from dikast.audit.tables.scored import Scored
 from dikast.core.text import counted
@@ -22,7 +24,7 @@ OfRows = Callable[[Codes], Linear]
 _CORRELATIONS: Mapping[str, Callable[[Floats, Floats], Linear]] = {
     "pearson": linear_pearson,
     "spearman": linear_spearman,
-    "kendall_tau_b": linear_tau_b,
+    "kendall_tau_b": lambda score, gold: ORDER["kendall_tau_b"](by_item(score, gold)),
 }
 
 
@@ -74,7 +76,7 @@ def fisher_mean_over(
 
 def scores_table(codes: Codes, names: Sequence[str], given: Scored, level: float, by: str) -> Table:
     """Means over slices of scores against gold."""
-    rows = [np.flatnonzero(given.paired & (codes == code)) for code in range(len(names))]
+    rows = rows_by(np.where(given.paired, codes, -1), len(names))
     cells: list[list[Cell]] = []
     for name, statistic in _CORRELATIONS.items():
         slices = [statistic(given.score[at], given.gold[at]) for at in rows]
@@ -91,7 +93,7 @@ def pairs_table(codes: Codes, names: Sequence[str], given: Paired, shares: Mappi
     """Means over slices of shares of pairs."""
     cells: list[list[Cell]] = []
     for name, share in shares.items():
-        rows = [np.flatnonzero(share.counts & (codes == code)) for code in range(len(names))]
+        rows = rows_by(np.where(share.counts, codes, -1), len(names))
         mean = mean_over([_mean(share.worth[at]) for at in rows], rows, given.level, given.cluster, (0.0, 1.0))
         cells.append([name, mean.n, mean])
     return _table(by, len(names), ("statistic", "slices", "mean"), cells)

@@ -10,10 +10,12 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Cell, Table, by_slice, table
 from dikast.audit.sections.scores import spread_of
 from dikast.audit.statistics.agreement import BY_ROW, RANGES
+from dikast.audit.statistics.concordance import by_item
 from dikast.audit.statistics.intervals import Resampling, clusters_of, error_of, fisher, mean_estimate, share
 from dikast.audit.statistics.linearised import ORDER, linear_pearson, squashed_interval
 from dikast.audit.statistics.measures import measure
 from dikast.audit.statistics.significance import Against, holm, student, two_correlations, two_rates
+from dikast.audit.tables.columns import rows_by
 from dikast.audit.tables.scored import Scored
 from dikast.core.text import counted
 
@@ -33,14 +35,12 @@ def slice_table(codes: Codes, names: Sequence[str], given: Scored, how: Resampli
     tests: list[float] = []
     rows: list[list[Cell]] = []
     r_all: list[float] = []
-    order = np.argsort(codes, kind="stable")
-    parts = np.split(order, np.searchsorted(codes[order], np.arange(len(names))))[1:]
     hits = (paired & (given.score == given.gold)).astype(np.float64)
     everything = hits.sum(), int(paired.sum())
     cluster = given.cluster
     against = None if cluster is None else Against(hits[paired], cluster[paired])
     place = np.cumsum(paired) - 1
-    for name, part in zip(names, parts, strict=True):
+    for name, part in zip(names, rows_by(codes, len(names)), strict=True):
         chosen = part[paired[part]]
         found = _measured(given, chosen, kinds, how, len(part) - len(chosen), drawn=len(names) <= _DRAWN)
         inside = None if cluster is None else cluster[part]
@@ -128,8 +128,9 @@ def _measured(
         return measure(score, gold, kinds, how, cluster, dropped=dropped)
     found, n = {}, len(score)
     cluster = None if given.cluster is None else given.cluster[chosen]
+    order = by_item(score, gold) if n else None
     for kind in kinds:
-        if n == 0:
+        if order is None:
             found[kind] = Estimate(math.nan, 0, level=how.level, dropped=dropped)
         elif kind in ("exact", "within_1"):
             found[kind] = share(BY_ROW[kind](score, gold), how.level, cluster, dropped=dropped)
@@ -137,7 +138,7 @@ def _measured(
             worth = BY_ROW[kind](score, gold)
             found[kind] = mean_estimate(worth, how.level, cluster, dropped=dropped, within=RANGES[kind])
         elif kind == "pearson" or kind in ORDER:
-            each = (linear_pearson if kind == "pearson" else ORDER[kind])(score, gold)
+            each = linear_pearson(score, gold) if kind == "pearson" else ORDER[kind](order)
             least = 0.0 if kind == "ordered_pairs" else -1.0
             interval = squashed_interval(each, how.level, cluster, least=least)
             if kind == "pearson" and cluster is None:

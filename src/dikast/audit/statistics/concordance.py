@@ -83,9 +83,26 @@ def _below(table: Floats) -> Floats:
     return np.asarray((table * less).sum((-2, -1)))
 
 
-def concordance_by_item(first: ArrayLike, second: ArrayLike) -> Floats:
-    """Concordant less discordant partners of each observation, (n,); the mean of these is twice the pair total / n."""
+class ByItem(NamedTuple):
+    """How the partners of each observation (n,) fall, and the order of all pairs, which is half of their sums."""
+
+    net: Floats  # concordant less discordant partners
+    untied_first: Floats  # partners with another value of the first variable
+    untied_second: Floats
+    order: Order
+
+
+def by_item(first: ArrayLike, second: ArrayLike) -> ByItem:
+    """The partners of each of n observations, given as two arrays (n,)."""
     x, y = _codes(first), _codes(second)
+    sizes = np.bincount(x), np.bincount(y)
+    net = _net_by_item(x, y)
+    free_x, free_y = (len(x) - size[codes].astype(np.float64) for size, codes in zip(sizes, (x, y), strict=True))
+    order = Order(net.sum() / 2, free_x.sum() / 2, free_y.sum() / 2, len(x), min(map(len, sizes)))
+    return ByItem(net, free_x, free_y, order)
+
+
+def _net_by_item(x: NDArray[np.int64], y: NDArray[np.int64]) -> Floats:
     if len(x) and (int(x.max()) + 1) * (int(y.max()) + 1) <= _MOST_CELLS:
         return _concordance_by_cell(x, y)
     down_x, down_y = x.max(initial=0) - x, y.max(initial=0) - y
@@ -103,13 +120,6 @@ def _concordance_by_cell(x: NDArray[np.int64], y: NDArray[np.int64]) -> Floats:
     concordant = low + (total - up_x - up_y + below[1:, 1:])  # below in both, or above in both
     discordant = (below[:-1, -1:] - below[:-1, 1:]) + (below[-1:, :-1] - below[1:, :-1])
     return np.asarray((concordant - discordant)[x, y])
-
-
-def untied_by_item(values: ArrayLike) -> Floats:
-    """With how many others each observation is not tied, (n,)."""
-    codes = _codes(values)
-    sizes = np.bincount(codes)
-    return (len(codes) - sizes[codes]).astype(np.float64)
 
 
 def _codes(values: ArrayLike) -> NDArray[np.int64]:

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.estimate import UNDEFINED, Interval
-from dikast.audit.statistics.concordance import Order, concordance_by_item, ordered, tau_b, tau_c, untied_by_item
+from dikast.audit.statistics.concordance import ByItem, by_item, ordered, tau_b, tau_c
 from dikast.audit.statistics.correlation import mid_ranks, pearson, spearman
 from dikast.audit.statistics.intervals import error_of, t_of, z_of
+from dikast.audit.statistics.weights import Groups
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -56,22 +57,21 @@ def linear_spearman(x: ArrayLike, y: ArrayLike) -> Linear:
 
 def _ranked(values: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
     """Mid-ranks (n,) as shares less a half, and what each row adds to a mean of `weights` (n,) over those above it."""
-    distinct, codes, sizes = np.unique(values, return_inverse=True, return_counts=True)
-    codes = codes.ravel()
-    n = len(values)
-    rank = (mid_ranks(sizes) - 0.5)[codes] / n - 0.5
+    groups, n = Groups(values), len(values)
+    codes, count = groups.codes, len(groups.distinct)
+    rank = (mid_ranks(np.bincount(codes)) - 0.5)[codes] / n - 0.5
 
     def over(weights: Floats) -> Floats:
-        mine = np.bincount(codes, weights, len(distinct))
+        mine = np.bincount(codes, weights, count)
         above = mine.sum() - np.cumsum(mine)
         return np.asarray(((above + mine / 2)[codes] - mine.sum() / 2) / n)
 
     return rank, over
 
 
-def linear_tau_b(x: ArrayLike, y: ArrayLike) -> Linear:
+def _tau_b(given: ByItem) -> Linear:
     """Kendall's tau-b: a ratio of U-statistics."""
-    net, free_x, free_y, order = _by_row(x, y)
+    net, free_x, free_y, order = given
     tau, n = float(tau_b(order)), len(net)
     if math.isnan(tau):
         return Linear(tau, np.zeros(n))
@@ -79,9 +79,9 @@ def linear_tau_b(x: ArrayLike, y: ArrayLike) -> Linear:
     return Linear(tau, 2 * (net / scale - tau * (free_x / free_x.mean() + free_y / free_y.mean()) / 2) / n)
 
 
-def linear_tau_c(x: ArrayLike, y: ArrayLike) -> Linear:
+def _tau_c(given: ByItem) -> Linear:
     """Kendall's tau-c, the number of distinct values held fixed."""
-    net, *_, order = _by_row(x, y)
+    net, *_, order = given
     tau, n = float(tau_c(order)), len(net)
     if math.isnan(tau):
         return Linear(tau, np.zeros(n))
@@ -89,19 +89,20 @@ def linear_tau_c(x: ArrayLike, y: ArrayLike) -> Linear:
     return Linear(tau, 2 * (net - net.mean()) / n)
 
 
-def linear_ordered_pairs(x: ArrayLike, y: ArrayLike) -> Linear:
-    """Share of pairs with different gold `y` in the right order, ties in `x` a half: (Somers' d + 1) / 2."""
-    net, _, free, order = _by_row(x, y)
+def _ordered_pairs(given: ByItem) -> Linear:
+    """Share of pairs with different gold in the right order, ties of the score a half: (Somers' d + 1) / 2."""
+    net, _, free, order = given
     share = float(ordered(order))
     if math.isnan(share):
         return Linear(share, np.zeros(len(net)))
     return Linear(share, (net - (2 * share - 1) * free) / free.sum())
 
 
-ORDER: Mapping[str, Callable[[ArrayLike, ArrayLike], Linear]] = {
-    "kendall_tau_b": linear_tau_b,
-    "kendall_tau_c": linear_tau_c,
-    "ordered_pairs": linear_ordered_pairs,
+# of score (first) and gold (second)
+ORDER: Mapping[str, Callable[[ByItem], Linear]] = {
+    "kendall_tau_b": _tau_b,
+    "kendall_tau_c": _tau_c,
+    "ordered_pairs": _ordered_pairs,
 }
 
 
@@ -122,18 +123,4 @@ def squashed_interval(found: Linear, level: float, cluster: Codes | None = None,
 
 def order_interval(name: str, x: ArrayLike, y: ArrayLike, level: float, cluster: Codes | None = None) -> Interval:
     """The interval of one of ORDER."""
-    return squashed_interval(ORDER[name](x, y), level, cluster, least=0.0 if name == "ordered_pairs" else -1.0)
-
-
-class _Rows(NamedTuple):
-    net: Floats  # (n,) concordant less discordant partners of each row
-    free_x: Floats  # (n,) partners with another x
-    free_y: Floats
-    order: Order
-
-
-def _by_row(x: ArrayLike, y: ArrayLike) -> _Rows:
-    net, free_x, free_y = concordance_by_item(x, y), untied_by_item(x), untied_by_item(y)
-    values = min(len(np.unique(np.asarray(each))) for each in (x, y))
-    order = Order(net.sum() / 2, free_x.sum() / 2, free_y.sum() / 2, len(net), values)
-    return _Rows(net, free_x, free_y, order)
+    return squashed_interval(ORDER[name](by_item(x, y)), level, cluster, least=0.0 if name == "ordered_pairs" else -1.0)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dikast.audit.estimate import UNDEFINED, Estimate, Interval
 from dikast.audit.statistics.agreement import BY_ROW, weighted_kappa
-from dikast.audit.statistics.concordance import Order, order_of, order_of_tables, ordered, tau_b, tau_c
+from dikast.audit.statistics.concordance import Order, by_item, order_of, order_of_tables, ordered, tau_b, tau_c
 from dikast.audit.statistics.contingency import Cells
 from dikast.audit.statistics.correlation import weighted_pearson, weighted_spearman
 from dikast.audit.statistics.intervals import (
@@ -254,7 +254,7 @@ def _part(name: str, x: Floats, y: Floats, chosen: Codes) -> Weighted:
         return each.weighted(x[chosen], y[chosen])
     cells = Cells.of(x[chosen], y[chosen])
     if cells.size > _MOST_CELLS:
-        found = ORDER[name](x, y)
+        found = ORDER[name](by_item(x, y))
         return mean_of(found.value + len(x) * found.parts[chosen])
     onehot = np.zeros((len(chosen), cells.size))
     onehot[np.arange(len(chosen)), cells.row * len(cells.y) + cells.column] = 1

@@ -7,6 +7,7 @@ are weights. So each statistic is defined once, for single values, draws and tab
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,7 @@ Floats = NDArray[np.float64]
 Weighted = Callable[[Floats], Floats]
 Statistic = Callable[[ArrayLike, ArrayLike], Weighted]
 TableStatistic = Callable[[Floats, Floats, Floats], Floats]
+_FEW_CELLS = 256
 ROUNDING = 1e-12  # a spread below this share of the largest it could be is rounding: all are alike
 
 
@@ -43,15 +45,28 @@ def on_tables(statistic: Statistic) -> TableStatistic:
 
     def of(table: Floats, x: Floats, y: Floats) -> Floats:
         weights = table.reshape(-1, len(x) * len(y))
-        rows, columns = np.repeat(x, len(y)), np.tile(y, len(x))
+        if weights.shape[1] == 0:
+            return np.full(table.shape[:-2], math.nan)
+        if weights.shape[1] <= _FEW_CELLS:
+            return _on_grid(statistic, x.tobytes(), y.tobytes())(weights).reshape(table.shape[:-2])
+        rows, columns = _grid(x, y)
         if len(weights) == 1:  # most cells of a large table are empty
             used = np.flatnonzero(weights[0])
             weights, rows, columns = weights[:, used], rows[used], columns[used]
-        if weights.shape[1] == 0:
-            return np.full(table.shape[:-2], math.nan)
         return statistic(rows, columns)(weights).reshape(table.shape[:-2])
 
     return of
+
+
+@lru_cache(maxsize=64)
+def _on_grid(statistic: Statistic, x: bytes, y: bytes) -> Weighted:
+    """The statistic made for all cells of a small table; slices of one file have few different grids."""
+    return statistic(*_grid(np.frombuffer(x), np.frombuffer(y)))
+
+
+def _grid(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """The score and the gold of each cell (K * L,)."""
+    return np.repeat(x, len(y)), np.tile(y, len(x))
 
 
 class Groups:

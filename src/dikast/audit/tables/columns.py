@@ -47,6 +47,12 @@ def group_codes(words: Sequence[Words]) -> tuple[Codes, list[str]]:
     return out, names
 
 
+def rows_by(codes: Codes, count: int) -> list[Codes]:
+    """The rows with each code from 0 to `count` - 1, rising; rows with -1 are in none."""
+    order = np.argsort(codes, kind="stable")
+    return np.split(order, np.searchsorted(codes[order], np.arange(count)))[1:]
+
+
 @dataclass(slots=True)
 class Frame:
     """Some columns of one file. `lines` says where each row stands, for messages."""
