@@ -66,7 +66,7 @@ def test_gold_on_a_scale_of_its_own_by_hand() -> None:
         (None, (0,), False, 0),
         ({"other": 9}, (0,), False, 0), ({"score": 9}, (0,), False, 1), ({"claims": []}, (0,), False, 0),
         ([1, 9], (0, 1), False, 1), ("tie", (0, 1), False, 0), ("A>>B", (0, 1), False, 0), ("best", (0, 1), False, 1),
-        (1, (0, 1), False, 0), (2, (0, 1), False, 0), (9, (0, 1), False, 1), ("a", (0,), False, 1),
+        (1, (0, 1), False, 0), (2, (0, 1), False, 1), (9, (0, 1), False, 1), ("a", (0,), False, 1),
         ("a", (0,), True, 0), ({"preference": "a"}, (0, 1), False, 0), (True, (0,), False, 1),
     ],
 )  # fmt: skip
@@ -103,3 +103,30 @@ def test_all_that_is_wrong_is_told_in_one_message() -> None:
 )  # fmt: skip
 def test_the_likely_scale(numbers: list[float], name: str | None) -> None:
     assert likely_scale(numbers) == name
+
+
+def test_one_value_for_a_pair_is_no_score() -> None:
+    """2 lies on 1-5 and says nothing of which response is better; 1 of "1 or 2" would be taken for the second."""
+    rubric, check = Rubric("r", "?", FIVE), GoldCheck()
+    for gold in (0, 1, "tie", [1, 2], None):
+        check.look(item(gold, 2), rubric, (0, 1))
+    assert check.error() is None
+    check.look(item(2, 2), rubric, (0, 1))
+    told = str(check.error())
+    assert "1 of 3 values are off 1-5" in told
+    assert "one value for a pair says which response is better: a, b, tie, 0 (the first) or 1 (the second)" in told
+    by_scores = GoldCheck(pairs=True)
+    by_scores.look(item(4, 2), rubric, (0,))
+    assert by_scores.error() is not None
+
+
+def test_people_who_differ_are_looked_at_too() -> None:
+    """An annotation record on which people differ has no score, but what each of them said."""
+    rubric, check, pairs = Rubric("r", "?", FIVE), GoldCheck(), GoldCheck()
+    check.look(item({"raters": [2, 4]}), rubric, (0,))
+    pairs.look(item({"raters": ["a", "tie"]}, 2), rubric, (0, 1))
+    assert (check.error(), pairs.error()) == (None, None)
+    check.look(item({"raters": [7, 9]}), rubric, (0,))
+    assert "goes from 2 to 9" in str(check.error())
+    pairs.look(item({"raters": ["left", "right"]}, 2), rubric, (0, 1))
+    assert "'left', 'right'" in str(pairs.error())

@@ -20,6 +20,7 @@ from dikast.audit.sections.label_probabilities import (
     calibration_table,
     from_logprobs,
     from_objects,
+    from_objects_by_scale,
     readout_table,
     reliability_table,
     uncalibrated_table,
@@ -47,6 +48,7 @@ from dikast.audit.tables.run_rows import gold_scale_of, has_gold, open_rows, sca
 from dikast.audit.tables.scored import Scored, equated, scored
 from dikast.core.errors import UserError
 from dikast.core.runs.run_files import RUBRICS
+from dikast.core.scale import Scale
 from dikast.core.text import counted
 
 NO_DISTRIBUTION = "no distribution"  # the status of a row whose numbers cannot be probabilities
@@ -290,9 +292,23 @@ def _distributions(data: Data) -> Distributions | None:
 
 def _readouts(data: Data, given: Scored, read: Distributions | None, slices: Slices) -> Iterator[Table]:
     """Expected against mode, calibration, conformal width, abstaining."""
+    scale = given.scale
+    if given.own is not None and given.shared:
+        scale = given.own.shared
+    if read is None and given.own is not None and any(data.objects.get("distribution", [])):
+        read = from_objects_by_scale(data.objects["distribution"], given.own) if given.shared else None
+        if read is None:
+            several = "the rows are on several scales: pick those of one with --where"
+            yield uncalibrated_table(several if given.shared else "gold lies on a scale of its own")
+    for found in _of_distributions(data, given, read, scale, slices):
+        yield dataclasses.replace(found, title=found.title + given.unit)
+
+
+def _of_distributions(
+    data: Data, given: Scored, read: Distributions | None, scale: Scale | None, slices: Slices
+) -> Iterator[Table]:
+    """The tables themselves: `scale` is that of scores and gold, of goodness where these are."""
     how, cluster = data.plan.resampling, given.cluster
-    if read is None and data.scales is not None and any(data.objects.get("distribution", [])):
-        yield uncalibrated_table("the rows are on several scales: pick those of one with --where")
     parts = slices[0][0] if slices else None
     if read is not None:
         usable = read.known & ~np.isnan(given.score)  # a failed verdict stays failed, whatever its probabilities
@@ -302,9 +318,9 @@ def _readouts(data: Data, given: Scored, read: Distributions | None, slices: Sli
         yield calibration_table(read, given.gold, how, cluster, family)
         yield reliability_table(read, given.gold, how.level, cluster)
         yield abstain_table(read, given.gold, how.level, cluster)
-    if given.scale is not None:
+    if scale is not None:
         centre = read.expected if read is not None else given.score
-        found = conformal_table(Centres(centre, read, given.scale), given.gold, how, cluster, parts)
+        found = conformal_table(Centres(centre, read, scale), given.gold, how, cluster, parts)
         if found is not None:
             yield found
 

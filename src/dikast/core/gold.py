@@ -15,6 +15,10 @@ _PREFERENCE = re.compile(r"a|b|tie|first|second|\[*\s*[ab]\s*(?:>>?|<<?|=)\s*[ab
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _USUAL = ("0-1", "1-3", "1-4", "1-5", "1-7", "0-5", "1-10", "0-10", "0-100")
 _SHOWN = 5  # spellings of gold in a message
+_ALONE = (
+    "one value for a pair says which response is better: a, b, tie, 0 (the first) or 1 (the second); scores are a "
+    "list, one for each response"
+)
 GOLD_LIKE = ("human_score", "human_rating", "human", "rating", "label")  # columns that may well hold gold
 
 
@@ -130,6 +134,7 @@ class GoldCheck:
     guesses_off: int = 0
     _guess: str = ""
     _first: DataError | None = None
+    _alone: bool = False  # a single number, or a word that is no preference, was given for a pair
     _scales: dict[str, str] = field(default_factory=dict)  # by the rubric's name
     _numbers: list[float] = field(default_factory=list)  # lowest and highest seen
     _words: Counter[str] = field(default_factory=Counter)
@@ -144,13 +149,23 @@ class GoldCheck:
         value = stated(item.gold, rubric.name, pair=pair or self.pairs)
         if (pair or self.pairs) and _is_preference(value, len(item.responses)):
             return
-        values = value if isinstance(value, list | tuple) else [value]
-        shown = [values[i] for i in responses if i < len(values)] if isinstance(value, list | tuple) else [value]
+        if isinstance(value, list | tuple):
+            shown = [value[i] for i in responses if i < len(value)]
+        elif value is None and isinstance(item.gold, dict):  # people who differ: gold has what each of them said
+            several = item.gold.get("raters")
+            shown = list(several) if isinstance(several, list | tuple) else []
+            if pair or self.pairs:
+                shown = [each for each in shown if not _is_preference(each, len(item.responses))]
+        else:
+            shown = [value]
         for each in shown:
             if each is not None:
-                self._take(each, scale, item, rubric)
+                self._take(
+                    each, scale, item, rubric, alone=(pair or self.pairs) and not isinstance(value, list | tuple)
+                )
 
-    def _take(self, value: Any, scale: Scale, item: Item, rubric: Rubric) -> None:
+    def _take(self, value: Any, scale: Scale, item: Item, rubric: Rubric, *, alone: bool) -> None:
+        """Count one value; one that stands `alone` for a pair says which response is better, and is no score."""
         self.looked += 1
         if item.gold_from:
             self.guessed = item.gold_from
@@ -164,9 +179,10 @@ class GoldCheck:
                 self._words[str(value)] += 1
         else:
             self._numbers = [min([number, *self._numbers]), max([number, *self._numbers])]
-        if lies_on(value, scale):
+        if lies_on(value, scale) and not alone:
             return
         self.wrong += 1
+        self._alone |= alone
         self._scales[rubric.name] = told_scale(scale)
         if self._first is None:
             path, _, line = item.origin.rpartition(":")
@@ -195,6 +211,8 @@ class GoldCheck:
             cures.insert(0, f"--scale {likely} puts the rubric on it")
         if len(self._scales) > 1:
             cures.append("an object as gold has a value for each criterion")
+        if self._alone:
+            cures.insert(0, _ALONE)
         cures.append("--map gold=COLUMN takes another column (in Python: Judge(..., equate=...))")
         message = (
             f"gold does not lie on its scale: {self.wrong:,} of {self.looked:,} values are off {due}, and gold {seen};"

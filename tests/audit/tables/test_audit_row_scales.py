@@ -407,3 +407,54 @@ def test_raters_who_rated_nothing_are_told_and_left_out(tmp_path: Path, run_audi
     pairs = csv(tmp_path / "p.csv", {"won": ["a", "b"] * 10, "g0": ["a", "b"] * 10, "g1": [""] * 20})
     found = run_audit(pairs, "--score", "won", "--gold", "g0", "--gold", "g1", "--pairwise")
     assert "'g1' rated nothing: left out" in found["notes"]
+
+
+def test_a_scale_and_its_reverse_are_calibrated_as_goodness(tmp_path: Path, run_audit: Run) -> None:
+    """1-5 and 1-5 turned round: a label of one has the goodness of a label of the other, so rows share one scale."""
+    rng, items, golds = np.random.default_rng(2), [], dict[str, int]()
+    for k in range(160):
+        rubric = {"name": "harm" if k % 2 else "kind", "criterion": "?", "scale": "1-5", "lower_is_better": bool(k % 2)}
+        gold = int(rng.integers(1, 6))
+        golds[f"i{k}"] = gold
+        items.append({"id": f"i{k}", "instruction": "?", "response": f"{k}.", "rubric": rubric, "gold": gold})
+    run = tmp_path / "run"
+    done = dikast("grade", write_jsonl(tmp_path / "items.jsonl", items), "--judge", "mock:oracle,r=.8,seed=2", "--out",
+                  run)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    p, true, said = [], [], []
+    for verdict in map(json.loads, (run / "verdicts.jsonl").read_text().splitlines()):
+        turned = verdict["question"]["criterion"] == "harm"
+        given = [verdict["distribution"][label] for label in "12345"]
+        p.append(given[::-1] if turned else given)
+        gold = golds[verdict["question"]["item"]]
+        true.append(5 - gold if turned else gold - 1)
+        said.append(5 - int(verdict["label"]) if turned else int(verdict["label"]) - 1)
+    shares, places = np.array(p), np.arange(160)
+    onehot = np.eye(5)[true]
+    found = run_audit(run)["tables"]
+    assert found["calibration"]["title"].endswith("as goodness (0 worst, 1 best)")
+    row = next(each for each in found["calibration"]["rows"] if each["probabilities"] == "as read")
+    expected = {
+        "accuracy": np.mean(np.array(said) == true), "confidence": shares.max(1).mean(),
+        "Brier": ((shares - onehot) ** 2).sum(1).mean(), "log loss": -np.log(shares[places, true]).mean(),
+        "MAE of expected": np.abs(shares @ np.arange(5) / 4 - np.array(true) / 4).mean(),
+    }  # fmt: skip
+    for name, value in expected.items():
+        assert row[name]["value"] == pytest.approx(value, abs=1e-9), name
+        assert row[name]["n"] == 160
+    assert {"readout", "reliability", "abstaining", "conformal"} <= set(found)
+    assert found["conformal"]["rows"][0]["width"]["value"] <= 1  # of goodness, not of 1-5
+
+
+def test_scales_share_goodness_only_where_all_of_their_labels_do() -> None:
+    harm = Scale(FIVE.labels, FIVE.values, lower_is_better=True)
+    codes = np.zeros(3, np.int64)
+    shared = RowScales((FIVE, harm, Scale.parse("A-E")), codes).shared
+    assert shared is not None
+    assert shared.values == (0, 0.25, 0.5, 0.75, 1)
+    thirds = Scale(Scale.parse("1-4").labels, Scale.parse("1-4").values, lower_is_better=True)
+    assert RowScales((thirds, Scale.parse("1-4")), codes).shared is not None
+    assert RowScales((FIVE, PASS), codes).shared is None
+    uneven = Scale(("no", "partly", "yes"), (0.0, 1.0, 3.0))
+    turned = Scale(uneven.labels, uneven.values, lower_is_better=True)
+    assert RowScales((uneven, turned), codes).shared is None  # "partly" has 1/3 one way and 2/3 the other

@@ -22,6 +22,7 @@ from dikast.corpus.schemas.sections import fields_of
 from dikast.surface.cli import app
 from dikast.worlds.make import make
 from dikast.worlds.settings import Settings
+from runs import dikast_here
 
 
 @pytest.mark.parametrize(("name", "row"), ALL, ids=[f"{name}-{i}" for i, (name, _) in enumerate(ALL)])
@@ -108,6 +109,27 @@ def test_an_answer_given_in_a_tool_comes_back_and_the_rest_stays() -> None:
     assert back["gold"]["score"] == 1
     assert back["gold"]["claims"] == record["gold"]["claims"]
     assert back["rubric"] == record["rubric"]
+
+
+@pytest.mark.parametrize("people", [[9, 9], [9, 7], ["good", "good"]])
+def test_sheets_of_people_on_another_scale_stop_before_a_call(tmp_path: Path, people: list[Any]) -> None:
+    """What annotators gave is off 1-5: alike, not alike, or a word of a scale that is not the rubric's."""
+    answers = [{"user_id": str(k), "value": value, "status": "submitted"} for k, value in enumerate(people)]
+    fields = {"instruction": "Name a river.", "response": "The Elbe."}
+    record = {"id": "1", "fields": fields, "suggestions": {}, "responses": {"score": answers}, "metadata": {}}
+    sheet, items = tmp_path / "sheet.jsonl", tmp_path / "items.jsonl"
+    sheet.write_bytes(orjson.dumps(record) + b"\n")
+    convert_file(sheet, items, to="dikast")
+    assert same(to_row(orjson.loads(items.read_bytes()), SCHEMAS["argilla"]), record)
+    done = dikast_here(
+        "grade", items, "--judge", "mock:oracle,r=0", "--rubric", "helpfulness", "--out", tmp_path / "run"
+    )
+    assert done.returncode == 2
+    for told in ("off 1-5 of the rubric 'helpfulness'", repr(people[0]), "Nothing was asked", "--equate", "--scale"):
+        assert told in done.stderr
+    assert (
+        not (tmp_path / "run" / "verdicts.jsonl").exists() or not (tmp_path / "run" / "verdicts.jsonl").stat().st_size
+    )
 
 
 def test_a_prompt_of_the_old_text_does_not_come_back() -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,8 @@ from dikast.audit.statistics import conformal
 from dikast.audit.statistics.exact_means import settled
 from dikast.audit.statistics.intervals import Resampling, clusters_of, error_of, mean_estimate, share
 from dikast.audit.statistics.measures import difference, measure
+from dikast.audit.tables.columns import rows_by
+from dikast.audit.tables.row_scales import RowScales
 from dikast.core.distribution import flaw_of_logprobs, flaw_of_shares
 from dikast.core.scale import Scale
 from dikast.core.text import counted
@@ -137,6 +139,23 @@ def from_objects(values: Sequence[Any], scale: Scale) -> Distributions:
             if at >= 0:
                 p[i, at] += probability
     return _renormalised(p, scale, flaws)
+
+
+def from_objects_by_scale(values: Sequence[Any], scales: RowScales) -> Distributions | None:
+    """The same of rows on several scales, over labels of equal goodness; None where those are not the same on each."""
+    shared = scales.shared
+    if shared is None:
+        return None
+    n = len(values)
+    found = Distributions(np.full((n, len(shared.labels)), np.nan), np.zeros(n), shared, np.zeros(n, bool))
+    for rows, scale in zip(rows_by(scales.codes, len(scales.scales)), scales.scales, strict=True):
+        part = from_objects([values[i] for i in rows], scale)
+        found.probabilities[rows] = part.probabilities[:, ::-1] if scale.lower_is_better else part.probabilities
+        found.mass[rows] = part.mass
+        if part.flawed is not None and found.flawed is not None:
+            found.flawed[rows] = part.flawed
+            found = replace(found, why=found.why or part.why)
+    return found
 
 
 def _renormalised(p: Floats, scale: Scale, flaws: Mapping[int, str]) -> Distributions:

@@ -58,6 +58,14 @@ class RowScales:
         return np.sort(_goodness(np.asarray(self.scales[code].values), self.scales[code]))
 
     @property
+    def shared(self) -> Scale | None:
+        """One scale of goodness for all rows: where the labels of every scale lie at the same goodness, as those of a
+        scale and of its reverse do. None where they do not: a label of one is then between the labels of another.
+        """
+        steps = [tuple(self.goodness_of(code).tolist()) for code in range(len(self.scales))]
+        return Scale(tuple(f"{each:.12g}" for each in steps[0]), steps[0]) if len(set(steps)) == 1 else None
+
+    @property
     def of_gold(self) -> "RowScales":
         """The scales that gold lies on."""
         if self.gold is None:

@@ -52,11 +52,19 @@ def _fields_to_record(fields: Row, name: str) -> Row:
     return put(record, rubric={"criterion": text["criterion"]} if "criterion" in text else None)
 
 
+def _number(score: Any) -> Any:
+    """A score as a number where it is one; people may also have given a label of the scale."""
+    try:
+        return plain(float(score))
+    except (TypeError, ValueError):
+        return score
+
+
 def _answers(item: Item) -> Row:
     """The gold as answers to the questions `score`, `preference`, `feedback`."""
     gold = gold_of(item)
     score = gold.get("score")
-    said = put({}, score=None if score is None else plain(float(score)), preference=gold.get("preference"))
+    said = put({}, score=_number(score), preference=gold.get("preference"))
     return put(said, feedback=gold.get("feedback") or None)
 
 
