@@ -119,6 +119,10 @@ def test_a_terminal_obeys_none(named: list[Path], tmp_path: Path) -> None:
         for verb in (("audit", run, "--draws", 20), ("doctor", run), ("replay", run), ("grade", run / "none.jsonl")):
             done = runs.dikast_here(*verb)
             assert obeyed(done.stdout + done.stderr) == set(), verb
+    warned = runs.dikast("audit", named[1], "--draws", 20).stderr  # a process of its own, whose warnings are printed
+    assert "checksums.json: the file is missing" in warned
+    assert "\\u202egnp.exe" in warned
+    assert obeyed(warned) == set()
     found = runs.dikast_here(*asked, "--json").stdout
     assert obeyed(found) == set()
     assert "\u202e" in orjson.dumps(orjson.loads(found)["tables"]).decode()  # the value is what it was
