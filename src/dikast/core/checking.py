@@ -34,7 +34,8 @@ class Option:
     `least` and `most` are inclusive bounds of a number (of each number of a list), `above` and `below` exclusive ones.
     An `internal` field is no key of a file and no flag. The rest spells a flag: `names` (made from the field's name
     where there are none), `help`, `metavar`, `panel` (the heading in the help), `argument` (given by position), and
-    `commas` (one text with commas between the values of a list, in place of a flag that is repeated).
+    `commas` (one text with commas between the values of a list, in place of a flag that is repeated), and `complete`
+    (what shells complete its value from, by its name in `surface.completion`).
     """
 
     least: float = -math.inf
@@ -48,6 +49,7 @@ class Option:
     panel: str | None = None
     argument: bool = False
     commas: bool = False
+    complete: str = ""
 
     def holds(self, value: float) -> bool:
         """Whether a number is within the bounds; NaN never is."""

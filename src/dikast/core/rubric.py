@@ -225,6 +225,10 @@ def _read(document: Located) -> Rubric | Sheet:
     value = document.value
     if not isinstance(value, dict):
         raise document.error("a rubric is a mapping with at least 'criterion'; see docs/core.md")
+    if isinstance(value.get("criteria"), str):
+        raise document.error(
+            "a sheet needs a list of at least one rubric: did you mean 'criterion', the one question?", "criteria"
+        )
     if "criteria" not in value:
         return _rubric(document, value, (), None)
     _known(document, value, SHEET_KEYS, ())

@@ -26,7 +26,7 @@ _BUILT_IN = {
     "scout": "dikast.engines.scout:Scout",
     "vllm": "dikast.engines.vllm.engine:VllmEngine",
 }
-_ALONE = ("scout",)  # schemes that are the whole name
+ALONE = ("scout",)  # schemes that are the whole name
 _HOW = {
     "decision": "decision:http://HOST/v1/systemone#MODEL",
     "hf": "hf:ORG/NAME[@REVISION]",
@@ -115,12 +115,12 @@ def _opened(spec: str | Engine, options: Mapping[str, Any]) -> Engine:
     given: dict[str, Any] = {**written, **options}
     if not scheme and target and Path(target).is_dir():
         scheme = "hf"
-    elif not scheme and target in _ALONE:
+    elif not scheme and target in ALONE:
         scheme, target = target, ""
     elif scheme in ("hf", "vllm") and not Path(target).is_dir():
         target, given = _revision(spec, target, given)
     factory = _factory(spec, scheme)
-    if not target and scheme not in _ALONE:
+    if not target and scheme not in ALONE:
         raise UserError(f"engine {spec!r} does not name a target: write {_HOW.get(scheme, scheme + ':TARGET')}")
     known = options_of(factory)
     return cast(Engine, factory(target, **(given if known is None else read_options(given, known, where=spec))))

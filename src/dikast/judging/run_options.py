@@ -19,7 +19,9 @@ class FormatOptions:
     """How the question is put."""
 
     format: str | None = option(
-        None, help="A built-in format (`dikast format list`) or a YAML file; released judges have their own."
+        None,
+        help="A built-in format (`dikast format list`) or a YAML file; released judges have their own.",
+        complete="formats",
     )
 
 
@@ -27,23 +29,37 @@ class FormatOptions:
 class RubricOptions:
     """What is judged by."""
 
-    rubric: str | None = option(None, help="YAML or JSON file, or a built-in rubric; items may have their own.")
+    rubric: str | None = option(
+        None,
+        help='A criterion in words ("Is the answer polite?"), a YAML or JSON file, or a built-in rubric '
+        "(`dikast rubric list`); items may have their own.",
+        complete="rubrics",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(FormatOptions, RubricOptions):
     """What `grade` and `compare` judge, with whom and by which rubric."""
 
-    items: str = option(argument=True, help="JSONL(.gz), CSV, TSV or Parquet; - reads JSONL from standard input.")
+    items: str = option(
+        argument=True,
+        help="CSV, TSV, JSONL, JSON or Parquet (also .gz), a folder of images or files, hf://datasets/ORG/NAME, "
+        "a URL, or - for standard input.",
+    )
     judge: tuple[str, ...] = option(
-        help="The judge: hf:ORG/NAME, a folder, mock:NAME, replay:FILE. Repeat for a panel."
+        help="The judge: hf:ORG/NAME, a folder, mock:NAME, replay:FILE. Repeat for a panel.",
+        complete="judges",
     )
     out: Path | None = option(None, help="The run folder; running again resumes.")
     scale: str | None = option(None, help="Replaces the rubric's scale: 1-10, A-E, pass/fail.")
     equate: str | None = option(
         None, metavar="SCALE", help="The scale of gold if it differs from the rubric's; recorded for the audit."
     )
-    map: tuple[str, ...] = option((), help="FIELD=COLUMN: read an item's field from a column of another name.")
+    map: tuple[str, ...] = option(
+        (), help="FIELD=COLUMN: read an item's field from a column of another name; FIELD= from none."
+    )
+    config_name: str | None = option(None, help="Configuration of a data set on the Hub.")
+    split: str | None = option(None, help="Split of a data set on the Hub, or of a DatasetDict in Python.")
     limit: int | None = option(None, least=1, help="Use only the first N items.")
 
 

@@ -21,6 +21,7 @@ from dikast.surface.commands import (
     judge_commands,
     probe_command,
     report_command,
+    rubric_commands,
     train_command,
     world_command,
 )
@@ -49,6 +50,7 @@ app.add_typer(train_command.app, name="train")
 app.add_typer(world_command.app, name="world")
 app.add_typer(corpus_command.app, name="corpus")
 app.add_typer(format_commands.app, name="format")
+app.add_typer(rubric_commands.app, name="rubric")
 
 
 def _version(show: bool) -> None:

@@ -33,7 +33,7 @@ from dikast.judging.run_options import DrawOptions, MediaOptions, PairOptions, R
 from dikast.judging.run_plan import Source
 from dikast.prompts.format import Format
 from dikast.surface.commands.audit_command import completed
-from dikast.surface.judge_runs import Rubrics, Told, columns_of, judges_of, run_judges, tell_columns
+from dikast.surface.judge_runs import Rubrics, Told, columns_of, judges_of, run_judges, tell_columns, with_choice
 
 _ITEMS = "items.jsonl"  # of rows in memory, in the run folder
 _ROWS = "rows.jsonl"  # what rows in memory are called
@@ -215,8 +215,10 @@ def _judged(
     try:
         with told.media.held():
             made = judges_of(told, judges, rubric, format, mistakes)
-            source = Source(str(items), columns or {}, told.ask.limit)
-            if not isinstance(items, str | Path):
+            path = with_choice(str(items), told.ask) if isinstance(items, str | Path) else ""
+            source = Source(path, columns or {}, told.ask.limit)
+            if not path:
+                items = _of_split(items, told.ask.split)
                 source = Source(str(_written(items, folder, columns or {})), {}, told.ask.limit)
             names = [str(getattr(each, "name", each)) for each in judges]
             run_judges(told, names, made, source, folder, lambda: nullcontext(watch))
@@ -228,6 +230,20 @@ def _judged(
     if out is None:
         weakref.finalize(run, shutil.rmtree, folder, ignore_errors=True)
     return run
+
+
+def _of_split(data: Any, split: str | None) -> Any:
+    """One split of a `datasets.DatasetDict`; UserError where one has to be named, or there is none of that name."""
+    if type(data).__name__ not in ("DatasetDict", "IterableDatasetDict"):
+        if split:
+            raise UserError("split names one of a DatasetDict, or of a data set on the Hub: leave it out")
+        return data
+    if split is None and len(data) == 1:
+        return next(iter(data.values()))
+    if split not in data:
+        told = hint(split, data) if split else f"name one with split=: {', '.join(data)}"
+        raise UserError(f"the data set has several splits: {told}")
+    return data[split]
 
 
 def _written(data: Any, folder: Path, columns: Mapping[str, str]) -> Path:

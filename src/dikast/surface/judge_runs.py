@@ -172,6 +172,15 @@ def run_judges(
     return Judged({**told_by_all, "runs": dict(zip(names, each, strict=True))}, each)
 
 
+def with_choice(source: str, ask: RunOptions) -> str:
+    """The source with the configuration and the split of a data set of the Hub that were chosen."""
+    if not (ask.config_name or ask.split):
+        return source
+    from dikast.core.records.hub import with_choice as chosen
+
+    return chosen(source, ask.config_name, ask.split)
+
+
 def tell_columns(name: str, told: str) -> None:
     """Say what was recognised of the columns of a source, where anything had to be; as a warning of the logger."""
     if told:

@@ -18,6 +18,7 @@ import typer
 from dikast.core.checking import Key, Mistakes, fit, keys_of, option
 from dikast.core.errors import UserError
 from dikast.core.text import Located, hint, read_located
+from dikast.surface.completion import COMPLETERS
 
 Sections = Mapping[str, Callable[[Located], list[str]]]
 _PLAIN = (str, int, float, bool, Path)
@@ -109,6 +110,7 @@ def _spelt(name: str, key: Key) -> str:
 def _flag(name: str, key: Key, default: Any) -> inspect.Parameter:
     option = key.option
     told: dict[str, Any] = {"help": option.help, "metavar": option.metavar, "rich_help_panel": option.panel}
+    told |= {"autocompletion": COMPLETERS[option.complete]} if option.complete else {}
     told |= {"min": option.least} if option.least > float("-inf") else {}
     told |= {"max": option.most} if option.most < float("inf") else {}
     info = typer.Argument(**told) if option.argument else typer.Option(*(option.names or (_spelt(name, key),)), **told)

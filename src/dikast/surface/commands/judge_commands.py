@@ -91,7 +91,7 @@ def _run(
 ) -> None:
     """Judge, print; exit 3 where more verdicts are missing than allowed."""
     from dikast.judging.run_plan import Source
-    from dikast.surface.judge_runs import Told, columns_of, judges_of, run_judges
+    from dikast.surface.judge_runs import Told, columns_of, judges_of, run_judges, with_choice
     from dikast.surface.progress import ProgressLine
 
     if ask.out is None and not spend.dry_run:
@@ -104,7 +104,7 @@ def _run(
     told = Told(ask, draws, replies, spend, media, pairs)
     judges = judges_of(told, ask.judge, ask.rubric, ask.format, wrong, _silent if shown.quiet else _say_format)
     assert allowed is not None
-    source = Source(ask.items, columns or {}, ask.limit)
+    source = Source(with_choice(ask.items, ask), columns or {}, ask.limit)
     done = run_judges(told, ask.judge, judges, source, ask.out, lambda: ProgressLine(quiet=shown.quiet))
     if spend.dry_run:
         show_plans(dict(zip(ask.judge, done.each, strict=True)), as_json=shown.json)

@@ -1,0 +1,296 @@
+"""Sources beside files: folders, addresses, and a server that speaks as the Hub does."""
+
+import hashlib
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import orjson
+import pytest
+from PIL import Image as Pillow
+
+from dikast.core.errors import DataError, UserError
+from dikast.core.part import text_of
+from dikast.core.records import read_items
+from dikast.core.records.sources import files_of, forget
+
+ROWS = [{"question": f"q{i}", "answer": f"a{i}"} for i in range(3)]
+
+
+def jsonl(path: Path, rows: list[dict[str, str]]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    return path
+
+
+def said(source: str | Path) -> list[str]:
+    forget()
+    return [text_of(item.response) for item in read_items(source)]
+
+
+def picture(path: Path, colour: str = "red") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Pillow.new("RGB", (32, 32), colour).save(path)
+    return path
+
+
+def test_a_folder_of_images_with_texts(tmp_path: Path) -> None:
+    for name in ("b/cat.png", "a.jpg"):
+        picture(tmp_path / name).with_suffix(".txt").write_text(f" {name} \n", "utf-8")
+    items = list(read_items(tmp_path))
+    assert [(item.id, text_of(item.response), item.images[0].root) for item in items] == [
+        ("a.jpg", "a.jpg", str(tmp_path)), ("b/cat.png", "b/cat.png", str(tmp_path))
+    ]  # fmt: skip
+    (tmp_path / "a.txt").unlink()
+    with pytest.raises(
+        DataError, match=r"a\.jpg: the image has no caption: write its caption to a\.txt, or list all in"
+    ):
+        said(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["metadata.jsonl", "captions.csv", "metadata.csv"])
+def test_a_folder_of_images_with_a_table(tmp_path: Path, name: str) -> None:
+    picture(tmp_path / "cat.png"), picture(tmp_path / "dog.png")
+    rows = [("cat.png", "A cat.", "gpt"), ("dog.png", "A dog.", "llama")]
+    if name.endswith("jsonl"):
+        jsonl(tmp_path / name, [dict(zip(("file_name", "caption", "model"), row, strict=True)) for row in rows])
+    else:
+        (tmp_path / name).write_text("file_name,caption,model\n" + "\n".join(",".join(row) for row in rows), "utf-8")
+    items = list(read_items(tmp_path))
+    assert [(item.id, text_of(item.response), item.meta["model"]) for item in items] == rows
+    assert all(len(item.images) == 1 for item in items)
+    (tmp_path / "dog.png").unlink()
+    with pytest.raises(DataError, match=r"there is no image 'dog\.png' in the folder"):
+        said(tmp_path)
+
+
+def test_a_folder_of_shards_and_of_a_world(tmp_path: Path) -> None:
+    jsonl(tmp_path / "one" / "b.jsonl", ROWS[1:]), jsonl(tmp_path / "one" / "a.jsonl", ROWS[:1])
+    assert said(tmp_path / "one") == ["a0", "a1", "a2"]
+    (origin,) = [item.origin for item in read_items(tmp_path / "one") if text_of(item.response) == "a2"]
+    assert origin.endswith("b.jsonl:2")
+    (
+        jsonl(tmp_path / "one" / "b.jsonl", [{"id": "x", **ROWS[1]}]),
+        jsonl(tmp_path / "one" / "a.jsonl", [{"id": "x", **ROWS[0]}]),
+    )
+    with pytest.raises(DataError, match=r"b\.jsonl:1: field 'id': the id 'x' is the id of record 1 already"):
+        said(tmp_path / "one")
+    (tmp_path / "one" / "c.csv").write_text("question,answer\n", "utf-8")
+    with pytest.raises(UserError, match=r"files of several kinds \(a.jsonl, b.jsonl, c.csv\): name one|several kinds"):
+        said(tmp_path / "one")
+    done = subprocess.run(
+        [sys.executable, "-m", "dikast", "world", "make", "-n", "4", "--out", str(tmp_path / "world")],
+        capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert len(list(read_items(tmp_path / "world"))) == 4
+
+
+CARD = """---
+configs:
+- config_name: en
+  data_files:
+  - split: test
+    path: en/*.jsonl
+- config_name: de
+  data_files: de.jsonl
+---
+Words.
+"""
+FILES: dict[str, dict[str, Any]] = {
+    "org/plain": {"data/train-00000-of-00002.jsonl": ROWS[:1], "data/train-00001-of-00002.jsonl": ROWS[1:2],
+                  "data/test-00000-of-00001.jsonl": ROWS[2:]},
+    "org/carded": {"README.md": CARD,
+                   "en/a.jsonl": ROWS[:2], "de.jsonl": ROWS[2:]},
+    "org/scripted": {"scripted.py": "open('ran', 'w')", "data.jsonl": ROWS},
+    "org/bare": {"README.md": "Nothing.\n"},
+}  # fmt: skip
+
+
+class Hub(BaseHTTPRequestHandler):
+    """The part of the Hub's API that finds and serves files: revisions, metadata of a file, and its bytes."""
+
+    commit = "c0ffee" + "0" * 34
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        parts = unquote(self.path.partition("?")[0]).strip("/").split("/")
+        if parts[:2] == ["api", "datasets"]:
+            return self.answer_api("/".join(parts[2:4]), parts[4:])
+        repo, revision, name = "/".join(parts[1:3]), parts[4], "/".join(parts[5:])
+        found = FILES.get(repo, {}).get(name)
+        if revision not in ("main", "v1", self.commit):
+            return self.reply(404, b"", {"X-Error-Code": "RevisionNotFound"})
+        if found is None:
+            return self.reply(404, b"", {"X-Error-Code": "EntryNotFound" if repo in FILES else "RepoNotFound"})
+        raw = found.encode() if isinstance(found, str) else b"".join(orjson.dumps(row) + b"\n" for row in found)
+        etag = hashlib.sha1(raw).hexdigest()
+        return self.reply(200, raw, {"ETag": f'"{etag}"', "X-Repo-Commit": self.commit})
+
+    def answer_api(self, repo: str, rest: list[str]) -> None:
+        if repo not in FILES:
+            return self.reply(404, b"{}", {"X-Error-Code": "RepoNotFound"})
+        if rest and rest[0] in ("revision", "tree") and rest[1] not in ("main", "v1", self.commit):
+            return self.reply(404, b"{}", {"X-Error-Code": "RevisionNotFound"})
+        if rest and rest[0] == "tree":
+            listed = [{"type": "file", "path": name, "size": 1, "oid": "0" * 40} for name in FILES[repo]]
+            return self.reply(200, orjson.dumps(listed), {"Content-Type": "application/json"})
+        siblings = [{"rfilename": name} for name in FILES[repo]]
+        about = {
+            "id": repo,
+            "sha": self.commit,
+            "siblings": siblings,
+            "private": False,
+            "gated": False,
+            "downloads": 0,
+            "likes": 0,
+            "tags": [],
+        }
+        return self.reply(200, orjson.dumps(about), {"Content-Type": "application/json"})
+
+    def reply(self, code: int, raw: bytes, headers: dict[str, str]) -> None:
+        self.send_response(code)
+        for key, value in {**headers, "Content-Length": str(len(raw))}.items():
+            self.send_header(key, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(raw)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def hub() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def asked(hub: str, tmp_path: Path, *arguments: str, offline: str = "0") -> "subprocess.CompletedProcess[str]":
+    """`dikast grade` in a process whose Hub is the server, with a cache of its own."""
+    environment = {**os.environ, "HF_ENDPOINT": hub, "HF_HUB_OFFLINE": offline, "HF_HOME": str(tmp_path / "hf"),
+                   "PYTHONPATH": os.pathsep.join(sys.path), "HF_HUB_DISABLE_XET": "1",
+                   "NO_PROXY": "127.0.0.1"}  # fmt: skip
+    return subprocess.run(
+        [sys.executable, "-m", "dikast", "grade", *arguments, "--judge", "mock:constant", "--rubric", "helpfulness",
+         "--out", str(tmp_path / "run")],
+        capture_output=True, text=True, check=False, cwd=tmp_path, timeout=120, env=environment,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("source", "flags", "verdicts"),
+    [
+        ("hf://datasets/org/plain/data/test-00000-of-00001.jsonl", (), 1),
+        ("hf://datasets/org/plain@v1/data/train-*.jsonl", (), 2),
+        ("hf://datasets/org/plain", ("--split", "train"), 2),
+        ("hf://datasets/org/plain?split=test", (), 1),
+        ("hf://datasets/org/carded", ("--config-name", "en"), 2),
+        ("hf://datasets/org/carded", ("--config-name", "de", "--split", "train"), 1),
+        ("hf://datasets/org/carded/en", (), 2),
+    ],
+)
+def test_data_sets_of_the_hub(hub: str, tmp_path: Path, source: str, flags: tuple[str, ...], verdicts: int) -> None:
+    pytest.importorskip("huggingface_hub")
+    done = asked(hub, tmp_path, source, *flags)
+    assert done.returncode == 0, done.stderr
+    assert f"verdicts    {verdicts} ({verdicts} asked now)" in done.stdout
+    if "*" not in source and source.endswith("jsonl"):  # what is in the cache needs no network
+        again = asked("http://127.0.0.1:9", tmp_path, source, *flags, offline="1")
+        assert again.returncode == 0, again.stderr
+        assert f"verdicts    {verdicts} (0 asked now)" in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("hf://datasets/org/plain", "the data set has several splits; choose with --split: test, train"),
+        ("hf://datasets/org/plain?split=trian", "no split 'trian': did you mean 'train'?"),
+        ("hf://datasets/org/carded", "several configurations; choose with --config-name: en, de"),
+        ("hf://datasets/org/carded?config=fr", "several configurations; known: en, de"),
+        ("hf://datasets/org/scripted", "a data set with a script (scripted.py), and Dikast runs no foreign code"),
+        ("hf://datasets/org/scripted/scripted.py", "a data set with a script"),
+        ("hf://datasets/org/bare", "no data files there; the data set holds README.md"),
+        ("hf://datasets/org/nothing", "there is no such data set, or it is private"),
+        ("hf://datasets/org/plain@v9", "the data set has no such revision"),
+        ("hf://datasets/org/plain/x.jsonl", "the data set has no file 'x.jsonl'"),
+        ("hf://models/org/plain", "not the address of a data set on the Hub: write hf://datasets/ORG/NAME"),
+    ],
+)
+def test_what_the_hub_does_not_have(hub: str, tmp_path: Path, source: str, told: str) -> None:
+    pytest.importorskip("huggingface_hub")
+    done = asked(hub, tmp_path, source)
+    assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+    assert not (tmp_path / "ran").exists()
+    assert not (tmp_path / "run").exists()
+
+
+def test_choices_of_the_hub_are_of_the_hub(hub: str, tmp_path: Path) -> None:
+    jsonl(tmp_path / "a.jsonl", ROWS)
+    done = asked(hub, tmp_path, "a.jsonl", "--split", "train")
+    assert done.returncode == 2
+    assert "--config-name and --split choose among the files of a data set on the Hub" in done.stderr
+
+
+class Pages(BaseHTTPRequestHandler):
+    """A file, a page where a file was expected, and a body that is cut short."""
+
+    def do_GET(self) -> None:
+        raw = b"".join(orjson.dumps(row) + b"\n" for row in ROWS)
+        body = {"/rows.jsonl": raw, "/blob/rows.jsonl": b"<!DOCTYPE html><html>Sign in</html>", "/cut": raw[:20],
+                "/export": b"question;answer\nq;a\n"}.get(self.path.partition("?")[0])  # fmt: skip
+        self.send_response(404 if body is None else 200)
+        self.send_header("Content-Length", str(len(raw) if self.path == "/cut" else len(body or b"")))
+        self.end_headers()
+        self.wfile.write(body or b"")
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_files_behind_urls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Pages) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        at = f"http://127.0.0.1:{server.server_port}"
+        assert said(f"{at}/rows.jsonl?token=secret") == ["a0", "a1", "a2"]
+        assert said(f"{at}/export") == ["a"]  # told by content: the address has no suffix
+        for path, told in {
+            "/blob/rows.jsonl": "a web page",
+            "/none.csv": "the server answers 404",
+            "/cut": "cannot be fetched",
+        }.items():
+            with pytest.raises(UserError, match=told):
+                said(at + path)
+        server.shutdown()
+    with pytest.raises(UserError, match="cannot be fetched"):
+        said(f"{at}/rows.jsonl")
+    assert not list((tmp_path / "cache").rglob("*.part"))
+
+
+def test_files_that_fsspec_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with fsspec.open("memory://bucket/rows.jsonl", "wb") as file:
+        file.write(b"".join(orjson.dumps(row) + b"\n" for row in ROWS))
+    assert said("memory://bucket/rows.jsonl") == ["a0", "a1", "a2"]
+    assert said(f"file://{jsonl(tmp_path / 'a.jsonl', ROWS)}") == ["a0", "a1", "a2"]
+    with pytest.raises(UserError, match=r"cannot be fetched \(FileNotFoundError"):
+        said("memory://bucket/none.jsonl")
+    with pytest.raises(UserError, match="Protocol not known: unknownscheme"):
+        said("unknownscheme://bucket/none.jsonl")
+    with pytest.raises(UserError, match="s3fs"):
+        files_of("s3://bucket/rows.jsonl")
