@@ -5,13 +5,13 @@ BIN := .venv/bin
 WORKERS ?= 2
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
 
-.PHONY: demo check test slow soak vllm gpu bench scout scout-twins scout-gpu clean
+.PHONY: demo check docs test slow soak vllm gpu bench scout scout-twins scout-gpu clean
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dedup,hf,lora,parquet,train,video,dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dedup,hf,lora,parquet,train,video,docs,dev]'
 	touch $@
 
 demo: .venv/ready
@@ -23,6 +23,10 @@ check: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_architecture.py
+
+# The documentation as a site in build/site; a link that leads nowhere stops it.
+docs: .venv/ready
+	$(BIN)/zensical build --strict
 
 test: .venv/ready
 	$(PYTEST) --dist worksteal

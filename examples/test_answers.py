@@ -1,0 +1,14 @@
+from dikast import Judge
+from dikast.testing import assert_grade, assert_prefers
+
+judge = Judge("openai:gpt-5-mini", "helpfulness")
+
+
+def test_the_capital_is_known() -> None:
+    answer = "Canberra. Sydney is larger, but Canberra has been the seat of government since 1927."
+    assert_grade(judge, instruction="What is the capital of Australia?", response=answer, at_least=4)
+
+
+def test_the_new_model_is_better() -> None:
+    responses = ["No: 91 = 7 x 13.", "Yes, 91 is prime."]
+    assert_prefers(judge, instruction="Is 91 a prime number?", responses=responses, winner="a")

@@ -1,0 +1,58 @@
+"""The site of the documentation: it builds, every link leads somewhere, and reading it fetches nothing."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dikast
+
+ROOT = Path(__file__).parents[1]
+LINK = re.compile(r'<(a|img|link|script)\b[^>]*?\s(href|src)="?([^"\s>]+)')
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built pages."""
+    zensical = Path(sys.executable).with_name("zensical")
+    if not zensical.exists():
+        pytest.skip("pip install 'dikast[docs]'")
+    folder = tmp_path_factory.mktemp("site")
+    shutil.copytree(ROOT / "docs", folder / "docs")
+    (folder / "src").symlink_to(ROOT / "src")
+    shutil.copy(ROOT / "mkdocs.yml", folder)
+    done = subprocess.run([zensical, "build", "--strict"], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "build" / "site"
+
+
+def test_every_page_is_in_the_site(site: Path) -> None:
+    built = {page.relative_to(site).with_suffix("") for page in site.rglob("*.html")}
+    assert {page.relative_to(ROOT / "docs").with_suffix("") for page in (ROOT / "docs").rglob("*.md")} <= built
+
+
+def test_links_lead_somewhere_and_nothing_is_fetched(site: Path) -> None:
+    texts = {page: page.read_text("utf-8") for page in site.rglob("*.html") if page.name != "404.html"}
+    anchors = {page: set(re.findall(r'\bid="?([^"\s>]+)', text)) for page, text in texts.items()}
+    broken, fetched, followed = [], [], 0
+    for page, text in texts.items():
+        for tag, _, target in LINK.findall(text):
+            if re.match(r"(https?|mailto|data):", target):
+                fetched += [(page.name, target)] if tag != "a" and "canonical" not in target else []
+                continue
+            path, _, anchor = target.partition("#")
+            to = (page.parent / path).resolve() if path else page
+            followed += 1
+            if not to.exists() or (anchor and to in anchors and anchor not in anchors[to]):
+                broken.append((page.name, target))
+    assert (broken, fetched) == ([], [])
+    assert followed > 1000
+
+
+def test_the_reference_holds_every_public_name(site: Path) -> None:
+    page = (site / "api.html").read_text("utf-8")
+    headings = set(re.findall(r"^\s+dikast\.(\w+)$", page, re.M))
+    assert set(dikast.__all__) - headings == set()
