@@ -12,7 +12,23 @@ from dikast.audit.audit import audit_file
 from dikast.audit.estimate import Estimate
 from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Audit
-from dikast.audit.results import Accuracy, Agreement, Baseline, Baselines, Calibration, Failures, Orders, Slices, plain
+from dikast.audit.results import (
+    Accuracy,
+    Agreement,
+    Baseline,
+    Baselines,
+    Calibration,
+    Failures,
+    Orders,
+    PlayerRanking,
+    Players,
+    RaterAgreement,
+    RaterPairs,
+    Replacement,
+    Slices,
+    plain,
+)
+from dikast.audit.statistics.drift import Drift
 from dikast.core.scale import Scale
 from dikast.surface.report import gates, headline
 from dikast.surface.report.collect import RunPage
@@ -114,3 +130,52 @@ def test_the_schema_of_the_json(tmp_path: Path, run_audit: Run) -> None:
     assert found["results"]["beside"]["rows"][0]["key"] == "judge"
     assert plain(float("nan")) is None
     json.dumps(found, allow_nan=False)
+
+
+def test_rankings_raters_drift_and_the_alt_test_are_typed_too(tmp_path: Path, run_audit: Run) -> None:
+    rng = np.random.default_rng(4)
+    games = [
+        {"first": "abc"[k % 3], "second": "bca"[k % 3], "say": rng.choice(["a", "b", "tie"]).item()} for k in range(60)
+    ]
+    file = write(tmp_path / "games.jsonl", games)
+    found = audit_file(
+        AuditPlan(file, score="say", pairwise=True, first="first", second="second", anchor="b", draws=40)
+    )
+    ranking, players = found.result(PlayerRanking), found.result(Players)
+    assert ranking is not None
+    assert players is not None
+    assert ranking.anchor == "b"
+    assert list(ranking.players) == [row[0] for row in found["ranking"].rows]
+    for name, player in ranking.players.items():
+        row = found["ranking"][name]
+        assert (row["beats anchor"], row["strength"], row["rank"]) == (
+            player.beats_anchor, player.strength, player.rank
+        )  # fmt: skip
+        record, row = players.players[name], found["players"][name]
+        assert (record.games, record.outcomes["ties"], record.grade) == (row["games"], row["ties"], row["mean grade"])
+        assert (record.win_rates["half"], record.win_rates["wins"]) == (row["win rate (half)"], row["share won"])
+    rated = [
+        {**row, "r2": int(rng.integers(1, 6)), "r3": row["gold"], "then": int(rng.integers(1, 6))} for row in scores(50)
+    ]
+    plan = AuditPlan(
+        write(tmp_path / "rated.jsonl", rated), score="score", gold=("gold", "r2", "r3"), earlier="then",
+        scale=Scale.parse("1-5"), draws=40,
+    )  # fmt: skip
+    found = audit_file(plan)
+    raters, pairs = found.result(RaterAgreement), found.result(RaterPairs)
+    test, drift = found.result(Replacement), found.result(Drift)
+    assert raters is not None
+    assert raters.raters == 3
+    assert raters.statistics["alpha (ordinal)"] == found["raters"].estimate("alpha (ordinal)")
+    assert pairs is not None
+    same = next(each for each in pairs.pairs if (each.first, each.second) == ("gold", "r3"))
+    assert same.statistics["exact"].value == 1
+    assert test is not None
+    left_out = test.annotators["r2"]
+    assert left_out is not None
+    assert found["alt-test"].estimate("r2", "judge as close") == left_out.judge
+    assert drift is not None
+    assert drift.shift == found["drift"].estimate("shift (this run less the earlier)")
+    told = plain(drift)
+    assert told["shift"]["n"] == 50
+    json.dumps(found.to_dict(), allow_nan=False)

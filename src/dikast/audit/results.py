@@ -10,6 +10,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal
 
 from dikast.audit.estimate import Estimate
+from dikast.audit.statistics.alt_test import AgainstAnnotator
+from dikast.audit.statistics.drift import Drift
 
 SCHEMA = 2  # of the JSON of an audit; 1 had tables only
 Role = Literal["judge", "floor", "ceiling", "other"]  # "floor", in JSON since schema 2: a baseline
@@ -138,9 +140,90 @@ class Curve:
     points: tuple[CurvePoint, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class RankedPlayer:
+    """The strength of a player: log-odds against the anchor, the chance to beat it, the rank from 1.
+
+    `controlled` is that chance with covariates equal, None without covariates. `prior` says whether a prior made the
+    strength finite: "yes", "in 3 % of draws", or "".
+    """
+
+    beats_anchor: Estimate
+    strength: Estimate
+    rank: Estimate
+    controlled: Estimate | None
+    prior: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlayerRanking:
+    """Players from the strongest; `anchor` is who strengths are against, None for the average player."""
+
+    anchor: str | None
+    players: Mapping[str, RankedPlayer]
+
+
+@dataclass(frozen=True, slots=True)
+class PlayerRecord:
+    """The games of a player: how many, by outcome, and the win rate under each rule ("soft" where there is one).
+
+    `grade` is the mean of +1 for a strong win, +.5 for a win, 0 for a tie, -.5 and -1 for losses.
+    """
+
+    games: int
+    outcomes: Mapping[str, int]
+    win_rates: Mapping[str, Estimate]
+    grade: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Players:
+    """The record of each player."""
+
+    players: Mapping[str, PlayerRecord]
+
+
+@dataclass(frozen=True, slots=True)
+class RaterAgreement:
+    """How far raters agree among themselves, by the name of the coefficient."""
+
+    raters: int
+    statistics: Mapping[str, Estimate]
+
+
+@dataclass(frozen=True, slots=True)
+class RaterPair:
+    """Two raters over the `n` items that both rated."""
+
+    first: str
+    second: str
+    n: int
+    statistics: Mapping[str, Estimate]
+
+
+@dataclass(frozen=True, slots=True)
+class RaterPairs:
+    """Every rater against every other."""
+
+    pairs: tuple[RaterPair, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """The alternative annotator test, by the annotator that is left out (None for one without items)."""
+
+    winning_rate: float
+    passed: bool
+    epsilon: float
+    advantage: Estimate
+    annotators: Mapping[str, AgainstAnnotator | None]
+
+
 Result = (
-    Failures | Agreement | Accuracy | Baselines | Orders | Calibration | ScoreIntervals | Slices | Curve
-)  # what a table may carry
+    Failures | Agreement | Accuracy | Baselines | Orders | Calibration | ScoreIntervals | Slices | Curve | Drift
+    | PlayerRanking | Players | RaterAgreement | RaterPairs | Replacement
+)  # fmt: skip
+"""What a table may carry."""
 
 
 def plain(value: Any) -> Any:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Cell, Table, table
+from dikast.audit.results import Replacement
 from dikast.audit.sections.failures import failure_table
 from dikast.audit.statistics.alt_test import LEAST, alt_test
 from dikast.audit.statistics.claim_agreement import claims_of, feedback_scores, score_follows, span_f1, spans_of
@@ -111,7 +112,7 @@ def drift_table(data: Data, given: Scored, how: Resampling) -> Table:
     ]
     verdict = "the judge has shifted" if found.shifted else "no shift shown: the interval holds 0"
     title = f"Against {Ref.of(data.plan.earlier).name}, the earlier run{given.unit}"
-    return table("drift", title, ("statistic", "value"), rows, verdict)
+    return table("drift", title, ("statistic", "value"), rows, verdict, result=found)
 
 
 def alt_test_table(score: Floats, raters: Floats, plan: AuditPlan, cluster: Codes | None, *, nominal: bool) -> Table:
@@ -125,6 +126,8 @@ def alt_test_table(score: Floats, raters: Floats, plan: AuditPlan, cluster: Code
         else:
             verdict = "judge" if each.judge_wins else "annotator"
             rows.append([name, each.items, each.judge, each.annotator, each.less, each.p, each.adjusted, verdict])
+    by_name = dict(zip(plan.gold, found.annotators, strict=True))
+    result = Replacement(found.winning_rate, found.passed, found.epsilon, found.advantage, by_name)
     few = min((each.items for each in found.annotators if each is not None), default=0)
     answer = "cannot be told" if math.isnan(found.winning_rate) else "yes" if found.passed else "no"
     return table(
@@ -138,6 +141,7 @@ def alt_test_table(score: Floats, raters: Floats, plan: AuditPlan, cluster: Code
         if found.advantage.n
         else "",
         f"fewer than {LEAST} items for an annotator: do not rely on it" if few < LEAST else "",
+        result=result,
     )
 
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.rendering import Cell, Table, table
+from dikast.audit.results import PlayerRanking, PlayerRecord, Players, RankedPlayer
 from dikast.audit.statistics.exact_means import settled
 from dikast.audit.statistics.intervals import ALIKE, Resampling, bootstrap_kinds, clusters_of
 from dikast.audit.statistics.ranking import (
@@ -14,6 +15,7 @@ from dikast.audit.statistics.ranking import (
     WIN_RULES,
     Bouts,
     Ranking,
+    WinRate,
     WinRule,
     cycles_by_chance,
     cyclic_triples,
@@ -159,13 +161,22 @@ def _weights(data: Data, given: Paired, at: Codes) -> Floats:
 
 def _board(data: Data, given: Paired, names: list[str], ranking: Ranking, controlled: Ranking | None) -> Table:
     touched = [name for code, name in enumerate(names) if ranking.prior_told(code)]
+    players = {
+        names[code]: RankedPlayer(
+            ranking.chance(code),
+            ranking.strength(code),
+            ranking.rank(code),
+            None if controlled is None else controlled.chance(code),
+            ranking.prior_told(code),
+        )
+        for code in np.argsort(-settled(np.nan_to_num(ranking.fit.strength, nan=-np.inf)), kind="stable")
+    }
+    anchor = None if ranking.anchor is None else names[ranking.anchor]
     rows: list[list[Cell]] = []
-    for code in np.argsort(-settled(np.nan_to_num(ranking.fit.strength, nan=-np.inf)), kind="stable"):
-        row: list[Cell] = [names[code], ranking.chance(code), ranking.strength(code), ranking.rank(code)]
-        if controlled is not None:
-            row.append(controlled.chance(code))
-        rows.append([*row, ranking.prior_told(code)] if touched else row)
-    against = names[ranking.anchor] if ranking.anchor is not None else "the average player"
+    for name, each in players.items():
+        row: list[Cell] = [name, each.beats_anchor, each.strength, each.rank]
+        rows.append(row + [each.controlled] * (controlled is not None) + [each.prior] * bool(touched))
+    against = anchor or "the average player"
     columns = ["player", "beats anchor", "strength", "rank"]
     columns += [*(["covariates equal"] if controlled is not None else []), *(["prior"] if touched else [])]
     idle = [name for code, name in enumerate(names) if not ranking.played[code]]
@@ -184,6 +195,7 @@ def _board(data: Data, given: Paired, names: list[str], ranking: Ranking, contro
         f"a strong verdict counts {data.plan.strong:g} times" if data.plan.strong != 1 else "",
         f"intervals: {ranking.how.draws} draws of {'pairs' if joint else 'games'}"
         + (", copies of strong verdicts drawn one by one" if data.plan.strong_as == "copies" else ""),
+        result=PlayerRanking(anchor, players),
         one_order=given.one_order,
     )
 
@@ -209,7 +221,9 @@ def _counts(given: Paired, names: list[str], first: Codes, second: Codes, how: R
     lost_all, split = final == WRONG, final == DISAGREE
     worth = np.select([final == FIRST, final == SECOND, (final == TIE) | split], [1.0, 0.0, 0.5], np.nan)
     both = given.swapped is not None
+    outcomes = ("strong wins", "wins", "ties", "losses", "strong losses", *(["disagree"] if both else []))
     rows: list[list[Cell]] = []
+    records: dict[str, PlayerRecord] = {}
     for code, name in enumerate(names):
         as_first, as_second = (first == code) & (second != code), (second == code) & (first != code)
         mine = np.where(as_second, 1 - worth, worth)  # what the player got of each row
@@ -219,20 +233,27 @@ def _counts(given: Paired, names: list[str], first: Codes, second: Codes, how: R
         counts = [int(((got == each) & (strong == hard) & ~lost_all[played]).sum()) for each, hard in _OUTCOMES]
         disagree = int(split[played].sum())
         counts[2] = int((got == 0.5).sum()) - disagree
-        row: list[Cell] = [name, len(got), *counts, *([disagree] if both else [])]
+        told = dict(zip(outcomes, [*counts, *([disagree] if both else [])], strict=True))
+        row: list[Cell] = [name, len(got), *told.values()]
+        rates: dict[str, Estimate] = {}
         for rule in WIN_RULES:
             found = win_rate(got, rule, how.level, codes)
+            rates[rule] = found.rate
             row.append(found.rate)
             if rule == "half":
                 row.append(found.error if found.error > ALIKE else None)
         if given.softly is not None:
-            row += _soft_rate(np.where(as_second, 1 - given.softly, given.softly), as_first | as_second, given)
+            worth_of_soft = np.where(as_second, 1 - given.softly, given.softly)
+            found = _soft_rate(worth_of_soft, as_first | as_second, given)
+            rates["soft"] = found.rate
+            row += [found.rate, found.error if found.error > ALIKE else None]
         graded = ~lost_all[played]
         grade = (got[graded] * 2 - 1) * np.where(strong[graded], 1, 0.5)
-        rows.append([*row, _grade(grade, how, None if codes is None else clusters_of(codes[graded]))])
-    outcomes = ("strong wins", "wins", "ties", "losses", "strong losses", *(["disagree"] if both else []))
+        graded_as = _grade(grade, how, None if codes is None else clusters_of(codes[graded]))
+        records[name] = PlayerRecord(len(got), told, rates, graded_as)
+        rows.append([*row, graded_as])
     soft = ("win rate (soft)", "s.e. (soft)") if given.soft else ()
-    rates = ("win rate (half)", "s.e.", "share won", "win rate (decided)", *soft, "mean grade")
+    shown = ("win rate (half)", "s.e.", "share won", "win rate (decided)", *soft, "mean grade")
     notes = [f"{_RATES[rule]}: {text}" for rule, text in WIN_RULES.items()]
     if given.soft:
         notes.append("win rate (soft): the mean preference, of pairs with a verdict; in the other columns " + NEAREST)
@@ -243,15 +264,15 @@ def _counts(given: Paired, names: list[str], first: Codes, second: Codes, how: R
     elif given.one_order:
         notes.append(ONE_ORDER)
     grade_told = "mean grade: +1 strong win, +.5 win, 0 tie, -.5 loss, -1 strong loss"
-    columns, told = ("player", "games", *outcomes, *rates), (*notes, grade_told)
-    return table("players", "Players", columns, rows, *told, one_order=given.one_order)
+    columns = ("player", "games", *outcomes, *shown)
+    result = Players(records)
+    return table("players", "Players", columns, rows, *notes, grade_told, result=result, one_order=given.one_order)
 
 
-def _soft_rate(worth: Floats, rows: Masks, given: Paired) -> list[Cell]:
+def _soft_rate(worth: Floats, rows: Masks, given: Paired) -> WinRate:
     """The mean preference (n,) for a player in the rows with a verdict, and its standard error."""
     known = rows & ~np.isnan(worth)
-    found = win_rate(worth[known], "half", given.level, given.clusters(known))
-    return [found.rate, found.error if found.error > ALIKE else None]
+    return win_rate(worth[known], "half", given.level, given.clusters(known))
 
 
 _RATES: Mapping[WinRule, str] = {  # of a judge that never decides, no win is no defeat

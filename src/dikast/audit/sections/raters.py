@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Cell, Table, table
+from dikast.audit.results import RaterAgreement, RaterPair, RaterPairs
 from dikast.audit.statistics.intervals import Resampling, bootstrap, clusters_of, share
 from dikast.audit.statistics.measures import measure
 from dikast.audit.statistics.reliability import fleiss_kappa, icc_2_1, krippendorff_alpha
@@ -25,14 +27,17 @@ def rater_pairs_table(
     kinds = ["exact", "cohen_kappa"] if nominal else ["pearson", "spearman", "kendall_tau_b"]
     if shared and not nominal:
         kinds += ["exact", "mae", "cohen_kappa", "quadratic_kappa"]
-    rows: list[list[Cell]] = []
+    pairs: list[RaterPair] = []
     for i in range(len(raters)):
         for j in range(i + 1, len(raters)):
             both = ~np.isnan(raters[i]) & ~np.isnan(raters[j])
             codes = None if cluster is None else clusters_of(cluster[both])
             found = measure(raters[i, both], raters[j, both], kinds, how, codes)
-            rows.append([f"{names[i]} - {names[j]}", int(both.sum()), *(found[kind] for kind in kinds)])
-    return table("rater pairs", "Rater against rater", ("raters", "n", *kinds), rows)
+            pairs.append(RaterPair(names[i], names[j], int(both.sum()), found))
+    rows: list[list[Cell]] = [
+        [f"{each.first} - {each.second}", each.n, *(each.statistics[kind] for kind in kinds)] for each in pairs
+    ]
+    return table("rater pairs", "Rater against rater", ("raters", "n", *kinds), rows, result=RaterPairs(tuple(pairs)))
 
 
 def raters_table(raters: Floats, how: Resampling, *, nominal: bool, cluster: Codes | None = None) -> Table:
@@ -41,10 +46,10 @@ def raters_table(raters: Floats, how: Resampling, *, nominal: bool, cluster: Cod
     complete = raters[:, present.all(0)]
     inside = None if cluster is None else cluster[present.all(0)]
     rated = int((present.sum(0) >= 2).sum())
-    rows: list[list[Cell]] = []
+    told: dict[str, Estimate] = {}
     if complete.shape[1]:
-        rows.append(["all raters equal", share((complete == complete[0]).all(0), how.level, inside)])
-        rows.append(["fleiss_kappa", _drawn(complete, fleiss_kappa, how, inside)])
+        told["all raters equal"] = share((complete == complete[0]).all(0), how.level, inside)
+        told["fleiss_kappa"] = _drawn(complete, fleiss_kappa, how, inside)
     levels = ("nominal",) if nominal else ("nominal", "ordinal", "interval")
     for level in levels:
 
@@ -52,15 +57,12 @@ def raters_table(raters: Floats, how: Resampling, *, nominal: bool, cluster: Cod
             return krippendorff_alpha(given, level)  # type: ignore[arg-type]
 
         found = _drawn(raters, alpha, how, cluster)
-        rows.append([f"alpha ({level})", Estimate(found.value, rated, found.low, found.high, how.level, found.method)])
+        told[f"alpha ({level})"] = replace(found, n=rated)
     if complete.shape[1] and not nominal:
-        rows.append(["icc_2_1", _drawn(complete, icc_2_1, how, inside)])
-    return table(
-        "raters",
-        f"{counted(len(raters), 'rater')}, {counted(rated, 'item')} with two or more ratings",
-        ("statistic", "value"),
-        rows,
-    )
+        told["icc_2_1"] = _drawn(complete, icc_2_1, how, inside)
+    title = f"{counted(len(raters), 'rater')}, {counted(rated, 'item')} with two or more ratings"
+    rows: list[list[Cell]] = [[name, each] for name, each in told.items()]
+    return table("raters", title, ("statistic", "value"), rows, result=RaterAgreement(len(raters), told))
 
 
 def _drawn(ratings: Floats, statistic: object, how: Resampling, cluster: Codes | None) -> Estimate:
