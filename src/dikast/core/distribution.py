@@ -1,7 +1,7 @@
 """What is a probability distribution and what is not: the one place that decides, for every engine and every table."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 ROUNDING = 0.01
 """How far above 1 a sum of probabilities may lie: log-probabilities worked out in bfloat16 are off by half of that."""
@@ -35,6 +35,11 @@ def flaw_of_logprobs(logprobs: Iterable[object]) -> str:
             return f"a log-probability above 0 ({logprob!r:.40})"
         shares.append(math.exp(max(logprob, -1e4)))
     return flaw_of_shares(shares)
+
+
+def mean_distribution(distributions: Sequence[Mapping[str, float]], labels: Iterable[str]) -> dict[str, float]:
+    """The mean of several distributions (at least one) over the same labels; one that is absent has probability 0."""
+    return {label: math.fsum(each.get(label, 0.0) for each in distributions) / len(distributions) for label in labels}
 
 
 def likeliest(probabilities: Mapping[str, float]) -> list[str]:

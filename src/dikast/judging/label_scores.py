@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from dikast.core.canonical import fingerprint
 from dikast.core.distribution import NoDistribution, flaw_of_logprobs, likeliest, likeliest_choice
+from dikast.core.runs.samples import Vote, join_votes
 from dikast.core.scale import Scale
 from dikast.core.verdict import Status, Usage, Verdict
 
@@ -94,10 +95,9 @@ def combine_samples(verdicts: Sequence[Verdict], scale: Scale | None) -> Verdict
     key = fingerprint([verdict.key for verdict in verdicts])
     if not voting:
         return replace(verdicts[0], key=key, usage=usage, attempts=attempts)
-    votes = [dict(verdict.distribution or {str(verdict.label): 1.0}) for verdict in voting]
-    labels = list(scale.labels) if scale else ["a", "b", "tie"]
-    mean = {label: math.fsum(vote.get(label, 0.0) for vote in votes) / len(votes) for label in labels}
-    distribution = Distribution(mean, 1.0)
+    votes = [Vote(str(v.label), v.distribution, v.marker == "forced", v.conflict) for v in voting]
+    joint = join_votes(votes, scale.labels if scale else ("a", "b", "tie"))
+    distribution = Distribution(joint.distribution, 1.0)
     label = distribution.mode if scale else distribution.choice
     masses = [verdict.mass for verdict in voting if verdict.mass is not None]
     best = max(voting, key=lambda verdict: (verdict.label == label, verdict.feedback != ""))
@@ -108,10 +108,11 @@ def combine_samples(verdicts: Sequence[Verdict], scale: Scale | None) -> Verdict
         label=label,
         score=scale.value(label) if scale else None,
         reason=f"{failed} of {len(verdicts)} samples had no verdict" if failed else "",
-        distribution=mean,
+        distribution=joint.distribution,
         mass=math.fsum(masses) / len(masses) if masses else None,
         expected=distribution.expected(scale) if scale else None,
-        marker="forced" if any(verdict.marker == "forced" for verdict in voting) else best.marker,
+        marker="forced" if joint.forced else best.marker,
+        conflict=joint.conflict,
         attempts=attempts,
         usage=usage,
     )

@@ -1,6 +1,5 @@
 """The rows of a run folder: current verdicts only, both orders of a pair side by side, gold beside them."""
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -8,13 +7,14 @@ from typing import Any
 
 from dikast.audit.tables.record_rows import Rows
 from dikast.core.canonical import fingerprint
-from dikast.core.distribution import likeliest_choice
+from dikast.core.distribution import likeliest_choice, mean_distribution
 from dikast.core.errors import DataError, UserError
 from dikast.core.gold import gold_number, gold_of_pair, gold_of_response
 from dikast.core.records import read_records
 from dikast.core.runs.current_verdicts import RunReader
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import COMBINED, GOLD, META, RUBRICS, VERDICTS, check
+from dikast.core.runs.samples import Vote, join_votes
 from dikast.core.scale import Scale
 from dikast.core.verdict import joint_outcome
 
@@ -172,18 +172,26 @@ def _joined(pairs: Iterable[tuple[dict[str, Any], int]]) -> Iterator[tuple[dict[
             asked = [row for row in rows if order in row]
             if not asked:
                 continue
-            status, marker, read = f"status_{order}", f"marker_{order}", f"distribution_{order}"
-            voting = [row for row in asked if row.get(status) == "ok"]
-            votes = [row[read] or {str(row[order]): 1.0} for row in voting]
-            mean = _mean(votes) or {}
-            forced = any(row.get(marker) == "forced" for row in voting)
-            joint[order] = likeliest_choice(mean) if voting else None
-            joint[status] = "ok" if voting else asked[0].get(status)
-            conflict = any(row.get(f"conflict_{order}") for row in voting)
-            joint[f"conflict_{order}"] = CONFLICT if conflict else None
-            joint[marker] = "forced" if forced else (voting or asked)[0].get(marker)
-            joint[read] = _mean([row[read] for row in voting])
+            joint |= _joined_order(asked, order)
         yield joint, group[0][1]
+
+
+def _joined_order(asked: Sequence[Mapping[str, Any]], order: str) -> dict[str, Any]:
+    """The columns of one order of a pair from all samples of it."""
+    names = [f"{name}_{order}" for name in ("status", "marker", "distribution", "conflict")]
+    status, marker, read, conflict = names
+    voting = [row for row in asked if row.get(status) == "ok"]
+    if not voting:
+        return {order: None, conflict: None, read: None, **{name: asked[0].get(name) for name in (status, marker)}}
+    votes = [Vote(str(row[order]), row[read], row.get(marker) == "forced", bool(row.get(conflict))) for row in voting]
+    found = join_votes(votes, LABELS)
+    return {
+        order: likeliest_choice(found.distribution),
+        status: "ok",
+        marker: "forced" if found.forced else voting[0].get(marker),
+        conflict: CONFLICT if found.conflict else None,
+        read: found.distribution if found.read else None,
+    }
 
 
 def _pair_joined(row: dict[str, Any], *, both: bool) -> dict[str, Any]:
@@ -195,23 +203,15 @@ def _pair_joined(row: dict[str, Any], *, both: bool) -> dict[str, Any]:
     """
     orders = [order for order in ORDERS if both or order in row]
     said = [row.get(order) for order in orders]
-    read = [row.get(f"distribution_{order}") for order in orders]
+    known = [read for order in orders if (read := row.get(f"distribution_{order}"))]
     markers = [row.get(f"marker_{order}") for order in orders]
     statuses = [row.get(f"status_{order}", "unasked") for order in orders]
     return row | {
         "choice": joint_outcome(said[0], said[-1]),
         "status": next((each for each in statuses if each != "ok"), "ok"),
         "marker": "forced" if "forced" in markers else next((each for each in markers if each), None),
-        "distribution": _mean(read),
+        "distribution": mean_distribution(known, LABELS) if len(known) == len(orders) else None,
     }
-
-
-def _mean(votes: Sequence[Mapping[str, float] | None]) -> dict[str, float] | None:
-    """The mean of distributions over the labels of a pair; None unless all are there."""
-    known = [vote for vote in votes if vote]
-    if not known or len(known) < len(votes):
-        return None
-    return {label: math.fsum(vote.get(label, 0.0) for vote in known) / len(known) for label in LABELS}
 
 
 def _asked(row: Mapping[str, Any]) -> tuple[Any, ...]:
