@@ -44,7 +44,7 @@ from dikast.audit.tables.load import Data, load
 from dikast.audit.tables.questions import clustered, one_row_each
 from dikast.audit.tables.refs import Ref
 from dikast.audit.tables.row_scales import note_of, row_scales
-from dikast.audit.tables.run_rows import gold_scale_of, has_gold, open_rows, scale_of, scales_by_rubric
+from dikast.audit.tables.run_rows import asked_orders, gold_scale_of, has_gold, scale_of, scales_by_rubric
 from dikast.audit.tables.scored import Scored, equated, scored
 from dikast.core.errors import UserError
 from dikast.core.runs.run_files import RUBRICS
@@ -114,13 +114,12 @@ def _completed(plan: AuditPlan) -> AuditPlan:
         plan = dataclasses.replace(plan, between=True)
     if not plan.file.is_dir():
         return plan
-    first, _ = next(iter(open_rows(plan.file)), ({}, 0))
-    if not first:
+    asked = asked_orders(plan.file)
+    if asked is None:
         raise UserError(f"{plan.file}: the run holds no verdict of its current configuration")
     changes: dict[str, Any] = {}
-    if "first" in first:
-        both = any("swapped" in row for row, _ in open_rows(plan.file))
-        swapped = plan.swapped or ("swapped" if both else "")
+    if asked:
+        swapped = plan.swapped or ("swapped" if "swapped" in asked else "")
         score = "shown" if plan.score in ("", "choice") else plan.score  # both orders are read, and joined here
         changes = {"pairwise": True, "score": score, "swapped": swapped}
     elif not plan.score:

@@ -169,13 +169,12 @@ def _folded(plan: AuditPlan, rows: Rows, run: bool) -> Long:
 
 def _key_columns(plan: AuditPlan, rows: Rows, refs: Refs) -> tuple[str, ...]:
     """Which columns name a row; needed where files are joined, useful to find duplicates."""
-    record, _ = next(iter(rows))
     joined = any(ref.file for ref in refs.all())
     if plan.key:
         return plan.key
     if isinstance(rows, RunRows):
         return ("item", "criterion", *(("first", "second") if plan.pairwise else ("response",))) if joined else ()
-    if "id" in record:
+    if "id" in next(iter(rows))[0]:
         return ("id",)
     if joined:
         raise UserError(f"{plan.file}: name the columns that identify a row with --id (or 'line' for its position)")

@@ -31,14 +31,15 @@ class RunRows(Rows):
 
     Rows hold `item`, `criterion`, `rubric` (its hash), `sample`, `status`, `label`, `score`, `expected`, `mass`,
     `marker`, `conflict` (that word where another verdict of the reply contradicts it, else None), `distribution`,
-    `feedback` and `claims`; `response` for a response. For a pair `first` < `second`
-    (indices), and `choice`, the joint verdict: "a", "b", "tie" (as responses) or "disagree", None where either order
-    has none. What is about one order says so: `shown` (a first) and `swapped` (b first), each with its `status_...`,
-    `marker_...`, `conflict_...` and `distribution_...`; a run that asked in one order has no `swapped` ones. `status`,
-    `marker` and `distribution` of a pair join these (`_pair_joined`). Verdicts that are not of the
-    current configuration (`keys.txt`) are left out and counted in `stale`. Where the run joined several samples of a
-    response, the joint verdicts (`combined.jsonl`) follow with the sample -1; those that do not join the very verdicts
-    that are current are left out and counted in `outdated`. Several samples of a pair are joined here, as sample -1.
+    `feedback` and `claims`; `response` for a response, and `line`, where its verdict stands in `verdicts.jsonl`. For a
+    pair `first` < `second` (indices), and `choice`, the joint verdict: "a", "b", "tie" (as responses) or "disagree",
+    None where either order has none. What is about one order says so: `shown` (a first) and `swapped` (b first), each
+    with its `status_...`, `marker_...`, `conflict_...`, `line_...` and `distribution_...`; a run that asked in one
+    order has no `swapped` ones. `status`, `marker` and `distribution` of a pair join these (`_pair_joined`). Verdicts
+    that are not of the current configuration (`keys.txt`) are left out and counted in `stale`. Where the run joined
+    several samples of a response, the joint verdicts (`combined.jsonl`) follow with the sample -1; those that do not
+    join the very verdicts that are current are left out and counted in `outdated`. Several samples of a pair are joined
+    here, as sample -1.
     Each row also has the metadata of its item, under its own names (where a name is one of the above, only as
     `meta.NAME`), and where columns named the systems whose responses were judged, `system` of a response, `system_a`
     and `system_b` of a pair.
@@ -61,7 +62,7 @@ class RunRows(Rows):
         parts: dict[tuple[Any, ...], dict[int, str]] = {}
         reader = RunReader(folder)
         for verdict, line in reader:
-            row = self._checked(verdict, path, line)
+            row = self.checked(verdict, path, line)
             if "first" not in row:
                 if joined:
                     parts.setdefault(_asked(row), {})[row["sample"]] = verdict["key"]
@@ -88,33 +89,34 @@ class RunRows(Rows):
         self.outdated = 0
         check(path.parent, COMBINED)
         for record in read_records(path):
-            row = self._checked(record.value, path, record.line)
+            row = self.checked(record.value, path, record.line)
             keys = parts.get(_asked(row), {})
             if record.value["key"] == fingerprint([keys[sample] for sample in sorted(keys)]):
                 yield row | {"sample": JOINT}, record.line
             else:
                 self.outdated += 1
 
-    def _checked(self, verdict: dict[str, Any], path: Path, line: int) -> dict[str, Any]:
+    def checked(self, verdict: dict[str, Any], path: Path, line: int) -> dict[str, Any]:
+        """The row of one verdict; DataError for a record that is none."""
         try:
-            return self._row(verdict)
+            return self._row(verdict, line)
         except (KeyError, TypeError, AttributeError) as error:
             raise DataError(f"not a verdict ({error!r})", path=str(path), line=line) from None
 
-    def _row(self, verdict: dict[str, Any]) -> dict[str, Any]:
+    def _row(self, verdict: dict[str, Any], line: int) -> dict[str, Any]:
         question, responses = verdict["question"], verdict["question"].get("responses") or [0]
         row = {name: question.get(name) for name in ("item", "criterion", "sample")}
         conflict = CONFLICT if verdict.get("conflict") else None
         row["rubric"] = (verdict.get("hashes") or {}).get("rubric")
         if len(responses) == 1:
             row |= {name: verdict.get(name) for name in _KEPT} | {"status": verdict["status"]}
-            row |= {"response": responses[0], "conflict": conflict}
+            row |= {"response": responses[0], "conflict": conflict, "line": line}
         else:
             row["first"], row["second"] = sorted(responses[:2])
             order = "swapped" if responses[0] > responses[1] else "shown"
             row[order] = verdict.get("label")
             row |= {f"{name}_{order}": verdict.get(name) for name in ("status", "marker", "distribution")}
-            row[f"conflict_{order}"] = conflict
+            row[f"conflict_{order}"], row[f"line_{order}"] = conflict, line
         if about := self._meta.get(str(row["item"])):
             row = {**_about(about, responses), **row}
         for column, values in self.gold.items():
@@ -216,6 +218,20 @@ def _pair_joined(row: dict[str, Any], *, both: bool) -> dict[str, Any]:
 
 def _asked(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return row["item"], row["criterion"], row["response"]
+
+
+def asked_orders(folder: Path) -> set[str] | None:
+    """In which of ORDERS a run asked about pairs, none for single responses; None of a run without a verdict.
+
+    Reads no further than until both orders were seen. UserError or DataError as `open_rows`.
+    """
+    rows, orders = open_rows(folder), set[str]()
+    for verdict, line in RunReader(folder):
+        row = rows.checked(verdict, folder / VERDICTS, line) if isinstance(rows, RunRows) else {}
+        orders |= row.keys() & set(ORDERS)
+        if "first" not in row or len(orders) == len(ORDERS):
+            return orders
+    return orders or None
 
 
 def scales_by_rubric(folder: Path) -> dict[str, tuple[str, Scale]]:

@@ -5,7 +5,7 @@ nothing answered it. A last line without its line break (a run that is going on,
 """
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +94,14 @@ def all_records(folder: Path) -> Iterator[tuple[dict[str, Any], int]]:
     path, scales = folder / VERDICTS, _Scales(folder)
     for number, raw in whole_lines(path):
         yield open_line(raw, path=str(path), line=number, scales=scales)[0], number
+
+
+def records_at(folder: Path, lines: Collection[int]) -> Iterator[tuple[dict[str, Any], int]]:
+    """The records on these lines, with their numbers; others are passed over undecoded. DataError as `all_records`."""
+    path, scales = folder / VERDICTS, _Scales(folder)
+    for number, raw in whole_lines(path):
+        if number in lines:
+            yield open_line(raw, path=str(path), line=number, scales=scales)[0], number
 
 
 def current_records(folder: Path) -> Iterator[dict[str, Any]]:

@@ -12,7 +12,7 @@ from dikast.core.canonical import fingerprint
 from dikast.core.item import Item
 from dikast.core.part import text_of
 from dikast.core.rubric import Rubric
-from dikast.core.runs.current_verdicts import RunReader
+from dikast.core.runs.current_verdicts import records_at
 from dikast.core.verdict import DISAGREE
 from dikast.surface.report.contents import Contents, Thumb, Thumbs, clipped
 
@@ -91,6 +91,7 @@ class Queue:
             name: row.get(name)
             for name in ("item", "criterion", "sample", "response", "first", "second", "gold", "rubric", "choice")
         }
+        kept["lines"] = [row[name] for name in ("line", "line_shown", "line_swapped") if name in row]
         if row.get("status") != "ok":
             kept["gap"] = math.nan
             self._push(self._failed, 0.0, kept)
@@ -132,16 +133,12 @@ class Queue:
     def entries(self, folder: Path, contents: Contents, *, redact: bool) -> list[Entry]:
         """The rows with what was asked and what was said, in order. `redact` leaves out all texts and pictures."""
         chosen, thumbs = self._chosen(), Thumbs()
-        wanted: dict[tuple[Any, ...], list[dict[str, Any]]] = {_place(row): [] for row in chosen}
-        for verdict, _ in RunReader(folder):
-            question = verdict["question"]
-            responses = tuple(sorted(question.get("responses") or [0]))
-            place = (question["item"], question["criterion"], question.get("sample", 0), responses)
-            if place in wanted:
-                wanted[place].append(verdict)
+        verdicts = {
+            line: verdict for verdict, line in records_at(folder, {at for row in chosen for at in row["lines"]})
+        }
         found = []
         for row in chosen:
-            entry = self._entry(row, wanted[_place(row)], redact=redact)
+            entry = self._entry(row, [verdicts[line] for line in row["lines"]], redact=redact)
             item = contents.items.get(row["item"])
             if item is not None and not redact:
                 _add_texts(entry, item, row, thumbs)
