@@ -51,6 +51,7 @@ _HOME = {
     "compare_file_by_scores": "dikast.judging.judge_file",
     "drift": "dikast.audit.statistics.drift",
     "equate": "dikast.audit.statistics.equating",
+    "export": "dikast.surface.export.export_run",
     "fleiss_kappa": "dikast.audit.statistics.reliability",
     "grade": "dikast.surface.functions",
     "grade_file": "dikast.judging.judge_file",
@@ -119,6 +120,7 @@ __all__ = [
     "compare_file_by_scores",
     "drift",
     "equate",
+    "export",
     "fleiss_kappa",
     "grade",
     "grade_file",
@@ -197,4 +199,5 @@ if TYPE_CHECKING:
     from dikast.judging.replay_run import replay
     from dikast.judging.run_plan import Source
     from dikast.prompts.format import Format, builtin_formats, load_format
+    from dikast.surface.export.export_run import export
     from dikast.surface.functions import audit, compare, grade, train

@@ -17,6 +17,7 @@ from dikast.surface.commands import (
     corpus_command,
     demo_command,
     doctor_command,
+    export_command,
     format_commands,
     judge_commands,
     probe_command,
@@ -45,6 +46,7 @@ app.command("audit")(audit_command.audit)
 app.command("demo")(demo_command.demo)
 app.command("probe")(verb(probe_command.probe, config=CONFIG))
 app.command("report")(verb(report_command.report))
+app.command("export")(verb(export_command.export))
 app.command("doctor")(doctor_command.doctor)
 app.add_typer(train_command.app, name="train")
 app.add_typer(world_command.app, name="world")

@@ -10,7 +10,7 @@ from dikast.core.canonical import fingerprint
 from dikast.core.distribution import likeliest_choice, mean_distribution
 from dikast.core.errors import DataError, UserError
 from dikast.core.gold import gold_number, gold_of_pair, gold_of_response
-from dikast.core.records import read_records
+from dikast.core.records import escaped_formula, read_records
 from dikast.core.runs.current_verdicts import RunReader
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import COMBINED, GOLD, META, RUBRICS, VERDICTS, check
@@ -120,7 +120,9 @@ class RunRows(Rows):
         if about := self._meta.get(str(row["item"])):
             row = {**_about(about, responses), **row}
         for column, values in self.gold.items():
-            if (value := values.get(str(row["item"]))) is not None:
+            item = str(row["item"])
+            value = values.get(item, values.get(escaped_formula(item)))  # as `dikast export` wrote it to a table
+            if value is not None:
                 row[column] = self._gold(value, row, responses)
         return row
 
@@ -285,27 +287,54 @@ def has_gold(folder: Path) -> bool:
 
 
 def gold_by_item(path: str | Path, columns: Sequence[str], key: str = "") -> dict[str, dict[str, Any]]:
-    """Column -> item -> value of a file of gold; items are named in `key`, or else in `item` or `id`."""
-    found: dict[str, dict[str, Any]] = {column: {} for column in columns}
-    place: dict[str, int] = {}
+    """Column -> item -> value of a file of gold; items are named in `key`, or else in `item` or `id`.
+
+    An item may stand in several rows that differ in `criterion` or `response_index`, as `dikast export` writes them:
+    its value is then an object by criterion, with lists by response where there are several.
+    """
+    found: dict[str, dict[str, dict[tuple[str, int], Any]]] = {column: {} for column in columns}
+    place: dict[str, dict[tuple[str, int], int]] = {}
     for record, line in Rows(str(path)):
         name = next((each for each in (key, "item", "id") if each and each in record), None)
         if name is None:
             raise DataError(
                 "no column names the item: call it 'id' or 'item', or name it with --id", path=str(path), line=line
             )
-        item = str(record[name])
-        if item in place:
-            message = f"the item {item!r} stands here again (first on line {place[item]}): keep one"
+        item, asked = str(record[name]), _asked_in(record)
+        if asked in place.setdefault(item, {}):
+            message = f"the item {item!r} stands here again (first on line {place[item][asked]}): keep one"
             raise DataError(message, path=str(path), line=line, field=name)
-        place[item] = line
+        place[item][asked] = line
         for column in columns:
             value: Any = record
             for step in [column] if column in record else column.split("."):
                 value = value.get(step) if isinstance(value, dict) else None
             if value is not None:
-                found[column][item] = value
+                found[column].setdefault(item, {})[asked] = value
     for column, values in found.items():
         if not values:
             raise UserError(f"{path}: no record has a value for {column!r}")
-    return found
+    return {
+        column: {item: _of_all_rows(told, place[item]) for item, told in values.items()}
+        for column, values in found.items()
+    }
+
+
+def _asked_in(record: Mapping[str, Any]) -> tuple[str, int]:
+    """The criterion and the response that a row of gold is about, where it says so."""
+    index = str(record.get("response_index") or 0)
+    return str(record.get("criterion") or ""), int(index) if index.isdecimal() else 0
+
+
+def _of_all_rows(told: Mapping[tuple[str, int], Any], rows: Mapping[tuple[str, int], int]) -> Any:
+    """The gold of an item from the rows that it stands in."""
+    if len(rows) == 1:
+        return next(iter(told.values()))
+    last = max(index for _, index in rows)
+    by_criterion: dict[str, Any] = {}
+    for (criterion, index), value in told.items():
+        if last == 0:
+            by_criterion[criterion] = value
+        else:
+            by_criterion.setdefault(criterion, [None] * (last + 1))[index] = value
+    return by_criterion.get("", by_criterion)

@@ -56,7 +56,7 @@ def write_records(path: str | Path, values: Iterable[Mapping[str, Any]], *, esca
     if kind == "parquet":
         from dikast.core.records.parquet import write_rows
 
-        with _replacing(path) as temporary:
+        with replacing(path) as temporary:
             return write_rows(temporary, (_dumped(value, path, n) for n, value in enumerate(values, 1)))
     with _stream(path) as stream:
         if kind in ("csv", "tsv"):
@@ -86,7 +86,7 @@ def write_file(path: str | Path, data: bytes) -> None:
 
     UserError where its folder does not exist, RunError where it cannot be written.
     """
-    with _replacing(str(path)) as temporary, open(temporary, "wb") as file:
+    with replacing(str(path)) as temporary, open(temporary, "wb") as file:
         file.write(data)
 
 
@@ -103,7 +103,7 @@ def _stream(path: str) -> Iterator[Stream]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    with _replacing(path) as temporary, open(temporary, "wb") as file:
+    with replacing(path) as temporary, open(temporary, "wb") as file:
         if path.lower().endswith(".gz"):
             with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as packed:
                 yield packed
@@ -112,7 +112,7 @@ def _stream(path: str) -> Iterator[Stream]:
 
 
 @contextmanager
-def _replacing(path: str) -> Iterator[str]:
+def replacing(path: str) -> Iterator[str]:
     """A path to write to, in the same folder, which takes the place of `path` when all went well."""
     target = os.path.realpath(path)
     if os.path.isdir(target):

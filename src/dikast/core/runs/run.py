@@ -7,9 +7,11 @@ from typing import Any
 
 import orjson
 
-from dikast.core.errors import DataError, UserError
+from dikast.core.errors import DataError, UserError, require
 from dikast.core.runs.current_verdicts import current_verdicts
+from dikast.core.runs.frames import to_arrow
 from dikast.core.runs.run_files import COMBINED, PREFERENCES, SUMMARY, VERDICTS, check
+from dikast.core.runs.run_table import JudgeRun, RunTable
 from dikast.core.verdict import Preference, Status, Verdict, verdict_from
 
 
@@ -74,6 +76,36 @@ class Run:
             told = {key: value for key, value in record.items() if key != "outcome"}
             told["orders"] = tuple(by_key[key] for key in record["orders"] if key in by_key)
             yield Preference(**{**told, "pair": tuple(told["pair"]), "status": Status(told["status"])})
+
+    def table(self, items: str | Path = "", folder: str = "") -> RunTable:
+        """One row for each judged response or pair, with the columns of its item: see `RunTable`.
+
+        items: the file of items, where it is no longer where the run read it. Relative paths of images start at
+        `folder`.
+        """
+        runs = [JudgeRun(run.folder, run.kind, str(run.summary.get("judge", ""))) for run in self.runs]
+        return RunTable(self.folder, runs, panel=self.kind == "panel", items=str(items), folder=folder)
+
+    def to_arrow(self, items: str | Path = "") -> Any:
+        """The rows of `table` as a `pyarrow.Table`. Distributions are structs, other objects and lists JSON text.
+
+        MissingExtra without the extra `parquet`.
+        """
+        require("pyarrow", "parquet")
+        table = self.table(items)
+        return to_arrow(table.columns, table)
+
+    def to_pandas(self, items: str | Path = "") -> Any:
+        """As `to_arrow`, as a `pandas.DataFrame`. MissingExtra without the extra `frames`."""
+        require("pandas", "frames")
+        require("pyarrow", "frames")
+        return self.to_arrow(items).to_pandas()
+
+    def to_polars(self, items: str | Path = "") -> Any:
+        """As `to_arrow`, as a `polars.DataFrame`. MissingExtra without the extra `frames`."""
+        polars = require("polars", "frames")
+        require("pyarrow", "frames")
+        return polars.from_arrow(self.to_arrow(items))
 
     def _lines(self, name: str) -> Iterator[dict[str, Any]]:
         check(self.folder, name)

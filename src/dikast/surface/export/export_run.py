@@ -1,0 +1,68 @@
+"""`dikast export`: the rows of a run as a file or folder that other programs read."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from dikast.core.errors import UserError
+from dikast.core.records import write_records
+from dikast.core.records.files import folder_of, kind_of
+from dikast.core.records.writing import replacing
+from dikast.core.runs.frames import write_parquet
+from dikast.core.runs.run import Run
+from dikast.core.runs.run_table import RunTable
+from dikast.surface.export.hf_folder import write_hf_folder
+from dikast.surface.export.inspect_log import write_inspect_log
+from dikast.surface.export.lm_eval import write_lm_eval
+
+FORMS = (
+    "FILE.csv, .tsv, .jsonl, .json or .parquet; hf:FOLDER for the library `datasets`; inspect:FILE.json for Inspect;"
+    " lm-eval:FOLDER for lm-evaluation-harness"
+)
+_PREFIXED: dict[str, Callable[[Run, RunTable, Path], int]] = {
+    "hf": write_hf_folder, "inspect": write_inspect_log, "lm-eval": write_lm_eval,
+}  # fmt: skip
+
+
+class Exported(NamedTuple):
+    """How many rows were written, and what could not be had."""
+
+    rows: int
+    notes: list[str]
+
+
+def export(run: Run | str | Path, out: str | Path, *, items: str | Path = "", raw: bool = False) -> Exported:
+    """Write the rows of a run (`Run.table`) to `out`, whole or not at all; the same run gives the same bytes.
+
+    out: a file whose suffix names the format (`-` is JSONL on stdout), or `hf:FOLDER`, `inspect:FILE.json`,
+    `lm-eval:FOLDER`. items: the file of items, where it has moved. In CSV and TSV, text that a spreadsheet would run as
+    a formula gets an apostrophe in front, which gold files are read without, unless `raw` is set. Of the run only
+    ids and keys are in memory. UserError for an unfinished run, an unknown form, or a folder that holds something else.
+    """
+    run = run if isinstance(run, Run) else Run(run)
+    form, colon, rest = str(out).partition(":")
+    path = str(out)
+    if colon and len(form) > 1 and os.sep not in form:
+        if form not in _PREFIXED or not rest:
+            raise UserError(f"{out}: unknown form; write to {FORMS}")
+        path = rest
+    elif path != "-" and not Path(path).suffix:
+        raise UserError(f"{out}: the name says no format; write to {FORMS}")
+    _refuse_the_run_itself(run, path)
+    if colon and form in _PREFIXED:
+        folder = path if form == "hf" else folder_of(path)
+        table = run.table(items, folder)
+        return Exported(_PREFIXED[form](run, table, Path(path)), table.notes)
+    kind = kind_of(path)
+    table = run.table(items, folder_of(path))
+    if kind == "parquet":
+        with replacing(path) as temporary:
+            return Exported(sum(write_parquet(table.columns, table, lambda row: temporary).values()), table.notes)
+    return Exported(write_records(path, table, escape_formulas=not raw), table.notes)
+
+
+def _refuse_the_run_itself(run: Run, path: str) -> None:
+    inside = os.path.realpath(run.folder)
+    if path != "-" and os.path.commonpath([inside, os.path.realpath(path)]) == inside:
+        raise UserError(f"{path}: lies in the run folder itself, whose files are checked: choose another place")

@@ -1,0 +1,74 @@
+"""A folder that `datasets.load_dataset` opens and the Hub shows: Parquet files, and a card that names the splits."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dikast.core.errors import UserError
+from dikast.core.output_folder import one_writer
+from dikast.core.runs.frames import write_parquet
+from dikast.core.runs.run import Run
+from dikast.core.runs.run_files import put_in_place, recorded, remove, write_checked
+from dikast.core.runs.run_table import RunTable
+
+CARD = "README.md"
+_SPLIT = "verdicts"  # of items that name none
+_NAME = re.compile(r"\w+(\.\w+)*", re.ASCII)  # what `datasets` takes as the name of a split
+_MOST = 100
+
+
+def write_hf_folder(run: Run, table: RunTable, folder: Path) -> int:
+    """Write `data/SPLIT-00000-of-00001.parquet` for each value of the column `split` (without one, `verdicts`).
+
+    A folder that holds anything but an earlier export is left as it is: UserError.
+    """
+    if folder.is_dir() and any(folder.iterdir()) and CARD not in recorded(folder):
+        raise UserError(f"{folder}: is not empty, and was not written by `dikast export`: name another folder")
+    data = folder / "data"
+    splits: dict[str, str] = {}
+
+    def path_of(row: Mapping[str, Any]) -> str:
+        name = str(row.get("split") or _SPLIT)
+        if name not in splits:
+            if not _NAME.fullmatch(name) or len(splits) == _MOST:
+                why = f"splits are named with letters, digits, _ and ., and there are at most {_MOST}"
+                raise UserError(f"the column 'split' says {name!r}: {why}; rename the column")
+            splits[name] = str(data / f"{name}-00000-of-00001.parquet.part")
+        return splits[name]
+
+    with one_writer(folder, "exporting"):
+        try:
+            data.mkdir(exist_ok=True)
+            counts = write_parquet(table.columns, table, path_of)
+            parts = {Path(part): Path(part.removesuffix(".part")) for part in splits.values()}
+            kept = {str(path.relative_to(folder)) for path in parts.values()} | {CARD}
+            for name in recorded(folder).keys() - kept:
+                remove(folder / name, folder)
+            put_in_place(parts, folder)
+            write_checked(
+                folder / CARD, _card(run, {name: counts[path] for name, path in splits.items()}, table).encode()
+            )
+        finally:
+            for part in splits.values():
+                Path(part).unlink(missing_ok=True)
+            if data.is_dir() and not any(data.iterdir()):
+                data.rmdir()
+    return sum(counts.values())
+
+
+def _card(run: Run, counts: Mapping[str, int], table: RunTable) -> str:
+    import yaml
+
+    files = [{"split": name, "path": f"data/{name}-00000-of-00001.parquet"} for name in counts]
+    head = {"configs": [{"config_name": "default", "data_files": files}], "tags": ["dikast", "llm-as-a-judge"]}
+    judges = run.summary.get("judges") or [run.summary.get("judge", "")]
+    failed = sum(n for each in run.runs for status, n in each.summary["status"].items() if status != "ok")
+    rows = "\n".join(f"| `{name}` | {n:,} |" for name, n in counts.items())
+    listed = ", ".join(f"`{column}`" for column in table.columns)
+    return (
+        f"---\n{yaml.safe_dump(head, sort_keys=False, allow_unicode=True)}---\n# Verdicts\n\n"
+        f"Verdicts of {', '.join(f'`{judge}`' for judge in judges)}, written by `dikast export`."
+        f" {failed:,} of {len(run):,} verdicts are missing: their rows have a `status` that says why, and no score.\n\n"
+        f"| split | rows |\n|---|---|\n{rows}\n\nColumns: {listed}.\n"
+    )

@@ -1,0 +1,58 @@
+"""Samples as lm-evaluation-harness writes them with `--log_samples` (0.4): `samples_TASK_DATE.jsonl`."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dikast.core.records import write_records
+from dikast.core.runs.run import Run
+from dikast.core.runs.run_table import RunTable
+from dikast.surface.export.inspect_log import written_at
+from dikast.surface.export.samples import Sample, plain, samples_of
+
+
+def write_lm_eval(run: Run, table: RunTable, folder: Path) -> int:
+    """Write the samples of the task that is named after the run's folder; metrics are criteria, null where they failed.
+
+    `doc` is the item, `arguments` its instruction, `resps` the judged response or both of a pair, whose metric is 1
+    where the judge prefers the first, 0 where the second, 0.5 for a tie and for orders that disagree.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    task = run.folder.resolve().name
+    date = written_at(run).isoformat(timespec="microseconds").replace("+00:00", "").replace(":", "-")
+    return write_records(folder / f"samples_{task}_{date}.jsonl", _records(table))
+
+
+def _records(table: RunTable) -> Iterator[dict[str, Any]]:
+    for number, sample in enumerate(samples_of(table, table.metas)):
+        doc = {"id": sample.id, **sample.texts, **sample.meta}
+        target = plain(sample.texts.get("gold", sample.texts.get("reference", "")))
+        prompt = plain(sample.texts.get("instruction", ""))
+        texts = [plain(each) for each in sample.responses]
+        yield {
+            "doc_id": number,
+            "doc": doc,
+            "target": target,
+            "arguments": {f"gen_args_{k}": {"arg_0": prompt, "arg_1": {}} for k in range(len(texts))},
+            "resps": [[text] for text in texts],
+            "filtered_resps": texts,
+            "filter": "none",
+            "metrics": list(sample.scores),
+            "doc_hash": _hash(json.dumps(doc, indent=2, ensure_ascii=False)),
+            "prompt_hash": _hash(prompt),
+            "target_hash": _hash(target),
+            **{name: score.value for name, score in sample.scores.items()},
+            "judged": {name: _told(sample, name) for name in sample.scores},
+        }
+
+
+def _told(sample: Sample, name: str) -> dict[str, Any]:
+    score = sample.scores[name]
+    told = {"judge": score.judge, "status": score.status, "label": score.answer, "feedback": score.feedback}
+    return told | ({"reason": score.reason} if score.reason else {})
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,264 @@
+"""Runs as tables, data frames and data sets, and back as gold."""
+
+import csv
+import random
+import shutil
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+import dikast
+from dikast.core.errors import MissingExtra, UserError
+from runs import dikast_here, pairs, rows, write_jsonl
+
+ODD = [
+    {"id": "=1+1", "instruction": "-5 or 5?", "response": "@a; =cmd()", "gold": 2, "split": "train", "score": "old"},
+    {"id": "b", "instruction": 'He said "no",\nthen left', "response": "-5", "gold": 5, "split": "test", "score": "7"},
+]
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def graded(folder: Path, items: Any, judge: Any = "mock:oracle", **options: Any) -> dikast.Run:
+    return dikast.grade(items, judge, "helpfulness", out=folder, **options)
+
+
+def test_a_row_has_the_item_and_the_verdict(tmp_path: Path) -> None:
+    run = graded(tmp_path / "run", write_jsonl(tmp_path / "items.jsonl", rows(6, category="math")))
+    done = dikast_here("export", str(run.folder), str(tmp_path / "out.jsonl"))
+    assert done.returncode == 0, done.stderr
+    told = [orjson.loads(line) for line in (tmp_path / "out.jsonl").read_bytes().splitlines()]
+    verdicts = {verdict.question.item: verdict for verdict in run}
+    assert [row["id"] for row in told] == [row["id"] for row in rows(6)]  # the order of the items
+    for row, item in zip(told, rows(6), strict=True):
+        verdict = verdicts[row["id"]]
+        assert {**row, **item, "category": "math"} == row
+        assert (row["score"], row["label"], row["status"]) == (verdict.score, verdict.label, "ok")
+        assert (row["distribution"], row["feedback"]) == (verdict.distribution, verdict.feedback)
+
+
+def test_failures_have_a_status_and_no_score(tmp_path: Path) -> None:
+    run = graded(tmp_path / "run", rows(60), "mock:oracle,refused=0.4")
+    told = list(run.table())
+    failed = [row for row in told if row["status"] == "refused"]
+    assert 5 < len(failed) < 55
+    assert all(row["score"] is None and row["reason"] for row in failed)
+    assert sum(row["score"] is not None for row in told) == 60 - len(failed)
+
+
+def test_formulas_are_escaped_reversibly_and_names_that_are_taken_are_told_apart(tmp_path: Path) -> None:
+    from dikast.core.records import unescaped_formula
+
+    run = graded(tmp_path / "run", write_jsonl(tmp_path / "items.jsonl", [{**row, "meta": {"score": row.pop("score")}}
+                                                                          for row in map(dict, ODD)]))  # fmt: skip
+    dikast.export(run, tmp_path / "out.csv")
+    told = read_csv(tmp_path / "out.csv")
+    assert [row["id"] for row in told] == ["'=1+1", "b"]
+    assert [row["response"] for row in told] == ["'@a;' =cmd()", "-5"]  # a number is no formula
+    assert [row["meta.score"] for row in told] == ["old", "7"]
+    for row, item in zip(told, ODD, strict=True):
+        for name in ("id", "instruction", "response"):
+            assert unescaped_formula(row[name]) == item[name]
+    dikast.export(run, tmp_path / "raw.tsv", raw=True)
+    assert "'" not in (tmp_path / "raw.tsv").read_text()
+
+
+def test_pairs_have_the_joint_verdict_and_both_orders(tmp_path: Path) -> None:
+    run = dikast.compare(pairs(20), "mock:position-biased", "helpfulness", out=tmp_path / "run")
+    for row, preference in zip(run.table(), run.preferences, strict=True):
+        assert (row["id"], row["choice"]) == (preference.item, preference.outcome)
+        by_order = {order.question.responses: order for order in preference.orders}
+        assert row["label_shown"] == by_order[0, 1].label
+        assert row["label_swapped"] == by_order[1, 0].label
+        assert row["distribution_swapped"] == by_order[1, 0].distribution
+        assert (row["response_a"], row["response_b"]) == (f"It is {row['id'][1:]}.", f"Look at {row['id'][-1]}.")
+    one = dikast.compare(pairs(20), "mock:oracle", "helpfulness", out=tmp_path / "one", one_order=True)
+    shown = {(v.question.item, "shown" if v.question.responses == (0, 1) else "swapped"): v.label for v in one}
+    for row in one.table():
+        assert {(row["id"], k): row[f"label_{k}"] for k in ("shown", "swapped") if row.get(f"label_{k}")}.items() <= (
+            shown.items()
+        )
+
+
+def test_scores_of_pairs_samples_and_sheets(tmp_path: Path) -> None:
+    by_scores = dikast.compare(pairs(8), "mock:oracle", "helpfulness", out=tmp_path / "scores", from_absolute=True)
+    assert all((row["score_a"] > row["score_b"]) == (row["choice"] == "a") for row in by_scores.table())
+    sampled = graded(tmp_path / "samples", rows(5), samples=3, temperature=1.0)
+    joined = {verdict.question.item: verdict for verdict in sampled.combined}
+    for row in sampled.table():
+        assert row["score"] == joined[row["id"]].score
+        assert sorted(row["samples"]) == sorted(str(v.label) for v in sampled if v.question.item == row["id"])
+    voted = dikast.compare(pairs(4), "mock:oracle", "helpfulness", out=tmp_path / "v", samples=2, temperature=1.0)
+    assert all(len(row["samples"]["shown"]) == len(row["samples"]["swapped"]) == 2 for row in voted.table())
+    sheet = dikast.Sheet("both", (dikast.Rubric("polite", "Polite?", "1-3"), dikast.Rubric("right", "Right?", "1-3")))
+    scored = dikast.grade(rows(3), "mock:constant", sheet, out=tmp_path / "sheet")
+    told = list(scored.table())
+    assert [row["criterion"] for row in told] == ["polite", "right"] * 3
+    assert {row["total"] for row in told} == {0.5}
+
+
+def test_a_panel_has_one_row_an_item(tmp_path: Path) -> None:
+    run = graded(tmp_path / "run", rows(10), ["mock:oracle", "mock:constant", "mock:oracle,refused=0.4"])
+    told = list(run.table())
+    assert [row["id"] for row in told] == [f"i{k}" for k in range(10)]
+    for number, judge in enumerate(run.runs, 1):
+        assert [row[f"score_{number}"] for row in told] == [v.score for v in sorted(judge, key=_by_number)]
+    for row in told:
+        given = [row[f"score_{k}"] for k in (1, 2, 3) if row[f"score_{k}"] is not None]
+        assert row["mean"] == pytest.approx(sum(given) / len(given))
+        assert row["spread"] == max(given) - min(given)
+    paired = dikast.compare(pairs(5), ["mock:oracle", "mock:position-biased"], "helpfulness", out=tmp_path / "pairs")
+    each = [[preference.outcome for preference in judge.preferences] for judge in paired.runs]
+    assert [[row[f"choice_{k}"] for row in paired.table()] for k in (1, 2)] == each
+
+
+def _by_number(verdict: dikast.Verdict) -> int:
+    return int(verdict.question.item[1:])
+
+
+def test_the_order_of_arrival_changes_nothing(tmp_path: Path) -> None:
+    run = graded(tmp_path / "run", write_jsonl(tmp_path / "items.jsonl", rows(50)))
+    for name in ("a.csv", "a.parquet", "a.jsonl"):
+        dikast.export(run, tmp_path / name)
+    verdicts = run.folder / "verdicts.jsonl"
+    lines = verdicts.read_bytes().splitlines(keepends=True)
+    random.Random(0).shuffle(lines)
+    verdicts.write_bytes(b"".join(lines))
+    for name in ("csv", "parquet", "jsonl"):
+        dikast.export(dikast.Run(run.folder), tmp_path / f"b.{name}")
+        assert (tmp_path / f"a.{name}").read_bytes() == (tmp_path / f"b.{name}").read_bytes()
+
+
+def test_frames_have_types_and_say_what_they_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow.parquet as pq
+
+    pd = pytest.importorskip("pandas")
+
+    run = graded(tmp_path / "run", [*rows(10), {**rows(11)[10], "gold": 3.5}], "mock:oracle,refused=0.2,seed=3")
+    frame = run.to_pandas()
+    assert isinstance(frame, pd.DataFrame)
+    scores = [row["score"] for row in run.table()]
+    assert None in scores  # else the next line checks nothing
+    assert frame.score.mean() == pytest.approx(
+        sum(s for s in scores if s is not None) / sum(s is not None for s in scores)
+    )
+    assert str(frame.gold.dtype) == str(frame.score.dtype) == "float64"
+    ok = frame[frame.status == "ok"].iloc[0]
+    assert sum(ok.distribution.values()) == pytest.approx(1)
+    dikast.export(run, tmp_path / "out.parquet")
+    assert pq.read_table(tmp_path / "out.parquet").equals(run.to_arrow())
+    polars = pytest.importorskip("polars")
+    assert run.to_polars().select(polars.col("score").mean()).item() == pytest.approx(frame.score.mean())
+    import importlib
+
+    real = importlib.import_module
+
+    def without(name: str, package: str | None = None) -> Any:
+        if name.split(".")[0] in ("pandas", "polars"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return real(name, package)
+
+    monkeypatch.setattr("dikast.core.errors.importlib.import_module", without)
+    for ask in (run.to_pandas, run.to_polars):
+        with pytest.raises(MissingExtra, match=r"dikast\[frames\]"):
+            ask()
+
+
+def test_datasets_opens_the_parquet_file_and_the_folder(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    items = [{**row, "split": "test" if k % 3 else "train"} for k, row in enumerate(rows(12))]
+    run = graded(tmp_path / "run", items)
+    assert dikast.export(run, f"hf:{tmp_path / 'hub'}").rows == 12
+    opened = datasets.load_dataset(str(tmp_path / "hub"), cache_dir=str(tmp_path / "cache"))
+    assert {name: len(split) for name, split in opened.items()} == {"train": 4, "test": 8}
+    assert opened["train"][0]["score"] == next(iter(run.table()))["score"]
+    dikast.export(run, tmp_path / "out.parquet")
+    flat = datasets.load_dataset("parquet", data_files=str(tmp_path / "out.parquet"), split="train",
+                                 cache_dir=str(tmp_path / "cache"))  # fmt: skip
+    assert flat["id"][:] == [f"i{k}" for k in range(12)]
+    other = graded(tmp_path / "other", rows(3))
+    dikast.export(other, f"hf:{tmp_path / 'hub'}")  # an earlier export is replaced, its splits too
+    assert [each.name for each in (tmp_path / "hub/data").iterdir()] == ["verdicts-00000-of-00001.parquet"]
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/notes.txt").write_text("keep")
+    with pytest.raises(UserError, match="not empty"):
+        dikast.export(run, f"hf:{tmp_path / 'mine'}")
+    assert [each.name for each in (tmp_path / "mine").iterdir()] == ["notes.txt"]
+
+
+def test_exported_edited_by_people_and_read_back_as_gold(tmp_path: Path) -> None:
+    odd = [{**row, "meta": {"score": "x"}} for row in ODD]
+    items = [{key: value for key, value in row.items() if key not in ("gold", "score")} for row in [*odd, *rows(30)]]
+    run = graded(tmp_path / "run", write_jsonl(tmp_path / "items.jsonl", items), "mock:random")
+    dikast.export(run, tmp_path / "out.csv")
+    told = read_csv(tmp_path / "out.csv")
+    for number, row in enumerate(told):
+        row["human"] = (
+            "" if number == 5 else f"{float(row['score']):g}"
+        )  # people agree with the judge, but leave one out
+    with (tmp_path / "back.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(told[0]), delimiter=",", lineterminator="\r\n")
+        writer.writeheader()
+        writer.writerows(told)
+    audit = dikast.audit(run, gold_file=tmp_path / "back.csv", gold=["human"])
+    exact = audit["agreement"].estimate("exact")
+    assert (exact.value, exact.n) == (1.0, 31)
+
+
+def test_gold_of_several_criteria_and_responses_comes_back_row_by_row(tmp_path: Path) -> None:
+    sheet = dikast.Sheet("both", (dikast.Rubric("polite", "Polite?", "1-3"), dikast.Rubric("right", "Right?", "1-3")))
+    items = [{"id": f"m{k}", "instruction": "Q", "responses": ["one", "two"]} for k in range(10)]
+    run = dikast.grade(items, "mock:random", sheet, out=tmp_path / "run")
+    table = list(run.table())
+    assert len(table) == 40
+    write_jsonl(tmp_path / "gold.jsonl", [{**row, "human": row["score"]} for row in table])
+    audit = dikast.audit(run, gold_file=tmp_path / "gold.jsonl", gold=["human"], scale="1-3")
+    assert (audit["agreement"].estimate("exact").value, audit["agreement"].estimate("exact").n) == (1.0, 40)
+
+
+@pytest.mark.parametrize(
+    ("out", "told"),
+    [
+        ("verdicts.xlsx", "known format"),
+        ("verdicts", "says no format"),
+        ("excel:x.csv", "unknown form"),
+        ("hf:", "unknown"),
+    ],
+)
+def test_unknown_forms_are_refused(tmp_path: Path, out: str, told: str) -> None:
+    run = graded(tmp_path / "run", rows(2))
+    with pytest.raises(UserError, match=told):
+        dikast.export(run, out)
+    with pytest.raises(UserError, match="lies in the run folder"):
+        dikast.export(run, run.folder / "verdicts.csv")
+
+
+def test_items_that_have_moved(tmp_path: Path) -> None:
+    run = graded(tmp_path / "run", write_jsonl(tmp_path / "items.jsonl", rows(4)))
+    shutil.move(tmp_path / "items.jsonl", tmp_path / "moved.jsonl")
+    done = dikast_here("export", str(run.folder), str(tmp_path / "out.csv"))
+    assert done.returncode == 0
+    assert "--items" in done.stderr
+    assert "instruction" not in read_csv(tmp_path / "out.csv")[0]
+    dikast.export(run, tmp_path / "out.csv", items=tmp_path / "moved.jsonl")
+    assert read_csv(tmp_path / "out.csv")[0]["instruction"] == "Is 0 even?"
+
+
+@pytest.mark.slow  # thousands of verdicts: a reader holds a thousand at once
+def test_memory_does_not_grow_with_the_run(tmp_path: Path) -> None:
+    peaks = []
+    for n in (1500, 6000):
+        items = [{**row, "response": "x" * 2000} for row in rows(n)]
+        run = graded(tmp_path / f"run{n}", write_jsonl(tmp_path / f"{n}.jsonl", items), read="never")
+        dikast.export(run, tmp_path / "warm.csv")
+        tracemalloc.start()
+        dikast.export(run, tmp_path / "out.csv")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] - peaks[0] < 4500 * 600  # ids and keys; of the texts, 2,000 bytes each, none is held
