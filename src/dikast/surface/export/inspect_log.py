@@ -19,7 +19,7 @@ from dikast.core.records.writing import replacing
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import SUMMARY
 from dikast.core.runs.run_table import RunTable
-from dikast.surface.export.samples import JudgeScore, Sample, plain, samples_of
+from dikast.surface.export.judged_samples import JudgeScore, Sample, plain, samples_of
 
 _REASONS = {
     "unparsed": "invalid_response_format", "off_scale": "invalid_response_format",

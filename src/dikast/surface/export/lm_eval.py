@@ -10,7 +10,7 @@ from dikast.core.records import write_records
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_table import RunTable
 from dikast.surface.export.inspect_log import written_at
-from dikast.surface.export.samples import Sample, plain, samples_of
+from dikast.surface.export.judged_samples import Sample, plain, samples_of
 
 
 def write_lm_eval(run: Run, table: RunTable, folder: Path) -> int:
