@@ -10,6 +10,8 @@ import pytest
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
 from dikast.core.verdict import Question, Status, Verdict
+from runs import dikast_here as dikast
+from runs import write_jsonl
 
 Run = Callable[..., dict[str, Any]]
 ORDERS = ((0, 1), (1, 0))
@@ -330,3 +332,21 @@ def test_pairs_are_calibrated_by_their_joint_verdict(tmp_path: Path, run_audit: 
     assert (row["accuracy"]["value"], row["accuracy"]["n"], row["accuracy"]["dropped"]) == (1, 30, 30)
     assert row["ECE"]["value"] == pytest.approx(0.1)
     assert [each["n"] for each in pair_rows(found, "abstaining")] == [30] * 5
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_metadata_never_stands_for_a_column_of_the_run(tmp_path: Path, run_audit: Run, pairs: bool) -> None:
+    """Items may call anything "first" or "swapped": that makes no pairs, and no second order."""
+    meta = {name: "x" for name in ("first", "second", "swapped", "shown", "choice", "line", "status")}
+    shape = {"responses": ["One.", "Two."], "gold": "a"} if pairs else {"response": "One.", "gold": 3}
+    rows = [{"id": f"i{k}", "instruction": "?", **shape, **meta} for k in range(12)]
+    run = tmp_path / "run"
+    more = ["--one-order"] if pairs else []
+    done = dikast("compare" if pairs else "grade", write_jsonl(tmp_path / "x.jsonl", rows), "--judge",
+                  "mock:oracle,r=0", "--rubric", "helpfulness", "--out", run, *more)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = run_audit(run, "--by", "meta.first", "--draws", "20")
+    assert found["rows"] == 12
+    assert [row["total"] for row in found["tables"]["by meta.first"]["rows"]] == [12]
+    assert "orders" not in found["tables"]
+    assert ("accuracy" in found["tables"]) == pairs

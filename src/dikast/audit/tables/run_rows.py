@@ -22,7 +22,12 @@ JOINT = -1  # the `sample` of a row that joins all samples of its question
 ORDERS = ("shown", "swapped")  # of a pair: a first, b first
 LABELS = ("a", "b", "tie")  # of one order of a pair, as responses
 CONFLICT = "conflict"  # the word in the column `conflict` of a verdict that its own reply contradicts
+_OF_ONE_ORDER = ("status", "marker", "distribution", "conflict", "line")
 _KEPT = ("label", "score", "expected", "mass", "marker", "distribution", "feedback", "claims")
+_OWN = frozenset({  # columns that metadata never gives, whatever the run holds
+    "item", "criterion", "rubric", "sample", "status", "conflict", "line", "response", "first", "second", "choice",
+    *ORDERS, *(f"{name}_{order}" for name in _OF_ONE_ORDER for order in ORDERS),
+})  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -158,7 +163,7 @@ def _about(about: Mapping[str, Any], responses: Sequence[int]) -> dict[str, Any]
         named = {}
     else:
         named = {"system": names[0]} if len(names) == 1 else {"system_a": names[0], "system_b": names[1]}
-    return {"meta": meta, **meta, **named}
+    return {"meta": meta, **{name: value for name, value in meta.items() if name not in _OWN}, **named}
 
 
 def _joined(pairs: Iterable[tuple[dict[str, Any], int]]) -> Iterator[tuple[dict[str, Any], int]]:
@@ -182,8 +187,7 @@ def _joined(pairs: Iterable[tuple[dict[str, Any], int]]) -> Iterator[tuple[dict[
 
 def _joined_order(asked: Sequence[Mapping[str, Any]], order: str) -> dict[str, Any]:
     """The columns of one order of a pair from all samples of it."""
-    names = [f"{name}_{order}" for name in ("status", "marker", "distribution", "conflict")]
-    status, marker, read, conflict = names
+    status, marker, read, conflict, _ = (f"{name}_{order}" for name in _OF_ONE_ORDER)
     voting = [row for row in asked if row.get(status) == "ok"]
     if not voting:
         return {order: None, conflict: None, read: None, **{name: asked[0].get(name) for name in (status, marker)}}
