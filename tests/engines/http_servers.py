@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 from typer.testing import CliRunner
 
+from dikast.core.errors import RunError
 from dikast.core.message import Message, Span
 from dikast.engines.base import Engine, Readout, Request, Sampling
 from dikast.engines.budget import Budget
@@ -45,11 +46,13 @@ def write_items(path: Path, n: int) -> Path:
 
 
 def grade(items: Path, spec: str, out: Path, *more: object) -> tuple[int, dict[str, Any]]:
-    """`dikast grade` in this process: its exit code and its summary."""
+    """`dikast grade` in this process: its exit code and its summary; exit code 1 where a server was given up."""
     arguments = ["grade", items, "--judge", spec, "--rubric", "helpfulness", "--out", out, "--json", "--quiet", *more]
-    result = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
-    assert result.exit_code in (0, 3), result.output
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    if result.exception is not None and not isinstance(result.exception, RunError | SystemExit):
+        raise result.exception
     summary: dict[str, Any] = orjson.loads(result.stdout)
+    assert result.exit_code == 1 if "gave_up" in summary else result.exit_code in (0, 3), result.output
     return result.exit_code, summary
 
 

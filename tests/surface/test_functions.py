@@ -138,7 +138,7 @@ def test_media_are_confined_as_on_the_command_line(tmp_path: Path) -> None:
 def test_watch_hears_each_verdict_and_help_names_the_flags() -> None:
     heard: list[int] = []
     dikast.grade(rows(4), "mock:constant", "helpfulness", watch=lambda progress: heard.append(progress.done))
-    assert heard == [1, 2, 3, 4]
+    assert heard == [0, 1, 2, 3, 4]
     known = inspect.signature(dikast.compare).parameters
     assert {"temperature", "max_tokens", "one_order", "equate", "media_root"} <= set(known)
     assert "one_order" not in inspect.signature(dikast.grade).parameters

@@ -46,6 +46,18 @@ class Budget(Wrapper):
         self._reserved = 0  # tokens, for what is in flight
         self._uncounted = False
 
+    @property
+    def left(self) -> str:
+        """What is left, in words: `960 calls and 0.42 money left`."""
+        spent = self.spent
+        bounds = (
+            (self._calls, spent.calls, "calls", ",.0f"),
+            (self._tokens, spent.tokens, "tokens", ",.0f"),
+            (self._money, spent.money, "money", ".4g"),
+        )
+        found = [f"{max(0, most - used):{spelt}} {name}" for most, used, name, spelt in bounds if most is not None]
+        return f"{' and '.join(found)} left" if found else ""
+
     def around(self, engine: Engine) -> "Budget":
         """The same budget around another engine: what one of them spends the other cannot."""
         other = Budget(engine, calls=self._calls, tokens=self._tokens, money=self._money)

@@ -1,4 +1,4 @@
-"""A wrapper that says what answers cost, for engines that do not know their price."""
+"""A wrapper that says what answers cost."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -6,21 +6,21 @@ from dataclasses import replace
 from dikast.core.errors import UserError
 from dikast.engines.base import Completion, Engine, Request
 from dikast.engines.http.prices import Price
-from dikast.engines.wrapper import Wrapper
+from dikast.engines.wrapper import Wrapper, found_in
 
 
 class Priced(Wrapper):
-    """Fills in the cost of each answer from its tokens; a cost reported by `engine` itself is kept."""
+    """Works out the cost of each answer from its tokens; the price counts over one that `engine` knows itself."""
 
     def __init__(self, engine: Engine, price: Price) -> None:
         super().__init__(engine)
-        self.price = price
+        self.price, self.price_unknown = price, False
 
     def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
         """Answers of the engine, with their cost where they count tokens."""
         for done in self.engine.stream(requests):
             usage = done.usage
-            if usage.cost is None and (usage.tokens_in or usage.tokens_out):
+            if usage.tokens_in or usage.tokens_out:
                 cost = self.price.cost(usage.tokens_in, usage.tokens_cached, usage.tokens_out)
                 done = replace(done, usage=replace(usage, cost=cost))
             yield done
@@ -41,9 +41,5 @@ def price_from(text: str) -> Price:
 
 def price_of_engine(engine: object) -> Price | None:
     """What an engine charges, or one that it wraps; None where no price is known."""
-    while engine is not None:
-        price = getattr(engine, "price", None)
-        if isinstance(price, Price):
-            return price
-        engine = getattr(engine, "engine", None)
-    return None
+    price = found_in(engine, "price", None)
+    return price if isinstance(price, Price) else None

@@ -8,10 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from dikast.core.checking import option
 from dikast.core.errors import UserError
+
+if TYPE_CHECKING:
+    from dikast.engines.base import Engine
+    from dikast.engines.http.prices import Price
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +120,32 @@ class SpendOptions:
 
     dry_run: bool = option(False, help="Check everything and print what would be asked, without asking.")
     budget: str | None = option(None, help="Budget of each judge: calls=1000,tokens=2000000,money=5.")
+    price: str | None = option(
+        None, metavar="IN,OUT", help="Money per million tokens read and written, over any price that is known."
+    )
+
+    @property
+    def charged(self) -> "Price | None":
+        """The price that was given; UserError when it cannot be read."""
+        from dikast.engines.priced import price_from
+
+        return price_from(self.price) if self.price else None
+
+    def around(self, engine: "Engine") -> "Engine":
+        """The engine at the price that was given and within the budget; UserError for money without a price."""
+        from dikast.engines.budget import Budget
+        from dikast.engines.priced import Priced
+        from dikast.engines.wrapper import found_in
+
+        if self.charged is not None:
+            engine = Priced(engine, self.charged)
+        bounds = self.bounds
+        if "money" in bounds and found_in(engine, "price_unknown", False):
+            raise UserError(
+                f"--budget money=... needs the price of {engine.name}, which is unknown: add --price IN,OUT, money per"
+                " million tokens read and written"
+            )
+        return Budget(engine, **bounds) if bounds else engine
 
     @property
     def bounds(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from dikast.core.runs.current_verdicts import is_in
 from dikast.core.runs.run_files import GOLD, KEYS, META, RUBRICS, SHEETS, put_in_place
 from dikast.core.scale import Scale
 from dikast.engines.priced import price_of_engine
+from dikast.engines.wrapper import found_in
 from dikast.judging.judge import Judge
 from dikast.judging.settling import first_request
 from dikast.judging.task import Task
@@ -73,7 +74,7 @@ class Plan:
 
     Only a dry run fills the rest: how many questions cannot be asked (their items would be `bad_item`), the tokens of
     the text to send, at 4 characters each, the most that could come back, and what both would cost where the engine
-    knows its price.
+    knows its price (`price_unknown`: it may cost money, and how much is not known).
     """
 
     items: int
@@ -83,6 +84,7 @@ class Plan:
     tokens_in: int = 0
     tokens_out: int = 0
     cost: float | None = None
+    price_unknown: bool = False
     notes: tuple[str, ...] = ()
 
     @property
@@ -139,7 +141,8 @@ class Count:
         tokens_in = self.characters // _TOKEN
         price = price_of_engine(self.judge.engine) if self.estimate else None
         cost = price.cost(tokens_in, 0, self.tokens_out) if price is not None else None
-        return Plan(items, self.questions, self.answered, self.unaskable, tokens_in, self.tokens_out, cost)
+        unknown = self.estimate and found_in(self.judge.engine, "price_unknown", False)
+        return Plan(items, self.questions, self.answered, self.unaskable, tokens_in, self.tokens_out, cost, unknown)
 
 
 def metadata_of(item: Item) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from dikast.core.errors import DataError, UserError
+from dikast.core.errors import DataError, RunError, UserError
 from dikast.core.item import Item
 from dikast.core.output_folder import one_writer
 from dikast.core.records import read_items, write_records
@@ -225,9 +225,13 @@ def _ask(given: Probing, plan: ProbePlan, watch: Watcher | None) -> None:
             continue  # only what is new in this round
         source = Source(str(given.out / f"{part}.jsonl"), limit=stop)
         if part == "pairs":
-            compare_file(given.judge, source, given.out / part, watch=watch)
+            done = compare_file(given.judge, source, given.out / part, watch=watch)
         elif (asker := given.judge if part == "absolute" else from_the_top(given.judge)) is not None:
-            grade_file(asker, source, given.out / part, watch=watch)
+            done = grade_file(asker, source, given.out / part, watch=watch)
+        else:
+            continue
+        if "gave_up" in done:
+            raise RunError(str(done["gave_up"]))
 
 
 def _complete(plan: ProbePlan, told: Answers) -> bool:

@@ -33,7 +33,16 @@ from dikast.judging.run_options import DrawOptions, MediaOptions, PairOptions, R
 from dikast.judging.run_plan import Source
 from dikast.prompts.format import Format
 from dikast.surface.commands.audit_command import completed
-from dikast.surface.judge_runs import Rubrics, Told, columns_of, judges_of, run_judges, tell_columns, with_choice
+from dikast.surface.judge_runs import (
+    Rubrics,
+    Told,
+    columns_of,
+    judges_of,
+    run_judges,
+    stop_if_given_up,
+    tell_columns,
+    with_choice,
+)
 
 _ITEMS = "items.jsonl"  # of rows in memory, in the run folder
 _ROWS = "rows.jsonl"  # what rows in memory are called
@@ -57,8 +66,9 @@ def grade(
     items: the path of a file, or rows (see `rows_in`): dicts, Items, a pandas or polars frame, a pyarrow table, a
     `datasets.Dataset`. judge: a spec or an engine, or several, which are a panel. out: the run folder, which an
     interrupted call goes on with, and in which rows are kept as `items.jsonl`; without one a temporary folder that
-    lives as long as the `Run`. watch: called with the progress after each verdict. Raises UserError for anything that
-    cannot be used, all mistakes at once, before a model is asked.
+    lives as long as the `Run`. watch: called with the progress at the start and after each verdict. Raises UserError
+    for anything that cannot be used, all mistakes at once, before a model is asked, and RunError where a server never
+    answers.
     """
     told = _told(options, pairs=False)
     return _judged(items, judge, rubric, format, told, out, watch)
@@ -221,7 +231,8 @@ def _judged(
                 items = _of_split(items, told.ask.split)
                 source = Source(str(_written(items, folder, columns or {})), {}, told.ask.limit)
             names = [str(getattr(each, "name", each)) for each in judges]
-            run_judges(told, names, made, source, folder, lambda: nullcontext(watch))
+            done = run_judges(told, names, made, source, folder, lambda: nullcontext(watch))
+            stop_if_given_up(done.each)
         run = Run(folder)
     except BaseException:
         if out is None:

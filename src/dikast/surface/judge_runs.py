@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dikast.core.checking import Mistakes
-from dikast.core.errors import UserError
+from dikast.core.errors import RunError, UserError
 from dikast.core.output_folder import one_writer
 from dikast.core.rubric import Rubric, Sheet, load_rubric, with_scale
 from dikast.core.runs.lock_file import ids_of
 from dikast.core.scale import Scale
 from dikast.engines.base import Engine, Sampling
-from dikast.engines.budget import Budget
 from dikast.engines.spec import open_engine
+from dikast.engines.wrapper import found_in
 from dikast.judging.defaults import default_format
 from dikast.judging.judge import Judge
 from dikast.judging.judge_file import Watcher, compare_file, compare_file_by_scores, grade_file
@@ -87,7 +87,8 @@ def judges_of(
     named = mistakes.of(lambda: load_format(format) if format is not None else None)
     own = [mistakes.of(partial(_own_format, each, told.place, say)) if format is None else None for each in judges]
     opened = [mistakes.of(partial(open_engine, each)) for each in judges]
-    budget = mistakes.of(lambda: told.spend.bounds)
+    for spending in ("bounds", "charged"):
+        mistakes.of(partial(getattr, told.spend, spending))
     equate = mistakes.of(lambda: Scale.parse(told.ask.equate) if told.ask.equate else None)
     mistakes.raise_all()
     settings: dict[str, Any] = {
@@ -100,9 +101,22 @@ def judges_of(
         assert engine is not None
         asks_in = named or (None if is_taught(engine) else found)
         asked: dict[str, Any] = {told.place: asks_in} if asks_in is not None else {}
-        held = Budget(engine, **budget) if budget else engine
-        made.append(Judge(held, scored, **settings, **asked))
+        made.append(Judge(told.spend.around(engine), scored, **settings, **asked))
     return made
+
+
+def stop_if_given_up(each: Sequence[Mapping[str, Any]]) -> None:
+    """RunError, with the cure, where a judge's server never answered and the rest was not asked."""
+    if told := [str(summary["gave_up"]) for summary in each if "gave_up" in summary]:
+        raise RunError("\n".join(told))
+
+
+def told_limits(judge: Judge) -> list[str]:
+    """What the judge's engine is known not to do and what follows, as far as it matters to this judge."""
+    settings = judge.settings
+    matters = {"logprobs": settings.read != "never", "seed": settings.sampling.temperature > 0}
+    cannot: Mapping[str, str] = found_in(judge.engine, "cannot", {})
+    return [f"{judge.engine.name} {told}" for name, told in cannot.items() if matters.get(name, True)]
 
 
 def is_taught(engine: object) -> bool:

@@ -1,6 +1,8 @@
-"""Progress on stderr: a live line on a terminal, a plain line every 30 seconds elsewhere."""
+"""Progress on stderr: a live line on a terminal from the first second, a plain line now and then elsewhere."""
 
+import shutil
 import sys
+import threading
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -12,46 +14,99 @@ if TYPE_CHECKING:
     from dikast.corpus.pipeline.stage import StageReport
 
 _PLAIN_EVERY = 30.0
+_PLAIN_FIRST = 2.0
+_PLAIN_WAITING = 5.0  # between two lines that say what is waited for
 _LIVE_EVERY = 0.1
+_BEAT = 0.2  # seconds between two looks at what goes on while no verdict comes
 _REASONS = 3  # that a line names
 
 
 class ProgressLine:
-    """Call it with each `Progress`; use as a context manager so that the last state is printed."""
+    """Call it with each `Progress`; as a context manager it also tells of what happens between them, and of the end."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.live = sys.stderr.isatty() and not quiet
         self.quiet = quiet
         self._last: Progress | None = None
-        self._shown = time.monotonic()
-        self._started_at: int | None = None
+        self._heard = self._began = time.monotonic()
+        self._shown = float("-inf")
+        self._waited = ""
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._beat: threading.Thread | None = None
 
     def __enter__(self) -> "ProgressLine":
+        if not self.quiet:
+            self._began = time.monotonic()
+            self._beat = threading.Thread(target=self._watch, name="dikast-progress", daemon=True)
+            self._beat.start()
         return self
 
     def __call__(self, progress: Progress) -> None:
         """Note how far the run is; prints only when it is time to."""
-        self._last = progress
-        if self._started_at is None:
-            self._started_at = progress.done - 1
-        now = time.monotonic()
-        if not self.quiet and now - self._shown >= (_LIVE_EVERY if self.live else _PLAIN_EVERY):
-            self._shown = now
-            self._print(progress, end="" if self.live else "\n")
+        self._last, self._heard = progress, time.monotonic()
+        if self.live and self._heard - self._shown >= _LIVE_EVERY:
+            self._print(progress, end="")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._over.set()
+        if self._beat is not None:
+            self._beat.join()
         if self._last is not None and not self.quiet:
             self._print(self._last, end="\n")
 
+    def _watch(self) -> None:
+        while not self._over.wait(_BEAT):
+            progress = self._last
+            if progress is None:
+                continue
+            now = time.monotonic()
+            if self.live:
+                self._print(progress, end="")
+                continue
+            waiting = progress.pulse().waiting
+            news = waiting != self._waited and now - max(self._shown, self._began) >= _PLAIN_WAITING
+            first = self._shown < self._began and now - self._began >= _PLAIN_FIRST
+            if first or news or now - max(self._shown, self._began) >= _PLAIN_EVERY:
+                self._waited = waiting
+                self._print(progress, end="\n")
+
     def _print(self, progress: Progress, *, end: str) -> None:
-        asked = progress.done - (self._started_at or 0)
-        rate = asked / progress.seconds if progress.seconds > 0 else 0.0
-        left = (progress.total - progress.done) / rate if rate > 0 else float("inf")
-        failures = f", {progress.failed} without a verdict" if progress.failed else ""
-        line = f"{progress.done:,} of {progress.total:,} verdicts, {rate:.3g}/s{failures}, {_clock(left)} left"
-        print(f"\r\x1b[K{line}" if self.live else line, end=end, file=sys.stderr, flush=True)  # noqa: T201
+        with self._lock:
+            self._shown = now = time.monotonic()
+            line = line_of(progress, progress.seconds + (0.0 if self._over.is_set() else now - self._heard))
+            if self.live:
+                wide = shutil.get_terminal_size().columns - 1
+                line = f"\r\x1b[K{line if len(line) <= wide or end else line[: wide - 1] + '…'}"
+            print(line, end=end, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def line_of(progress: Progress, seconds: float) -> str:
+    """One line: answered, asked, failed, what is waited for, rate, time left, tokens, money spent and expected."""
+    answered, pulse = progress.done - progress.before, progress.pulse()
+    rate = answered / seconds if seconds > 0 else 0.0
+    left = (progress.total - progress.done) / rate if rate > 0 else float("inf")
+    parts = [f"{progress.done:,} of {progress.total:,} verdicts"]
+    if (out := pulse.asked - answered) > 0:
+        parts.append(f"{out:,} asked")
+    if progress.failed:
+        parts.append(f"{progress.failed:,} without a verdict")
+    if pulse.waiting:
+        parts.append(f"waiting: {pulse.waiting}")
+    if answered:
+        parts += [f"{rate:.3g}/s", f"{_clock(left)} left"]
+    if progress.tokens:
+        parts.append(f"{progress.tokens:,} tokens")
+    if progress.cost is not None:
+        more = progress.expected if progress.done < progress.total else None
+        parts.append(f"cost {progress.cost:.4g}" + (f" of about {more:.3g}" if more is not None else ""))
+    elif progress.unpriced:
+        parts.append("cost unknown (--price IN,OUT)")
+    if pulse.left:
+        parts.append(pulse.left)
+    return ", ".join(parts)
 
 
 class StageLine:

@@ -46,7 +46,7 @@ def build(
     """Run a recipe into the folder `out`; running it again asks only what is missing.
 
     Writes one journal for each stage, `items.jsonl` once all stages are answered, and `report.json`. When the `budget`
-    (calls, tokens, money) is spent, the build stops and can be resumed; `price` is for a teacher that does not know its
+    (calls, tokens, money) is spent, the build stops and can be resumed; `price` counts over the teacher's
     own. UserError for a folder that another recipe wrote; RunError if too many replies are rejected.
     """
     kind = KINDS[recipe.recipe]

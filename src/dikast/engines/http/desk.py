@@ -26,7 +26,7 @@ _BRIEF = ("timeout", "bad_response", "wrong_model")  # waiting longer before the
 _REJECTIONS = 5  # times `retries` is how often one request may be turned away before it fails
 _ROW = 64  # requests in a row that may fail for good before the rest of a stream is not sent; fewer at the start
 _BROAD = ("timeout", "connection", "server_error", "rate_limited", "overloaded", "wrong_model", "bad_response")
-_UNREACHED = 7.0  # seconds of tries to connect to a server that has never answered
+_UNREACHED = 5.0  # seconds of tries to connect to a server that has never answered
 _LOOKS = 3.0  # seconds to look up which models a server has
 _SHOWN = 8  # of them
 _UNUSABLE = 4  # further tries after replies that were paid for and cannot be used; 1 before any could be
@@ -196,7 +196,7 @@ class Desk:
     def _later(self, seconds: float, job: Job, failure: Failure) -> Later:
         most = _REJECTIONS * self.settings.retries if failure.rejected else self.settings.retries
         nth = job.rejections if failure.rejected else job.tries - job.rejections
-        what = failure.message.removeprefix(f"{self.transport.where} ")
+        what = failure.message.removeprefix(f"{self.transport.where} ").removeprefix("cannot be reached: ")
         self.status = f"{what}; try {nth + 1} of {most + 1}"
         return Later(seconds, failure.rejected)
 

@@ -110,6 +110,11 @@ class HttpEngine(Closing):
         return Contract(address.chat, chat, answers)
 
     @property
+    def price_unknown(self) -> bool:
+        """Whether replies may cost money and how much is not known: no server of one's own, and no price."""
+        return self.price is None and not self.provider.start and not self.provider.reports_cost
+
+    @property
     def cannot(self) -> Mapping[str, str]:
         """What the provider is known not to do, by name, each with what follows."""
         return self.provider.cannot()

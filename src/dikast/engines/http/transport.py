@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import ssl
 import urllib.request
 from collections import OrderedDict
@@ -164,7 +165,9 @@ class Transport:
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
             raise _certificate(self.where, error) from None
         except aiohttp.ClientConnectorError as error:
-            reason = self.scrub.quote(str(error.os_error.strerror or error.os_error), 200)
+            number = error.os_error.errno or 0
+            said = os.strerror(number) if number > 0 else error.os_error.strerror or error.os_error
+            reason = self.scrub.quote(str(said), 200)
             told = f"{self.where} cannot be reached: {reason}"
             raise Failure("connection", told, retryable=True, unreached=True) from None
         except aiohttp.InvalidURL as error:

@@ -123,7 +123,6 @@ def build(
     teacher: Annotated[str, typer.Option("--teacher", help="Use this teacher instead of the recipe's.")] = "",
     *,
     spend: SpendOptions,
-    price: Annotated[str, typer.Option("--price", help="IN,OUT: money per million tokens read and written.")] = "",
     train: Annotated[
         bool,
         typer.Option("--train/--no-train", help="Train the model of each round of self-improvement, then continue."),
@@ -141,14 +140,13 @@ def build(
     from dikast.corpus.pipeline.build import build as run
     from dikast.corpus.pipeline.build import estimate, known_price
     from dikast.corpus.pipeline.recipe_file import load_recipe
-    from dikast.engines.priced import price_from
     from dikast.surface.progress import StageLine
     from dikast.surface.rounds import check_training, train_round
 
     told = load_recipe(recipe)
     if teacher:
         told = replace(told, teacher=teacher)
-    charged = price_from(price) if price else None
+    charged = spend.charged
     if spend.dry_run:
         charged = charged or known_price(told)
         stages = [asdict(each) | {"most_money": each.most_money(charged)} for each in estimate(told)]

@@ -91,7 +91,15 @@ def _run(
 ) -> None:
     """Judge, print; exit 3 where more verdicts are missing than allowed."""
     from dikast.judging.run_plan import Source
-    from dikast.surface.judge_runs import Told, columns_of, judges_of, run_judges, with_choice
+    from dikast.surface.judge_runs import (
+        Told,
+        columns_of,
+        judges_of,
+        run_judges,
+        stop_if_given_up,
+        told_limits,
+        with_choice,
+    )
     from dikast.surface.progress import ProgressLine
 
     if ask.out is None and not spend.dry_run:
@@ -104,12 +112,15 @@ def _run(
     told = Told(ask, draws, replies, spend, media, pairs)
     judges = judges_of(told, ask.judge, ask.rubric, ask.format, wrong, _silent if shown.quiet else _say_format)
     assert allowed is not None
+    for limit in () if shown.quiet else (each for judge in judges for each in told_limits(judge)):
+        typer.echo(limit, err=True)
     source = Source(with_choice(ask.items, ask), columns or {}, ask.limit)
     done = run_judges(told, ask.judge, judges, source, ask.out, lambda: ProgressLine(quiet=shown.quiet))
     if spend.dry_run:
         show_plans(dict(zip(ask.judge, done.each, strict=True)), as_json=shown.json)
         return
     show_summary(done.summary, as_json=shown.json)
+    stop_if_given_up(done.each)
     failed = sum(each["verdicts"] - each["status"].get("ok", 0) for each in done.each)
     if failed > allowed(sum(each["verdicts"] for each in done.each)):
         raise typer.Exit(3)

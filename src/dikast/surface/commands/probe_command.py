@@ -42,24 +42,21 @@ def probe(
     import orjson
 
     from dikast.engines.base import Sampling
-    from dikast.engines.budget import Budget
     from dikast.engines.spec import open_engine
     from dikast.judging.defaults import default_format
     from dikast.judging.judge import Judge
     from dikast.probes.run import load_items, prepare
     from dikast.probes.run import probe as run_probe
     from dikast.surface.commands.audit_command import show_table
-    from dikast.surface.judge_runs import is_taught
+    from dikast.surface.judge_runs import is_taught, told_limits
     from dikast.surface.progress import ProgressLine
 
     engine = open_engine(judge)
     taught = is_taught(engine)
     asked_with = formats.format or (None if taught else default_format(judge, "absolute"))
     compared_with = compare_format or (None if taught else default_format(judge, "pairwise"))
-    if spend.bounds:
-        engine = Budget(engine, **spend.bounds)
     asked = Judge(
-        engine,
+        spend.around(engine),
         rubrics.rubric,
         format=asked_with,
         compare_format=compared_with,
@@ -67,6 +64,8 @@ def probe(
         read=replies.read,
         min_mass=replies.min_mass,
     )
+    for limit in () if shown.quiet else told_limits(asked):
+        typer.echo(limit, err=True)
     if not items:
         from dikast.worlds.prove import write_suite
 

@@ -1,0 +1,162 @@
+"""The line that shows how a run goes: on a terminal from the first second, elsewhere now and then."""
+
+import os
+import pty
+import re
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dikast.core.errors import RunError, UserError
+from dikast.engines.budget import Budget
+from dikast.engines.mock import Constant
+from dikast.judging.judge_file import Progress, Pulse
+from dikast.surface.functions import grade as grade_rows
+from dikast.surface.progress import ProgressLine, line_of
+from dikast.testing.faults import FaultServer
+from engines.http_servers import write_items
+
+
+def dikast(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "dikast", *map(str, arguments)]
+
+
+def on_a_terminal(*arguments: object, **environment: str) -> tuple[int, str]:
+    """The exit code and what a terminal of 80 columns gets on both outputs."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "COLUMNS": "80", "TERM": "xterm", **environment}
+    process = subprocess.Popen(dikast(*arguments), stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    chunks = []
+    while True:
+        try:
+            chunk = os.read(ours, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not chunk:
+            break
+        chunks.append(chunk)
+    os.close(ours)
+    return process.wait(), b"".join(chunks).decode()
+
+
+def test_the_line_by_hand() -> None:
+    # 30 answered of 100, 10 of them before this call: 20 in 5 s are 4/s, 70 are left and take 17.5 s; 20 cost .2, and
+    # all 90 of this call will cost .9.
+    pulse = Pulse(36, "answers 429; try 2 of 31", "70 calls left")
+    told = Progress(30, 100, 2, 5.0, 10, 1234, 0.2, False, lambda: pulse)
+    assert line_of(told, 5.0) == (
+        "30 of 100 verdicts, 16 asked, 2 without a verdict, waiting: answers 429; try 2 of 31, 4/s, 0:18 left,"
+        " 1,234 tokens, cost 0.2 of about 0.9, 70 calls left"
+    )
+    assert line_of(Progress(0, 100, 0, 0.0, pulse=lambda: Pulse(16)), 1.0) == "0 of 100 verdicts, 16 asked"
+    unknown = Progress(1, 2, 0, 1.0, tokens=50, unpriced=True)
+    assert line_of(unknown, 1.0).endswith("50 tokens, cost unknown (--price IN,OUT)")
+
+
+def test_what_is_left_of_a_budget() -> None:
+    budget = Budget(Constant(), calls=1000, money=0.5)
+    budget.spent.calls, budget.spent.money = 40, 0.08
+    assert budget.left == "960 calls and 0.42 money left"
+    assert Budget(Constant()).left == ""
+
+
+def test_quiet_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with ProgressLine(quiet=True) as line:
+        line(Progress(1, 2, 0, 1.0))
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("verb", ["grade", "compare"])
+def test_a_terminal_sees_the_run_before_the_first_verdict(verb: str, tmp_path: Path) -> None:
+    items = write_items(tmp_path / "items.jsonl", 6)
+    if verb == "compare":
+        rows = '{"id":"%d","instruction":"Q?","responses":["a","b"]}\n'
+        items.write_text("".join(rows % i for i in range(6)))
+    with FaultServer("Fine.\nVerdict: 4" if verb == "grade" else "Fine.\nVerdict: A", latency=1.5) as server:
+        out = tmp_path / "out"
+        spent = ("--budget", "calls=50", "--price", "1,2")
+        code, seen = on_a_terminal(verb, items, "--judge", server.spec, "--rubric", "helpfulness", "--out", out, *spent)
+    lines = [re.sub(r"\x1b\[K", "", line) for line in re.split(r"[\r\n]+", seen)]
+    total = 6 if verb == "grade" else 12
+    assert code == 0, seen
+    assert f"0 of {total} verdicts, {total} asked, {50 - total} calls left" in lines
+    assert all(len(line) < 80 for line in lines if line.startswith("0 of"))
+    (last,) = [line for line in lines if line.startswith(f"{total} of {total} verdicts") and "left" in line][-1:]
+    assert re.search(r"tokens, cost 0\.\d+, \d+ calls left$", last), last
+
+
+def test_elsewhere_lines_are_few(tmp_path: Path) -> None:
+    with FaultServer(latency=3.0) as server:
+        arguments = ("grade", write_items(tmp_path / "items.jsonl", 4), "--judge", server.spec)
+        done = subprocess.run(
+            dikast(*arguments, "--rubric", "helpfulness", "--out", tmp_path / "out"), capture_output=True, text=True
+        )
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stderr.splitlines() if "verdicts" in line]
+    assert lines[0] == "0 of 4 verdicts, 4 asked"
+    assert 2 <= len(lines) <= 3
+    assert "\r" not in done.stderr
+
+
+def refused_port() -> int:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port: int = held.getsockname()[1]
+    return port
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ("http://127.0.0.1:{dead}/v1#judge", "Connection refused; start the server, or correct its address"),
+        ("vllm-server:judge,url=http://127.0.0.1:{dead}/v1", "start the server (vllm serve MODEL)"),
+        ("http://127.0.0.1:{alive}/v1#jugde,key_env=RIGHT", "'jugde' does not exist model_not_found"),
+        ("http://127.0.0.1:{alive}/v1#judge,key_env=WRONG", "the key in WRONG is not accepted here"),
+        ("http://127.0.0.1:{alive}/v2#judge,key_env=RIGHT", "check the address (it usually ends in /v1)"),
+    ],
+)
+def test_what_every_request_would_meet_ends_a_run_within_ten_seconds(spec: str, told: str, tmp_path: Path) -> None:
+    items = write_items(tmp_path / "items.jsonl", 300)
+    keys = {"RIGHT": "sk-right-0123456789abcdef", "WRONG": "sk-wrong-0123456789abcdef"}
+    with FaultServer(key=keys["RIGHT"]) as server:
+        judge = spec.format(dead=refused_port(), alive=server.port)
+        arguments = ("grade", items, "--judge", judge, "--rubric", "helpfulness", "--out", tmp_path / "out")
+        began = time.monotonic()
+        done = subprocess.run(dikast(*arguments), capture_output=True, text=True, env={**os.environ, **keys})
+        took = time.monotonic() - began
+    assert done.returncode == 1, done.stderr
+    assert took < 15, took  # 10 s and a machine that does other work
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("dikast: ")
+    assert told in last
+    assert last.endswith("then run the same command again")
+    assert "sk-" not in done.stdout + done.stderr
+
+
+def test_a_server_that_comes_back_is_asked_for_the_rest(tmp_path: Path) -> None:
+    rows = [{"id": str(i), "instruction": "Q?", "response": "A."} for i in range(80)]
+    port = refused_port()
+    spec = f"http://127.0.0.1:{port}/v1#judge,backoff=0.01,retries=1"
+    with pytest.raises(RunError, match=r"Connection refused; start the server"):
+        grade_rows(rows, spec, "helpfulness", out=tmp_path / "out")
+    with FaultServer(port=port):
+        run = grade_rows(rows, spec, "helpfulness", out=tmp_path / "out")
+    assert run.summary["status"] == {"ok": 80}
+    assert "gave_up" not in run.summary
+
+
+def test_a_budget_of_money_needs_a_price(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    rows = [{"id": "1", "instruction": "Q?", "response": "A."}]
+    with FaultServer() as server:
+        with pytest.raises(UserError, match=r"--budget money=... needs the price of .* add --price IN,OUT"):
+            grade_rows(rows, server.spec, "helpfulness", budget="money=1")
+        assert not server.tries
+        run = grade_rows(rows, server.spec, "helpfulness", budget="money=1", price="1,2")
+    usage = run.summary["usage"]
+    assert usage["cost"] == pytest.approx((usage["tokens_in"] + 2 * usage["tokens_out"]) / 1e6)
