@@ -14,7 +14,7 @@ import pytest
 from dikast.core.errors import RunError, UserError
 from dikast.engines.budget import Budget
 from dikast.engines.mock import Constant
-from dikast.judging.judge_file import Progress, Pulse
+from dikast.judging.watching import Progress, Pulse
 from dikast.surface.functions import grade as grade_rows
 from dikast.surface.progress import ProgressLine, line_of
 from dikast.testing.faults import FaultServer

@@ -13,9 +13,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -31,8 +31,6 @@ from dikast.core.runs.lock_file import check_version, ids_of
 from dikast.core.runs.opening import tell_writer
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import SUMMARY, VERDICTS, remove, write_checked
-from dikast.core.verdict import Status, Verdict
-from dikast.engines.base import Engine
 from dikast.engines.wrapper import found_in
 from dikast.judging.derived_verdicts import DERIVED, Way, by_scores, derive, told_way, way_of
 from dikast.judging.judge import Judge, resample_rounds
@@ -43,46 +41,10 @@ from dikast.judging.pair_orders import EqualRule
 from dikast.judging.run_plan import Count, Plan, PlanFiles, Source
 from dikast.judging.summary import Tally
 from dikast.judging.task import Shape, Task
+from dikast.judging.watching import Watched, Watcher
 
 _CHUNK = 1024
 _MOST_ERRORS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a run is: at its start, and after each verdict.
-
-    before: of `done`, what was answered before this call. tokens: in and out, of this call. cost: what they cost, None
-    where that is unknown, and `unpriced` where they do cost money. pulse: what is going on just now, which changes
-    between verdicts.
-    """
-
-    done: int
-    total: int
-    failed: int
-    seconds: float
-    before: int = 0
-    tokens: int = 0
-    cost: float | None = None
-    unpriced: bool = False
-    pulse: Callable[[], "Pulse"] = lambda: Pulse(0)
-
-    @property
-    def expected(self) -> float | None:
-        """What the whole call will cost if the rest costs as much as what was answered."""
-        asked = self.done - self.before
-        return None if self.cost is None or not asked else self.cost * (1 + (self.total - self.done) / asked)
-
-
-class Pulse(NamedTuple):
-    """Questions handed to the engine in this call, what it waits for before another try, what is left of its budget."""
-
-    asked: int
-    waiting: str = ""
-    left: str = ""
-
-
-Watcher = Callable[[Progress], None]
 
 
 def grade_file(
@@ -250,7 +212,7 @@ class _Run:
             return
         assert self.ledger is not None
         engine = self.judge.engine
-        notes, watched = EngineNotes(self.out, engine), _Watched(self.watch, engine, plan)
+        notes, watched = EngineNotes(self.out, engine), Watched(self.watch, engine, plan)
         tasks = watched.counted(_unanswered(self.tasks(self.items(), samples, only), self.known))
         watched.tell()
         for verdict in self.judge.answer(tasks, self.format):
@@ -296,49 +258,6 @@ class _Run:
         }
         write_checked(self.out / SUMMARY, orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")
         return summary
-
-
-class _Watched:
-    """Counts what a call asks and gets, and tells the watcher, if there is one."""
-
-    def __init__(self, watch: Watcher | None, engine: Engine, plan: Plan) -> None:
-        self.watch, self.engine, self.plan, self.began = watch, engine, plan, time.monotonic()
-        self.done, self.failed, self.pulled, self.tokens = plan.answered, 0, 0, 0
-        self.cost: float | None = None
-        self.uncosted = False
-
-    def counted(self, tasks: Iterator[Task]) -> Iterator[Task]:
-        """The tasks, counted as they are pulled; none after the engine has given its server up."""
-        for task in tasks:
-            if found_in(self.engine, "gave_up", None) is not None:
-                return
-            self.pulled += 1
-            yield task
-
-    def note(self, verdict: Verdict) -> None:
-        """Count a verdict and tell of it."""
-        usage = verdict.usage
-        self.done += 1
-        self.failed += verdict.status is not Status.OK
-        self.tokens += usage.tokens_in + usage.tokens_out
-        if usage.cost is not None:
-            self.cost = (self.cost or 0.0) + usage.cost
-        elif usage.tokens_in or usage.tokens_out:
-            self.uncosted = True
-        self.tell()
-
-    def tell(self) -> None:
-        """Tell how far it is."""
-        if self.watch is not None:
-            cost = None if self.uncosted else self.cost
-            unpriced = bool(self.tokens) and found_in(self.engine, "price_unknown", False)
-            seconds, before, pulse = time.monotonic() - self.began, self.plan.answered, self.pulse
-            done, total = self.done, self.plan.questions
-            self.watch(Progress(done, total, self.failed, seconds, before, self.tokens, cost, unpriced, pulse))
-
-    def pulse(self) -> Pulse:
-        """What is going on just now."""
-        return Pulse(self.pulled, *(str(found_in(self.engine, name, "")) for name in ("status", "left")))
 
 
 def _plan(run: _Run, samples: range, only: set[str] | None, plans: PlanFiles | None) -> Plan:

@@ -17,8 +17,9 @@ from dikast.core.runs.run_files import changed_files, write_checked
 from dikast.core.verdict import Status
 from dikast.judging.joining import join_orders
 from dikast.judging.judge import Judge
-from dikast.judging.judge_file import Watcher, compare_file, grade_file
+from dikast.judging.judge_file import compare_file, grade_file
 from dikast.judging.run_plan import Source
+from dikast.judging.watching import Watcher
 from dikast.probes.card import Card
 from dikast.probes.catalogue import LEAST
 from dikast.probes.measure import Answers

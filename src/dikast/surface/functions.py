@@ -28,9 +28,9 @@ from dikast.core.runs.run import Run
 from dikast.core.scale import Scale
 from dikast.core.text import Located, hint
 from dikast.engines.base import Engine
-from dikast.judging.judge_file import Watcher
 from dikast.judging.run_options import DrawOptions, MediaOptions, PairOptions, ReplyOptions, RunOptions, SpendOptions
 from dikast.judging.run_plan import Source
+from dikast.judging.watching import Watcher
 from dikast.prompts.format import Format
 from dikast.surface.commands.audit_command import completed
 from dikast.surface.judge_runs import (

@@ -19,11 +19,12 @@ from dikast.engines.spec import open_engine
 from dikast.engines.wrapper import found_in
 from dikast.judging.defaults import default_format
 from dikast.judging.judge import Judge
-from dikast.judging.judge_file import Watcher, compare_file, compare_file_by_scores, grade_file
+from dikast.judging.judge_file import compare_file, compare_file_by_scores, grade_file
 from dikast.judging.pair_orders import EQUAL_RULES
 from dikast.judging.panel import write_panel
 from dikast.judging.run_options import DrawOptions, MediaOptions, PairOptions, ReplyOptions, RunOptions, SpendOptions
 from dikast.judging.run_plan import Source
+from dikast.judging.watching import Watcher
 from dikast.prompts.format import Format, load_format
 
 _log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from dikast.core.text import printable
-from dikast.judging.judge_file import Progress
+from dikast.judging.watching import Progress
 
 if TYPE_CHECKING:
     from dikast.corpus.pipeline.stage import StageReport

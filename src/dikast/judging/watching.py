@@ -1,0 +1,92 @@
+"""How far a run is, told while it goes on."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dikast.core.verdict import Status, Verdict
+from dikast.engines.base import Engine
+from dikast.engines.wrapper import found_in
+from dikast.judging.run_plan import Plan
+from dikast.judging.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is: at its start, and after each verdict.
+
+    before: of `done`, what was answered before this call. tokens: in and out, of this call. cost: what they cost, None
+    where that is unknown, and `unpriced` where they do cost money. pulse: what is going on just now, which changes
+    between verdicts.
+    """
+
+    done: int
+    total: int
+    failed: int
+    seconds: float
+    before: int = 0
+    tokens: int = 0
+    cost: float | None = None
+    unpriced: bool = False
+    pulse: Callable[[], "Pulse"] = lambda: Pulse(0)
+
+    @property
+    def expected(self) -> float | None:
+        """What the whole call will cost if the rest costs as much as what was answered."""
+        asked = self.done - self.before
+        return None if self.cost is None or not asked else self.cost * (1 + (self.total - self.done) / asked)
+
+
+class Pulse(NamedTuple):
+    """Questions handed to the engine in this call, what it waits for before another try, what is left of its budget."""
+
+    asked: int
+    waiting: str = ""
+    left: str = ""
+
+
+Watcher = Callable[[Progress], None]
+
+
+class Watched:
+    """Counts what a call asks and gets, and tells the watcher, if there is one."""
+
+    def __init__(self, watch: Watcher | None, engine: Engine, plan: Plan) -> None:
+        self.watch, self.engine, self.plan, self.began = watch, engine, plan, time.monotonic()
+        self.done, self.failed, self.pulled, self.tokens = plan.answered, 0, 0, 0
+        self.cost: float | None = None
+        self.uncosted = False
+
+    def counted(self, tasks: Iterator[Task]) -> Iterator[Task]:
+        """The tasks, counted as they are pulled; none after the engine has given its server up."""
+        for task in tasks:
+            if found_in(self.engine, "gave_up", None) is not None:
+                return
+            self.pulled += 1
+            yield task
+
+    def note(self, verdict: Verdict) -> None:
+        """Count a verdict and tell of it."""
+        usage = verdict.usage
+        self.done += 1
+        self.failed += verdict.status is not Status.OK
+        self.tokens += usage.tokens_in + usage.tokens_out
+        if usage.cost is not None:
+            self.cost = (self.cost or 0.0) + usage.cost
+        elif usage.tokens_in or usage.tokens_out:
+            self.uncosted = True
+        self.tell()
+
+    def tell(self) -> None:
+        """Tell how far it is."""
+        if self.watch is not None:
+            cost = None if self.uncosted else self.cost
+            unpriced = bool(self.tokens) and found_in(self.engine, "price_unknown", False)
+            seconds, before, pulse = time.monotonic() - self.began, self.plan.answered, self.pulse
+            done, total = self.done, self.plan.questions
+            self.watch(Progress(done, total, self.failed, seconds, before, self.tokens, cost, unpriced, pulse))
+
+    def pulse(self) -> Pulse:
+        """What is going on just now."""
+        return Pulse(self.pulled, *(str(found_in(self.engine, name, "")) for name in ("status", "left")))
