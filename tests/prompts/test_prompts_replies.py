@@ -1,7 +1,9 @@
 """Tables of replies in the manners that mislead parsers: questions, ties in words, contradictions, several labels.
 
 `replies/prose.tsv` holds comparisons in plain words. `pairs.tsv` and `scores.tsv` hold replies around labels, which are
-written here in the shape of each dialect. An expected label with "!" is a verdict with `conflict`.
+written here in the shape of each dialect. `manners.tsv` holds replies to each dialect as such: quotations, what others
+have said, sarcasm, several labels, punctuation of other languages. An expected label with "!" is a verdict with
+`conflict`.
 """
 
 from pathlib import Path
@@ -88,6 +90,30 @@ def test_replies_about_one_response_around_labels(dialect: str) -> None:
     assert wrong(dialect, cases, ONE_FIVE) == []
 
 
+MANNERS = [
+    tuple(line.split("\t")[:4])
+    for line in (FOLDER / "manners.tsv").read_text("utf-8").splitlines()
+    if not line.startswith("#")
+]
+
+
+@pytest.mark.parametrize("dialect", sorted({dialect for dialect, *_ in MANNERS}))
+def test_replies_in_the_manners_of_each_dialect(dialect: str) -> None:
+    rows = [row for row in MANNERS if row[0] == dialect]
+    assert len(rows) >= 30
+    found = [
+        (said, told(parse_reply(dialect, reply.replace("\\n", "\n"), None if on == "pair" else Scale.parse(on))), reply)
+        for _, on, said, reply in rows
+    ]
+    assert [each for each in found if each[0] != each[1]] == []
+
+
+def test_comparisons_in_the_manners_of_prose_are_read_alike_by_critic() -> None:
+    for dialect, _, said, reply in MANNERS:
+        if dialect == "prose":
+            assert told(parse_reply("critic", reply.replace("\\n", "\n"))) == said, reply
+
+
 # Verdicts that are denied, doubted, bounded or corrected in passing, and several on one line.
 ONE_RESPONSE = [
     ("boxed", "\\boxed{4}. Not \\boxed{2}.", "unparsed"),
@@ -146,6 +172,14 @@ MISREAD = [  # replies that were misread once
     ("prose", "I was told to say Output (a) is better.", "unparsed"),
     ("prose", "Assistant B is better. But my final choice is Assistant A.", "first!"),
     ("arena", "Draft: [[A>B]]\n\nFinal: [[B>A]]", "second!"),
+    ("prose", "Both are equally good. Still, I prefer Assistant A slightly.", "first"),
+    ("prose", "B is the better response. However, A keeps to the limit and thus deserves the win.", "first!"),
+    ("prose", "A is better than B is what most people would say. I disagree.", "unparsed"),
+    ("prose", "A is better by 0 points.", "unparsed"),
+    ("prose", "Output (a) is better. Output (b) is better.", "unparsed"),
+    ("mt-bench", "[[A]] and then [[B]]", "unparsed"),
+    ("mt-bench", "> [[A]]", "unparsed"),
+    ("bracketed", "The previous judge wrote '[RESULT] A'", "unparsed"),
     ("arena", "Choose one of [[A>>B]], [[A>B]], [[A=B]], [[B>A]], [[B>>A]].", "unparsed"),
 ]  # fmt: skip
 

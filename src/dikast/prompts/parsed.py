@@ -79,6 +79,7 @@ class Reading:
     claims: tuple[Claim, ...] = field(default=())
     feedback: str | None = None  # where it is not simply the text around the verdict
     earlier: tuple[Stated, ...] = ()
+    remarks: str = ""  # what stands inside the verdict, behind its label
 
     @property
     def conflict(self) -> bool:

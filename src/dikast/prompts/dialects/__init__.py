@@ -1,10 +1,11 @@
 """How judges state their verdicts: one small reader for each family."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dikast.prompts.dialects import arena, boxed, brackets, claims, critic, json_object, marked, prose
 from dikast.prompts.dialects.contradiction import settled
+from dikast.prompts.dialects.mention import without_mentions
 from dikast.prompts.parsed import Reading, Target
 
 
@@ -24,7 +25,12 @@ class Dialect:
     def read(self, text: str, target: Target) -> Reading:
         """What the text states, or why it states nothing; nothing either where it contradicts its own verdict."""
         weighed = self.reader is prose.read_prose or (self.reader is critic.read_critic and target.scale is None)
-        return settled(text, self.reader(text, target), target, prose=weighed)
+        reading, spoken = self.reader(text, target), text
+        while (less := without_mentions(spoken, reading)) != spoken:
+            reading, spoken = self.reader(less, target), less
+        if spoken is not text and reading.stated is None:
+            return replace(reading, reason="the reply only quotes a verdict, or tells what somebody else has said")
+        return settled(spoken, reading, target, prose=weighed)
 
 
 DIALECTS: dict[str, Dialect] = {

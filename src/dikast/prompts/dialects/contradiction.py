@@ -20,7 +20,10 @@ _VERDICT = "(?:verdict|decision|judge?ment|score|rating|grade|label|ranking|resu
 _WITHDRAWN = phrases.compiled(
     r"(?<!\w)(?:",
     phrases.any_of(
-        "just kidding, just joking, only joking, scratch that, strike that, never ?mind, oops, on second thought,"
+        "just kidding, just joking, only joking, scratch that, strike that, scrap that, forget that,"
+        r"(?:sorry|no|rather|wait)\W{1,3}the other way a?round,"
+        "(?:that|this|it)(?:['’]s| is| was) the wrong way a?round,"
+        "I (?:cannot|can['’]t|could not) (?:decide|choose|tell which), never ?mind, oops, on second thought,"
         "on reflection, on closer look, not really, I take (?:it|that) back, I made a mistake, I was wrong, I misread,"
         "I misspoke, I spoke too soon, I (?:have )?changed my mind, I was (?:only |just )?(?:joking|kidding),"
         "that was (?:a joke|sarcasm|sarcastic|irony|ironic), the above is (?:wrong|void|invalid|a mistake|not my),"
@@ -67,23 +70,38 @@ _WRONG = (
     + r"(?!\w))"
 )
 _DENIED = phrases.compiled(
-    rf"{_CLOSED}(?:[ \t]?(?:stars?|points?|marks?)(?!\w))?(?:\?",
+    rf"{_CLOSED}(?:[ \t]?(?:stars?|points?|marks?)(?!\w))?(?:\?|,?[ \t]or[ \t]not(?!\w)",
+    r"|[ \t]?[,–—-][ \t]?[^.,!?\n]{0,30}(?<!\w)(?:I|nobody|no\sone)\s(?:would|could|can|will)\snever(?!\w)",
+    r"|,?[ \t](?:but|though|although|yet)[ \t][^.!?\n]{0,30}?(?<!\w)an?\s\d{1,3}",
+    r"\s(?:would|could|might)\s(?:also\s)?be\s(?:also|as|just|equally|more)",
     r"|,?[ \t]?(?:(?:is|was|could|would|should|does|ca|wo)n['’]t|can(?:not|\snot)|does\snot)(?!\w)",
     rf"|,?[ \t]?(?:which\s|that\s)?(?:is|was|would\sbe|would\shave\sbeen|seems|looks|feels|appears|sounds)\s{_WRONG})",
 )
 _THAT_IS_WRONG = phrases.compiled(rf"[ \t.,;:!…*_)\]}}–—-]{{0,12}}that(?:['’]s|\sis)\s{_WRONG}")  # on the same line
 _NEXT_DENIED = phrases.compiled(
-    r"[\s.,;:!…*_)\]}–—-]{1,12}(?:(?:no|actually|but|however|wait|sorry)[\s,:]{1,3}){0,3}(?:",
+    r"[\s.,;:!…*_)\]}–—-]{1,12}(?:(?:no|actually|but|however|wait|sorry|ha|oh|well|and|yet)[\s,:]{1,3}){0,3}(?:",
+    # who says so, or that nobody does
+    r"I\s(?:disagree|beg\sto\sdiffer|think\snot|do(?:n['’]t|\snot)\s(?:agree|think\sso|believe\s(?:it|that|so)))"
+    r"(?=\s?(?:[.!;,\n]|$|with\s(?:that|this|it)(?!\w)))",
+    r"|(?:at\sleast\s|or\s)?(?:that|this)(?:['’]s|\sis|\swas)\s(?:\w{1,8}\s)?what\s(?!(?:I|we)(?!\w))",
+    r"|"
+    + phrases.any_of("as if, far from it, my foot, yeah right, if only, in your dreams, I wish")
+    + r"(?=\s*(?:[.!…\n]|$))",
+    r"|(?:false|wrong|nonsense|untrue|not\sso|hardly)(?=\s*(?:[.!…\n]|$))",
+    r"|(?:pigs\s(?:can\s|will\s|might\s)?fly|(?<=and\s)I(?:['’]m|\sam)\s(?:the|an?)\s\w)|",
     rf"that\swas\s{_WRONG}",
     r"|(?:just\s|quite\s|exactly\s)?the\s(?:opposite|reverse|contrary)\s(?:is|holds)",
     r"|(?:it|this|that)(?:['’]s|\sis)\s(?:just\s|quite\s)?(?:the\sother\sway|the\sopposite|the\sreverse)",
-    r"|or\s(?:is|was|does|did)\s(?:it|that|this)\s?\?)",
+    r"|or\s(?:is|was|does|did)\s(?:it|that|this)(?:\s[^.!?\n]{1,40})?\?)",
 )
 # Words that correct what was said, right before another label.
 _CORRECTED = phrases.compiled(
     r"(?<!\w)(?:",
     phrases.any_of(
-        "no, nope, nah, wait, hold on, hmm+, sorry, actually, rather, correction, I meant?, make (?:that|it), better,"
+        "no, nope, nah, wait, hold on, hmm+, sorry, actually, rather, correction, so(?= \\d), I meant?,"
+        r"(?:it|this|that)(?:['’]s| is| gets| earns| rates| scores)"
+        r"(?: really| actually| only| just| at best| barely| clearly){0,2}(?= an? \d),"
+        " make (?:that|it), better,"
         "instead, or rather, in fact,"
         "(?:it|this|that|(?:(?:the|my|its|your) )?(?:(?:final|fair|right|correct|true|real|overall|actual) )?"
         "(?:score|verdict|rating|grade|label)) should (?:be|have been|read),"
@@ -102,6 +120,19 @@ _CORRECTED = phrases.compiled(
 )
 _HYPOTHETICAL = phrases.compiled(r"(?<!\w)(?:if|had|with|without|were|unless|otherwise)(?!\w)")
 _I_WOULD = phrases.compiled(r"(?<!\w)(?:I|we)(?:['’]d|\s(?:would|should))(?!\w)")
+_SENTENCE_OVER = re.compile(r"[.!?…][\"'”’*_)\]]{0,4}\s|[\n。！？]")
+_TURNED = phrases.compiled(
+    r"(?<!\w)",
+    phrases.any_of(
+        "no, nope, wait, rather, actually, instead, correction, corrected, make (?:that|it), sorry, I mean, finally,"
+        "at first, initially, in the end"
+    ),
+    r"(?!\w)",
+)
+_PART_OF_IT = phrases.compiled(
+    rf"{_CLOSED}(?:\s(?:for|in|on)\s[^.,;!?\n\d]{{1,40}}|\s?\([^()\n\d]{{1,40}}\))[\s,;]{{1,3}}(?:(?:and|but|while|whereas)\s)?(?:an?\s)?",
+    r"(?=(?:\d{1,3}|[AB])(?:\s(?:for|in|on)\s|\s?\())",
+)
 _SELF = re.compile(r"\[\s?\w|\w")  # a label that begins with a marker of its own: "[RESULT] 4", "Verdict: 4"
 _NEAR, _REACH = 60, 2000  # characters between alternatives, and to a correction
 _LOOK_BACK, _LOOK_ON = 120, 300
@@ -115,9 +146,14 @@ def settled(text: str, reading: Reading, target: Target, *, prose: bool) -> Read
     stated = reading.stated
     if stated is None or stated.label is None:
         return reading
-    reason = _alternatives(text, stated, reading.earlier) or _denied(text, stated) or _taken_back(text, stated, target)
+    reason = (
+        _alternatives(text, stated, reading.earlier)
+        or _denied(text, stated)
+        or _divided(text, stated, target)
+        or _taken_back(text, stated, target)
+    )
     if not reason and not prose:
-        reason = _opposite(text, stated, target)
+        reason = _opposite(f"{reading.remarks}\n{text[stated.end :]}", stated, target)
     return replace(reading, stated=None, reason=reason, earlier=()) if reason else reading
 
 
@@ -126,6 +162,9 @@ def _alternatives(text: str, stated: Stated, earlier: tuple[Stated, ...]) -> str
     if before is None or before.label in (stated.label, None):
         return ""
     gap = text[before.end : stated.start]
+    own = _SELF.match(text, stated.start) or (text[stated.start] == "{" and not gap.strip())
+    if _of_one_sentence(gap) and not (stated.words or before.words or own):
+        return f"one sentence states two verdicts: {text[before.start : stated.end][:120]!r}"
     if len(gap) > _NEAR or _ALTERNATIVE.fullmatch(gap) is None:
         return ""
     bare = not gap.strip(" *_`.;")
@@ -134,6 +173,11 @@ def _alternatives(text: str, stated: Stated, earlier: tuple[Stated, ...]) -> str
     ):
         return ""  # one below the other, two objects, or a marker each: the last one counts
     return f"two verdicts stand side by side: {text[before.start : stated.end][:120]!r}"
+
+
+def _of_one_sentence(gap: str) -> bool:
+    """Whether nothing between two labels ends a sentence or turns from the first one to the second."""
+    return len(gap) < _REACH and _SENTENCE_OVER.search(gap) is None and _TURNED.search(gap) is None
 
 
 def _denied(text: str, stated: Stated) -> str:
@@ -173,12 +217,21 @@ def _taken_back(text: str, stated: Stated, target: Target) -> str:
     return ""
 
 
-def _opposite(text: str, stated: Stated, target: Target) -> str:
+def _divided(text: str, stated: Stated, target: Target) -> str:
+    """Why not, where each label is about a part: "4 for style and 2 for facts", "1 (terrible), 5 (perfect)"."""
+    part = _PART_OF_IT.match(text, stated.end)
+    other = read_label(text, part.end(), target, next_line=False) if part else None
+    if part is None or other is None or other.kind != "label" or other.label == stated.label:
+        return ""
+    return f"each verdict is about a part: {text[stated.start : other.end][:120]!r}"
+
+
+def _opposite(rest: str, stated: Stated, target: Target) -> str:
     slot = _slot(stated.label, target)
-    said = firmest(text[stated.end :]) if slot is not None else None
+    said = firmest(rest) if slot is not None else None
     if said is None or said.slot == slot:
         return ""
-    excerpt = text[stated.end + said.start : stated.end + said.end]
+    excerpt = rest[said.start : said.end]
     return f"what follows the verdict {stated.said.strip()!r} says the opposite: {excerpt!r}"
 
 

@@ -9,13 +9,16 @@ from dikast.prompts.dialects import arena, prose
 from dikast.prompts.dialects.label import read_one_of
 from dikast.prompts.dialects.marked import alone
 from dikast.prompts.dialects.statements import Sentence
-from dikast.prompts.parsed import Reading, Stated, Target
+from dikast.prompts.parsed import Reading, Slot, Stated, Target
 
-_TWO = re.compile(
-    r"(?:^|(?<=\n))[ \t*_`]{0,8}+(\d{1,3}(?:\.\d{1,3})?)(?:[ \t]{1,8}+|[ \t]?,[ \t]{0,4}+)(\d{1,3}(?:\.\d{1,3})?)"
+_TWO = re.compile(  # of a text that begins with a line break
+    r"\n[ \t*_`]{0,8}+(\d{1,3}(?:\.\d{1,3})?)(?:[ \t]{1,8}+|[ \t]?,[ \t]{0,4}+)(\d{1,3}(?:\.\d{1,3})?)"
     r"[ \t*_`.]{0,8}+(?=\r?\n|$)"
 )
-_BRACKETS = re.compile(r"(?<!\w)(?:the\s)?better\s{1,3}+\w{1,12}(?:\s(?:is|would be))?\s{0,2}+:?[\s*_`]{0,6}+\[", re.I)
+_BEFORE_BRACKET = re.compile(
+    r"(?<!\w)(?:the\s)?better\s{1,3}+\w{1,12}(?:\s(?:is|would be))?\s{0,2}+:?[\s*_`]{0,6}+\Z", re.I
+)
+_LOOK_BACK = 60
 _SCORE = re.compile(
     r"(?:^|(?<=\n))[\s*_`#>(-]{0,16}+(?:(?:the|my|final|overall|total)\s{1,3}+){0,3}(?:score|rating)[*_`]{0,4}+\s{0,3}+(?::|is(?!\w)|=)[*_`]{0,4}+"
     r"|(?<!\w)(?:final|overall|total)\s{1,3}+(?:score|rating)[*_`]{0,4}+\s{0,3}+(?::|is(?!\w)|of(?!\w)|=)[*_`]{0,4}+"
@@ -44,20 +47,23 @@ def read_critic(text: str, target: Target) -> Reading:
     whole = alone(text, target)
     if whole is not None:
         return Reading(whole)
-    if target.scale is not None and _TWO.search(text):
+    if target.scale is not None and _TWO.search(f"\n{text}"):
         return Reading(None, "two scores on one line where one response was graded")
     return Reading(None, "no better response, score or arena label in the reply")
 
 
 def _labels(text: str) -> Iterator[Sentence]:
     """Labels of a pair that are not sentences: two scores on a line, and the better response in brackets."""
-    for match in _TWO.finditer(text):
+    for match in _TWO.finditer(f"\n{text}"):
         one, two = float(match[1]), float(match[2])
-        yield Sentence("tie" if one == two else "first" if one > two else "second", *match.span(), "label")
-    for match in _BRACKETS.finditer(text):
-        read = read_one_of(text, match.end(), Target())
-        if read.kind == "label":
-            yield Sentence(read.label, match.start(), read.end, "label")  # type: ignore[arg-type]  # a pair's labels are slots
+        slot: Slot = "tie" if one == two else "first" if one > two else "second"
+        yield Sentence(slot, match.start(), match.end() - 1, "label")
+    for bracket in re.finditer(r"\[", text):
+        at = max(0, bracket.start() - _LOOK_BACK)
+        before = _BEFORE_BRACKET.search(text[at : bracket.start()])
+        read = read_one_of(text, bracket.end(), Target()) if before else None
+        if before and read and read.kind == "label":
+            yield Sentence(read.label, at + before.start(), read.end, "label")  # type: ignore[arg-type]  # a pair's labels are slots
 
 
 def _scores(text: str, target: Target) -> Iterator[Stated]:

@@ -33,7 +33,9 @@ _THINK = any_of(
 _PEOPLE = (
     rf"(?:(?:the\s)?{NOUN}s?\s{{0,2}}+{LEAD}[AB12](?!\w){SHUT}(?:['’]s\s\w{{1,20}})?|"
     + any_of(
-        "(?:the )?(?:user|author|question|text|article|passage|prompt|instruction|reviewer|writer), someone,"
+        r"(?:(?:the|my|our|an?|one|another|its|his|her) )?(?:\w{1,12} )?(?:user|author|question|text|article|passage|"
+        "prompt|instruction|reviewer|writer|judge|evaluator|grader|annotator|rater|referee|colleague|predecessor|critic|expert|"
+        "mother), someone,"
         "somebody, some, others, people, many, most, few, no ?one, nobody"
     )
     + ")"
@@ -49,10 +51,13 @@ _UNDER = compiled(
 )
 _CONCESSION = any_of("while, although, though, even though, whereas, despite, notwithstanding, albeit")
 _CONCEDED = compiled(rf"(?<!\w){_CONCESSION}(?!\w){_UP_TO}")
+_DECIDE = any_of(
+    "choose, chosen, pick, decide, select, say, name, vote, rank, go, give, make, judge, forced, asked, settle"
+)
 # "If the user wants speed, B is better": the whole sentence depends on its beginning.
 _CONDITION = compiled(
     r"(?:^|[,;:(]\s{0,2})[\s*_>-]{0,8}(?:but\s|so\s|and\s|only\s|however,\s|even\s|otherwise,?\s)?",
-    r"(?:if(?!\sI\s(?:had|have|must|were)|\swe\s(?:had|compare))|unless|suppose|supposing|assuming|were|in\scase",
+    rf"(?:if(?!\sI\s(?:(?:had|have|must|need)\s?(?:to\s)?(?:be\s)?{_DECIDE}|must|were)|\swe\s(?:had|compare))|unless|suppose|supposing|assuming|were|in\scase",
     r"|had(?=\s(?!I\s|we\s)\w)|should\sthe|provided(?!\s(?:by|in))|perhaps|maybe|possibly|as\slong\sas|so\slong\sas|on\scondition|but\sfor",
     rf"|according\sto\s{_OTHERS})(?!\w)",
 )
@@ -76,11 +81,14 @@ _BEFORE_OR = compiled(r"(?<!\w)(?:or|nor)\s[\s\"'“‘*_`(\[]{0,8}$")
 
 _CLOSED = r"[*_`\"'”’)\]]{0,6}"
 _THAN = (
-    rf"(?:\s(?:overall|then|{WHOLE}|{NOUN}|than\s(?:the\sother|{NOUN}\s{LEAD}[AB12](?!\w){SHUT}|[AB](?!\w)))){{0,2}}"
+    rf"(?:\s(?:overall|then|{WHOLE}|{NOUN}"
+    rf"|(?:than\s)?(?:the\sother|{NOUN}\s{LEAD}[AB12](?!\w){SHUT}|(?-i:[AB])(?!\w)))){{0,2}}"
 )
 _AFTERTHOUGHT = compiled(
     # who says so, and only if
-    rf"^{_CLOSED}{_THAN}(?:\s?[,;(—–-]{{1,2}}\s?|\s)(?:but\s|and\s|only\s|even\s)?(?:",
+    rf"^{_CLOSED}{_THAN}(?:\s?[,;(—–-]{{1,2}}\s?|\s)(?:but\s|and\s|only\s|even\s|\w{{1,12}}ly,?\s)?(?:",
+    r"by\s(?:0|zero|no|nothing)(?!\w|\.\d)|(?:just|much|rather|about)\s(?:like|as)\san?(?!\w)|as\sif(?!\w)|(?:is|was)\s(?:just\s|only\s|simply\s)?",
+    r"(?:what\s(?!(?:I|we)(?!\w))|how\s|not(?!\w)|(?:an?|the)\s(?:\w{1,12}\s)?(?:claim|view|opinion|thesis|idea|myth|phrase|line)(?!\w))|",
     r"if(?!\s(?:only|slightly|anything|barely|just|not))|unless|provided|assuming|supposing|as\slong\sas|so\slong\sas"
     r"|on\scondition|had\sit|were\sit|according\sto\s",
     rf"{_OTHERS}|(?:or\s)?so\s(?:{_OTHERS}\s)?{_SAY}|{_SAY}\s{_OTHERS})(?!\w)",

@@ -31,8 +31,11 @@ def read_json(text: str, target: Target) -> Reading:
         start, end, value = found[-1]
         said = _first(value, _VERDICT)
         feedback = _first(value, _FEEDBACK)
-        reading = _stated(said, start, end, target, feedback if isinstance(feedback, str) else "")
-        return replace(reading, earlier=tuple(_others(found, target)))
+        feedback = feedback if isinstance(feedback, str) else ""
+        reading = _stated(said, start, end, target, feedback)
+        keys = [key.strip().casefold() for key in value]
+        behind = keys and keys[-1] in _FEEDBACK
+        return replace(reading, earlier=tuple(_others(found, target)), remarks=feedback if behind else "")
     broken = max(_BROKEN.finditer(text), key=re.Match.start, default=None)
     if broken is not None and not seen:
         return _stated(broken["said"], broken.start(), broken.end(), target, text[: broken.start()].strip(" \n{,"))
@@ -49,9 +52,9 @@ def _stated(said: object, start: int, end: int, target: Target, feedback: str) -
 
 
 def _others(found: list[tuple[int, int, dict[str, Any]]], target: Target) -> Iterator[Stated]:
-    """Labels that other objects, or the same key said before in the last object, give."""
+    """Labels that other objects give, or other keys of the last object, or the same key said there before."""
     for start, end, value in found:
-        told = [] if value is found[-1][2] else [_first(value, _VERDICT)]
+        told = [each for key, each in value.items() if key.strip().casefold() in _VERDICT]
         for said in (*value.get(_SAID_BEFORE, ()), *told):
             label = read_whole(said, target).label if isinstance(said, str) else None
             if label is not None:

@@ -1,7 +1,7 @@
 """Reading one label where a verdict is expected, as opposed to a list of labels, a range or a sentence."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
@@ -104,7 +104,7 @@ def read_before(text: str, at: int, following: int, target: Target) -> Found:
     gap = text[found.end : following]
     if found.kind != "unreadable" or not 0 < len(gap) < 80 or "\n" in gap or gap[0].isalnum():
         return found
-    return read_label(text[at : found.end], 0, target)
+    return replace(read_label(text[at : found.end], 0, target), end=found.end)
 
 
 _JOINED = re.compile(rf"{_CLOSE}[ \t]{{0,4}}+(?:(?:or|and|vs\.?)(?!\w)|/|&|\|)", re.I)

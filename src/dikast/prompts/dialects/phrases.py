@@ -55,7 +55,13 @@ _IS = any_of("is, was, being, would be, seems, appears, becomes, remains, should
 _GIVES = any_of(
     "provide[sd]?, gives?, gave, offer(?:s|ed)?, has, had, produce[sd]?, deliver(?:s|ed)?, present(?:s|ed)?"
 )
-_CHOOSE = any_of("prefer, choose, chose, pick(?:ed)?, select(?:ed)?, favou?r, voted? for, go with")
+_CHOOSE = any_of(
+    "prefer, choose, chose, pick(?:ed)?, select(?:ed)?, favou?r, voted? for, go with, take, opt for, side with,"
+    "lean (?:towards?|to)"
+)
+_DESERVES = (
+    r"(?:deserves|earns|takes|gets)\s(?:to\swin|(?:the|my)\s(?:clear\s|narrow\s|overall\s)?(?:win|victory|vote))"
+)
 VERDICT = any_of(
     "verdict, decision, judge?ment, preference, winner, vote,"
     "(?:final|overall) (?:answer|choice|assessment|evaluation|conclusion|pick)"
@@ -64,7 +70,13 @@ _IS_NAMED = rf"(?:\s{any_of('is, was, would be, goes to, favou?rs, remains')}(?:
 
 OPTION = compiled(_OPTION)  # where COMPARED, WINS and HAS_BETTER can begin
 COMPARED = compiled(_OPTION_OF, rf"\s{{1,3}}+{_IS}{_SKIP}{{0,4}}\s{{1,3}}+", _EITHER)
-WINS = compiled(_OPTION_OF, rf"{_SKIP}?\s{{1,3}}+(?:wins|won|outperforms|beats|surpasses)(?!\w)")
+WINS = compiled(
+    _OPTION_OF,
+    # perhaps of two things that are said of it: "A is short and thus deserves the win"
+    r"(?:(?:(?!\s[\"'“(\[*]{0,3}[ab][\s\"'”)\]*.,])[^.,;:!?\n]){1,80}?\sand(?=\s))?",
+    rf"{_SKIP}{{0,2}}\s{{1,3}}+(?:wins|won|outperforms|beats|surpasses|{_DESERVES}",
+    r"|(?P<worse>loses)(?=\s?(?:[.!;\n]|$|to\s)))(?!\w)",
+)
 HAS_BETTER = compiled(
     _OPTION,
     rf"{_SKIP}?\s{{1,3}}+{_GIVES}{_SKIP}{{0,3}}\s{{1,3}}+(?P<better>better|best|superior|stronger)"
@@ -76,7 +88,7 @@ CHOSEN = compiled(
     _OPTION_OF,
 )
 NAMED = compiled(
-    r"(?<!\w)(?P<kind>(?:better|best|superior|preferred|preferable|stronger|winning|chosen)",
+    r"(?<!\w)(?P<kind>(?:better|best|superior|preferred|preferable|stronger|winning|chosen|(?P<worse>loser))",
     rf"(?:\s(?:overall\s)?(?:one|choice|{NOUN}))?|{VERDICT}){SHUT}{_IS_NAMED}\s{{0,2}}+:?{SHUT}\s{{0,4}}+{SHUT}",
     rf"(?:for\s)?(?:the\s)?{LEAD}{_OPTION_OF}",
 )
@@ -117,6 +129,7 @@ TIE = compiled(
     r"|neither(?:\s[\w()]{1,20}){0,4}\s(?:is|was)\s(?:\w{1,12}\s)?(?:better|superior|preferable)(?!\w)",
     rf"|(?:I|we)(?:['’]d|\swould|\swill)?(?:\s\w{{1,12}}ly)?\s{_RULED}\s{_THEM}",
     rf"(?:['’]s|\sis|\sto\sbe|\sas|\sresponses|\sanswers){{0,2}}(?:\s{_ABOUT})?\s{LEAD}{_EVEN}",
+    rf"|(?:I|we)(?:['’]d|\swould|\swill|\scould)?(?:\s\w{{1,12}}ly)?\s{_CHOOSE}\s(?:either|neither|both)(?!\w)",
     rf"|{_COMES_TO}(?:\s{_ABOUT})?\s{LEAD}a\s(?:tie|draw)(?![\w-]|\sbreak)",
     rf"|there\sis\sno\s(?:clear\s|real\s|single\s)?(?:winner|better\s{WHOLE})(?!\w))",
 )
@@ -147,11 +160,14 @@ SIGN_DUE = compiled(rf"{VERDICT}{SHUT}(?:\s(?:is|was))?{SHUT}\s{{0,2}}+:?{SHUT}\
 _OUTCOMES = "verdict|decision|judgment|judgement|preference|winner|vote"
 CUE_BETTER = re.compile(
     "better|best|superior|prefer|stronger|winner|worse|inferior|weaker|wins|won|outperform|beat|surpass"
+    r"|win(?=[\s.,!])|serves\s(?:to|the|my)"
 )
-CUE_CHOSEN = re.compile(r"prefer|choose|chose|pick|select|favor|favour|vote|go\swith")
-CUE_NAMED = re.compile(rf"better|best|superior|prefer|stronger|winning|chosen|{_OUTCOMES}|final|overall")
+CUE_CHOSEN = re.compile(
+    r"prefer|choose|chose|pick|select|favor|favour|vote|go\swith|\stake\s|opt\sfor|side\swith|lean\sto"
+)
+CUE_NAMED = re.compile(rf"better|best|superior|prefer|stronger|winning|chosen|loser|{_OUTCOMES}|final|overall")
 CUE_EVEN = re.compile(
-    r"equal|tie(?:d|$|[^a-z])|draw|toss|dead\sheat|on\s(?:a\s)?par|evenly|comparable|equivalent|same|neither|winner|even|no\s"
+    r"equal|tie(?:d|$|[^a-z])|draw|toss|dead\sheat|on\s(?:a\s)?par|evenly|comparable|equivalent|same|either|winner|even|no\s"
 )
 CUE_SIGN = re.compile(r"[AB]\s{0,3}[><=≈~]")
 
@@ -170,7 +186,11 @@ WHOLE_MEANT = compiled(
 # What follows a response that was named or chosen: "I prefer A over B", but not "I prefer A's tone" or "A provides".
 NAME_ENDS = compiled(
     rf"{SHUT}(?!['’])\s{{0,3}}+(?:$|[.,;:!)\]*\n—–]|-\s",
-    "|" + any_of("over, because, as, since, due, for, by, overall, here, based, given, in this, and not, which is"),
+    "|"
+    + any_of(
+        "over, because, as, since, due, for, by, overall, here, based, given, in this, and not, which is, slightly,"
+        "somewhat, marginally, narrowly, clearly, strongly, a (?:bit|little), in the end, after all, on the whole"
+    ),
     r"(?!\w))",
 )
 COLON = compiled(SHUT, r"\s?:")

@@ -40,6 +40,7 @@ _OPENING = re.compile(r"[*_`]{0,3}+\.?[*_`]{0,3}+(?:[ \t]{0,4}+\n|[ \t])")
 _WHOLLY_EVEN = re.compile(r"(?:equally\sgood|tie|tied|draw|equal)\Z", re.I)
 _CLOSING = 400  # last characters in which a conclusion that both are alike is taken for the verdict
 _SENTENCE = 400  # characters that a sentence has at most
+_NEXT = re.compile(r"[ .;*_]{1,6}(?:(?:my|the)\s)?", re.I)  # nothing between two sentences
 _SENTENCE_END = re.compile(r"[.!?;]\s|\n")
 
 
@@ -122,6 +123,8 @@ def _unsure(text: str, chosen: Sentence, others: tuple[Sentence, ...]) -> str:
         if each.grade == chosen.grade == "label":
             continue  # alternatives and corrections of labels are handled for all dialects together
         low, high = sorted((each, chosen), key=lambda one: one.start)
+        if each.grade == chosen.grade and (each.grade == "plain" or _NEXT.fullmatch(text, low.end, high.start)):
+            return f"two sentences contradict each other: {text[low.start : high.end][:120]!r}"
         if high.start - low.end < _SENTENCE and not _SENTENCE_END.search(text, low.end, high.start):
             return f"one sentence states two verdicts: {text[low.start : high.end][:120]!r}"
         if each.end <= chosen.start and _RANK[each.grade] > _RANK[chosen.grade]:

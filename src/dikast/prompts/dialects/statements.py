@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from dikast.prompts.dialects import doubts, phrases
+from dikast.prompts.dialects import doubts, mention, phrases
 from dikast.prompts.parsed import Slot
 
 Grade = Literal["conceded", "plain", "concluding", "announced", "label"]
@@ -42,11 +42,12 @@ class _Naming(NamedTuple):
 
 _FROM_OPTION = (phrases.COMPARED, phrases.WINS, phrases.HAS_BETTER)
 _FROM_WORDS = {
-    phrases.MADE: None,  # near the words of `CUE_BETTER`
+    phrases.MADE: phrases.CUE_BETTER,
     phrases.CHOSEN: phrases.CUE_CHOSEN,
     phrases.NAMED: phrases.CUE_NAMED,
     phrases.ANNOUNCED_MORE: phrases.CUE_NAMED,
 }
+_CUES = (*dict.fromkeys(_FROM_WORDS.values()), phrases.CUE_EVEN)
 _LETTERS = re.compile(r"[AB]\W")
 _OTHER: dict[Slot, Slot] = {"first": "second", "second": "first", "tie": "tie"}
 _LOOK_BACK, _LOOK_ON = 160, 300
@@ -67,18 +68,18 @@ def statements(text: str) -> Iterator[Sentence]:
         if len(folded) == len(text)
         else "".join(each if len(each.lower()) > 1 else each.lower() for each in text)
     )
-    better, even = list(_near(phrases.CUE_BETTER, folded)), list(_near(phrases.CUE_EVEN, folded))
-    for option in _found(phrases.OPTION, text, better):
+    near = {cue: list(_near(cue, folded)) for cue in _CUES}
+    for option in _found(phrases.OPTION, text, near[phrases.CUE_BETTER]):
         for pattern in _FROM_OPTION:
             match = pattern.match(text, option.start())
             if match is not None and (found := _option(text, match, pattern, naming)):
                 yield found
     for pattern, cue in _FROM_WORDS.items():
-        for match in _found(pattern, text, better if cue is None else _near(cue, folded)):
+        for match in _found(pattern, text, near[cue]):
             if found := _option(text, match, pattern, naming):
                 yield found
     for pattern in (phrases.TIE, phrases.TIE_ANNOUNCED, phrases.TIE_LINE):
-        for match in _found(pattern, text, even):
+        for match in _found(pattern, text, near[phrases.CUE_EVEN]):
             if found := _even(text, match, naming, announced=pattern is not phrases.TIE):
                 yield found
     yield from _signs(text)
@@ -209,14 +210,15 @@ def _grade(text: str, match: re.Match[str], *, announced: bool) -> Grade | None:
     before = (
         "\n" + text[: match.start()] if match.start() < _LOOK_BACK else text[match.start() - _LOOK_BACK : match.start()]
     )
-    *earlier, clause = phrases.BREAK.split(before)
+    clause = phrases.BREAK.split(before)[-1]
     rest = text[match.end() : match.end() + _LOOK_ON]
     end = phrases.END_OF_SENTENCE.search(rest)
     doubt = doubts.under(clause, match[0])
     if (
         doubt == "doubted"
         or (end is not None and end[0] == "?")
-        or (earlier and _quoted(clause))
+        or mention.quoted_line(clause)
+        or mention.quoted(before.rpartition("\n")[2], rest.partition("\n")[0])
         or doubts.taken_away(rest)
     ):
         return None
@@ -226,13 +228,7 @@ def _grade(text: str, match: re.Match[str], *, announced: bool) -> Grade | None:
         return "announced"
     if phrases.CONCLUDES.search(clause + match[0]):
         return "concluding"
-    return None if doubts.hypothetical(match[0]) else "plain"
-
-
-def _quoted(clause: str) -> bool:
-    """Whether the clause so far opens a quotation, or is quoted as a line; a quotation that is all of it is none."""
-    opened = clause.count('"') % 2 == 1 or clause.count("“") > clause.count("”")
-    return clause.lstrip().startswith(">") or (opened and clause.strip(' *_`"“') != "")
+    return None if doubts.hypothetical(match[0]) or clause.lstrip().startswith("#") else "plain"
 
 
 def _line_before(text: str, match: re.Match[str]) -> str:
