@@ -114,6 +114,25 @@ def test_short_fields_that_occur_by_chance_elsewhere_are_placed_by_the_other_row
     assert found.skeleton.literals[1].endswith("## Answer given\n")
 
 
+@pytest.mark.parametrize(
+    ("changed", "fields", "told"),
+    [
+        ({}, {"response": "response"}, "may be missing (--field instruction=COLUMN or --field reference=COLUMN or"
+         " --field criterion=COLUMN or --field context=COLUMN or --field levels=COLUMN)"),
+        ({"criterion": None}, {"response": "response", "criterion": "criterion"}, "(--field criterion=COLUMN), or"),
+        ({}, {"response": "response", "criterion": "reference"}, "another column (--field criterion=COLUMN)"),
+        ({}, {"response": "response", "criterion": "prompt"}, "name another column (--field criterion=COLUMN)"),
+        ({}, {"instruction": "question", "criterion": "criterion", "levels": "score*_description",
+              "context": "response"}, "(--field response=COLUMN)"),
+    ],
+)  # fmt: skip
+def test_a_field_that_is_missing_is_named_with_its_flag(changed: Row, fields: dict[str, str], told: str) -> None:
+    rows = [(place, {**row, **changed}) for place, row in made(headed)]
+    with pytest.raises(UserError) as caught:
+        learnt(rows, fields=fields)
+    assert told in str(caught.value)
+
+
 def test_slots_without_a_name_are_told_and_never_guessed() -> None:
     with pytest.raises(UserError, match="4 slots, and 3 of them need a name") as caught:
         learnt(made(headed), by="rows")

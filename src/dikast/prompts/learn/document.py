@@ -30,7 +30,7 @@ def kind_of(skeleton: Skeleton) -> str:
         return "pairwise"
     raise UserError(
         "a format shows one 'response' (absolute), or a 'first' and a 'second' (pairwise); the slots are called"
-        f" {', '.join(folded(skeleton))}"
+        f" {', '.join(folded(skeleton))}: give the column (--field response=COLUMN) or the slot (--name SLOT=response)"
     )
 
 

@@ -96,8 +96,21 @@ def from_fields(rows: Sequence[Fielded]) -> tuple[Skeleton, dict[str, bool]]:
     raise UserError(
         f"no one prompt makes these rows: what makes row {template + 1} of the {len(rows)} drawn makes"
         f" {max(best - 1, 0)} of the others; they may come from more than one prompt (--where COLUMN=VALUE), or a field"
-        " may be missing (--field)"
+        f" may be missing ({' or '.join(f'--field {slot}=COLUMN' for slot in _not_named(names))})"
     )
+
+
+def flag_of(slot: str) -> str:
+    """The slot as `--field` names it: all levels are one."""
+    return "levels" if slot.startswith(LEVEL) else slot
+
+
+def _not_named(names: Sequence[str]) -> list[str]:
+    """The slots that have no column yet and that a format which has the others can show."""
+    known = [*_KNOWN, "levels"]
+    taken = {flag_of(name) for name in names}
+    taken |= {"first", "second"} if "response" in taken else {"response"} if {"first", "second"} & taken else set()
+    return [slot for slot in known if slot not in taken]
 
 
 def _within(row: Mapping[str, Any], name: str, prompt: str) -> bool:
@@ -113,7 +126,8 @@ def _is_stripped(name: str, rows: Sequence[Fielded]) -> bool:
         value = row.fields[name]
         if not value.strip() or value.strip() not in row.prompt:
             raise UserError(
-                f"the text of field {name!r} is not in the prompt of row {i} of those drawn: {value[:60]!r}"
+                f"the text of field {name!r} is not in the prompt of row {i} of those drawn: {value[:60]!r}; name"
+                f" another column (--field {flag_of(name)}=COLUMN), or leave such rows out (--where COLUMN=VALUE)"
             )
     return True
 
@@ -123,7 +137,10 @@ def _refuse_holders(values: Mapping[str, str], prompt: str) -> None:
         inside = [n for n, v in values.items() if n != name and len(v) > 12 and v in value and prompt.count(v) == 1]
         if value.strip() == prompt.strip() or inside:
             what = f"holds the text of {inside[0]!r}" if inside else "is the whole prompt"
-            raise UserError(f"the field {name!r} {what}: a slot that swallows the skeleton cannot be learnt")
+            raise UserError(
+                f"the field {name!r} {what}: a slot that swallows the skeleton cannot be learnt; name another column"
+                f" (--field {flag_of(name)}=COLUMN)"
+            )
 
 
 def _candidates(prompt: str, values: Mapping[str, str]) -> Iterator[Skeleton]:

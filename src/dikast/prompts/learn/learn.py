@@ -14,7 +14,7 @@ from dikast.prompts.format import Format, format_from
 from dikast.prompts.learn.common import from_common
 from dikast.prompts.learn.document import document_of, folded, kind_of, labels_of, to_yaml
 from dikast.prompts.learn.edges import Edge, check_edges, settle_edges
-from dikast.prompts.learn.fields import Fielded, find_columns, from_fields, named_columns
+from dikast.prompts.learn.fields import Fielded, find_columns, flag_of, from_fields, named_columns
 from dikast.prompts.learn.headings import find_headings, from_headings
 from dikast.prompts.learn.names import named
 from dikast.prompts.learn.proof import Shared, prove, shared
@@ -185,7 +185,10 @@ def _fielded(row: Rendered, fields: Mapping[str, str], path: str) -> Fielded:
     for slot, column in fields.items():
         value = row.record.get(column)
         if not isinstance(value, str):
-            raise DataError(f"row {row.row}: the field {slot!r} is not text", path=path, field=column)
+            what = "has no such column" if column not in row.record else "has no text there"
+            flag = f"--field {flag_of(slot)}=COLUMN"
+            cure = f"name the column of the {slot} ({flag}), or leave such rows out (--where COLUMN=VALUE)"
+            raise DataError(f"row {row.row} {what}: {cure}", path=path, field=column)
         values[slot] = value
     return Fielded(row.text, values)
 
