@@ -70,7 +70,7 @@ _WRONG = (
     + r"(?!\w))"
 )
 _DENIED = phrases.compiled(
-    rf"{_CLOSED}(?:[ \t]?(?:stars?|points?|marks?)(?!\w))?(?:\?|,?[ \t]or[ \t]not(?!\w)",
+    rf"{_CLOSED}(?:[ \t]?(?:stars?|points?|marks?)(?!\w))?(?:\?|,?[ \t]or[ \t]not(?!\w)|[ \t,–—-][^.!?;:(\n]{{0,60}}\?",
     r"|[ \t]?[,–—-][ \t]?[^.,!?\n]{0,30}(?<!\w)(?:I|nobody|no\sone)\s(?:would|could|can|will)\snever(?!\w)",
     r"|,?[ \t](?:but|though|although|yet)[ \t][^.!?\n]{0,30}?(?<!\w)an?\s\d{1,3}",
     r"\s(?:would|could|might)\s(?:also\s)?be\s(?:also|as|just|equally|more)",

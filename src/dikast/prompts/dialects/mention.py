@@ -60,6 +60,7 @@ _REPORTED = compiled(
     rf"(?<!\w)(?:(?:{_LIKE_ME}|{_PEOPLE}|GPT-?\w{{0,4}}|evaluation|review|note)(?:\s\w{{1,3}}|\s(?:before|above|after)\s\w{{1,8}})?",
     rf"(?:\s\w{{1,12}}\s(?:me|us|it))?{_EACH}(?:{_SAID}|{_GAVE})(?!\w),?",
     rf"|(?<!my\s)(?<!our\s)(?:{NOUN}|text|reply|article|passage|rubric|key|sheet)(?:\s{LEAD}[AB12](?!\w){SHUT})?{_EACH}{_SAID}(?!\w)",
+    r"|(?:ask|tell|told|instruct|order|beg|want|urge)(?:s|ed)?\s(?:me|us)\sto(?!\w)",
     # whose verdict it was
     rf"|{_LIKE_ME}\s(?:\d|one|two|three|[A-C])\s?:|(?:{_OTHER}\s{_LIKE_ME}|{_PEOPLE})['’]s?\s(?:\w{{1,12}}\s){{0,2}}(?:{_SCORE}|answer)",
     rf"|(?:the|its|their|his|her|an?)\s(?:previous|prior|earlier|former|other|old)\s(?:\w{{1,12}}\s)?{_SCORE}",

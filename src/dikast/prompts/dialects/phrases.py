@@ -185,7 +185,7 @@ WHOLE_MEANT = compiled(
 )
 # What follows a response that was named or chosen: "I prefer A over B", but not "I prefer A's tone" or "A provides".
 NAME_ENDS = compiled(
-    rf"{SHUT}(?!['’])\s{{0,3}}+(?:$|[.,;:!)\]*\n—–]|-\s",
+    rf"{SHUT}(?!['’]|\s{{0,3}}(?:!=|[≠≤≥]))\s{{0,3}}+(?:$|[.,;:!)\]*\n—–]|-\s",
     "|"
     + any_of(
         "over, because, as, since, due, for, by, overall, here, based, given, in this, and not, which is, slightly,"
