@@ -58,6 +58,17 @@ REPEATED = [
         "I am ",
     ),
     *("**", "[[]]", "[[A]]", "[[A>>B]] or ", "A>B", "((", "()", "(A) ", "**A** ", "Verdict: **", "4/5 ", "\\text{"),
+    *(
+        "> [[A]]\n",
+        '"[[A]]" x ',
+        "the judge wrote [[A]]. ",
+        "[[A]] “x” ",
+        "'",
+        "the user's ",
+        "A is short and ",
+        "1 for style and ",
+    ),
+    *("\n8 7", "better one: [", "> Verdict: 4\n", '"Verdict: 4".\n', '> {"verdict": 4}\n'),
 ]
 
 

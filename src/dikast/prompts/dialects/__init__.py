@@ -8,6 +8,8 @@ from dikast.prompts.dialects.contradiction import settled
 from dikast.prompts.dialects.mention import without_mentions
 from dikast.prompts.parsed import Reading, Target
 
+_LABELS, _ROUNDS = 200, 8  # labels at the end of a reply that are first looked at, and how often more of them are
+
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
@@ -25,9 +27,14 @@ class Dialect:
     def read(self, text: str, target: Target) -> Reading:
         """What the text states, or why it states nothing; nothing either where it contradicts its own verdict."""
         weighed = self.reader is prose.read_prose or (self.reader is critic.read_critic and target.scale is None)
-        reading, spoken = self.reader(text, target), text
-        while (less := without_mentions(spoken, reading)) != spoken:
-            reading, spoken = self.reader(less, target), less
+        reading, spoken, last = self.reader(text, target), text, _LABELS
+        for _ in range(_ROUNDS):
+            less = without_mentions(spoken, reading, last)
+            if less == spoken:
+                break
+            reading, spoken, last = self.reader(less, target), less, 4 * last  # however many, a few rounds
+        else:
+            reading = Reading(None)
         if spoken is not text and reading.stated is None:
             return replace(reading, reason="the reply only quotes a verdict, or tells what somebody else has said")
         return settled(spoken, reading, target, prose=weighed)

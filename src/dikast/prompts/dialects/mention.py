@@ -9,7 +9,7 @@ from bisect import bisect_right
 
 from dikast.prompts.dialects.label import NOUN
 from dikast.prompts.dialects.phrases import LEAD, SHUT, VERDICT, any_of, compiled
-from dikast.prompts.parsed import Reading, Stated
+from dikast.prompts.parsed import Reading
 
 _LINE = 400  # characters of a line that are looked at, on either side
 _QUOTED_LINE = re.compile(r"[ \t]{0,3}>")
@@ -121,14 +121,16 @@ def _reported(text: str, begin: int, before: str) -> bool:
     return _REPORTED.search(clause.rstrip(" \t*_`([" + _OPENING)) is not None
 
 
-def without_mentions(text: str, reading: Reading) -> str:
-    """The text with blanks in place of every label that it only mentions. Sentences have been looked at before."""
+def without_mentions(text: str, reading: Reading, last: int) -> str:
+    """The text with blanks in place of each of the `last` labels that it only mentions.
+
+    Sentences have been looked at before.
+    """
     given = (*reading.earlier, *(() if reading.stated is None else (reading.stated,)))
-    for each in given:
-        if not each.words and mentioned(text, each.start, each.end):
-            text = _blank(text, each)
-    return text
-
-
-def _blank(text: str, each: Stated) -> str:
-    return text[: each.start] + re.sub(r"[^\n]", " ", text[each.start : each.end]) + text[each.end :]
+    labels = sorted((each for each in given if not each.words), key=lambda each: each.start)[-last:]
+    kept, at = [], 0
+    for each in labels:
+        if mentioned(text, each.start, each.end) and each.start >= at:
+            kept += [text[at : each.start], re.sub(r"[^\n]", " ", text[each.start : each.end])]
+            at = each.end
+    return "".join((*kept, text[at:])) if kept else text

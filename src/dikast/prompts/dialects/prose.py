@@ -65,7 +65,7 @@ def weigh(text: str, found: list[Sentence], target: Target) -> Reading:
     reason = _unsure(text, chosen, others) or _unfinished(text, chosen) or _concedes_all(text, chosen, conceded)
     if reason:
         return Reading(None, reason)
-    earlier = tuple(_stated(text, each, target) for each in others)
+    earlier = tuple(_stated(text, each, target) for each in found if each is not chosen)
     return Reading(_stated(text, chosen, target), feedback=text.strip(), earlier=earlier)
 
 
