@@ -113,7 +113,7 @@ def test_one_value_for_a_pair_is_no_score() -> None:
     assert check.error() is None
     check.look(item(2, 2), rubric, (0, 1))
     told = str(check.error())
-    assert "1 of 3 values are off 1-5" in told
+    assert "1 of 3 values are off 1-5 of the rubric 'r' or stand alone for a pair, and gold goes from 1 to 2" in told
     assert "one value for a pair says which response is better: a, b, tie, 0 (the first) or 1 (the second)" in told
     by_scores = GoldCheck(pairs=True)
     by_scores.look(item(4, 2), rubric, (0,))

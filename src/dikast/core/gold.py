@@ -213,6 +213,7 @@ class GoldCheck:
             cures.append("an object as gold has a value for each criterion")
         if self._alone:
             cures.insert(0, _ALONE)
+            due += " or stand alone for a pair"
         cures.append("--map gold=COLUMN takes another column (in Python: Judge(..., equate=...))")
         message = (
             f"gold does not lie on its scale: {self.wrong:,} of {self.looked:,} values are off {due}, and gold {seen};"
