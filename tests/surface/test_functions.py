@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import inspect
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,26 @@ def test_all_mistakes_at_once() -> None:
         dikast.grade([rows(1)[0]] * 2, "mock:constant", "honesty")
     with pytest.raises(UserError, match="there are no rows"):
         dikast.grade([], "mock:constant", "honesty")
+
+
+def test_errors_name_the_row_and_not_a_file_that_nobody_knows(tmp_path: Path) -> None:
+    high = [*rows(3), {"id": "x", "instruction": "?", "response": "x", "gold": 99}]
+    calls: list[tuple[str, Callable[[], object]]] = [
+        ("rows:3: field 'gold': item 'x'", lambda: dikast.grade(high, "mock:oracle", "helpfulness")),
+        (
+            "rows:3: field 'gold': item 'x'",
+            lambda: dikast.grade(high, "mock:oracle", "helpfulness", out=tmp_path / "r"),
+        ),
+        ("rows:0: no rubric", lambda: dikast.grade([{"instruction": "?", "response": "x"}], "mock:constant")),
+        ("rows:2: field 'responses'", lambda: dikast.compare(rows(3), "mock:oracle", "helpfulness")),
+        ("rows: there is no column 'nope'", lambda: dikast.audit([{"a": 1, "b": 2}], score="nope", gold=["b"])),
+        ("rows:1: field 'b'", lambda: dikast.audit([{"a": 1, "b": 1}, {"a": 1, "b": "x"}], score="a", gold=["b"])),
+    ]
+    for told, call in calls:
+        with pytest.raises(UserError) as error:
+            call()
+        assert told in str(error.value)
+        assert ".jsonl" not in str(error.value)
 
 
 def test_inside_a_running_loop_and_from_threads() -> None:

@@ -66,7 +66,7 @@ def test_a_run_learns_and_its_model_judges(write_config: Write, world: Path, tmp
 
 def test_rows_in_memory_are_learnt_from(write_config: Write, tmp_path: Path) -> None:
     config = yaml.safe_load(write_config().read_text("utf-8"))
-    del config["data"]
+    del config["data"], config["shards"]  # which would lie in the working directory
     rows = [{"instruction": f"{k} + 1?", "response": f"{k + 1}.", "gold": k % 5 + 1} for k in range(6)]
     rubric = {"name": "right", "criterion": "Is it right?", "scale": "1-5"}
     told = {**config, "out": str(tmp_path / "out"), "shards": str(tmp_path / "shards"), "steps": 2, "eval": {}}

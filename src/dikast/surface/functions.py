@@ -5,11 +5,12 @@ Keywords are the flags of the verbs (`--max-tokens` is `max_tokens`), defined on
 
 import dataclasses
 import inspect
+import re
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ from dikast.surface.judge_runs import (
 )
 
 _ITEMS = "items.jsonl"  # of rows in memory, in the run folder
-_ROWS = "rows.jsonl"  # what rows in memory are called
+_ROWS = "rows"  # what rows in memory are called in messages, with their number from 0: `rows:3`
 _MOST_ERRORS = 20
 _OWN = ("items", "judge", "rubric", "format", "out", "dry_run")  # parameters of their own, or of the command line alone
 Judges = str | Engine | Sequence[str | Engine]
@@ -117,15 +118,23 @@ def audit(
     if isinstance(source, Run | str | Path):
         return found(source.folder if isinstance(source, Run) else Path(source))
     with tempfile.TemporaryDirectory(prefix="dikast-") as folder:
-        file = Path(folder, _ROWS)
+        file = Path(folder, "rows.jsonl")
         if not write_records(file, map(_record, rows_in(source))):
             raise UserError("no verdicts: there are no rows")
-        try:
+        with _named_rows(file):
             audit = found(file)
-        except DikastError as error:
-            error.args = (str(error).replace(str(file), _ROWS),)
-            raise
     return dataclasses.replace(audit, source=_ROWS, plan={**audit.plan, "file": _ROWS})
+
+
+@contextmanager
+def _named_rows(file: Path) -> Iterator[None]:
+    """Make errors about the file that rows in memory were written to name the rows instead."""
+    try:
+        yield
+    except DikastError as error:
+        told = re.sub(rf"{re.escape(str(file))}:(\d+)", lambda line: f"{_ROWS}:{int(line[1]) - 1}", str(error))
+        error.args = (told.replace(str(file), _ROWS),)
+        raise
 
 
 def _record(row: Any) -> dict[str, Any]:
@@ -226,13 +235,15 @@ def _judged(
         with told.media.held():
             made = judges_of(told, judges, rubric, format, mistakes)
             path = with_choice(str(items), told.ask) if isinstance(items, str | Path) else ""
+            named: AbstractContextManager[None] = nullcontext()
             source = Source(path, columns or {}, told.ask.limit)
             if not path:
-                items = _of_split(items, told.ask.split)
-                source = Source(str(_written(items, folder, columns or {})), {}, told.ask.limit)
+                file = _written(_of_split(items, told.ask.split), folder, columns or {})
+                source, named = Source(str(file), {}, told.ask.limit), _named_rows(file)
             names = [str(getattr(each, "name", each)) for each in judges]
-            done = run_judges(told, names, made, source, folder, lambda: nullcontext(watch))
-            stop_if_given_up(done.each)
+            with named:
+                done = run_judges(told, names, made, source, folder, lambda: nullcontext(watch))
+                stop_if_given_up(done.each)
         run = Run(folder)
     except BaseException:
         if out is None:
