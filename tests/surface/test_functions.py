@@ -126,7 +126,10 @@ def test_errors_name_the_row_and_not_a_file_that_nobody_knows(tmp_path: Path) ->
             lambda: dikast.grade(high, "mock:oracle", "helpfulness", out=tmp_path / "r"),
         ),
         ("rows:0: no rubric", lambda: dikast.grade([{"instruction": "?", "response": "x"}], "mock:constant")),
-        ("rows:2: field 'responses'", lambda: dikast.compare(rows(3), "mock:oracle", "helpfulness")),
+        (
+            "rows: no column is recognised as two responses",
+            lambda: dikast.compare(rows(3), "mock:oracle", "helpfulness"),
+        ),
         ("rows: there is no column 'nope'", lambda: dikast.audit([{"a": 1, "b": 2}], score="nope", gold=["b"])),
         ("rows:1: field 'b'", lambda: dikast.audit([{"a": 1, "b": 1}, {"a": 1, "b": "x"}], score="a", gold=["b"])),
     ]
