@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -194,6 +195,12 @@ def test_source_files_stay_small() -> None:
         str(path.relative_to(PACKAGE)): n for path in FILES if (n := len(path.read_text("utf-8").splitlines())) > 400
     }
     assert not long, f"split these: {long}"
+
+
+def test_what_is_printed_goes_through_one_door() -> None:
+    """`surface.terminal.echo`, which shows control characters instead of obeying them."""
+    printed = {path.name for path in FILES if re.search(r"typer\.s?echo\(", path.read_text("utf-8"))}
+    assert printed == {"terminal.py"}
 
 
 def test_importing_does_nothing(tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ import typer
 from dikast.core.text import printable
 
 
-def echo(text: str = "", *, err: bool = False) -> None:
+def echo(text: str = "", *, err: bool = False, bold: bool = False, dim: bool = False) -> None:
     """Print a line on stdout, or on stderr, with control characters as escapes (`core.text.printable`)."""
-    typer.echo(printable(text), err=err)
+    shown = printable(text)
+    typer.echo(typer.style(shown, bold=bold or None, dim=dim or None) if bold or dim else shown, err=err)
 
 
 class PrintableLines(logging.Formatter):

@@ -88,11 +88,11 @@ def show_table(found: "Table") -> None:
     cells = [list(found.columns), *([shown(cell, compact=many) for cell in row] for row in found.rows)]
     cells = [[one_line(cell) for cell in row] for row in cells]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    typer.echo(typer.style(one_line(found.title, 1000), bold=True))
+    echo(one_line(found.title, 1000), bold=True)
     for i, row in enumerate(cells):
         name, *rest = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
         line = "  ".join([name.strip().ljust(widths[0]), *rest]).rstrip()
-        typer.echo("  " + (typer.style(line, dim=True) if i == 0 else line))
+        echo(f"  {line}", dim=i == 0)
     for note in found.notes:
         echo(f"  * {note}")
 

@@ -66,11 +66,11 @@ def show(
     assert isinstance(one, Rubric)
     item = Item.of("<the instruction>", responses=["<the response>", "<another response>"], reference="<a reference>")
     for message in format.ask(item, one, (0,) if format.kind == "absolute" else (0, 1)):
-        typer.secho(f"[{message.role}]", bold=True)
+        echo(f"[{message.role}]", bold=True)
         echo(message.text)
-    typer.secho("[how the reply is read]", bold=True)
+    echo("[how the reply is read]", bold=True)
     echo(f"dialect {format.dialect}: {get_dialect(format.dialect).about}")
-    typer.secho("[the reply ends with]", bold=True)
+    echo("[the reply ends with]", bold=True)
     echo(" | ".join(f"{format.marker}{label}" for label in format.labels(one).values()))
 
 
