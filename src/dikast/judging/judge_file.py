@@ -120,6 +120,12 @@ def compare_file_by_scores(
         return run.finish(plan)
 
 
+def check_readable_twice(source: Source) -> None:
+    """UserError for a pipe or a device, before it is opened: opening one may wait for ever."""
+    if source.path != "-" and (path := Path(source.path)).exists() and not (path.is_file() or path.is_dir()):
+        raise UserError(f"{path} is not a regular file, and items are read twice: pipe them in and use -")
+
+
 class _Run:
     """One run over a file, as a context: it holds the folder, and items from standard input, which are read twice."""
 
@@ -152,8 +158,7 @@ class _Run:
     def __enter__(self) -> "_Run":
         with self._stack:  # closes what was opened when a later step fails
             if self.source.path != "-":
-                if (path := Path(self.source.path)).exists() and not (path.is_file() or path.is_dir()):
-                    raise UserError(f"{path} is not a regular file, and items are read twice: pipe them in and use -")
+                check_readable_twice(self.source)
                 forget()
                 next(self.source.items(lambda _: None), None)  # a file that is not there leaves no folder behind
             if not self.dry_run:

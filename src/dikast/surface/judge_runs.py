@@ -19,7 +19,7 @@ from dikast.engines.spec import open_engine
 from dikast.engines.wrapper import found_in
 from dikast.judging.defaults import default_format
 from dikast.judging.judge import Judge
-from dikast.judging.judge_file import compare_file, compare_file_by_scores, grade_file
+from dikast.judging.judge_file import check_readable_twice, compare_file, compare_file_by_scores, grade_file
 from dikast.judging.pair_orders import EQUAL_RULES
 from dikast.judging.panel import write_panel
 from dikast.judging.run_options import DrawOptions, MediaOptions, PairOptions, ReplyOptions, RunOptions, SpendOptions
@@ -175,6 +175,7 @@ def run_judges(
 
     `names` are those of the judges in the panel's folders and summary. A dry run joins nothing.
     """
+    check_readable_twice(source)
     tell_columns(source.path, source.told_columns(ids_of(out) if out is not None else "content"))
     panel = len(judges) > 1 and out is not None
     folders = [out / f"{i}-{_slug(name)}" if panel and out else out for i, name in enumerate(names, 1)]
