@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from dikast.surface.terminal import echo
+
 
 def export(
     run: Annotated[Path, typer.Argument(help="The run folder, of one judge or of a panel.")],
@@ -28,8 +30,6 @@ def export(
     from dikast.surface.export.export_run import export as export_run
 
     done = export_run(run, out, items=items, raw=raw)
-    typer.echo(
-        f"{out}: {counted(done.rows, 'sample' if ':' in out and not out.startswith('hf:') else 'row')}", err=True
-    )
+    echo(f"{out}: {counted(done.rows, 'sample' if ':' in out and not out.startswith('hf:') else 'row')}", err=True)
     for note in done.notes:
-        typer.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)

@@ -113,7 +113,7 @@ def _run(
     judges = judges_of(told, ask.judge, ask.rubric, ask.format, wrong, _silent if shown.quiet else _say_format)
     assert allowed is not None
     for limit in () if shown.quiet else (each for judge in judges for each in told_limits(judge)):
-        typer.echo(limit, err=True)
+        echo(limit, err=True)
     source = Source(with_choice(ask.items, ask), columns or {}, ask.limit)
     done = run_judges(told, ask.judge, judges, source, ask.out, lambda: ProgressLine(quiet=shown.quiet))
     if spend.dry_run:

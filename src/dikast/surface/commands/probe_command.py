@@ -65,7 +65,7 @@ def probe(
         min_mass=replies.min_mass,
     )
     for limit in () if shown.quiet else told_limits(asked):
-        typer.echo(limit, err=True)
+        echo(limit, err=True)
     if not items:
         from dikast.worlds.prove import write_suite
 

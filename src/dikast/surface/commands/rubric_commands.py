@@ -7,6 +7,7 @@ import typer
 
 from dikast.core.errors import UserError
 from dikast.surface.completion import rubrics
+from dikast.surface.terminal import echo
 
 if TYPE_CHECKING:
     from dikast.core.rubric import Rubric, Sheet
@@ -26,7 +27,7 @@ def list_(json: Json = False) -> None:
         return
     for each in found:
         for one in _rubrics(each):
-            typer.echo(f"{one.name:<20} {one.scale!s:<10} {one.criterion}")
+            echo(f"{one.name:<20} {one.scale!s:<10} {one.criterion}")
 
 
 @app.command("show")
@@ -47,11 +48,11 @@ def show(
         _json(_told(found))
         return
     for one in _rubrics(found):
-        typer.secho(one.name, bold=True)
-        typer.echo(f"  {one.criterion}")
-        typer.echo(f"  scale {one.scale}" + (", lower is better" if one.scale.lower_is_better else ""))
+        echo(one.name, bold=True)
+        echo(f"  {one.criterion}")
+        echo(f"  scale {one.scale}" + (", lower is better" if one.scale.lower_is_better else ""))
         for label, text in one.levels:
-            typer.echo(f"  {label:>4}  {text}")
+            echo(f"  {label:>4}  {text}")
 
 
 @app.command("new")
@@ -75,7 +76,7 @@ def new(
         raise UserError(f"{file}: rubrics are YAML files: name it {file.with_suffix('.yaml').name}")
     write_file(file, template(file.stem, criterion, Scale.parse(scale)).encode())
     load_rubric(file)
-    typer.echo(f"wrote {file}: describe the levels, then `dikast rubric lint {file}`", err=True)
+    echo(f"wrote {file}: describe the levels, then `dikast rubric lint {file}`", err=True)
 
 
 @app.command("lint")
@@ -100,9 +101,9 @@ def lint(
             continue
         notes = advice(found)
         for note in notes:
-            typer.echo(f"{each}: {note}")
+            echo(f"{each}: {note}")
         if not notes:
-            typer.echo(f"{each}: ok")
+            echo(f"{each}: ok")
     mistakes.raise_all()
 
 
@@ -121,4 +122,4 @@ def _told(found: "Rubric | Sheet") -> object:
 def _json(value: object) -> None:
     import orjson
 
-    typer.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+    echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
