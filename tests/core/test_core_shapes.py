@@ -1,6 +1,7 @@
 """Columns that are recognised, conversations, ids from content: what people's own files look like."""
 
 import csv
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +255,24 @@ def test_an_id_column_with_duplicates_names_both_lines_and_a_way_out(tmp_path: P
     with pytest.raises(DataError, match=r"a\.csv:4: .*the id '1' is on line 2 already: .*--map id= "):
         list(read_items(path))
     assert len(list(read_items(path, columns={"id": ""}))) == 3
+
+
+def test_a_large_table_is_read_in_flat_memory(tmp_path: Path) -> None:
+    """Twenty times the file takes the memory of the ids (12 bytes a slot) and no more."""
+
+    def peak(rows: int) -> int:
+        path = table(
+            tmp_path / f"{rows}.csv", [["question", "answer"], *([f"q{i}", f"a{i}" * 300] for i in range(rows))]
+        )
+        tracemalloc.start()
+        try:
+            assert sum(1 for _ in read_items(path)) == rows
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    small, large = peak(300), peak(6000)  # of .6 and 12 MB
+    assert large - small < 2**14 * 12 + 200_000
 
 
 def test_one_row_in_python() -> None:

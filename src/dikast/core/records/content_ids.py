@@ -21,8 +21,8 @@ def content_id(item: Item) -> str:
 class ContentIds:
     """Names the items of one pass; equal ones get `#2`, `#3`, ... in order, and are counted in the reading."""
 
-    def __init__(self, reading: Arrangement) -> None:
-        self._seen, self._more, self._reading = Ids(), dict[str, int](), reading
+    def __init__(self, reading: Arrangement, seen: Ids) -> None:
+        self._seen, self._more, self._reading = seen, dict[str, int](), reading
 
     def named(self, item: Item) -> Item:
         """The item with its id."""

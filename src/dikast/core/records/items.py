@@ -124,7 +124,8 @@ def scan_items(path: str, columns: Mapping[str, str], reading: Arrangement | Non
     """
     reading = reading or Arrangement()
     arrange = _arranger(path, columns, reading)
-    ids, made, files, number = Ids(), ContentIds(reading), files_of(path), 0
+    files, number, ids = files_of(path), 0, Ids()
+    made = ContentIds(reading, ids)
     for file in files:
         root = folder_of(file)
         for found in pictures_in(file) if Path(file).is_dir() else scan_file(file):
@@ -139,9 +140,10 @@ def scan_items(path: str, columns: Mapping[str, str], reading: Arrangement | Non
             except DataError as error:
                 yield error
                 continue
-            place = found.line if len(files) == 1 else number
             if not item.id:
-                item = made.named(item)
+                yield made.named(item)
+                continue
+            place = found.line if len(files) == 1 else number
             earlier = ids.add(item.id, place)
             if earlier is None or not _is_same(item.id, path, earlier, columns, reading):
                 yield item
@@ -157,7 +159,8 @@ def scan_rows(
 ) -> Iterator[Item | DataError]:
     """As `scan_items`, of rows in memory, which messages number from 0 (`rows:0`)."""
     reading = reading or Arrangement()
-    arrange, ids, made = Arranger(columns, reading), Ids(), ContentIds(reading)
+    arrange, ids = Arranger(columns, reading), Ids()
+    made = ContentIds(reading, ids)
     for number, row in enumerate(rows):
         try:
             item = row if isinstance(row, Item) else arrange.item(Record(row, number), path="rows")
@@ -167,7 +170,8 @@ def scan_rows(
             yield error
             continue
         if not item.id:
-            item = made.named(item)
+            yield made.named(item)
+            continue
         earlier = ids.add(item.id, number)
         yield item if earlier is None else _twice(item.id, f"the id of row {earlier}", "rows", number)
 
