@@ -182,3 +182,7 @@ def test_frames_and_lists_are_read_by_the_same_table(caplog: pytest.LogCaptureFi
         package.grade([{"question": "q", "output": "a", "completion": "b"}], "mock:constant", "helpfulness")
     judge = package.Judge("mock:constant", "helpfulness")
     assert judge.grade({"question": "q", "answer": "a"}).label == "3"
+    with pytest.raises(
+        UserError, match=r"unknown keyword 'answer': did you mean 'response'\? \(metadata goes into meta="
+    ):
+        judge.grade(instruction="q", answer="a")

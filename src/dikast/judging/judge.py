@@ -9,9 +9,10 @@ from typing import Any, Self
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError
 from dikast.core.gold import GoldCheck, gold_for
-from dikast.core.item import Item
+from dikast.core.item import ITEM_KEYS, Item
 from dikast.core.part import MOST_FRAMES
 from dikast.core.records import item_of
+from dikast.core.records.shapes import meant
 from dikast.core.rubric import Rubric, Sheet, load_rubric
 from dikast.core.scale import Scale
 from dikast.core.verdict import Preference, Verdict
@@ -262,6 +263,8 @@ def _items(items: Iterable[Item | Mapping[str, Any]]) -> Iterator[Item]:
 
 def _item(item: Item | Mapping[str, Any] | None, fields: Mapping[str, Any]) -> Item:
     if item is None:
+        for name in fields.keys() - set(ITEM_KEYS):
+            raise UserError(f"unknown keyword {name!r}: {meant(name)} (metadata goes into meta={{...}})")
         return Item.of(**fields)
     if fields:
         raise UserError(f"an item is given whole or by keywords, not both: put {', '.join(fields)} into the item")

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from dikast.core.errors import DataError
 from dikast.core.gold import GOLD_LIKE
 from dikast.core.item import ITEM_KEYS, Item
+from dikast.core.text import hint
 
 NAMES: Mapping[str, tuple[str, ...]] = {
     "id": ("id", "uid"),
@@ -155,6 +156,12 @@ def _unclear(field: str, found: Sequence[str], keys: Sequence[str]) -> str:
         f"{names} could both be the {field}; the columns are {', '.join(keys)}: name the one that is with "
         f"--map {field}={found[0]}"
     )
+
+
+def meant(name: str) -> str:
+    """The field that a wrong keyword most likely means, for a message."""
+    found = next((field for field, names in NAMES.items() if field in ITEM_KEYS and plain_name(name) in names), "")
+    return f"did you mean {found!r}?" if found else hint(name, ITEM_KEYS)
 
 
 def lacking(needed: int, columns: Sequence[str], mapped: Mapping[str, str]) -> str:
