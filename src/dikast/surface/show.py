@@ -4,7 +4,7 @@ from typing import Any
 
 from dikast.core.text import counted
 from dikast.judging.summary import bounded_told
-from dikast.surface.terminal import echo
+from dikast.surface.terminal import echo, echo_json
 
 _MOST_CRITERIA = 12  # shown on a terminal
 
@@ -12,7 +12,7 @@ _MOST_CRITERIA = 12  # shown on a terminal
 def show_plans(plans: dict[str, dict[str, Any]], *, as_json: bool) -> None:
     """What a run would ask; of a panel, what each judge would be asked, by its spec."""
     if as_json:
-        _json({"plans": plans} if len(plans) > 1 else next(iter(plans.values())))
+        echo_json({"plans": plans} if len(plans) > 1 else next(iter(plans.values())))
         return
     for spec, summary in plans.items():
         if len(plans) > 1:
@@ -39,7 +39,7 @@ def _show_plan(plan: dict[str, Any]) -> None:
 def show_summary(summary: dict[str, Any], *, as_json: bool) -> None:
     """What a run found: failures first, then labels, preferences, cost."""
     if as_json:
-        _json(summary)
+        echo_json(summary)
         return
     if summary["kind"] == "panel":
         for spec, one in summary["runs"].items():
@@ -161,9 +161,3 @@ def _value(rate: dict[str, Any], unit: str = "") -> str:
 
 def _counts(counts: dict[str, int], skip: str = "") -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts.items() if name != skip and count)
-
-
-def _json(value: dict[str, Any]) -> None:
-    import orjson
-
-    echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())

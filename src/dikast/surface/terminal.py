@@ -1,6 +1,7 @@
 """What is printed: whatever files, models and servers say in it, a terminal shows it and obeys none of it."""
 
 import logging
+from typing import Any
 
 import typer
 
@@ -11,6 +12,13 @@ def echo(text: str = "", *, err: bool = False, bold: bool = False, dim: bool = F
     """Print a line on stdout, or on stderr, with control characters as escapes (`core.text.printable`)."""
     shown = printable(text)
     typer.echo(typer.style(shown, bold=bold or None, dim=dim or None) if bold or dim else shown, err=err)
+
+
+def echo_json(value: Any, *, err: bool = False) -> None:
+    """Print a value as indented JSON."""
+    import orjson
+
+    echo(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode(), err=err)
 
 
 class PrintableLines(logging.Formatter):

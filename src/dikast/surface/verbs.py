@@ -25,10 +25,16 @@ _PLAIN = (str, int, float, bool, Path)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShowOptions:
-    """What is printed."""
+class JsonOptions:
+    """In which form a result is printed."""
 
     json: bool = option(False, help="Print the result as JSON.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowOptions(JsonOptions):
+    """What is printed."""
+
     quiet: bool = option(False, "--quiet", "-q", help="Do not show progress.")
 
 
@@ -48,7 +54,7 @@ def verb(run: Callable[..., None], config: str = "", sections: Sections | None =
         if name in groups:
             defaults = {each.name: _default(each) for each in dataclasses.fields(hints[name])}
             flags += [_flag(each, key, defaults[each]) for each, key in groups[name].items()]
-        elif name not in given and name != "config":
+        elif name not in given and not (config and name == "config"):
             flags.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
     flags.sort(key=lambda each: each.default is not inspect.Parameter.empty)  # what must be given comes first
     if config:

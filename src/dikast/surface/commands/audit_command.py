@@ -11,8 +11,8 @@ from dikast.audit.plan import AuditPlan, Column
 from dikast.core.errors import UserError
 from dikast.core.scale import Scale
 from dikast.core.text import Located, counted, one_line
-from dikast.surface.terminal import echo
-from dikast.surface.verbs import verb
+from dikast.surface.terminal import echo, echo_json
+from dikast.surface.verbs import JsonOptions, verb
 
 if TYPE_CHECKING:
     from dikast.audit.rendering import Audit, Table
@@ -49,7 +49,8 @@ def audit(
             help="The verdict columns hold raw replies: parse them with this dialect (docs/prompts.md).",
         ),
     ] = "",
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
+    *,
+    shown: JsonOptions,
     config: Any = None,
 ) -> None:
     """Measure how far verdicts can be trusted: failures, agreement with gold and among raters, baselines, bias.
@@ -61,10 +62,8 @@ def audit(
 
     columns = read_columns(config)[0] if config else []
     found = audit_file(completed(plan, columns, scale, parse))
-    if json:
-        import orjson
-
-        echo(orjson.dumps(found.to_dict(), option=orjson.OPT_INDENT_2).decode())
+    if shown.json:
+        echo_json(found.to_dict())
     else:
         show(found)
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from dikast.judging.run_options import SpendOptions
-from dikast.surface.terminal import echo
-from dikast.surface.verbs import ShowOptions, verb
+from dikast.surface.terminal import echo, echo_json
+from dikast.surface.verbs import JsonOptions, ShowOptions, verb
 
 app = typer.Typer(no_args_is_help=True, help="Feedback data for judges: convert, check, describe and build it.")
 _From = Annotated[str, typer.Option("--from", help="The schema of the file; by default guessed from its columns.")]
@@ -32,8 +32,6 @@ def convert(
     json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON on stderr.")] = False,
 ) -> None:
     """Convert feedback data between public schemas; fields that the new schema lacks are kept in `meta`."""
-    import orjson
-
     from dikast.core.errors import UserError
     from dikast.corpus.convert import convert_file
 
@@ -45,7 +43,7 @@ def convert(
         moves[old] = new
     done = convert_file(source, out, to=to, from_=from_, images=moves, skip=skip, raw=raw, escaped=escaped)
     if json:
-        echo(orjson.dumps(done.to_dict()).decode(), err=True)
+        echo_json(done.to_dict(), err=True)
         return
     echo(f"{done.rows:,} rows from {done.source} to {done.target}", err=True)
     for reason, n in done.skipped.most_common():
@@ -64,6 +62,7 @@ _Language = Annotated[str, typer.Option("--language", help="Count texts in a lan
 
 
 @app.command("check")
+@verb
 def check(
     file: Annotated[str, typer.Argument(help="Feedback data in any known schema.")],
     from_: _From = "",
@@ -72,16 +71,18 @@ def check(
     draws: Annotated[int, typer.Option("--draws", min=20, help="Shuffles of the scores.")] = 200,
     seed: _Seed = 0,
     language: _Language = "",
-    json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    *,
+    shown: JsonOptions,
 ) -> None:
     """Check feedback data: scores, length bias, duplicates, leakage, rubrics, contradictions."""
-    import orjson
-
     from dikast.corpus.quality.check import check_file
     from dikast.corpus.quality.data_card import card as markdown
 
     found = check_file(file, from_=from_, against=against, near=near, draws=draws, seed=seed, language=language)
-    echo(orjson.dumps(found.to_dict(), option=orjson.OPT_INDENT_2).decode() if json else markdown(found))
+    if shown.json:
+        echo_json(found.to_dict())
+    else:
+        echo(markdown(found))
 
 
 @app.command("card")
@@ -135,8 +136,6 @@ def build(
     """
     from dataclasses import asdict, replace
 
-    import orjson
-
     from dikast.corpus.pipeline.build import build as run
     from dikast.corpus.pipeline.build import estimate, known_price
     from dikast.corpus.pipeline.recipe_file import load_recipe
@@ -151,7 +150,7 @@ def build(
         charged = charged or known_price(told)
         stages = [asdict(each) | {"most_money": each.most_money(charged)} for each in estimate(told)]
         if shown.json:
-            echo(orjson.dumps(stages).decode())
+            echo_json(stages)
             return
         for each in stages:
             asked = f"{each['calls']:,} calls, about {each['tokens_in']:,} tokens in"
@@ -168,7 +167,7 @@ def build(
         while improves and train and train_round(out, quiet=shown.quiet):
             built = run(told, out, budget=spend.bounds, price=charged, progress=line)
     if shown.json:
-        echo(orjson.dumps(built.to_dict()).decode())
+        echo_json(built.to_dict())
     else:
         for stage in built.stages:
             _show(stage.to_dict())

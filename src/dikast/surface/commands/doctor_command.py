@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dikast.surface.terminal import echo
+from dikast.surface.terminal import echo, echo_json
+from dikast.surface.verbs import JsonOptions
 
 if TYPE_CHECKING:
     from dikast.core.runs.examine import Examined
@@ -25,24 +26,26 @@ def doctor(
             "--repair", help="Move damaged lines to a separate file; running again asks those questions again."
         ),
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    *,
+    shown: JsonOptions,
 ) -> None:
     """Print which versions are installed, what works, and how to fix what does not; or check an output folder.
 
     With a folder, exits with 1 if something in it needs repair.
     """
-    import orjson
-
     from dikast.core.errors import UserError
     from dikast.surface.doctor import as_json, examine, render
 
     if run is not None:
-        _check_folder(run, repair=repair, json=json)
+        _check_folder(run, repair=repair, json=shown.json)
     elif repair:
         raise UserError("--repair needs a folder: dikast doctor FOLDER --repair")
     else:
         findings = examine()
-        echo(orjson.dumps(as_json(findings), option=orjson.OPT_INDENT_2).decode() if json else render(findings))
+        if shown.json:
+            echo_json(as_json(findings))
+        else:
+            echo(render(findings))
 
 
 def _check_folder(folder: Path, *, repair: bool, json: bool) -> None:
@@ -93,12 +96,10 @@ def _tell_of(
 ) -> None:
     from dataclasses import asdict
 
-    import orjson
-
     moved = repair(folder) if repair is not None else 0
     found = examine(folder)
     if json:
-        echo(orjson.dumps({**asdict(found), "moved": moved}, option=orjson.OPT_INDENT_2).decode())
+        echo_json({**asdict(found), "moved": moved})
     else:
         echo(f"{found.kind}: {found.lines:,} lines and {found.files:,} files with a checksum")
         echo("\n".join([*map(str, found.problems)] or ["nothing to repair"]))
@@ -111,14 +112,12 @@ def _tell_of(
 def _check_run(run: Path, *, repair: bool, json: bool) -> None:
     from dataclasses import asdict
 
-    import orjson
-
     from dikast.core.runs.examine import DAMAGED, examine_run, repair_run
 
     moved = repair_run(run) if repair else 0
     health = examine_run(run)
     if json:
-        echo(orjson.dumps({**asdict(health), "moved": moved}, option=orjson.OPT_INDENT_2).decode())
+        echo_json({**asdict(health), "moved": moved})
     else:
         counts = f"{health.lines} verdicts: {health.verified} verified by their checksum"
         for n, what in (

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dikast.core.errors import UserError
-from dikast.surface.terminal import echo
+from dikast.surface.terminal import echo, echo_json
+from dikast.surface.verbs import JsonOptions, verb
 
 if TYPE_CHECKING:
     from dikast.prompts.learn.learn import Learnt
@@ -15,6 +16,7 @@ app = typer.Typer(no_args_is_help=True, help="The formats that ask a judge and r
 
 
 @app.command("list")
+@verb
 def list_(
     released: Annotated[
         bool, typer.Option("--released", help="List released judges that have their own format.")
@@ -22,29 +24,31 @@ def list_(
     dialects: Annotated[
         bool, typer.Option("--dialects", help="List the parsers of replies and what each reads.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    *,
+    shown: JsonOptions,
 ) -> None:
     """List the built-in formats, the released judges whose formats are learnt on first use, or the dialects."""
-    import orjson
-
     from dikast.prompts.dialects import DIALECTS
     from dikast.prompts.format import builtin_formats, load_format
 
     if released:
-        _list_released(as_json=json)
+        _list_released(as_json=shown.json)
         return
     if dialects:
         read = [{"name": each.name, "version": each.version, "about": each.about} for each in DIALECTS.values()]
         lines = [f"{each.name:<10} {each.about}" for each in DIALECTS.values()]
-        echo(orjson.dumps(read, option=orjson.OPT_INDENT_2).decode() if json else "\n".join(lines))
+        if shown.json:
+            echo_json(read)
+        else:
+            echo("\n".join(lines))
         return
 
     formats = [load_format(name) for name in builtin_formats()]
-    if json:
+    if shown.json:
         rows = [
             {"name": f.name, "kind": f.kind, "dialect": f.dialect, "hash": f.hash, "about": f.about} for f in formats
         ]
-        echo(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode())
+        echo_json(rows)
         return
     for format in formats:
         echo(f"{format.name:<20} {format.kind:<9} {format.about}")
@@ -75,6 +79,7 @@ def show(
 
 
 @app.command("learn")
+@verb
 def learn(
     rows: Annotated[str, typer.Argument(help="Rows with rendered prompts: JSONL(.gz), JSON, CSV, TSV or Parquet.")],
     out: Annotated[
@@ -124,14 +129,13 @@ def learn(
         list[str] | None, typer.Option("--also", help="FILE#COLUMN: more prompts that the format must reproduce.")
     ] = None,
     max_misfits: Annotated[int, typer.Option("--max-misfits", min=0, help="How many prompts may differ.")] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    *,
+    shown: JsonOptions,
 ) -> None:
     """Learn a format from rows of rendered prompts, and verify it on held-out rows.
 
     Example: dikast format learn feedback.json --prompt instruction --out judge.yaml
     """
-    import orjson
-
     from dikast.prompts.learn.learn import Reading, learn_format, prove_on
 
     if by not in ("auto", "fields", "rows"):
@@ -148,8 +152,8 @@ def learn(
         path, _, column = each.rpartition("#")
         learnt = prove_on(learnt, path or column, (column,) if path else ())
     good = len(learnt.report.misfits) <= max_misfits
-    if json:
-        echo(orjson.dumps(learnt.report.to_dict(), option=orjson.OPT_INDENT_2).decode())
+    if shown.json:
+        echo_json(learnt.report.to_dict())
     else:
         _tell(learnt)
     if good and out is not None:
@@ -196,12 +200,10 @@ def _pairs(flag: str, given: list[str] | None) -> dict[str, str]:
 def _list_released(*, as_json: bool) -> None:
     from dataclasses import asdict
 
-    import orjson
-
     from dikast.prompts.released.catalog import catalog
 
     if as_json:
-        echo(orjson.dumps([asdict(each) for each in catalog()], option=orjson.OPT_INDENT_2).decode())
+        echo_json([asdict(each) for each in catalog()])
         return
     for released in catalog():
         echo(f"{released.name}: {released.about}")

@@ -19,7 +19,7 @@ from dikast.judging.run_options import (
 )
 from dikast.surface.show import show_plans, show_summary
 from dikast.surface.terminal import echo
-from dikast.surface.verbs import ShowOptions
+from dikast.surface.verbs import JsonOptions, ShowOptions
 
 MaxFailures = Annotated[
     str, typer.Option("--max-failures", help="How many verdicts may be missing (a count or a share, 5%) before exit 3.")
@@ -67,7 +67,8 @@ def replay(
     run: Annotated[Path, typer.Argument(help="The run folder.")],
     again: FormatOptions,
     out: Annotated[Path | None, typer.Option("--out", help="The folder to write to.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    *,
+    shown: JsonOptions,
 ) -> None:
     """Derive every verdict of a run again from its recorded replies, without a model, optionally with another parser.
 
@@ -75,7 +76,7 @@ def replay(
     """
     from dikast.judging.replay_run import replay as replay_run
 
-    show_summary(replay_run(run, format=again.format, out=out), as_json=json)
+    show_summary(replay_run(run, format=again.format, out=out), as_json=shown.json)
 
 
 def _run(

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dikast.judging.run_options import FormatOptions, MediaOptions, ReplyOptions, RubricOptions, SpendOptions
-from dikast.surface.terminal import echo
+from dikast.surface.terminal import echo, echo_json
 from dikast.surface.verbs import ShowOptions
 
 SUITE = 2000  # calls that the standing suite is made for; for more it is that many times as large
@@ -38,8 +38,6 @@ def probe(
     Example: dikast probe --judge hf:ORG/MODEL --out probes/mine
     """
     import math
-
-    import orjson
 
     from dikast.engines.base import Sampling
     from dikast.engines.spec import open_engine
@@ -86,7 +84,7 @@ def probe(
     with ProgressLine(quiet=shown.quiet) as line:
         card = run_probe(asked, found, out, calls=calls, seed=replies.seed, only=chosen, watch=line, name=judge)
     if shown.json:
-        echo(orjson.dumps(card.to_dict(), option=orjson.OPT_INDENT_2).decode())
+        echo_json(card.to_dict())
     else:
         show_table(card.table())
         echo(f"\n{out / 'card.json'}, {out / 'card.md'}")

@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from dikast.judging.run_options import MediaOptions
-from dikast.surface.terminal import echo
+from dikast.surface.terminal import echo, echo_json
+from dikast.surface.verbs import JsonOptions
 
 _KINDS = {".html": "a page", ".md": "Markdown for a pull request", ".json": "every number", ".xml": "JUnit for CI"}
 
@@ -40,7 +41,7 @@ def report(
     draws: Annotated[int, typer.Option("--draws", help="Bootstrap draws.")] = 2000,
     level: Annotated[float, typer.Option("--level", help="Confidence level of intervals.")] = 0.95,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the bootstrap.")] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print every number as JSON.")] = False,
+    shown: JsonOptions,
 ) -> None:
     """Write the results of runs as one self-contained page, with gates for CI.
 
@@ -71,10 +72,8 @@ def report(
     written = write_report(
         runs, out, Asked(plan, items, queue, redact), title=title, fail_under=fail_under, fail_over=fail_over
     )
-    if json:
-        import orjson
-
-        echo(orjson.dumps(written.numbers, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode())
+    if shown.json:
+        echo_json(written.numbers)
     else:
         for path in out:
             echo(f"{path} ({path.stat().st_size / 1e6:.2f} MB)")

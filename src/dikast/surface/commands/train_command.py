@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from dikast.surface.terminal import echo
+from dikast.surface.terminal import echo, echo_json
+from dikast.surface.verbs import JsonOptions, verb
 
 app = typer.Typer(no_args_is_help=True, help="Teach a model to judge, and merge judges.")
 
@@ -61,17 +62,17 @@ def look(
 
 
 @app.command("sft")
+@verb
 def sft(
     config: Annotated[Path, typer.Option("--config", help="The training configuration (YAML).")],
     export: Annotated[
         str, typer.Option("--export", help="`trl`: write data and configuration for `trl sft` instead of training.")
     ] = "",
     out: Annotated[Path | None, typer.Option("--out", help="With --export: the folder to write to.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    *,
+    shown: JsonOptions,
 ) -> None:
     """Train a judge on items with gold; the same command resumes after an interruption."""
-    import orjson
-
     from dikast.core.errors import UserError
     from dikast.training.sft import sft as run
 
@@ -82,8 +83,11 @@ def sft(
         if export != "trl" or out is None:
             raise UserError("write --export trl --out FOLDER")
         written = export_trl(load_config(config), out)
-        shown = f"{written['examples']} examples; run: cd {out} && trl sft --config sft.yaml"
-        echo(orjson.dumps(written).decode() if json else shown)
+        told = f"{written['examples']} examples; run: cd {out} && trl sft --config sft.yaml"
+        if shown.json:
+            echo_json(written)
+        else:
+            echo(told)
         return
 
     if out is not None:
@@ -91,8 +95,8 @@ def sft(
     done = run(config, watch=_tell)
     if not done.pop("main"):  # of several processes one speaks
         return
-    if json:
-        echo(orjson.dumps(done).decode())
+    if shown.json:
+        echo_json(done)
     elif done["complete"]:
         echo(f"{done['total']} steps on {done['examples']} examples: the model is in {done['model']}")
     else:
@@ -100,6 +104,7 @@ def sft(
 
 
 @app.command("merge")
+@verb
 def merge(
     models: Annotated[list[Path], typer.Argument(help="Folders of models with the same architecture.")],
     out: Annotated[Path, typer.Option("--out", help="The folder to write to.")],
@@ -112,11 +117,10 @@ def merge(
     density: Annotated[float, typer.Option("--density", help="ties, dare: share of changes that is kept.")] = 0.2,
     scale: Annotated[float, typer.Option("--scale", help="ties, dare: how much of the changes is added.")] = 1.0,
     seed: Annotated[int, typer.Option("--seed", help="dare: which changes are dropped.")] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    *,
+    shown: JsonOptions,
 ) -> None:
     """Merge judges into one, tensor by tensor; equal weights by default."""
-    import orjson
-
     from dikast.core.errors import UserError
     from dikast.training.models.merge import Recipe
     from dikast.training.models.merge import merge as run
@@ -127,7 +131,10 @@ def merge(
         raise UserError(f"--weights: numbers with commas between, such as .5,.5, got {weights!r}") from None
     recipe = Recipe(method, counts, t, density, scale, seed)  # type: ignore[arg-type]  # checked there
     done = run(models, out, recipe, base=base)
-    echo(orjson.dumps(done).decode() if json else f"{done['tensors']} tensors of {len(models)} models in {out}")
+    if shown.json:
+        echo_json(done)
+    else:
+        echo(f"{done['tensors']} tensors of {len(models)} models in {out}")
 
 
 def _tell(line: dict[str, Any]) -> None:

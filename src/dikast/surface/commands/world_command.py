@@ -5,12 +5,14 @@ from typing import Annotated
 
 import typer
 
-from dikast.surface.terminal import echo
+from dikast.surface.terminal import echo, echo_json
+from dikast.surface.verbs import JsonOptions, verb
 
 app = typer.Typer(no_args_is_help=True, help="Procedural images, text and clips with exact gold scores.")
 
 
 @app.command("make")
+@verb
 def make(
     out: Annotated[Path, typer.Option("--out", help="The folder to write to.")],
     n: Annotated[int, typer.Option("-n", help="How many items.")] = 1000,
@@ -45,12 +47,11 @@ def make(
     workers: Annotated[int, typer.Option("--workers", help="Number of processes; does not change the output.")] = 1,
     shard: Annotated[int, typer.Option("--shard", help="Records per file.")] = 10_000,
     suffix: Annotated[str, typer.Option("--suffix", help="File format: jsonl, jsonl.gz or parquet.")] = "jsonl",
-    json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    *,
+    shown: JsonOptions,
 ) -> None:
     """Generate items with images and exact gold."""
     from dataclasses import replace
-
-    import orjson
 
     from dikast.core.errors import UserError
     from dikast.worlds.settings import Settings, range_of
@@ -78,8 +79,8 @@ def make(
         )  # fmt: skip
         worlds = [replace(settings, domain=name) for name in names]
         written = write_world(worlds, n, out, workers=workers, shard=shard, suffix=suffix)
-    if json:
-        echo(orjson.dumps({"items": written.items, "files": [str(file) for file in written.files]}).decode())
+    if shown.json:
+        echo_json({"items": written.items, "files": [str(file) for file in written.files]})
     else:
         echo(f"{written.items} items in {out}")
 
