@@ -21,8 +21,15 @@ from dikast.surface.show import show_plans, show_summary
 from dikast.surface.terminal import echo
 from dikast.surface.verbs import JsonOptions, ShowOptions
 
+_MOST_AUDITED = 100_000  # verdicts whose audit takes seconds
+
 MaxFailures = Annotated[
     str, typer.Option("--max-failures", help="How many verdicts may be missing (a count or a share, 5%) before exit 3.")
+]
+
+Report = Annotated[
+    Path | None,
+    typer.Option("--report", metavar="FILE", help="Write a report of the run too: .html, .md, .json or .xml (JUnit)."),
 ]
 
 
@@ -33,6 +40,7 @@ def grade(
     media: MediaOptions,
     spend: SpendOptions,
     max_failures: MaxFailures = "0",
+    report: Report = None,
     *,
     shown: ShowOptions,
     wrong: Mistakes,
@@ -41,7 +49,7 @@ def grade(
 
     Example: dikast grade answers.jsonl --judge hf:ORG/MODEL --rubric helpfulness --out runs/first
     """
-    _run(ask, draws, replies, spend, media, None, max_failures, shown, wrong)
+    _run(ask, draws, replies, spend, media, None, max_failures, report, shown, wrong)
 
 
 def compare(
@@ -52,6 +60,7 @@ def compare(
     media: MediaOptions,
     spend: SpendOptions,
     max_failures: MaxFailures = "0",
+    report: Report = None,
     *,
     shown: ShowOptions,
     wrong: Mistakes,
@@ -60,7 +69,7 @@ def compare(
 
     Example: dikast compare pairs.jsonl --judge hf:ORG/MODEL --rubric helpfulness --out runs/pairs
     """
-    _run(ask, draws, replies, spend, media, pairs, max_failures, shown, wrong)
+    _run(ask, draws, replies, spend, media, pairs, max_failures, report, shown, wrong)
 
 
 def replay(
@@ -87,6 +96,7 @@ def _run(
     media: MediaOptions,
     pairs: PairOptions | None,
     max_failures: str,
+    report: Path | None,
     shown: ShowOptions,
     wrong: Mistakes,
 ) -> None:
@@ -107,6 +117,10 @@ def _run(
         wrong.tell("name a folder for the verdicts: --out FOLDER (or use --dry-run)")
     if ask.out == Path():  # what an empty variable becomes
         wrong.tell("--out is empty, or the working folder itself: name a folder for the run")
+    if report is not None:
+        from dikast.surface.report.report_file import check_report
+
+        wrong.of(lambda: check_report(report))
     if len(ask.judge) > 1 and ask.items == "-":
         wrong.tell("a panel reads the items once for each judge: give it a file, not standard input")
     allowed, columns = wrong.of(lambda: _allowed(max_failures)), wrong.of(lambda: columns_of(ask.map))
@@ -122,9 +136,31 @@ def _run(
         return
     show_summary(done.summary, as_json=shown.json)
     stop_if_given_up(done.each)
+    assert ask.out is not None
+    _tell_headlines(ask.out, sum(each["verdicts"] for each in done.each), report, shown)
     failed = sum(each["verdicts"] - each["status"].get("ok", 0) for each in done.each)
     if failed > allowed(sum(each["verdicts"] for each in done.each)):
         raise typer.Exit(3)
+
+
+def _tell_headlines(out: Path, verdicts: int, report: Path | None, shown: ShowOptions) -> None:
+    """Audit the finished run, end with what it says first, and write the report that was asked for."""
+    from dikast.audit.plan import AuditPlan
+    from dikast.surface.report.collect import Asked
+    from dikast.surface.report.report_file import headlines, write_report
+
+    if shown.json and report is None:
+        return
+    if report is None and verdicts > _MOST_AUDITED:
+        echo(f"audit       dikast audit {out} (not done here for more than {_MOST_AUDITED:,} verdicts)")
+        return
+    asked = Asked(AuditPlan(file=out), queue=200 if report is not None else 0)
+    written = write_report([out], [report] if report is not None else [], asked)
+    if not shown.json:
+        for line in headlines(written.pages):
+            echo(line)
+    if report is not None:
+        echo(f"report: {report}", err=True)
 
 
 def _say_format(spec: str, kind: str) -> None:

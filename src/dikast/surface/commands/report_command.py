@@ -9,8 +9,6 @@ from dikast.judging.run_options import MediaOptions
 from dikast.surface.terminal import echo, echo_json
 from dikast.surface.verbs import JsonOptions
 
-_KINDS = {".html": "a page", ".md": "Markdown for a pull request", ".json": "every number", ".xml": "JUnit for CI"}
-
 Out = Annotated[list[Path], typer.Option("--out", "-o", help="Files to write: .html, .md, .json, .xml (JUnit).")]
 
 
@@ -50,12 +48,10 @@ def report(
     from dikast.audit.plan import AuditPlan
     from dikast.core.errors import UserError
     from dikast.surface.report.collect import Asked
-    from dikast.surface.report.report_file import write_report
+    from dikast.surface.report.report_file import check_report, write_report
 
     for path in out:
-        if path.suffix not in _KINDS:
-            known = ", ".join(f"{suffix} ({what})" for suffix, what in _KINDS.items())
-            raise UserError(f"--out {path}: unknown suffix; known are {known}")
+        check_report(path)
     if not 0 < level < 1 or draws < 1 or queue < 0:
         raise UserError("--level lies between 0 and 1 (.95), --draws is at least 1, --queue at least 0")
     plan = AuditPlan(

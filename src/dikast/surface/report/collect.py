@@ -30,16 +30,18 @@ from dikast.audit.tables.run_rows import (
 )
 from dikast.core.errors import DataError, UserError
 from dikast.core.gold import lies_on
+from dikast.core.records import read_records
 from dikast.core.rubric import Rubric
 from dikast.core.runs.lock_file import ids_of, read_lock
 from dikast.core.runs.rubrics import load_rubrics
-from dikast.core.runs.run_files import GOLD, LOCK, RUBRICS, SUMMARY, VERDICTS
+from dikast.core.runs.run_files import GOLD, LOCK, META, RUBRICS, SUMMARY, VERDICTS
 from dikast.core.scale import Scale
 from dikast.core.verdict import DISAGREE
 from dikast.judging.notes import notes_of
 from dikast.surface.report.contents import Contents, read_contents
 from dikast.surface.report.queue import Entry, Queue
 
+SYSTEMS = ("system_a", "system_b")  # the columns of a run that name whose responses a pair has
 MOST_LABELS = 30  # bars in a histogram of labels
 MOST_LENGTHS = 20_000  # rows whose response is measured, for the slope on length
 
@@ -140,6 +142,8 @@ def _kind(summary: Mapping[str, Any], lock: Mapping[str, Any]) -> str:
 
 def _planned(page: RunPage, plan: AuditPlan, rival: Path | None) -> AuditPlan:
     plan = dataclasses.replace(plan, file=page.folder)
+    if page.pairwise and not (plan.first or plan.second) and _has_systems(page.folder):
+        plan = dataclasses.replace(plan, first=SYSTEMS[0], second=SYSTEMS[1])
     if not plan.gold and plan.gold_file is None and not has_gold(page.folder):
         page.missing.append("no gold: agreement, calibration and gaps are unknown; name it with --gold-file")
         return dataclasses.replace(plan, by=())
@@ -147,6 +151,18 @@ def _planned(page: RunPage, plan: AuditPlan, rival: Path | None) -> AuditPlan:
         column = "choice" if page.pairwise else plan.score or "score"
         plan = dataclasses.replace(plan, rival=f"{column}@{rival}")
     return plan
+
+
+def _has_systems(folder: Path) -> bool:
+    """Whether the pairs of a run are of more than one known system: then it has winners."""
+    if not (folder / META).is_file():
+        return False
+    names: set[str] = set()
+    for record in read_records(folder / META):
+        names.update(each for each in record.value.get("systems", ()) if each)
+        if len(names) > 1:
+            return True
+    return False
 
 
 def _summary(folder: Path) -> Mapping[str, Any]:

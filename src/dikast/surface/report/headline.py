@@ -21,6 +21,8 @@ from dikast.judging.summary import bounded_told
 from dikast.surface.report.collect import RunPage
 from dikast.surface.report.figures import Row, Ruler
 
+_WIN_RATE = "win rate (half)"
+_MOST_PLAYERS = 10
 _RULED = ("pearson", "spearman", "quadratic_kappa", "exact", "within_1")
 # the first of these that a table of slices has is drawn
 _FORESTS = ("pearson", "exact", "both together", "as shown", "mean score", "disagree", "first wins")
@@ -60,6 +62,19 @@ def sentence(page: RunPage) -> str:
     beside = "" if best is None else f"; best baseline that ignores the input: {best[1]:.3f} ({best[0]})"
     rows = counted(found.n, "pair" if page.pairwise else "row")
     return f"{told}; {name} with gold{of} is {found:.3f} on {rows}{beside}."
+
+
+def winners(page: RunPage) -> str:
+    """Who won the pairs of a run, with its win rate and interval; "" where nobody is known to have played."""
+    if page.audit is None or "players" not in page.audit:
+        return ""
+    played = page.audit["players"]
+    rates = {str(row[0]): played.estimate(str(row[0]), _WIN_RATE) for row in played.rows}
+    ordered = sorted(rates.items(), key=lambda each: (math.isnan(each[1].value), -each[1].value))
+    told = ", ".join(f"{name} {rate:.3f} (n = {rate.n:,})" for name, rate in ordered[:_MOST_PLAYERS])
+    more = f" and {len(ordered) - _MOST_PLAYERS:,} more" if len(ordered) > _MOST_PLAYERS else ""
+    undecided = "; the intervals include an even result" if len(ordered) == 2 and not ordered[0][1].low > 0.5 else ""
+    return f"win rates (a tie is half a win): {told}{more}{undecided}"
 
 
 def labels_told(page: RunPage) -> str:

@@ -9,9 +9,14 @@ import orjson
 
 from dikast.core.errors import UserError
 from dikast.core.records import write_file
+from dikast.core.runs.run import Run
+from dikast.core.runs.run_files import SUMMARY, VERDICTS
 from dikast.surface.report import exports, gates
 from dikast.surface.report.collect import Asked, RunPage, collect
+from dikast.surface.report.headline import sentence, winners
 from dikast.surface.report.page import render
+
+KINDS = {".html": "a page", ".md": "Markdown for a pull request", ".json": "every number", ".xml": "JUnit for CI"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +39,13 @@ def write_report(
 ) -> Written:
     """Write the report of `runs` to each file of `out`, whose suffix (.html, .md, .json, .xml) says in which form.
 
-    Runs after the first are compared with it, in pairs of the same items. Gates are checked in every run. Raises
-    UserError for a folder that is no run, and for a gate on a metric that does not exist.
+    Runs after the first are compared with it, in pairs of the same items; a panel's folder stands for the runs of its
+    judges. Gates are checked in every run. Raises UserError for a folder that is no run, and for a gate on a metric
+    that does not exist.
     """
     for path in out:
-        if not path.parent.is_dir():
-            raise UserError(f"{path}: the folder {path.parent} does not exist")
+        check_report(path)
+    runs = [each for folder in runs for each in judge_folders(folder)]
     pages = [collect(folder, asked, runs[0] if number else None) for number, folder in enumerate(runs)]
     _tell_apart(pages)
     wanted: list[tuple[gates.Side, str]] = [("under", text) for text in fail_under]
@@ -58,6 +64,35 @@ def write_report(
             text = orjson.dumps(numbers, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode() + "\n"
         write_file(path, text.encode())
     return Written(pages, checked, numbers)
+
+
+def headlines(pages: Sequence[RunPage]) -> list[str]:
+    """What the pages say first, a line or two each: failures, agreement with gold, and of pairs who won."""
+    told: list[str] = []
+    for page in pages:
+        if page.audit is None:
+            told += [f"{page.name}: {why}" for why in page.missing]
+            continue
+        before = f"{page.name}: " if len(pages) > 1 else ""
+        told.append(before + sentence(page))
+        told += [before + won] if (won := winners(page)) else []
+    return told
+
+
+def check_report(path: Path) -> None:
+    """UserError where no report can be written to the path: its suffix, or its folder."""
+    if path.suffix not in KINDS:
+        known = ", ".join(f"{suffix} ({what})" for suffix, what in KINDS.items())
+        raise UserError(f"{path}: unknown suffix; known are {known}")
+    if not path.parent.is_dir():
+        raise UserError(f"{path}: the folder {path.parent} does not exist")
+
+
+def judge_folders(folder: Path) -> list[Path]:
+    """The folder of each judge of a panel, of any other run its own."""
+    if (folder / VERDICTS).exists() or not (folder / SUMMARY).is_file():
+        return [folder]
+    return [run.folder for run in Run(folder).runs]
 
 
 def _tell_apart(pages: Sequence[RunPage]) -> None:

@@ -1,0 +1,63 @@
+"""What `grade` and `compare` end with: failures, agreement, who won; and the report that was asked for."""
+
+from pathlib import Path
+
+import pytest
+
+import dikast
+from runs import dikast_here, pairs, rows, write_jsonl
+
+
+def judged(tmp_path: Path, verb: str, *more: str, items: list[dict[str, object]]) -> list[str]:
+    file = write_jsonl(tmp_path / "items.jsonl", items)
+    done = dikast_here(verb, str(file), "--rubric", "helpfulness", "--out", str(tmp_path / "run"), "-q", *more)
+    assert done.returncode in (0, 3), done.stderr
+    return done.stdout.splitlines()
+
+
+def test_grade_ends_with_failures_and_agreement(tmp_path: Path) -> None:
+    last = judged(tmp_path, "grade", "--judge", "mock:oracle,refused=0.2", items=rows(60))[-1]
+    audit = dikast.audit(dikast.Run(tmp_path / "run"))
+    failed, pearson = audit["failures"].estimate("failed", "share"), audit["agreement"].estimate("pearson")
+    assert failed.value > 0
+    assert last.startswith(f"{failed.value:.1%} of 60 questions got no verdict; pearson with gold is {pearson:.3f}")
+    without = [{key: value for key, value in row.items() if key != "gold"} for row in rows(5)]
+    (tmp_path / "other").mkdir()
+    last = judged(tmp_path / "other", "grade", "--judge", "mock:constant", items=without)[-1]
+    assert last == "All 5 questions got a verdict; without gold, the accuracy of the others is unknown."
+
+
+def test_compare_ends_with_who_won(tmp_path: Path) -> None:
+    named = [{**pair, "model_a": "alpha", "model_b": "beta"} for pair in pairs(40)]
+    last = judged(tmp_path, "compare", "--judge", "mock:oracle", items=named)[-1]
+    run = dikast.Run(tmp_path / "run")
+    worth = {"a": 1.0, "b": 0.0, "tie": 0.5, "disagree": 0.5}
+    won = sum(worth[str(each.outcome)] for each in run.preferences) / 40
+    rate = dikast.audit(run, first="model_a", second="model_b")["players"].estimate("alpha", "win rate (half)")
+    assert rate.value == pytest.approx(won)
+    assert last.startswith("win rates (a tie is half a win): ")
+    assert f"alpha {rate:.3f} (n = 40)" in last
+    assert ("even result" in last) == (max(rate.low, 1 - rate.high) <= 0.5)
+
+
+def test_a_panel_has_a_line_for_each_judge_and_one_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    judges = ("--judge", "mock:oracle", "--judge", "mock:constant", "--report", str(page))
+    told = judged(tmp_path, "grade", *judges, items=rows(20))
+    assert [line.partition(":")[0] for line in told[-2:]] == ["1-mock-oracle", "2-mock-constant"]
+    written = page.read_text()
+    assert "mock:oracle" in written
+    assert "mock:constant" in written
+    again = dikast_here("report", str(tmp_path / "run"), "-o", str(tmp_path / "again.html"))
+    assert again.returncode == 0, again.stderr
+    assert "2-mock-constant" in (tmp_path / "again.html").read_text()
+
+
+@pytest.mark.parametrize(("name", "told"), [("page.pdf", "unknown suffix"), ("nowhere/page.html", "does not exist")])
+def test_a_report_that_cannot_be_written_is_told_before_a_model_is_asked(tmp_path: Path, name: str, told: str) -> None:
+    items = write_jsonl(tmp_path / "items.jsonl", rows(3))
+    done = dikast_here("grade", str(items), "--judge", "mock:oracle", "--rubric", "helpfulness",
+                       "--out", str(tmp_path / "run"), "--report", str(tmp_path / name))  # fmt: skip
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert not (tmp_path / "run").exists()
