@@ -277,6 +277,8 @@ def _plan(run: _Run, samples: range, only: set[str] | None, plans: PlanFiles | N
 
     count, items, short = Count(run.judge, run.format, run.known, estimate=run.dry_run), 0, 0
     gold, needed = GoldCheck(run.judge.equate, run.pairs), 2 if run.pairs or run.shape != "each" else 1
+    if run.format.verbatim:  # its prompts were rendered elsewhere, with the responses inside
+        needed = 0
 
     def check_responses() -> None:
         if items and short == items and run.reading.columns:

@@ -99,6 +99,7 @@ def test_the_thread_ends_with_the_engine() -> None:
     def threads() -> int:
         return sum(thread.name == "dikast-http" for thread in threading.enumerate())
 
+    gc.collect()  # engines that other tests left
     with FaultServer() as server:
         before = threads()
         engine = open_engine(server.spec)

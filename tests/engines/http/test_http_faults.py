@@ -139,7 +139,7 @@ def test_a_server_that_is_not_there_ends_the_run_soon(tmp_path: Path) -> None:
     assert "Connection refused; start the server, or correct its address" in summary["gave_up"]
     kinds = [each["reason"].split(":")[0] for each in verdicts(tmp_path / "run")]
     assert set(kinds) <= {"connection", "unreachable"}
-    assert len(kinds) < 100  # what was on its way; the others are asked by the next run
+    assert len(kinds) < 200  # what was on its way; the others are asked by the next run
     assert f"({500 - len(kinds)} questions were not asked)" in summary["gave_up"]
 
 
