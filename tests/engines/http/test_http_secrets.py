@@ -17,6 +17,7 @@ from dikast.engines.http.server_settings import ServerSettings, address_of
 from dikast.engines.spec import open_engine
 from dikast.testing.faults import FaultServer, Spoilt
 from engines.http_servers import FAST, grade, verdicts, write_items
+from engines.provider_servers import AnthropicServer, GeminiServer, ProviderServer, Reply
 
 SPELT: dict[str, Callable[[str], str]] = {
     "plain": str,
@@ -120,6 +121,48 @@ def test_a_server_that_repeats_the_key_in_any_field_and_spelling_gets_it_written
             (verdict,) = verdicts(out)
             assert (verdict["score"] is None) == (verdict["status"] != "ok")
             caplog.clear()
+
+
+def repeating(make: type[ProviderServer], told: str, place: str) -> ProviderServer:
+    """A server with the provider's own format that repeats what it was told in one place of its reply."""
+
+    class Repeating(make):  # type: ignore[misc, valid-type]
+        def message(self, body: dict[str, Any]) -> Any:
+            self.text = f"I was sent {told}.\nVerdict: 4"
+            return in_every_field(super().message(body), told) if place == "every field" else super().message(body)
+
+        def listed(self, path: str) -> Reply:
+            return Reply({"data": [{"id": told}], "models": [{"name": f"models/{told}"}]})
+
+    error = {"type": "error", "error": {"type": told, "status": told, "message": f"no: {told}", "details": [told]}}
+    status = {"401": 401, "404 and the models": 404, "500": 500, "429": 429}.get(place)
+    return Repeating(script=[Reply(error, status, {"Retry-After": quote(told)})] * 9 if status else None)
+
+
+@pytest.mark.soak(1000)
+@pytest.mark.parametrize(("name", "make"), [("anthropic", AnthropicServer), ("gemini", GeminiServer)])
+def test_providers_that_repeat_the_key_get_it_written_nowhere(
+    name: str, make: type[ProviderServer], tries: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    caplog.set_level("DEBUG")
+    places = ("text", "every field", "401", "404 and the models", "429", "500")
+    for number in range(max(tries, 2 * len(places))):
+        rng = random.Random(f"{name} {number}")
+        key, place, spelling = key_of(rng), places[number % len(places)], rng.choice(sorted(SPELT))
+        with repeating(make, SPELT[spelling](key), place) as server:
+            server.key = key
+            monkeypatch.setenv("JUDGE_KEY", key)
+            out = tmp_path / str(number)
+            options = "timeout=2,retries=1,backoff=0.001,key_env=JUDGE_KEY"
+            spec = f"{name}:{server.model},url={server.url},{options}"
+            grade(write_items(tmp_path / "items.jsonl", 1), spec, out)
+            assert server.bodies, "the key was not taken, so that it could not come back"
+        said, err = capfd.readouterr()
+        written = [path.read_text("utf-8") for path in out.rglob("*") if path.is_file()]
+        for text in (*written, said, err, caplog.text):
+            assert not leaks(key, text), (number, place, spelling, leaks(key, text), text[-2000:])
+        caplog.clear()
 
 
 def test_a_redirect_to_another_host_carries_nothing_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

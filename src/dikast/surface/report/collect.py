@@ -27,14 +27,14 @@ from dikast.audit.tables.run_rows import (
     gold_by_item,
     gold_scale_of,
     has_gold,
+    metadata_of,
 )
 from dikast.core.errors import DataError, UserError
 from dikast.core.gold import lies_on
-from dikast.core.records import read_records
 from dikast.core.rubric import Rubric
 from dikast.core.runs.lock_file import ids_of, read_lock
 from dikast.core.runs.rubrics import load_rubrics
-from dikast.core.runs.run_files import GOLD, LOCK, META, RUBRICS, SUMMARY, VERDICTS
+from dikast.core.runs.run_files import GOLD, LOCK, RUBRICS, SUMMARY, VERDICTS
 from dikast.core.scale import Scale
 from dikast.core.verdict import DISAGREE
 from dikast.judging.notes import notes_of
@@ -155,14 +155,7 @@ def _planned(page: RunPage, plan: AuditPlan, rival: Path | None) -> AuditPlan:
 
 def _has_systems(folder: Path) -> bool:
     """Whether the pairs of a run are of more than one known system: then it has winners."""
-    if not (folder / META).is_file():
-        return False
-    names: set[str] = set()
-    for record in read_records(folder / META):
-        names.update(each for each in record.value.get("systems", ()) if each)
-        if len(names) > 1:
-            return True
-    return False
+    return len({each for about in metadata_of(folder).values() for each in about.get("systems", ()) if each}) > 1
 
 
 def _summary(folder: Path) -> Mapping[str, Any]:
