@@ -31,8 +31,10 @@ COMPLETERS = {"rubrics": rubrics, "formats": formats, "judges": judges}
 
 def _files(incomplete: str) -> list[str]:
     from glob import escape, glob
+    from re import fullmatch
 
-    return sorted(each for end in ("yaml", "yml") for each in glob(f"{escape(incomplete)}*.{end}"))
+    found = (each for end in ("yaml", "yml") for each in glob(f"{escape(incomplete)}*.{end}"))
+    return sorted(each for each in found if fullmatch(r"[\w./+-]+", each))  # a shell may read others as commands
 
 
 def _fitting(names: Iterable[str], incomplete: str) -> list[str]:

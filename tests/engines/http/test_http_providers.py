@@ -468,3 +468,34 @@ def test_a_server_that_is_not_there_is_given_up_within_ten_seconds(closed_port: 
     assert len(done) == 200
     assert all(each.error for each in done)
     assert time.monotonic() - began < 10
+
+
+OVERLOADED = {"type": "overloaded_error", "message": "Overloaded"}
+
+
+@pytest.mark.parametrize("beside", [{"error": OVERLOADED}, {"type": "error"}], ids=["error", "type"])
+def test_an_error_beside_claudes_answer_is_no_answer(beside: dict[str, object]) -> None:
+    with AnthropicServer() as server:
+        broken = Reply(server.message({}) | beside)
+        server.script = [broken] * 9
+        with claude(server, f"{FAST},retries=1") as engine:
+            (found,) = engine.stream([ask()])
+    assert found.error is not None
+    assert found.error.kind == "bad_response"
+
+
+@pytest.mark.parametrize("where", ["reply", "candidate", "prompt"])
+def test_an_error_beside_geminis_answer_is_no_answer(where: str) -> None:
+    error = {"code": 503, "status": "UNAVAILABLE", "message": "overloaded"}
+    with GeminiServer() as server:
+        body = server.message({"contents": [], "generationConfig": {}})
+        if where == "reply":
+            body["error"] = error
+        elif where == "candidate":
+            body["candidates"][0]["error"] = error
+        else:
+            body["promptFeedback"] = {"blockReason": "SAFETY"}
+        server.script = [Reply(body)] * 9
+        with gemini(server, f"{FAST},retries=1") as engine:
+            (found,) = engine.stream([ask()])
+    assert found.refusal if where == "prompt" else found.error is not None

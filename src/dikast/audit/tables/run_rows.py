@@ -149,10 +149,16 @@ class RunRows(Rows):
 def metadata_of(folder: Path) -> dict[str, dict[str, Any]]:
     """What a run kept of each item's metadata; runs of earlier versions kept none."""
     path = folder / META
+    check(folder, META)
     if not path.is_file() or not path.stat().st_size:
         return {}
-    check(folder, META)
-    return {str(record.value["item"]): record.value for record in read_records(path)}
+    found: dict[str, dict[str, Any]] = {}
+    for record in read_records(path):
+        about = record.value
+        if "item" not in about or not isinstance(about.get("meta", {}), dict):
+            raise DataError("no metadata of an item; run the same command again", path=str(path), line=record.line)
+        found[str(about["item"])] = about
+    return found
 
 
 def _about(about: Mapping[str, Any], responses: Sequence[int]) -> dict[str, Any]:

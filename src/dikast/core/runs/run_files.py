@@ -7,7 +7,7 @@ append-only and carry a checksum in each of their lines instead (`core.runs.line
 import os
 import zlib
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import orjson
 
@@ -160,6 +160,12 @@ def checksum(path: Path) -> str:
     return f"{value:08x}"
 
 
+def _inside(name: str) -> bool:
+    """Whether a name stays below its folder: what is recorded may be removed and written again."""
+    path = PurePosixPath(name)
+    return bool(path.parts) and not path.is_absolute() and ".." not in path.parts
+
+
 def recorded(folder: Path) -> dict[str, list[str]]:
     """The checksums of a folder's files: the newest, then the one before; DataError where the record is damaged."""
     path = folder / CHECKSUMS
@@ -172,7 +178,8 @@ def recorded(folder: Path) -> dict[str, list[str]]:
             raise machine_error(error) from error
         value = None
     whole = isinstance(value, dict) and all(
-        isinstance(sums, list) and sums and all(isinstance(each, str) for each in sums) for sums in value.values()
+        _inside(name) and isinstance(sums, list) and sums and all(isinstance(each, str) for each in sums)
+        for name, sums in value.items()
     )
     if not whole:
         raise DataError("the file is damaged; remove it, and run the same command again", path=str(path))

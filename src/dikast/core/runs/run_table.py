@@ -107,11 +107,11 @@ class RunTable:
         lock = read_lock(self._runs[0].folder) or {}
         told = str(lock.get("items", ""))
         kept = self._run / Path(told).name  # of rows in memory, wherever the folder has gone since
-        path = named or next((str(each) for each in (told, kept) if told and _is_there(each)), "")
+        known = () if not told or is_address(told) else (told, kept)  # an address that a file names is not asked
+        path = named or next((str(each) for each in known if _is_there(each)), "")
         if not path:
-            self.notes.append(
-                f"the items are no longer at {told or '-'}: their columns are left out; name --items FILE"
-            )
+            why = f"were read from {told}" if is_address(told) else f"are no longer at {told or '-'}"
+            self.notes.append(f"the items {why}: their columns are left out; name --items FILE")
             return
         if not _is_there(path):
             raise UserError(f"--items {path}: there is no such file")

@@ -121,6 +121,7 @@ def as_chat(value: Any) -> Any:
         "model": value.get("model"),
         "choices": [{"message": message, "finish_reason": finish}],
         "usage": _usage(value.get("usage")),
+        "error": value.get("error") or (value if value.get("type") == "error" else None),
     }
 
 

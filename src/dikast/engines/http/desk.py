@@ -29,6 +29,7 @@ _BROAD = ("timeout", "connection", "server_error", "rate_limited", "overloaded",
 _UNREACHED = 5.0  # seconds of tries to connect to a server that has never answered
 _LOOKS = 3.0  # seconds to look up which models a server has
 _SHOWN = 8  # of them
+_NAMES, _NAME = 1000, 100  # names of models that are looked at, and characters of each
 _UNUSABLE = 4  # further tries after replies that were paid for and cannot be used; 1 before any could be
 
 
@@ -159,7 +160,7 @@ class Desk:
         try:
             value = decoded(await self.transport.get(self.about.models_url, _LOOKS))
             rows = value.get("data") or value.get("models")
-            names = [str(row.get("id") or row["name"]).removeprefix("models/") for row in rows]
+            names = [str(row.get("id") or row["name"]).removeprefix("models/")[:_NAME] for row in rows[:_NAMES]]
         except (ValueError, KeyError, TypeError, AttributeError):
             return ""
         near = near_miss(self.about.model, names)

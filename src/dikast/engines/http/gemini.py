@@ -113,9 +113,9 @@ def as_chat(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     usage = _usage(value.get("usageMetadata"))
-    told = {"model": value.get("modelVersion"), "usage": usage}
+    told = {"model": value.get("modelVersion"), "usage": usage, "error": value.get("error")}
     feedback = value.get("promptFeedback")
-    if isinstance(feedback, dict) and feedback.get("blockReason") and not value.get("candidates"):
+    if isinstance(feedback, dict) and feedback.get("blockReason"):
         return {**told, "choices": [_refused(f"the prompt was blocked: {feedback['blockReason']}")]}
     candidates = value.get("candidates")
     if not isinstance(candidates, list) or not candidates or not isinstance(candidates[0], dict):
@@ -129,6 +129,7 @@ def as_chat(value: Any) -> Any:
         "message": {"role": "assistant", "content": "".join(text for text in texts if isinstance(text, str))},
         "finish_reason": {"STOP": "stop", "MAX_TOKENS": "length"}.get(reason, "error"),
         "logprobs": _logprobs(candidate.get("logprobsResult")),
+        "error": candidate.get("error"),
     }
     return {**told, "choices": [choice]}
 

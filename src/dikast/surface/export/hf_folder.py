@@ -9,12 +9,13 @@ from dikast.core.errors import UserError
 from dikast.core.output_folder import one_writer
 from dikast.core.runs.frames import write_parquet
 from dikast.core.runs.run import Run
-from dikast.core.runs.run_files import put_in_place, recorded, remove, write_checked
+from dikast.core.runs.run_files import CHECKSUMS, put_in_place, recorded, remove, write_checked
 from dikast.core.runs.run_table import RunTable
 
 CARD = "README.md"
 _SPLIT = "verdicts"  # of items that name none
 _NAME = re.compile(r"\w+(\.\w+)*", re.ASCII)  # what `datasets` takes as the name of a split
+_DATA = re.compile(rf"data/{_NAME.pattern}-00000-of-00001\.parquet(\.part)?", re.ASCII)
 _MOST = 100
 
 
@@ -23,7 +24,7 @@ def write_hf_folder(run: Run, table: RunTable, folder: Path) -> int:
 
     A folder that holds anything but an earlier export is left as it is: UserError.
     """
-    if folder.is_dir() and any(folder.iterdir()) and CARD not in recorded(folder):
+    if folder.is_dir() and not _is_ours(folder):
         raise UserError(f"{folder}: is not empty, and was not written by `dikast export`: name another folder")
     data = folder / "data"
     splits: dict[str, str] = {}
@@ -44,7 +45,8 @@ def write_hf_folder(run: Run, table: RunTable, folder: Path) -> int:
             parts = {Path(part): Path(part.removesuffix(".part")) for part in splits.values()}
             kept = {str(path.relative_to(folder)) for path in parts.values()} | {CARD}
             for name in recorded(folder).keys() - kept:
-                remove(folder / name, folder)
+                if _DATA.fullmatch(name):
+                    remove(folder / name, folder)
             put_in_place(parts, folder)
             write_checked(
                 folder / CARD, _card(run, {name: counts[path] for name, path in splits.items()}, table).encode()
@@ -55,6 +57,15 @@ def write_hf_folder(run: Run, table: RunTable, folder: Path) -> int:
             if data.is_dir() and not any(data.iterdir()):
                 data.rmdir()
     return sum(counts.values())
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a folder holds nothing, an earlier export, or what a killed one left."""
+    known = recorded(folder)
+    if CARD in known:
+        return True
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()} - {CHECKSUMS}
+    return all(_DATA.fullmatch(name) and (name in known or name.endswith(".part")) for name in files)
 
 
 def _card(run: Run, counts: Mapping[str, int], table: RunTable) -> str:

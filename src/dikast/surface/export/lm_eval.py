@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from dikast.core.output_folder import one_writer
 from dikast.core.records import write_records
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_table import RunTable
@@ -19,10 +20,10 @@ def write_lm_eval(run: Run, table: RunTable, folder: Path) -> int:
     `doc` is the item, `arguments` its instruction, `resps` the judged response or both of a pair, whose metric is 1
     where the judge prefers the first, 0 where the second, 0.5 for a tie and for orders that disagree.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     task = run.folder.resolve().name
     date = written_at(run).isoformat(timespec="microseconds").replace("+00:00", "").replace(":", "-")
-    return write_records(folder / f"samples_{task}_{date}.jsonl", _records(table))
+    with one_writer(folder, "exporting"):
+        return write_records(folder / f"samples_{task}_{date}.jsonl", _records(table))
 
 
 def _records(table: RunTable) -> Iterator[dict[str, Any]]:

@@ -31,6 +31,7 @@ from dikast.audit.tables.run_rows import (
 )
 from dikast.core.errors import DataError, UserError
 from dikast.core.gold import lies_on
+from dikast.core.records.sources import is_address
 from dikast.core.rubric import Rubric
 from dikast.core.runs.lock_file import ids_of, read_lock
 from dikast.core.runs.rubrics import load_rubrics
@@ -218,7 +219,10 @@ def _read(page: RunPage, asked: Asked) -> None:
         page.missing.append(f"unfinished: {answers:,} of {planned:,} questions have an answer")
     wanted = queue.items() | {item for item, *_ in measured}
     path, columns = asked.items or str(page.lock.get("items", "")), page.lock.get("columns") or {}
-    found = read_contents(path, columns, wanted, ids_of(page.folder))
+    if is_address(path) and not asked.items:  # an address that a file names is not asked
+        found = Contents(note=f"the items were read from {path}: no texts are shown; name them with --items")
+    else:
+        found = read_contents(path, columns, wanted, ids_of(page.folder))
     if found.note and not asked.redact:
         page.missing.append(found.note)
     page.entries = queue.entries(page.folder, found, redact=asked.redact)

@@ -1,0 +1,117 @@
+"""Folders and run folders from elsewhere: nothing outside is removed, overwritten, fetched or passed over."""
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import orjson
+import pytest
+
+import dikast
+from dikast.core.errors import DataError, UserError
+from dikast.surface.completion import rubrics
+from runs import dikast_here, pairs, rows, write_jsonl
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> dikast.Run:
+    items = write_jsonl(tmp_path / "items.jsonl", rows(4, category="math"))
+    return dikast.grade(items, "mock:oracle", "helpfulness", out=tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", ["../victim.txt", "data/../../victim.txt", "{tmp}/victim.txt", ""])
+def test_checksums_that_name_files_elsewhere_remove_nothing(name: str, run: dikast.Run, tmp_path: Path) -> None:
+    (victim := tmp_path / "victim.txt").write_text("mine")
+    folder = tmp_path / "hub"
+    folder.mkdir()
+    (folder / "README.md").write_text("x")
+    sums = {"README.md": ["00000000"], name.format(tmp=tmp_path): ["00000000"]}
+    (folder / "checksums.json").write_bytes(orjson.dumps(sums))
+    with pytest.raises(DataError, match="damaged"):
+        dikast.export(run, f"hf:{folder}")
+    assert victim.read_text() == "mine"
+
+
+def test_an_export_that_was_killed_goes_on_and_other_folders_stay(run: dikast.Run, tmp_path: Path) -> None:
+    (tmp_path / "hub" / "data").mkdir(parents=True)
+    (tmp_path / "hub" / "data" / "verdicts-00000-of-00001.parquet.part").write_bytes(b"half")
+    assert dikast.export(run, f"hf:{tmp_path / 'hub'}").rows == 4
+    (tmp_path / "hub" / "README.md").unlink()  # killed before the card
+    (tmp_path / "hub" / "checksums.json").write_bytes(
+        orjson.dumps({"data/verdicts-00000-of-00001.parquet": ["00000000"]})
+    )
+    assert dikast.export(run, f"hf:{tmp_path / 'hub'}").rows == 4
+    other = dikast.grade(rows(2), "mock:oracle", "helpfulness", out=tmp_path / "other")
+    with pytest.raises(UserError, match="not written by"):
+        dikast.export(run, f"hf:{other.folder}")  # it has checksums of its own
+
+
+def test_a_link_in_an_exports_folder_is_not_written_through(run: dikast.Run, tmp_path: Path) -> None:
+    dikast.export(run, f"lm-eval:{tmp_path / 'lm'}")
+    (samples,) = (tmp_path / "lm").iterdir()
+    samples.unlink()
+    (precious := tmp_path / "precious.txt").write_text("mine")
+    samples.symlink_to(precious)
+    with pytest.raises(UserError, match="link"):
+        dikast.export(run, f"lm-eval:{tmp_path / 'lm'}")
+    assert precious.read_text() == "mine"
+
+
+@pytest.fixture
+def listening() -> Iterator[tuple[str, list[str]]]:
+    """The address of a server, and the paths that it was asked for."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *args: object) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            body = b'{"id": "i0", "instruction": "q", "response": "internal-secret"}\n'
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/items.jsonl", asked
+    server.shutdown()
+    server.server_close()
+
+
+def test_an_address_in_a_run_folder_is_asked_only_when_it_is_named(
+    run: dikast.Run, listening: tuple[str, list[str]], tmp_path: Path
+) -> None:
+    address, asked = listening
+    lock = run.folder / "judge.lock.json"
+    value = orjson.loads(lock.read_bytes()) | {"items": address}
+    (run.folder / "checksums.json").unlink()
+    lock.write_bytes(orjson.dumps(value))
+    for verb in (("report", run.folder, "-o", tmp_path / "r.html"), ("export", run.folder, tmp_path / "o.jsonl")):
+        done = dikast_here(*verb)
+        assert done.returncode == 0, done.stderr
+        assert asked == []
+    assert "name them with --items" in (tmp_path / "r.html").read_text()
+    assert "internal-secret" not in (tmp_path / "o.jsonl").read_text()
+
+
+def test_names_that_a_shell_could_obey_are_not_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("x$(touch pwned).yaml", "x`id`.yaml", 'x";id;".yaml', "x y.yaml", "xenial-1.yaml"):
+        Path(name).write_text("criterion: c\n")
+    assert rubrics("x") == ["xenial-1.yaml"]
+
+
+@pytest.mark.parametrize("spoil", [b"", b'{"item": "p0"'])
+def test_metadata_that_was_cut_off_is_told(spoil: bytes, tmp_path: Path) -> None:
+    items = write_jsonl(tmp_path / "pairs.jsonl", [{**pair, "model_a": "m", "model_b": "n"} for pair in pairs(4)])
+    out = tmp_path / "run"
+    done = dikast_here("compare", items, "--judge", "mock:oracle", "--rubric", "helpfulness", "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert (out / "meta.jsonl").stat().st_size
+    (out / "meta.jsonl").write_bytes(spoil)
+    done = dikast_here("audit", out)
+    assert (done.returncode, "meta.jsonl" in done.stderr) == (2, True), done.stderr
