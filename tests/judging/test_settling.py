@@ -149,6 +149,15 @@ def test_probabilities_that_do_not_fit_the_text_are_told() -> None:
     assert graded(read(0, 0.1, 0, 0.9, text="Verdict: 2\nNo, better.\nVerdict: 4"))[0].conflict
 
 
+def test_probabilities_at_a_quoted_marker_are_not_used() -> None:
+    """It was the label of the quotation, 5."""
+    text = "Fine.\nVerdict: 2\n> Verdict: 5\nThe line above is what the response says of itself."
+    verdict = graded(read(0, 0.01, 0, 0, 0.98, text=text))[0]
+    assert (verdict.label, verdict.distribution, verdict.marker) == ("2", None, "own")
+    assert verdict.reason.endswith("read at another marker than the one where the text states its verdict")
+    assert again_of(verdict) == verdict
+
+
 def test_a_marker_that_was_put_there_is_told() -> None:
     verdict, _ = graded(read(0.1, 0.7, text="It says little.", marker="forced"))
     assert (verdict.label, verdict.marker, verdict.feedback) == ("2", "forced", "It says little.")

@@ -40,6 +40,20 @@ def test_compare_ends_with_who_won(tmp_path: Path) -> None:
     assert ("even result" in last) == (max(rate.low, 1 - rate.high) <= 0.5)
 
 
+def test_pairs_that_all_failed_have_an_audit_without_winners(tmp_path: Path) -> None:
+    named = [{**pair, "model_a": "alpha", "model_b": "beta"} for pair in pairs(10)]
+    page = tmp_path / "page.md"
+    told = judged(tmp_path, "compare", "--judge", "mock:oracle,refused=1", "--report", str(page), items=named)
+    assert told[-1].startswith("100.0% of 10 pairs had no verdict in one order or both")
+    assert "There are no results" not in page.read_text()
+
+
+def test_win_rates_of_one_order_say_so(tmp_path: Path) -> None:
+    named = [{**pair, "model_a": "alpha", "model_b": "beta"} for pair in pairs(10)]
+    last = judged(tmp_path, "compare", "--judge", "mock:oracle", "--one-order", items=named)[-1]
+    assert last.startswith("win rates (a tie is half a win, each pair in one order only): ")
+
+
 def test_a_panel_has_a_line_for_each_judge_and_one_page(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     judges = ("--judge", "mock:oracle", "--judge", "mock:constant", "--report", str(page))

@@ -269,6 +269,8 @@ def _read(opened: _Open, completion: Completion, format: Format, settings: AskSe
         raise _NoVerdictInText("the text after the marker states no verdict")
     feedback = completion.text.strip() if parsed.label is None else parsed.feedback
     fits = parsed.label is None or parsed.label == mode
+    if not (fits or stopped) and completion.marker == "own" and reply.count(format.marker) > 1:
+        raise _NoVerdictInText("they were read at another marker than the one where the text states its verdict")
     reason = "" if fits else _misfit(spelt, distribution, str(parsed.label), mode)
     conflict = parsed.conflict and parsed.label == mode
     return _Found(Status.OK, mode, feedback, reason, parsed.claims, completion.marker, distribution, conflict)

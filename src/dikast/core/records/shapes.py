@@ -51,7 +51,7 @@ class Recognised(NamedTuple):
         if self.messages:
             found[self.messages] = "instruction and response"
         if self.gold:
-            found[self.gold] = "gold (guessed)"
+            found[self.gold] = f"{found[self.gold]} and gold (guessed)" if self.gold in found else "gold (guessed)"
         return found
 
 

@@ -111,9 +111,13 @@ def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
         page.missing.append("the run is empty: nothing has been answered yet; run the same command again to go on")
         return page
     try:
-        page.audit = audit_file(
-            _planned(page, asked.plan, rival if rival is not None and _alike(page, rival) else None)
-        )
+        plan = _planned(page, asked.plan, rival if rival is not None and _alike(page, rival) else None)
+        try:
+            page.audit = audit_file(plan)
+        except UserError:
+            if plan.first == asked.plan.first:
+                raise
+            page.audit = audit_file(dataclasses.replace(plan, first=asked.plan.first, second=asked.plan.second))
     except (DataError, UserError) as error:
         if asked.plan.gold or asked.plan.gold_file is not None or asked.plan.by:
             raise  # a mistake in the options, reported as `dikast audit` does

@@ -74,7 +74,8 @@ def winners(page: RunPage) -> str:
     told = ", ".join(f"{name} {rate:.3f} (n = {rate.n:,})" for name, rate in ordered[:_MOST_PLAYERS])
     more = f" and {len(ordered) - _MOST_PLAYERS:,} more" if len(ordered) > _MOST_PLAYERS else ""
     undecided = "; the intervals include an even result" if len(ordered) == 2 and not ordered[0][1].low > 0.5 else ""
-    return f"win rates (a tie is half a win): {told}{more}{undecided}"
+    orders = ", each pair in one order only" if page.one_order else ""
+    return f"win rates (a tie is half a win{orders}): {told}{more}{undecided}"
 
 
 def labels_told(page: RunPage) -> str:
