@@ -129,6 +129,11 @@ def chosen(folder, team):
 
 checkpoint._fault, loop.sound_checkpoint = sick, chosen
 sft(config)
+
+import torch.distributed
+
+torch.distributed.barrier()  # a process whose peer has gone may be aborted while it ends
+torch.distributed.destroy_process_group()
 """
 
 
