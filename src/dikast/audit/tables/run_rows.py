@@ -61,7 +61,7 @@ class RunRows(Rows):
 
     def __iter__(self) -> Iterator[tuple[dict[str, Any], int]]:
         folder = Path(self.path)
-        self._meta = metadata_of(folder)
+        self._meta = kept_metadata(folder)
         pairs: dict[tuple[Any, ...], tuple[dict[str, Any], int]] = {}
         joined, path = (folder / COMBINED).exists(), folder / VERDICTS
         parts: dict[tuple[Any, ...], dict[int, str]] = {}
@@ -146,7 +146,7 @@ class RunRows(Rows):
         return found if number is None else number
 
 
-def metadata_of(folder: Path) -> dict[str, dict[str, Any]]:
+def kept_metadata(folder: Path) -> dict[str, dict[str, Any]]:
     """What a run kept of each item's metadata; runs of earlier versions kept none."""
     path = folder / META
     check(folder, META)

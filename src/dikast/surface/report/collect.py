@@ -27,7 +27,7 @@ from dikast.audit.tables.run_rows import (
     gold_by_item,
     gold_scale_of,
     has_gold,
-    metadata_of,
+    kept_metadata,
 )
 from dikast.core.errors import DataError, UserError
 from dikast.core.gold import lies_on
@@ -160,7 +160,7 @@ def _planned(page: RunPage, plan: AuditPlan, rival: Path | None) -> AuditPlan:
 
 def _has_systems(folder: Path) -> bool:
     """Whether the pairs of a run are of more than one known system: then it has winners."""
-    return len({each for about in metadata_of(folder).values() for each in about.get("systems", ()) if each}) > 1
+    return len({each for about in kept_metadata(folder).values() for each in about.get("systems", ()) if each}) > 1
 
 
 def _summary(folder: Path) -> Mapping[str, Any]:
