@@ -25,7 +25,7 @@ from dikast.training.vision_alignment import look
 
 ROOT = Path(__file__).parents[2]
 FEWER: dict[str, Any] = {
-    "steps": 2, "batch_size": 2, "workers": 1, "compile": False, "warmup": 1, "max_seconds": 0, "device": "cpu",
+    "steps": 2, "batch_size": 6, "workers": 1, "compile": False, "warmup": 1, "max_seconds": 0, "device": "cpu",
 }  # fmt: skip
 
 
