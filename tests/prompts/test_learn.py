@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 
 def prose(rng: random.Random, count: int = 12) -> str:
-    return " ".join(rng.choice(WORDS) for _ in range(count)).capitalize() + "."
+    return " ".join(rng.choice(WORDS) for _ in range(count)).capitalize() + rng.choice([".", "!", ""])
 
 
 def made(build: Callable[[Row], str], count: int = 40, *, seed: int = 5) -> list[tuple[int, Row]]:

@@ -1,17 +1,23 @@
 """Prompts alone: what is learnt is the template that made them, byte for byte, or nothing."""
 
 import json
+import os
 import random
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from dikast.core.errors import UserError
 from dikast.prompts.learn.edges import Edge
 from dikast.prompts.learn.learn import Learnt, Reading, learn_format
+from dikast.prompts.learn.proof import prove
+from dikast.prompts.learn.rows import Rendered
 from dikast.surface.cli import app
 
 WORDS = (
@@ -84,7 +90,7 @@ SKELETONS: dict[str, tuple[list[str], bool]] = {
         ["Compare the two texts ", "first", " and also ", "second", " and then say which one is better."], False),
     "a bracketed criterion": (
         ["### Question\n", "instruction", "\n\n### Answer\n", "response", "\n\n### Rubric\n[", "criterion",
-         "]\n\nDo it now.\n### Mark: "], True),
+         "]\n\nDo it now.\n### Mark: "], False),
 }  # fmt: skip
 
 
@@ -150,11 +156,106 @@ def test_with_fields_every_one_of_them_is_learnt(name: str) -> None:
 
 def test_what_a_rule_decided_is_listed_with_its_reason() -> None:
     woven, _ = SKELETONS["blank line after the question"]
-    found = learn(woven, rows_of(woven, "sentence", "varied"))
-    blank, stop = found.report.edges
+    (blank,) = learn(woven, rows_of(woven, "varied", "varied")).report.edges
     assert (blank.slot, blank.side, blank.text, blank.owner) == ("instruction", "end", "\n\n", "prompt")
     assert str(blank).startswith(r"'\n\n' after instruction: part of the prompt (white space that all rows share")
-    assert (stop.slot, stop.side, stop.text, stop.owner) == ("instruction", "end", ".", "field")
+
+
+def test_a_full_stop_of_every_row_is_nobodys_until_the_user_says_so() -> None:
+    woven, _ = SKELETONS["blank line after the question"]
+    rows = rows_of(woven, "sentence", "varied")
+    with pytest.raises(UserError, match=r"1 ends with '\.' in every row: part of the prompt, or of the field\?"):
+        learn(woven, rows)
+    assert is_template(learn(woven, rows, edges={"1.end": "field"}), woven)
+    stopped = learn(woven, rows, edges={"1.end": "prompt"}).skeleton.literals[1]
+    assert stopped == ".\n\n[The Start of Answer]\n"
+
+
+def test_text_outside_the_slots_cannot_be_given_to_a_field() -> None:
+    woven = ["Question: ", "instruction", "\nNow the answer that was given to it\n", "response", "\nRate it now: "]
+    with pytest.raises(UserError, match=r"1 begins with 'Question: '"):
+        learn(woven, rows_of(woven, "varied", "varied"))
+    with pytest.raises(UserError, match=r"--edge 1.begin=field: 'Question: ' stands outside the slot"):
+        learn(woven, rows_of(woven, "varied", "varied"), edges={"1": "field"})
+
+
+# --- random skeletons: learnt from prompts alone, then compared byte for byte on fresh fields
+
+SIGNS = [
+    "",
+    ".",
+    "?",
+    "!",
+    "...",
+    "。",
+    ";",
+    ",",
+    ":",
+    '"',
+    "'",
+    "`",
+    "*",
+    "**",
+    ")",
+    "]",
+    ">",
+    " .",
+    " ?",
+    "</s>",
+    "-",
+]
+OPENINGS = ["", '"', "'", "`", "*", "**", "(", "[", "<", "- ", "> ", "¿", "Q. ", "$", "```\n"]
+BREAKS = ["\n", "\n\n", " \n", "\n---\n", "\n```\n", "\n\n\n"]
+HEADS = ["### {}\n", "### {}\n\n", "[{}]\n", "**{}**\n", "{}: ", "## {}:\n", "<{}>\n", "Here is the {}:\n"]
+
+
+@st.composite
+def templates(draw: st.DrawFn) -> list[str]:
+    """Literals and slots in turn, now and then with a sign on either side of a slot."""
+    head = draw(st.sampled_from(HEADS))
+    opening, sign = (st.just("") | st.just("") | st.just("") | st.sampled_from(each) for each in (OPENINGS, SIGNS))
+    woven, literal = [], draw(st.sampled_from(["", "Judge the answer.\n\n", "You are a judge.\n"]))
+    for slot in ("instruction", "response"):
+        woven += [literal + head.format(slot.capitalize()) + draw(opening), slot]
+        literal = draw(sign) + draw(st.sampled_from(BREAKS))
+    return [
+        *woven,
+        literal + draw(st.sampled_from(["### Mark\n", "Rate it from 1 to 5.\nRating: ", "[End]\nRating:", ""])),
+    ]
+
+
+def of_style(draw: st.DrawFn, rng: random.Random) -> Callable[[], str]:
+    """Texts that all begin and end with one sign, never do, or do at times."""
+    begin, end, how = draw(st.sampled_from(OPENINGS)), draw(st.sampled_from(SIGNS)), draw(st.integers(0, 4))
+
+    def text() -> str:
+        said = words(rng) if rng.random() < 0.7 else f"{words(rng)}\n{words(rng)}"
+        signed = how == 0 or (how > 1 and rng.random() < 0.5)
+        return f"{begin}{said}{end}" if signed else said
+
+    return text
+
+
+@settings(max_examples=int(os.environ.get("DIKAST_EXAMPLES", "150")), deadline=None, derandomize=True)
+@given(st.data(), templates(), st.integers(0, 10**6))
+def test_random_skeletons_are_learnt_or_refused_never_learnt_wrong(data: Any, woven: list[str], seed: int) -> None:
+    rng = random.Random(seed)
+    draw = data.draw
+    styles = {slot: of_style(draw, rng) for slot in woven[1::2]}
+    rows = []
+    for place in range(1, 31):
+        fields = {slot: styles[slot]() for slot in styles}
+        rows.append((place, {"prompt": "".join(fields[each] if i % 2 else each for i, each in enumerate(woven))}))
+    try:
+        found = learn(woven, rows)
+    except UserError:
+        return
+    if found.report.misfits:
+        return
+    for begin, end in product(OPENINGS, SIGNS):
+        fresh = {slot: f"{begin}{words(rng)}{end}" for slot in styles}
+        text = "".join(fresh[each] if i % 2 else each for i, each in enumerate(woven))
+        assert prove(found.format, found.skeleton, [Rendered(1, "prompt", text)], {(1, "prompt"): fresh}) == []
 
 
 def test_a_line_between_fields_is_listed_as_it_may_be_how_every_field_begins() -> None:

@@ -23,7 +23,11 @@ WITH, WITHOUT = (  # of the skeletons; the catalog of released judges has them t
     "e41d304e10be66b464511658a8f3c10d2f348518b524b3dba46221286616e369",
     "baa87fbf17638e6b383092641d060a4c5bded2f98102ac965d829a9fe7148404",
 )
-EDGES = {"mt_bench_eval": {"1": "field"}}  # every instruction there is a dialogue with the same lines around it
+LEVELS = {"levels": "field"}  # every level ends in a full stop, and in one set they begin with the same words
+EDGES = {  # every instruction of mt_bench_eval is a dialogue with the same lines around it
+    "vicuna_eval": LEVELS,
+    "mt_bench_eval": {**LEVELS, "1": "field"},
+}
 PICTURE = "ba9e1f72e4afad209e1cf2d618fcb78b7d6eb7a7fc084b1831205d44dd400568"
 
 
@@ -42,7 +46,7 @@ def between(text: str, heading: str) -> str:
 @pytest.mark.parametrize("name", ["vicuna_eval", "mt_bench_eval"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_five_slots_from_twenty_rows_hold_on_the_other_300(recorded: Path, name: str, seed: int) -> None:
-    found = learnt(recorded, name, seed, edges=EDGES.get(name))
+    found = learnt(recorded, name, seed, edges=EDGES[name])
     report = found.report
     assert report.slots == ("instruction", "response", "reference", "criterion", "levels")
     assert (len(report.rows_drawn), report.held_out, report.misfits) == (20, 300, ())
@@ -61,14 +65,16 @@ def test_lines_that_every_instruction_shares_are_not_decided_by_chance(recorded:
         learnt(recorded, "mt_bench_eval", seed)
     assert r"1 ends with '\n\nAssistant:' in every row" in str(caught.value)
     assert "--edge SLOT[.begin|.end|.inside]=prompt" in str(caught.value)
-    whole = learnt(recorded, "mt_bench_eval", seed, edges={"1.begin": "prompt", "1.end": "prompt", "1.inside": "field"})
+    whole = learnt(
+        recorded, "mt_bench_eval", seed, edges={**LEVELS, "1.begin": "prompt", "1.end": "prompt", "1.inside": "field"}
+    )
     assert whole.report.misfits == ()
     assert whole.report.skeleton_sha256 != WITH  # the same rows, another reading of them
 
 
 def test_the_stored_format_makes_the_published_rows(recorded: Path, tmp_path: Path) -> None:
     """Through the YAML on disk, read back, and nothing else of the learning."""
-    found = learnt(recorded, "vicuna_eval", 0)
+    found = learnt(recorded, "vicuna_eval", 0, edges=LEVELS)
     found.write(tmp_path / "vicuna.yaml")
     form = load_format(tmp_path / "vicuna.yaml")
     assert form.hash == found.format.hash == found.report.format_hash
@@ -84,7 +90,8 @@ def test_the_stored_format_makes_the_published_rows(recorded: Path, tmp_path: Pa
 def test_both_columns_of_the_pairs_without_a_reference(recorded: Path, seed: int) -> None:
     columns = ("chosen_instruction", "rejected_instruction")
     found = learn_format(
-        recorded / "prometheus" / "hhh_alignment_eval.json.gz", Reading(columns, names=NO_REFERENCE, seed=seed)
+        recorded / "prometheus" / "hhh_alignment_eval.json.gz",
+        Reading(columns, names=NO_REFERENCE, seed=seed, edges=LEVELS),
     )
     report = found.report
     assert report.slots == ("instruction", "response", "criterion", "levels")
@@ -117,7 +124,7 @@ def test_three_rows_that_share_their_question_are_too_few_without_fields(recorde
 
 
 def test_a_published_row_with_one_character_changed_is_named(recorded: Path) -> None:
-    found = learnt(recorded, "vicuna_eval", 0)
+    found = learnt(recorded, "vicuna_eval", 0, edges=LEVELS)
     rows = prompts_of(read_rows(recorded / "prometheus" / "vicuna_eval.json.gz"), ("instruction",), "")[:3]
     heading = "###Reference Answer (Score 5):"
     at = rows[1].text.index(heading)

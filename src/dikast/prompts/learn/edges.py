@@ -20,12 +20,12 @@ from dikast.prompts.learn.skeleton import Skeleton
 _SIDES = ("begin", "end", "inside")
 _OWNERS = ("prompt", "field")
 _LABEL = re.compile(r"[#*\-]*[ \t]*[^\W\d_][\w ()/&'#-]*[*_]*[:>=|]+[*_]*[ \t]*|[\w ()]+\)[ \t]+")
-_SENTENCE = re.compile(r"[.?!…。？！]+")
 _INLINE = re.compile(r"[ \t]+[|/;#=~>-]+[ \t]+\S[^\n]*\Z")  # a sign between spaces, and more of the prompt after it
-_WORDS_FIRST = re.compile(r"\w|[-•*+>][ \t]")
+_FIELD_LINE = re.compile(r"\w|[-•*+>][ \t]|```|~~~|[|$\\{}<]")  # how lines of fields begin: words, lists, code, tables
+_FENCE = re.compile(r"[ \t]*(?:```|~~~)")
 _OPENING = re.compile(r"([\[(<{])\1*|([\"'`*_~|#=-])\2*")
-_SAFE = "[<"  # brackets that are seldom around every field; quotes, bold and round brackets often do
 _TAG = re.compile(r"<([\w-]+)[^<>\n]*>[ \t]*")
+_TAG_LINE = re.compile(r"</?([\w-]+)[^<>\n]*>")
 _TAG_BEFORE = re.compile(r"<([\w-]+)[^<>\n]*>[ \t]*\Z")
 _BRACKET_BEFORE = re.compile(r"(?:^|\s)(\[+|<+)\Z")
 _MIRROR = str.maketrans("[(<{", "])>}")
@@ -35,8 +35,6 @@ _SPACE = "white space that all rows share: publishers strip fields, and prompts 
 _LINES = "whole lines that all rows share"
 _MARK = "a label that all rows share"
 _PAIR = "signs that open before the slot and close after it in all rows"
-_FULL_STOP = "the sign that ends a sentence, where the slot has lines or brackets of its own"
-_WORDING = "wording that the levels of the rubrics share, after a label that is counted up"
 _SAID = "as --edge says"
 
 
@@ -142,7 +140,7 @@ def settle_edges(
 
 
 def _settle(values: Sequence[str], place: _Place, owners: Mapping[str, str]) -> _Settled:
-    slot, level = place.slot, place.slot.startswith(LEVEL)
+    slot = place.slot
     head = _shared(values)
     tail = _shared([value[len(head) :][::-1] for value in values])[::-1]
     before, opened, edges = _begin(head, place)
@@ -155,18 +153,23 @@ def _settle(values: Sequence[str], place: _Place, owners: Mapping[str, str]) -> 
     after, closed = right + after, closed[: len(closed) - len(right)]
     unclear: list[tuple[str, str]] = []
     line = (place.before + before).split("\n")[-1]
-    if not wrapped and not level and not _clear(line, labelled=place.labelled):
-        unclear.append(("begin", line))
-    own = wrapped or (not line.strip() and _ends_line(after + place.after))
-    for side, text in (("begin", opened), ("end", closed)):
-        if not text.strip():
-            continue
-        if level or (side == "end" and own and not opened.strip() and _SENTENCE.fullmatch(text)):
-            edges.append(Edge(slot, side, text, "field", _WORDING if level else _FULL_STOP))
-        else:
-            unclear.append((side, text))
+    fixed: list[tuple[str, str]] = []  # what the rows share outside the slot, and so cannot be given to it
+    if not wrapped and not slot.startswith(LEVEL) and not _clear(line, labelled=place.labelled):
+        fixed.append(("begin", line))
+    if not head.strip() and _FENCE.match(above := place.before.rstrip().split("\n")[-1]):
+        fixed.append(("begin", above))
+    if not tail.strip() and _FENCE.match(below := place.after.lstrip().split("\n")[0]):
+        fixed.append(("end", below))
+    unclear += [(side, text) for side, text in (("begin", opened), ("end", closed)) if text.strip()]
     if not closed.strip() and not wrapped and not _ends_clear(after + place.after):
-        unclear.append(("end", (after + place.after).split("\n")[0]))
+        fixed.append(("end", (after + place.after).split("\n")[0]))
+    for side, text in fixed:
+        if owners[side] == "field":
+            raise UserError(
+                f"--edge {slot}.{side}=field: {text[:_SHOWN]!r} stands outside the slot in every row; learn from the"
+                " fields (--field SLOT=COLUMN)"
+            )
+    unclear += fixed
     settled = _Settled(before, after, edges, [each for each in unclear if not owners[each[0]]])
     return _overruled(settled, slot, head, tail, owners)
 
@@ -175,7 +178,7 @@ def _begin(head: str, place: _Place) -> tuple[str, str, list[Edge]]:
     """What moves to the prompt, what is left of the shared beginning, and what was decided."""
     space = head[: len(head) - len(head.lstrip())]
     whole = max(head.rfind("\n") + 1, len(space))
-    if not place.lines_before and _WORDS_FIRST.match(head[:whole].rstrip().split("\n")[-1]):
+    if not place.lines_before and _of_a_field(head[:whole].rstrip().split("\n")[-1]):
         whole = len(space)
     before, rest = head[:whole], head[whole:]
     edges = []
@@ -193,7 +196,7 @@ def _begin(head: str, place: _Place) -> tuple[str, str, list[Edge]]:
 def _end(tail: str, place: _Place) -> tuple[str, str]:
     """What moves to the prompt, and what is left of the shared ending."""
     cut = tail.find("\n") if "\n" in tail else len(tail)
-    if not place.lines_after and _WORDS_FIRST.match(tail[cut:].lstrip()):
+    if not place.lines_after and _of_a_field(tail[cut:].lstrip()):
         cut = len(tail)
     kept = tail[:cut].rstrip()
     return tail[len(kept) :], kept
@@ -218,7 +221,7 @@ def _pair(opened: str, closed: str, values: Sequence[str], place: _Place) -> tup
     if (tag := _TAG.match(opened)) and closed.endswith(f"</{tag[1]}>") and speaks_of_slot(tag[1]):
         size = len(tag[1]) + 3
         return tag[0], closed[len(closed[:-size].rstrip(" \t")) :], True
-    if (sign := _OPENING.match(opened)) and (place.rubric or opened[0] in _SAFE):
+    if place.rubric and (sign := _OPENING.match(opened)):
         right = sign[0].translate(_MIRROR)
         json = sign[0] in "[{" and all(map(_is_json, values))
         return (sign[0], right, True) if closed.endswith(right) and not json else ("", "", False)
@@ -265,6 +268,12 @@ def _shared(values: Sequence[str]) -> str:
     if found and re.match(r"\w", found[-1]) and any(re.match(r"\w", value[len(found) :]) for value in values):
         found = re.sub(r"\w+\Z", "", found)
     return found
+
+
+def _of_a_field(line: str) -> bool:
+    """Whether a line may as well be one with which every field begins or ends."""
+    tag = _TAG_LINE.match(line)
+    return _FIELD_LINE.match(line) is not None and not (tag and speaks_of_slot(tag[1]))
 
 
 def _starts_line(before: str) -> bool:
