@@ -201,7 +201,7 @@ def test_a_batch_that_does_not_fit_says_its_size_and_the_cure(
 
     monkeypatch.setattr(loop, "summed_loss", full)
     with pytest.raises(
-        RunError, match=r"a batch of \d rows by \d+ tokens does not fit .* 'max_tokens_per_micro_batch'"
+        RunError, match=r"a batch of \d rows and \d+ tokens does not fit .* 'max_tokens_per_micro_batch'"
     ) as caught:
         sft(write_config(save_every=1))
     assert "items-00000.jsonl:" in str(caught.value)
@@ -321,6 +321,8 @@ def test_a_checkpoint_of_another_run_is_refused(write_config: Write) -> None:
         ({"augment": {"blank": 2}}, "field 'augment.blank': expected a number from 0 to 1, got 2"),
         ({"augment": {"other_words": -0.1}}, "other_words': expected a number from 0 to 1, got -0.1"),
         ({"lora": {"rnak": 4}}, "field 'lora.rnak': unknown key: did you mean 'rank'"),
+        ({"pack": "row"}, "field 'pack': expected 'none' or 'rows', got 'row'"),
+        ({"pack": "rows", "compile": True}, "field 'compile': packed rows are never alike"),
         ({"batch_size": 0}, "field 'batch_size': expected a whole number of at least 1"),
         ({"clip": -1}, "field 'clip': expected a number of at least 0"),
         ({"label_loss_weight": -2}, "field 'label_loss_weight': expected a number of at least 0"),

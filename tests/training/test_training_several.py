@@ -63,6 +63,19 @@ def test_two_processes_with_fsdp2_end_with_the_weights_of_one(
     assert "| processes | 2, FSDP2 |" in (tmp_path / "run-together/model/README.md").read_text("utf-8")
 
 
+@pytest.mark.slow
+def test_packed_rows_of_two_processes_end_with_the_weights_of_one(write_config: Write, tmp_path: Path) -> None:
+    # three rows a step: the second process has one row less; the second step goes on from the checkpoint of the first
+    settings = {"batch_size": 3, "steps": 2, "pack": "rows"}
+    sft(write_config("alone", **settings))
+    together = write_config("together", **settings, max_seconds=1e-6)
+    for step in (1, 2):
+        assert launched(together, "fsdp2.yaml", tmp_path)["steps"] == step
+    one, two = (load_file(tmp_path / f"run-{name}/model/model.safetensors") for name in ("alone", "together"))
+    for name, tensor in one.items():
+        assert torch.allclose(tensor, two[name], atol=5e-4), name
+
+
 def test_deepspeed_is_refused_with_what_to_take_instead(write_config: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACCELERATE_USE_DEEPSPEED", "true")
     monkeypatch.setenv("WORLD_SIZE", "2")

@@ -93,6 +93,7 @@ class Config:
     steps: optimiser steps (0: `epochs` through the data). stop_at: end after so many of them, with the model
     as it is then, for a stage that a next one takes over (0: never); the rate goes by all steps.
     batch_size: examples a step, over all processes. group_by_length: those of about one length together.
+    pack: `rows` lays the rows of a forward pass end to end, each seeing only itself, so that nothing is padded.
     max_tokens: the most of one example, asked and answered; a longer one stops the run before its first step.
     max_tokens_per_micro_batch: most tokens, padding included, of one forward pass; the rest of a step is accumulated.
     frames: how many are sampled from a video file that names no number, here and in `eval`.
@@ -141,6 +142,7 @@ class Config:
     compile: bool = False
     device: str = "auto"
     group_by_length: bool = True
+    pack: Literal["none", "rows"] = "none"
     save_every: int = option(500, least=0)
     keep: int = option(2, least=1)
     log_every: int = option(10, least=1)
@@ -178,6 +180,8 @@ class Config:
             "root",
         ):
             value.pop(key)
+        if self.pack == "none":
+            value.pop("pack")  # runs from before there was packing go on
         return fingerprint(under_former_names(value))
 
 
@@ -208,6 +212,11 @@ def _check(config: Config, wrong: Callable[..., None]) -> None:
             wrong("a source has 'items' or 'talk', one of them", "data", i)
         if data.items and not data.formats:
             wrong("name a format, or several", "data", i, "formats")
+    if config.pack != "none" and config.compile:
+        wrong(
+            "packed rows are never alike in their segments, so each pass would be compiled anew: leave it out",
+            "compile",
+        )
     if not _DEVICE.fullmatch(config.device):
         wrong(f"expected auto, cpu, cuda, cuda:N, mps or xpu, got {config.device!r}", "device")
     for at, patterns in ((("frozen",), config.frozen), (("lora", "targets"), (config.lora.targets,))):

@@ -20,6 +20,7 @@ from dikast.training.data.batches import Batch, BatchPlan, collate, micro_batche
 from dikast.training.data.shards import Shards
 from dikast.training.log import Log
 from dikast.training.optimizer import optimizer_of
+from dikast.training.packed_attention import use_packed_attention
 from dikast.training.processes import SingleProcess
 from dikast.training.schedule import rate_at
 
@@ -65,6 +66,8 @@ class Loop:
         self._plan = BatchPlan(sizes, batch_size=config.batch_size, seed=config.seed, grouped=grouped)
         self._planned = config.steps or max(1, round(config.epochs * self._plan.per_epoch))  # steps of the schedule
         self.total = min(self._planned, config.stop_at or self._planned)
+        if config.pack != "none":
+            use_packed_attention(loaded.model)
         if config.compile:
             _compile_layers(loaded.model)
         self._forward, self._optimizer = team.join(loaded.model, optimizer_of(loaded.model, config))
@@ -186,7 +189,7 @@ class Loop:
         moved = placed(batch, self._loaded)
         reduced = self._config.precision == "bf16"
         with torch.autocast(self._loaded.device.type, torch.bfloat16) if reduced else nullcontext():
-            logits = model(**moved.inputs, use_cache=False, logits_to_keep=moved.targets.shape[1] + 1).logits
+            logits = model(**moved.inputs, use_cache=False).logits
         return summed_loss(logits, moved)
 
     def _batches(self, pool: ThreadPoolExecutor) -> Iterator[list[Batch]]:
@@ -199,8 +202,8 @@ class Loop:
 
     def _micro(self, step: int) -> list[Batch]:
         team, made = self._team, []
-        most = self._config.max_tokens_per_micro_batch
-        for run in micro_batches(self._plan.step(step), self._shards, most, team.size):
+        most, packed = self._config.max_tokens_per_micro_batch, self._config.pack != "none"
+        for run in micro_batches(self._plan.step(step), self._shards, most, team.size, packed=packed):
             mine = run[team.rank :: team.size]  # if it is empty, a row of weight 0 keeps the processes in step
             made.append(self._collate(mine or run[:1], counts=bool(mine)))
         return made
@@ -209,9 +212,10 @@ class Loop:
         batch = collate(
             self._shards,
             numbers,
-            self._loaded.processor,
+            self._loaded,
             label_weight=self._config.label_loss_weight,
             multiple=_ALIGNED if self._config.compile else 1,
+            packed=self._config.pack != "none",
         )
         return batch if counts else replace(batch, weights=torch.zeros_like(batch.weights))
 
@@ -246,10 +250,12 @@ def _compile_layers(model: Any) -> None:
 
 
 def placed(batch: Batch, loaded: Loaded) -> Batch:
-    """The batch on the model's device, with images in the model's precision."""
+    """The batch on the model's device, with images in the model's precision; a table of segments is read on the CPU."""
     device, dtype = loaded.device, loaded.model.dtype
     inputs = {
         name: tensor.to(device, dtype if name.startswith("pixel_values") else None, non_blocking=True)
+        if name != "attention_mask"
+        else tensor
         for name, tensor in batch.inputs.items()
     }
     return Batch(inputs, batch.targets.to(device), batch.weights.to(device), batch.numbers)
@@ -268,7 +274,7 @@ def _fits(batch: Batch, shards: Shards) -> Iterator[None]:
         name, origin = shards.name(longest)
         cure = "lower 'max_tokens_per_micro_batch'" if rows > 1 else "lower 'max_tokens' or leave the row out"
         raise RunError(
-            f"{origin}: a batch of {rows} rows by {tokens} tokens does not fit into memory (its longest is {name!r}): "
+            f"{origin}: a batch of {rows} rows and {tokens} tokens does not fit into memory (its longest is {name!r}): "
             f"{cure}, or set 'checkpointing: true'; the last checkpoint is intact"
         ) from error
 

@@ -154,16 +154,14 @@ def test_clips_are_trained_on_as_they_are_judged(
     shards = Shards.open(tmp_path)
     whole = 0.0
     for run in micro_batches(np.argsort(-shards.lengths), shards, 100_000):
-        batch = placed(collate(shards, run, loaded.processor), loaded)
+        batch = placed(collate(shards, run, loaded), loaded)
         with torch.no_grad():
-            kept = batch.targets.shape[1] + 1
-            whole += float(summed_loss(loaded.model(**batch.inputs, logits_to_keep=kept).logits, batch))
+            whole += float(summed_loss(loaded.model(**batch.inputs).logits, batch))
     alone = 0.0
     for number in range(len(items)):
-        batch = placed(collate(shards, [number], loaded.processor), loaded)
+        batch = placed(collate(shards, [number], loaded), loaded)
         with torch.no_grad():
-            kept = batch.targets.shape[1] + 1
-            alone += float(summed_loss(loaded.model(**batch.inputs, logits_to_keep=kept).logits, batch))
+            alone += float(summed_loss(loaded.model(**batch.inputs).logits, batch))
     assert whole == pytest.approx(alone, rel=1e-4)
 
 
@@ -180,13 +178,14 @@ def test_the_engine_reads_the_probability_that_the_loss_scores(
         (example,) = asker.examples(ExampleRow(0, 0, item))
         writer.add(example.id, example.origin, encode(example, loaded, end=end, most=100_000))
     writer.flush()
-    batch = placed(collate(Shards.open(tmp_path), range(3), loaded.processor, label_weight=1.0), loaded)
-    only = placed(collate(Shards.open(tmp_path), range(3), loaded.processor, label_weight=2.0), loaded)
+    shards = Shards.open(tmp_path)
+    batch = placed(collate(shards, range(3), loaded, label_weight=1.0), loaded)
+    only = placed(collate(shards, range(3), loaded, label_weight=2.0), loaded)
     label = only.weights - batch.weights  # 1 on the tokens of the verdict's label
     with torch.no_grad():
-        logits = loaded.model(**batch.inputs, logits_to_keep=batch.targets.shape[1] + 1).logits
-    told = torch.nn.functional.log_softmax(logits[:, -batch.targets.shape[1] - 1 : -1].float(), -1)
-    scored = (told.gather(-1, batch.targets[..., None])[..., 0] * label).sum(1)
+        told = torch.nn.functional.log_softmax(loaded.model(**batch.inputs).logits.float(), -1)
+    counted = told.gather(-1, batch.targets[:, None])[:, 0] * label
+    scored = torch.stack([row.sum() for row in torch.split(counted, (shards.lengths - shards.prompts).tolist())])
 
     judge = Judge(LocalEngine.of(loaded, name="tiny"), format="score-only", read="only", min_mass=0.0)
     read = {verdict.question.item: verdict for verdict in judge.grade_many(items)}

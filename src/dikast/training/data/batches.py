@@ -1,7 +1,8 @@
 """The examples of each step, and their tensors.
 
 The order is a function of seed, epoch and the examples' lengths, so a resumed run continues the same order. Rows are
-padded on the right: under causal attention padding after a row does not affect it, so no attention mask is needed.
+padded on the right, or packed: laid end to end as one row, where each sees only itself (`training.packed_attention`).
+Under causal attention padding after a row does not affect it, so padded rows need no attention mask.
 """
 
 from collections.abc import Sequence
@@ -12,19 +13,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dikast.engines.local.processor import Processor
+from dikast.engines.local.loading import Loaded
 from dikast.engines.local.vision import Seen, together
 from dikast.training.data.shards import Shards
+from dikast.training.packed_attention import segment_table
 
 _BUCKET = 32  # batches whose examples are sorted by length together
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The inputs of one forward pass. `weights` (rows, kept) is the loss mask: the weight of each token, 0 for padding.
+    """The inputs of one forward pass. `weights` (targets,) is what each target counts in the loss.
 
-    `targets` (rows, kept) are the last `kept` tokens of each padded row; they are predicted by the logits of the last
-    `kept` + 1 positions except the very last.
+    `inputs["logits_to_keep"]` (rows, tokens) marks the positions whose logits are computed, those before a target;
+    `targets` (targets,) are the tokens that they predict, in the same order.
     """
 
     inputs: dict[str, torch.Tensor]
@@ -34,9 +36,8 @@ class Batch:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Rows and tokens, padding included."""
-        rows, tokens = self.inputs["input_ids"].shape
-        return int(rows), int(tokens)
+        """Examples and tokens, padding included."""
+        return len(self.numbers), self.inputs["input_ids"].numel()
 
 
 class BatchPlan:
@@ -68,17 +69,24 @@ class BatchPlan:
         return np.concatenate([full[rng.permutation(whole)].ravel(), rest])
 
 
-def micro_batches(step: NDArray[np.int64], shards: Shards, most: int, parts: int = 1) -> list[list[int]]:
-    """Cut a step, longest first, into micro-batches of at most `most` padded tokens for each of `parts` processes.
+def micro_batches(
+    step: NDArray[np.int64], shards: Shards, most: int, parts: int = 1, *, packed: bool = False
+) -> list[list[int]]:
+    """Cut a step, longest first, into micro-batches of at most `most` tokens for each of `parts` processes.
 
-    A micro-batch holds examples of one group; process p takes its examples p, p + parts, ...
+    The tokens are those computed: padding counts, and packed rows have none. A micro-batch holds examples of one group;
+    process p takes its examples p, p + parts, ...
     """
     open_runs: dict[int, list[int]] = {}
     runs: list[list[int]] = []
     for number in map(int, step):
         group = int(shards.groups[number])
         run = open_runs.get(group)
-        if run is None or (len(run) % parts == 0 and (len(run) // parts + 1) * int(shards.lengths[run[0]]) > most):
+        if run is not None and len(run) % parts == 0:  # the first process has the longest rows of each deal
+            mine = [int(shards.lengths[each]) for each in run[::parts]]
+            tokens = sum(mine) + int(shards.lengths[number]) if packed else (len(mine) + 1) * mine[0]
+            run = run if tokens <= most else None
+        if run is None:
             run = open_runs[group] = []
             runs.append(run)
         run.append(number)
@@ -86,32 +94,73 @@ def micro_batches(step: NDArray[np.int64], shards: Shards, most: int, parts: int
 
 
 def collate(
-    shards: Shards, numbers: Sequence[int], processor: Processor, *, label_weight: float = 1.0, multiple: int = 1
+    shards: Shards,
+    numbers: Sequence[int],
+    loaded: Loaded,
+    *,
+    label_weight: float = 1.0,
+    multiple: int = 1,
+    packed: bool = False,
 ) -> Batch:
-    """Rows of examples as tensors, padded on the right to a multiple of `multiple` tokens."""
+    """Rows of examples as tensors: packed into one row, or padded on the right to a multiple of `multiple` tokens."""
     found = [shards.find(number) for number in numbers]
-    rows = [part.rows[i] for part, i in found]
-    longest = max(int(row["length"]) for row in rows)
-    longest += -longest % multiple
-    first = min(int(row["prompt"]) for row in rows)
-    ids = np.full((len(rows), longest), processor.padding, np.int64)
-    weights = np.zeros((len(rows), longest), np.float32)
-    for n, (row, (part, i)) in enumerate(zip(rows, found, strict=True)):
-        ids[n, : row["length"]] = part.ids(i)
-        weights[n, row["prompt"] : row["length"]] = 1
-        weights[n, row["label"][0] : row["label"][1]] *= label_weight
-    media = [Seen(tensors=tensors) for part, i in found if (tensors := part.media(i))]
-    inputs: dict[str, Any] = {"input_ids": torch.from_numpy(ids), **together(media)}
-    vision = processor.vision
-    if media and vision is not None and vision.types_tokens:
-        types = (ids == vision.image_token_id) + 2 * (ids == vision.video_token_id)
-        inputs["mm_token_type_ids"] = torch.from_numpy(types.astype(np.int64))
-    return Batch(inputs, inputs["input_ids"][:, first:], torch.from_numpy(weights[:, first:]), tuple(numbers))
+    rows = [part.ids(i) for part, i in found]
+    lengths = [len(row) for row in rows]
+    media = [part.media(i) for part, i in found]
+    if packed:
+        shape = (1, sum(lengths))
+        starts = np.cumsum([0, *lengths])[:-1]
+    else:
+        longest = max(lengths) + -max(lengths) % multiple
+        shape = (len(rows), longest)
+        starts = np.arange(len(rows)) * longest
+    places = [start + np.arange(length) for start, length in zip(starts, lengths, strict=True)]
+    ids = np.full(shape[0] * shape[1], loaded.processor.padding, np.int64)
+    kept = np.zeros(len(ids), np.bool_)
+    targets, weights = [], []
+    for place, row, (part, i) in zip(places, rows, found, strict=True):
+        about = part.rows[i]
+        ids[place] = row
+        kept[place[about["prompt"] - 1 : -1]] = True
+        counts = np.ones(len(row), np.float32)
+        counts[about["label"][0] : about["label"][1]] *= label_weight
+        targets.append(row[about["prompt"] :].astype(np.int64))
+        weights.append(counts[about["prompt"] :])
+    inputs: dict[str, Any] = {
+        "input_ids": torch.from_numpy(ids.reshape(shape)),
+        "logits_to_keep": torch.from_numpy(kept.reshape(shape)),
+        **together([Seen(tensors=tensors) for tensors in media if tensors]),
+    }
+    if any(media) and (types := _types(ids, loaded)) is not None:
+        inputs["mm_token_type_ids"] = types.reshape(shape)
+    if packed:
+        positions = [_positions(row, tensors, loaded) for row, tensors in zip(rows, media, strict=True)]
+        inputs["position_ids"] = torch.cat(positions, -1)
+        inputs["attention_mask"] = segment_table([int(place[-1]) + 1 for place in places], [-1] * len(places))
+    return Batch(
+        inputs, torch.from_numpy(np.concatenate(targets)), torch.from_numpy(np.concatenate(weights)), tuple(numbers)
+    )
+
+
+def _types(ids: NDArray[np.int64], loaded: Loaded) -> torch.Tensor | None:
+    """The kind of each token, 0 for text, 1 for images and 2 for clips; None for models that are not told."""
+    vision = loaded.processor.vision
+    if vision is None or not vision.types_tokens:
+        return None
+    return torch.from_numpy((ids == vision.image_token_id) + 2 * (ids == vision.video_token_id)).long()
+
+
+def _positions(row: NDArray[Any], media: dict[str, torch.Tensor], loaded: Loaded) -> torch.Tensor:
+    """The position of each token of a row: (1, tokens), or (3, 1, tokens) where media have them in three dimensions."""
+    ids = row.astype(np.int64)
+    if media and (types := _types(ids, loaded)) is not None:
+        told = {name: tensor for name, tensor in media.items() if name.endswith(("_grid_thw", "_grid_ts"))}
+        found: torch.Tensor = loaded.model.model.get_rope_index(torch.from_numpy(ids)[None], types[None], **told)[0]
+        return found
+    return torch.arange(len(ids))[None]
 
 
 def summed_loss(logits: torch.Tensor, batch: Batch) -> torch.Tensor:
-    """The weighted sum of cross-entropy over the targets, in nats. logits: (rows, kept + 1, vocabulary)."""
-    kept = batch.targets.shape[1]
-    foretold = logits[:, -kept - 1 : -1].float()
-    loss = torch.nn.functional.cross_entropy(foretold.flatten(0, 1), batch.targets.flatten(), reduction="none")
-    return (loss * batch.weights.flatten()).sum()
+    """The weighted sum of cross-entropy over the targets, in nats. logits: (targets, vocabulary)."""
+    loss = torch.nn.functional.cross_entropy(logits.float(), batch.targets, reduction="none")
+    return (loss * batch.weights).sum()
