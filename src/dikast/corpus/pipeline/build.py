@@ -19,7 +19,7 @@ from dikast.engines.base import Engine
 from dikast.engines.budget import Budget
 from dikast.engines.http.prices import Price
 from dikast.engines.priced import Priced, price_of_engine
-from dikast.engines.spec import open_engine, parse_spec
+from dikast.engines.spec import parse_spec
 
 _SERVERS = ("http", "https", "openai")
 LOCK, REPORT = "build.json", "report.json"
@@ -31,7 +31,7 @@ def open_teacher(recipe: Recipe, engine: Engine | None = None) -> Engine:
         return engine
     if recipe.world:
         return KINDS[recipe.recipe].world(recipe, recipe.options)
-    return open_engine(recipe.teacher)
+    return recipe.engine(recipe.teacher)
 
 
 def build(
@@ -92,7 +92,7 @@ def known_price(recipe: Recipe) -> Price | None:
     if recipe.world or parse_spec(recipe.teacher).scheme not in _SERVERS:
         return None
     with suppress(UserError):  # such as a missing key: an estimate asks nothing
-        return price_of_engine(open_engine(recipe.teacher))
+        return price_of_engine(recipe.engine(recipe.teacher))
     return None
 
 

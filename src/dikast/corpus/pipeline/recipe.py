@@ -7,6 +7,9 @@ from typing import Any, Literal
 from dikast.core.aliases import under_former_names
 from dikast.core.canonical import fingerprint
 from dikast.core.checking import option
+from dikast.engines.base import Engine
+from dikast.engines.key_use import check_key_use
+from dikast.engines.spec import open_engine
 
 LAST = "last"
 
@@ -36,6 +39,9 @@ class Recipe:
     largest absolute correlation of words and score (1 sets no bound). `splits` maps names to shares; rubrics whose
     criteria share `apart` of their word trigrams go to the same split. `parquet`: rows of a shard, 0 for none;
     `parquet_images`: bytes (embedded) or path.
+
+    `allow_keys`: which keys the engines may send to servers that they do not belong to, each as NAME@HOST. No file can
+    set it.
     """
 
     recipe: str
@@ -58,6 +64,7 @@ class Recipe:
     parquet_images: Literal["bytes", "path"] = field(default="bytes", metadata={LAST: True})
     options: Any = option(None, internal=True)
     folder: str = option("", internal=True)
+    allow_keys: tuple[str, ...] = option((), internal=True)
 
     @property
     def world(self) -> str:
@@ -68,7 +75,7 @@ class Recipe:
     def told(self) -> dict[str, Any]:
         """Every key that affects what is asked, with its value, flat as in the file; without the file's location."""
         values = asdict(self)
-        for name in ("folder", *(each.name for each in fields(self) if each.metadata.get(LAST))):
+        for name in ("folder", "allow_keys", *(each.name for each in fields(self) if each.metadata.get(LAST))):
             del values[name]
         values |= values.pop("options") or {}
         return {key: under_former_names(each) if isinstance(each, dict) else each for key, each in values.items()}
@@ -77,6 +84,11 @@ class Recipe:
     def hash(self) -> str:
         """Fingerprint of every key that affects what is asked."""
         return fingerprint(self.told)
+
+    def engine(self, spec: str) -> Engine:
+        """The engine that the recipe names by `spec`; UserError where it would send a key that is not its own."""
+        check_key_use(spec, self.allow_keys)
+        return open_engine(spec)
 
     def path(self, name: str) -> Path:
         """A path named in the recipe, resolved from the recipe's folder."""

@@ -1,6 +1,7 @@
 """Reading a recipe: one YAML file that says what to build, checked completely before anything is asked."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,14 @@ from dikast.corpus.pipeline.build_run import Kind
 from dikast.corpus.pipeline.recipe import Recipe
 from dikast.corpus.pipeline.rubric_splits import wrong_splits
 from dikast.corpus.recipes import KINDS
+from dikast.engines.key_use import key_use
 
 
-def load_recipe(path: str | Path) -> Recipe:
-    """Read a recipe; DataError lists every mistake with its line."""
+def load_recipe(path: str | Path, *, teacher: str = "", allow_keys: Iterable[str] = ()) -> Recipe:
+    """Read a recipe; DataError lists every mistake with its line.
+
+    `teacher` counts over the file's, and is trusted with the key that it names. `allow_keys` as in `Recipe`.
+    """
     mistakes = Mistakes(read_located(str(path)))
     value = mistakes.document.value
     if not isinstance(value, dict):
@@ -41,7 +46,11 @@ def load_recipe(path: str | Path) -> Recipe:
             if key in values or key not in value:
                 mistakes.add(told, *((key,) if key in value else ()))
     mistakes.raise_all()
-    return recipe
+    if teacher:
+        use = key_use(teacher)
+        recipe = replace(recipe, teacher=teacher)
+        allow_keys = (*allow_keys, *((str(use),) if use else ()))
+    return replace(recipe, allow_keys=tuple(allow_keys))
 
 
 def _wrong_splits(recipe: Recipe) -> Iterable[tuple[str, str]]:

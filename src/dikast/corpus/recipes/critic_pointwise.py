@@ -27,7 +27,6 @@ from dikast.corpus.sources.picture_questions import drawn_items, pictures_of, qu
 from dikast.corpus.teachers.picture_teacher import PictureTeacher, behind
 from dikast.engines.base import Engine
 from dikast.engines.budget import Budget
-from dikast.engines.spec import open_engine
 from dikast.prompts.dialects import DIALECTS
 from dikast.prompts.dialects.arena import ARENA
 from dikast.prompts.parse import parse_reply
@@ -251,7 +250,7 @@ def _carrying(item: Item, evaluation: Evaluation, rubric: Rubric) -> Item:
 def _run(run: Run, options: CriticPointwiseOptions) -> None:
     """The stages: cases, questions, references, answers, judgements; then the filters."""
     recipe = run.recipe
-    engines = [open_engine(spec) for spec in options.responders]
+    engines = [recipe.engine(spec) for spec in options.responders]
     _pairs(run, options)
     cases = Cases(run, options.responses, tuple(engine.name for engine in engines))
     if options.sensitive:

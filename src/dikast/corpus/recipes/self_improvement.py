@@ -124,7 +124,7 @@ def _run(run: Run, options: ImprovementOptions) -> None:
     """Run rounds until the stop rule ends them; write the items of the best round."""
     history: list[Record] = []
     before = _Round(run, options, 0)
-    asked_by = open_engine(options.judge) if options.judge else before.engine
+    asked_by = run.recipe.engine(options.judge) if options.judge else before.engine
     _held_out(run.recipe, options, before.judge(asked_by, samples=options.samples))
     stopped = f"all {options.rounds} rounds are done"
     for number in range(options.rounds + 1):
@@ -182,7 +182,7 @@ def _prepare(now: _Round, before: _Round) -> bool:
         run.stage(stage, generation_tasks(run.recipe, options), asking)
         if run.built.waits:
             return False
-    judge = before.judge(open_engine(options.judge) if options.judge else before.engine, samples=options.samples)
+    judge = before.judge(run.recipe.engine(options.judge) if options.judge else before.engine, samples=options.samples)
     dropped: Counter[str] = Counter()
     n = {GRADED: 0, PAIRS: 0}
     verified = 0

@@ -122,6 +122,12 @@ def build(
     recipe: Annotated[str, typer.Argument(help="The recipe, a YAML file described in docs/corpus.md.")],
     out: Annotated[Path, typer.Option("--out", help="The output folder; running again resumes.")],
     teacher: Annotated[str, typer.Option("--teacher", help="Use this teacher instead of the recipe's.")] = "",
+    allow_key: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-key", help="NAME@HOST: let the recipe send the key in this environment variable to this server."
+        ),
+    ] = None,
     *,
     spend: SpendOptions,
     train: Annotated[
@@ -134,7 +140,7 @@ def build(
 
     Exits with 3 if some questions are unanswered: run the same command again.
     """
-    from dataclasses import asdict, replace
+    from dataclasses import asdict
 
     from dikast.corpus.pipeline.build import build as run
     from dikast.corpus.pipeline.build import estimate, known_price
@@ -142,9 +148,7 @@ def build(
     from dikast.surface.progress import StageLine
     from dikast.surface.rounds import check_training, train_round
 
-    told = load_recipe(recipe)
-    if teacher:
-        told = replace(told, teacher=teacher)
+    told = load_recipe(recipe, teacher=teacher, allow_keys=allow_key or ())
     charged = spend.charged
     if spend.dry_run:
         charged = charged or known_price(told)
