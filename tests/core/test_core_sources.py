@@ -110,6 +110,7 @@ FILES: dict[str, dict[str, Any]] = {
     "org/carded": {"README.md": CARD,
                    "en/a.jsonl": ROWS[:2], "de.jsonl": ROWS[2:]},
     "org/scripted": {"scripted.py": "open('ran', 'w')", "data.jsonl": ROWS},
+    "org/odd": {"README.md": "---\nconfigs: 5\n---\n", "train.jsonl": ROWS[:1], "test.jsonl": ROWS[1:]},
     "org/bare": {"README.md": "Nothing.\n"},
 }  # fmt: skip
 
@@ -226,6 +227,9 @@ def test_data_sets_of_the_hub(hub: str, tmp_path: Path, source: str, flags: tupl
         ("hf://datasets/org/nothing", "there is no such data set, or it is private"),
         ("hf://datasets/org/plain@v9", "the data set has no such revision"),
         ("hf://datasets/org/plain/x.jsonl", "the data set has no file 'x.jsonl'"),
+        ("hf://datasets/org/plain/../x", "'..' is no part of an address on the Hub"),
+        ("hf://datasets/org/plain/data/%2e%2e/x.jsonl", "'..' is no part of an address on the Hub"),
+        ("hf://datasets/org/odd", "the data set has several splits"),
         ("hf://models/org/plain", "not the address of a data set on the Hub: write hf://datasets/ORG/NAME"),
     ],
 )
@@ -266,7 +270,7 @@ def test_files_behind_urls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     with ThreadingHTTPServer(("127.0.0.1", 0), Pages) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         at = f"http://127.0.0.1:{server.server_port}"
-        assert said(f"{at}/rows.jsonl?token=secret") == ["a0", "a1", "a2"]
+        assert said(f"{at}/rows.jsonl?version=2") == ["a0", "a1", "a2"]
         assert said(f"{at}/export") == ["a"]  # told by content: the address has no suffix
         for path, told in {
             "/blob/rows.jsonl": "a web page",

@@ -1,16 +1,23 @@
-"""What is behind an http(s) URL of an item's media. URLs of engines never come here."""
+"""What is behind an http(s) URL: of an item's media, or of a source of records. URLs of engines never come here."""
 
 import ipaddress
+import math
 import socket
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import urlsplit
 
-from dikast.core.errors import DataError
+from dikast.core.errors import DataError, machine_error
+from dikast.core.text import one_line
 
 if TYPE_CHECKING:
     import urllib.request
 
+MOST_SOURCE_BYTES = 20 * 2**30  # of a source of records behind an address
+_LEAST_RATE = 10_000  # bytes a second, on average, that a source may come at
 _PATIENCE = 10  # times the seconds without a byte, for a whole answer
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _PRIVATE = "a private address: download it and give its path, or allow it with --allow-private-urls"
@@ -24,80 +31,106 @@ def fetch(url: str, most: int, timeout: float, *, kind: str, private: bool = Fal
     resolves names, so only addresses written in URLs are checked there. `timeout` is in seconds without a byte; a
     whole answer may take ten times that.
     """
-    import http.client  # an HTTP client is loaded only by those who give URLs
-    import urllib.error
-    import urllib.request
-
-    shown = shown_url(url)
-    cure = f"fix the URL, or download the {kind} and give its path"
-    try:
-        request = urllib.request.Request(url, headers={"User-Agent": "dikast", "Accept": f"{kind}/*"})
-        with _opener(shown, kind, private=private).open(request, timeout=timeout) as reply:
-            raw = bytearray()
-            ends = time.monotonic() + _PATIENCE * timeout
-            while len(raw) <= most and (chunk := reply.read1(2**20)):
-                raw += chunk
-                if time.monotonic() > ends:
-                    raise TimeoutError(f"not complete after {_PATIENCE * timeout:.0f} s")
-            if len(raw) <= most and reply.length:  # what was announced and did not come
-                raise http.client.IncompleteRead(bytes(raw), reply.length)
-    except urllib.error.HTTPError as error:
-        code = error.code
-        error.close()
-        raise DataError(f"{kind} {shown}: the server answers {code}: {cure}") from None
-    except (OSError, http.client.HTTPException, ValueError) as error:  # URLError and timeouts are OSErrors
-        raise DataError(f"{kind} {shown} cannot be fetched ({_why(error)}): {cure}") from None
-    if len(raw) > most:
-        raise DataError(f"{kind} {shown} has more than {most:,} bytes: download it and give a smaller one")
+    raw = bytearray()
+    name = f"{kind} {shown_url(url)}"
+    _read(
+        url, raw.extend, name, kind, _PRIVATE, most=most, timeout=timeout, rate=math.inf, private=lambda host: private
+    )
     return bytes(raw)
 
 
 def download(url: str, into: BinaryIO, timeout: float = 30.0) -> None:
-    """Write what is behind an http(s) URL that the user named to a file, of any size; DataError with the cure.
+    """Write what is behind an http(s) URL that the user typed to a file; DataError with the cure.
 
-    The address may be private: it was named on the command line, not in somebody's data.
+    The host that was typed may be private, one that it redirects to may not. At most `MOST_SOURCE_BYTES`, and after
+    ten times the `timeout` (in seconds without a byte) on average at least 10 kB a second.
     """
-    import http.client
+    try:
+        typed = urlsplit(url).hostname
+    except ValueError:  # told when it is opened
+        typed = None
+
+    def take(chunk: bytes) -> None:
+        try:
+            into.write(chunk)
+        except OSError as error:
+            raise machine_error(error) from error
+
+    cure = "a private address that you did not type: give its own address"
+    _read(
+        url, take, shown_url(url), "file", cure, most=MOST_SOURCE_BYTES, timeout=timeout, rate=_LEAST_RATE,
+        private=lambda host: host.lower() == typed,
+    )  # fmt: skip
+
+
+def _read(
+    url: str, take: Callable[[bytes], object], name: str, kind: str, told: str, *, most: int, timeout: float,
+    rate: float, private: Callable[[str], bool],
+) -> None:  # fmt: skip
+    """Hand what is behind a URL to `take` in pieces; DataError with the cure.
+
+    `rate` is in bytes a second, which count after the first `_PATIENCE * timeout` seconds. `private` says of each host
+    whether it may be a private address, and `told` what is wrong with one that may not.
+    """
+    import http.client  # an HTTP client is loaded only by those who give URLs
     import urllib.error
     import urllib.request
 
-    shown, kind, cure = shown_url(url), "file", "fix the URL, or download the file and give its path"
+    cure = f"fix the URL, or download the {kind} and give its path"
+    began, patience, size = time.monotonic(), _PATIENCE * timeout, 0
     try:
-        request = urllib.request.Request(url, headers={"User-Agent": "dikast"})
-        with _opener(shown, kind, private=True).open(request, timeout=timeout) as reply:
-            while chunk := reply.read(2**20):
-                into.write(chunk)
-            if reply.length:
+        accept = {} if kind == "file" else {"Accept": f"{kind}/*"}
+        request = urllib.request.Request(url, headers={"User-Agent": "dikast", **accept})
+        with _answer(request, name, told, timeout, private) as reply:
+            while size <= most and (chunk := reply.read1(2**20)):
+                size += len(chunk)
+                if time.monotonic() - began > patience + size / rate:
+                    slow = "" if rate == math.inf else f": fewer than {rate:,.0f} bytes a second"
+                    raise TimeoutError(f"not complete after {time.monotonic() - began:.0f} s{slow}")
+                if size <= most:
+                    take(chunk)
+            if size <= most and reply.length:  # what was announced and did not come
                 raise http.client.IncompleteRead(b"", reply.length)
     except urllib.error.HTTPError as error:
         code = error.code
         error.close()
-        raise DataError(f"{shown}: the server answers {code}: {cure}") from None
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        raise DataError(f"{shown} cannot be fetched ({_why(error)}): {cure}") from None
+        raise DataError(f"{name}: the server answers {code}: {cure}") from None
+    except (OSError, http.client.HTTPException, ValueError) as error:  # URLError and timeouts are OSErrors
+        raise DataError(f"{name} cannot be fetched ({_why(error)}): {cure}") from None
+    if size > most:
+        raise DataError(f"{name} has more than {most:,} bytes: download it and give a smaller one")
 
 
-def _opener(shown: str, kind: str, *, private: bool) -> "urllib.request.OpenerDirector":
-    """Opens http and https alone, and without `private` only public addresses."""
+@contextmanager
+def _answer(
+    request: "urllib.request.Request", name: str, told: str, timeout: float, private: Callable[[str], bool]
+) -> Iterator[Any]:
+    """The answer to a request, by http and https alone, whose status and headers came in time."""
     import http.client
     import urllib.request
 
+    connections: list[Any] = []
+    late = threading.Event()
+
     def connect(*arguments: Any, **more: Any) -> socket.socket:
         (host, port), *rest = arguments
-        address = public_address(host, port)
+        address = host if private(host) else public_address(host, port)
         if address is None:
-            raise DataError(f"{kind} {shown} leads to {host!r}, {_PRIVATE}")
+            raise DataError(f"{name} leads to {host!r}, {told}")
         return socket.create_connection((address, port), *rest, **more)
 
     def guarded(connection: Any, request: Any) -> Any:
+        host = urlsplit(request.full_url).hostname or ""
+
         def made(*arguments: Any, **more: Any) -> Any:
             found = connection(*arguments, **more)
-            if not private and not request.has_proxy():
+            connections.append(found)
+            if not request.has_proxy():
                 found._create_connection = connect
             return found
 
-        if not private and request.has_proxy() and is_private(urlsplit(request.full_url).hostname or ""):
-            raise DataError(f"{kind} {shown} leads to {_PRIVATE}")
+        if not private(host) and request.has_proxy() and is_private(host):
+            raise DataError(f"{name} leads to {told}")
         return made
 
     class Http(urllib.request.HTTPHandler):
@@ -110,10 +143,16 @@ def _opener(shown: str, kind: str, *, private: bool) -> "urllib.request.OpenerDi
 
     class Redirect(urllib.request.HTTPRedirectHandler):
         def redirect_request(self, req, fp, code, msg, headers, newurl):  # type: ignore[no-untyped-def]
-            if not newurl.startswith(("http://", "https://")):
-                told = f"{kind} {shown} redirects to {shown_url(newurl)[:60]!r}, which is not http(s): give another URL"
-                raise DataError(told)
+            scheme = newurl.partition("://")[0].lower()
+            if scheme not in ("http", "https"):
+                raise DataError(f"{name} redirects to {one_line(scheme, 20)!r}, which is not http(s): give another URL")
             return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+    def give_up() -> None:
+        late.set()
+        for each in connections:
+            with suppress(OSError, AttributeError):  # closed meanwhile
+                each.sock.shutdown(socket.SHUT_RDWR)
 
     opener = urllib.request.OpenerDirector()  # `build_opener` would add file: and ftp:
     for handler in (
@@ -121,7 +160,17 @@ def _opener(shown: str, kind: str, *, private: bool) -> "urllib.request.OpenerDi
         urllib.request.HTTPDefaultErrorHandler, urllib.request.HTTPErrorProcessor, urllib.request.UnknownHandler,
     ):  # fmt: skip
         opener.add_handler(handler())
-    return opener
+    patience = threading.Timer(_PATIENCE * timeout, give_up)  # headers may come one byte at a time
+    patience.daemon = True
+    patience.start()
+    try:
+        reply = opener.open(request, timeout=timeout)
+    finally:
+        patience.cancel()
+    with reply:
+        if late.is_set():  # what was cut off may look like the end of the headers
+            raise TimeoutError(f"no headers after {_PATIENCE * timeout:.0f} s")
+        yield reply
 
 
 def shown_url(url: str) -> str:

@@ -12,7 +12,7 @@ import html
 import html.entities
 import re
 from collections.abc import Callable, Iterable, Iterator
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 
 LEAST = 6
 """Characters of the shortest key that is looked for: `EMPTY`, `none` and `x` stand for "no key", and are words."""
@@ -53,8 +53,14 @@ _FORMS = re.compile(
 )
 _USER = re.compile(r"(://|(?<=http:)/|(?<=https:)/)[^\s\"'<>#]*@(?=[^\s@])")
 _QUERY = re.compile(r"([?&;])([^=&;#\s\"'<>]{1,100})=([^&;#\s\"'<>,]+)")
+_SECRET = re.compile(
+    r"key|token|secret|sig|password|passwd|pwd|auth|credential|jwt|bearer|session|cookie|code|sas", re.I
+)
+_LONG_VALUE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9+/=_-]{20,}")  # as keys are, and no version or word
 _PLAIN_QUERY = re.compile(
-    r"api-?version|version|deployment|model|region|format|page|limit|width|height|w|h|size|q", re.I
+    r"api-?version|version|deployment|model|region|format|page|limit|width|height|w|h|size|q"
+    r"|config|split|revision|download",
+    re.I,
 )
 _TYPED = re.compile(r"(?<![A-Za-z0-9_-])([A-Za-z][A-Za-z0-9_-]{2,40})(\s?=\s?)(?!\.\.\.)(?=\S)[^,&\s]+")
 
@@ -68,6 +74,14 @@ def names_a_secret(name: str) -> bool:
 def harmless(parameter: str) -> bool:
     """Whether an address's parameter of this name is known to hold no secret: a version, a size, a page."""
     return _PLAIN_QUERY.fullmatch(parameter) is not None
+
+
+def secret_parameter(query: str) -> str:
+    """The name of the first parameter of an address that looks like a secret; "" if none does."""
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if _SECRET.search(name) or looks_secret(value) or (not harmless(name) and _LONG_VALUE.fullmatch(value)):
+            return name
+    return ""
 
 
 def looks_secret(value: str) -> bool:

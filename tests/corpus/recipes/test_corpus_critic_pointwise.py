@@ -19,9 +19,9 @@ from dikast.core.records import read_items
 from dikast.core.rubric import Rubric
 from dikast.corpus.convert import convert_file
 from dikast.corpus.pipeline.build import build, estimate
+from dikast.corpus.pipeline.recipe import Recipe
 from dikast.corpus.pipeline.recipe_file import load_recipe
 from dikast.corpus.quality.check import check_file
-from dikast.corpus.recipes import critic_pointwise
 from dikast.corpus.sources.evaluation_prompts import FAMILIES, pool
 from dikast.corpus.sources.picture_questions import QuestionSource, quotas
 from dikast.corpus.teachers.picture_teacher import PictureTeacher
@@ -164,7 +164,7 @@ class Answering(Scripted):
 def engine_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **values: Any) -> Any:
     """Responders `one` and `two` are scripted engines."""
     engines = {name: Answering(answer, name=name) for name in ("one", "two")}
-    monkeypatch.setattr(critic_pointwise, "open_engine", engines.__getitem__)
+    monkeypatch.setattr(Recipe, "engine", lambda told, spec: engines[spec])
     given = {"teacher": "mock:constant", "sources": ["talks.json"], "responders": ["one", "two"], "near": False}
     return recipe(tmp_path, **{**given, **values}), engines
 

@@ -12,7 +12,8 @@ from urllib.parse import parse_qs, quote, unquote
 
 from dikast.core.errors import DataError, UserError, require
 from dikast.core.records.data_files import DATA, refuse_scripts, told_names
-from dikast.core.text import hint, parse_located
+from dikast.core.secrets import without_secrets
+from dikast.core.text import hint, one_line, parse_located
 
 _ADDRESS = re.compile(
     r"hf://datasets/(?P<repo>[^/@?]+/[^/@?]+)(@(?P<revision>[^/?]+))?(/(?P<path>[^?]*))?(\?(?P<query>.*))?"
@@ -37,6 +38,8 @@ class Address(NamedTuple):
         if match is None:
             raise UserError(f"{text}: not the address of a data set on the Hub: {_FORM}")
         revision = unquote(match["revision"]) if match["revision"] else None
+        if ".." in unquote(text.partition("?")[0]).replace("\\", "/").split("/"):
+            raise UserError(f"{text}: '..' is no part of an address on the Hub: {_FORM}")
         asked = {key: values[0] for key, values in parse_qs(match["query"] or "").items()}
         revision = f"refs/convert/{revision[1:]}" if revision and revision.startswith("~") else revision
         return cls(
@@ -100,8 +103,8 @@ def _asked(address: Address, step: Any) -> Any:
         told = "the Hub cannot be reached, and the file is not in the cache: check the network (and HF_HUB_OFFLINE)"
     except errors.EntryNotFoundError:
         told = f"the data set has no file {address.path!r}: leave the path out to see what it holds"
-    except (errors.HfHubHTTPError, errors.HFValidationError, OSError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
+    except (errors.HfHubHTTPError, errors.HFValidationError, OSError, ValueError) as error:
+        reason = one_line(without_secrets((str(error).splitlines() or [type(error).__name__])[0]))
         told = f"cannot be fetched ({reason}): try again, or download the file and give its path"
     raise UserError(f"{at}: {told}")
 
@@ -147,7 +150,11 @@ def _configurations(hub: Any, address: Address, listed: Sequence[str]) -> dict[s
     except DataError:
         return {}
     configs = stated.get("configs") if isinstance(stated, dict) else None
-    listed_ones = [each for each in configs or () if isinstance(each, dict) and each.get("data_files")]
+    listed_ones = [
+        each
+        for each in (configs if isinstance(configs, list) else ())
+        if isinstance(each, dict) and each.get("data_files")
+    ]
     return {str(each.get("config_name", "default")): each["data_files"] for each in listed_ones}
 
 

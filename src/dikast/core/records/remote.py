@@ -7,37 +7,41 @@ http(s) needs nothing more; every other scheme is fsspec's (`pip install 'dikast
 import hashlib
 import os
 import re
-import shutil
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import urlsplit
 
-from dikast.core.errors import DataError, MissingExtra, RunError, UserError, require
-from dikast.core.fetch import download, shown_url
+from dikast.core.errors import DataError, MissingExtra, RunError, UserError, is_machine_error, machine_error, require
+from dikast.core.fetch import MOST_SOURCE_BYTES, download, shown_url
+from dikast.core.records.writing import replacing
+from dikast.core.secrets import without_secrets
+from dikast.core.text import one_line
 
 _CHUNK = 2**20
+_UNREAD = ("ftp", "sftp", "ssh", "smb", "git", "data", "reference")  # by fsspec, over protocols that nobody tried here
 
 
 def local_copy(address: str) -> str:
     """The path of a copy of what an address names, fetched now. UserError with the cure where that cannot be done."""
-    name = re.sub(r"[^\w.\-]", "_", urlsplit(address).path.rpartition("/")[2])[-80:] or "data"
-    folder = Path(_cache()) / hashlib.sha256(address.encode()).hexdigest()[:16]
-    target, part = folder / name, folder / f"{name}.{os.getpid()}.part"
+    scheme = address.partition("://")[0].lower()
+    if scheme in _UNREAD or "::" in address.partition("?")[0].replace("[::", "["):
+        what = f"{scheme}:// is" if scheme in _UNREAD else "chained addresses (::) are"
+        raise UserError(f"{shown_url(address)}: {what} not read here: download the file and give its path")
+    try:
+        name = re.sub(r"[^\w.\-]", "_", urlsplit(address).path.rpartition("/")[2])[-80:] or "data"
+    except ValueError:
+        raise UserError(f"{shown_url(address)}: not an address: fix it") from None
+    folder = Path(_cache()) / hashlib.sha256(address.encode(errors="surrogateescape")).hexdigest()[:16]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as file:
-            if address.startswith(("http://", "https://")):
-                download(address, file)
-            else:
-                _by_fsspec(address, file)
-        part.replace(target)
     except OSError as error:
-        raise RunError(
-            f"{folder}: cannot write the copy of {shown_url(address)} ({error.strerror or error})"
-        ) from error
-    finally:
-        part.unlink(missing_ok=True)
-    return str(target)
+        raise RunError(f"{folder}: cannot keep a copy of {shown_url(address)} ({error.strerror or error})") from error
+    with replacing(str(folder / name)) as part, open(part, "wb") as file:
+        if scheme in ("http", "https"):
+            download(address, file)
+        else:
+            _by_fsspec(address, file)
+    return str(folder / name)
 
 
 def _cache() -> str:
@@ -48,19 +52,22 @@ def _cache() -> str:
 
 def _by_fsspec(address: str, file: BinaryIO) -> None:
     fsspec = require("fsspec", "remote")
-    shown = shown_url(address)
+    shown, size = shown_url(address), 0
     try:
-        source = fsspec.open(address, "rb")
+        with fsspec.open(address, "rb") as stream:
+            while size <= MOST_SOURCE_BYTES and (chunk := stream.read(_CHUNK)):
+                size += len(chunk)
+                file.write(chunk)
     except ImportError as error:  # the package of one scheme
         raise MissingExtra(f"{shown}: {error}") from None
-    except ValueError as error:
-        raise UserError(f"{shown}: {error}") from None
-    try:
-        with source as stream:
-            shutil.copyfileobj(stream, file, _CHUNK)
-    except ImportError as error:
-        raise MissingExtra(f"{shown}: {error}") from None
     except Exception as error:  # of any of fsspec's file systems, which have no error in common
+        if isinstance(error, OSError) and is_machine_error(error):
+            raise machine_error(error) from error
+        if isinstance(error, ValueError) and str(error).startswith("Protocol not known"):
+            raise UserError(f"{shown}: {one_line(str(error))}") from None
+        told = one_line(without_secrets(str(error)))
         raise DataError(
-            f"cannot be fetched ({type(error).__name__}: {error}): check the address and the login", path=shown
+            f"cannot be fetched ({type(error).__name__}: {told}): check the address and the login", path=shown
         ) from None
+    if size > MOST_SOURCE_BYTES:
+        raise DataError(f"has more than {MOST_SOURCE_BYTES:,} bytes: download it and give a smaller one", path=shown)

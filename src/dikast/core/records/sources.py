@@ -10,10 +10,19 @@ Nothing that a source holds is ever executed.
 import re
 from functools import lru_cache
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from dikast.core.errors import UserError
+from dikast.core.fetch import shown_url
 from dikast.core.records.data_files import DATA, TABLES, pictures_of, refuse_scripts, told_names
+from dikast.core.secrets import looks_secret, secret_parameter, without_secrets
+from dikast.core.text import one_line
 
+_VARIABLES = {
+    "hf": "HF_TOKEN=...", "s3": "AWS_ACCESS_KEY_ID=... AWS_SECRET_ACCESS_KEY=...",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS=FILE", "gcs": "GOOGLE_APPLICATION_CREDENTIALS=FILE",
+}  # fmt: skip
+_CONTAINERS = ("abfs", "abfss", "az", "ssh", "sftp", "hdfs", "webhdfs")  # abfs://CONTAINER@ACCOUNT...
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://")
 
 
@@ -26,6 +35,7 @@ def is_address(path: str) -> bool:
 def files_of(path: str) -> tuple[str, ...]:
     """The local files that hold a source, in order; a folder of images stands for itself."""
     if is_address(path):
+        refuse_secrets(path)
         if path.startswith("hf://"):
             from dikast.core.records.hub import files_on_hub
 
@@ -34,6 +44,28 @@ def files_of(path: str) -> tuple[str, ...]:
 
         return (local_copy(path),)
     return _in_folder(Path(path)) if path != "-" and Path(path).is_dir() else (path,)
+
+
+def refuse_secrets(address: str) -> None:
+    """UserError for an address that holds a login: it would be written down with the run, and the shell keeps it."""
+    scheme = address.partition("://")[0].lower()
+    try:
+        parts = urlsplit(address)
+        login = parts.password is not None or (parts.username is not None and scheme not in _CONTAINERS)
+    except ValueError:
+        parts, login = None, "@" in address
+    where = "a name or password" if login else ""
+    if not where and parts is not None and (name := secret_parameter(parts.query)):
+        where = repr(one_line(name, 40))
+    if not where and looks_secret(address):
+        where = "something that has the form of a key"
+    if where:
+        variable = _VARIABLES.get(scheme)
+        cure = f"export {variable} instead" if variable else "download the file (such as with curl) and give its path"
+        raise UserError(
+            f"{one_line(without_secrets(shown_url(address)))}: {where} in the address is a secret or looks like one;"
+            f" addresses are written down with every run and saved by shells: {cure}"
+        )
 
 
 def forget() -> None:

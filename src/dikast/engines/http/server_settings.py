@@ -6,17 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 import orjson
 
 from dikast.core.errors import UserError
-from dikast.core.secrets import harmless, looks_secret, names_a_secret, without_secrets
+from dikast.core.secrets import looks_secret, names_a_secret, secret_parameter, without_secrets
 
-_SECRET = re.compile(
-    r"key|token|secret|sig|password|passwd|pwd|auth|credential|jwt|bearer|session|cookie|code|sas", re.I
-)
-_LONG = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9+/=_-]{20,}")  # as keys are, and no version or word
 KEY_ENV = "put the key into an environment variable and name that: export JUDGE_KEY=... and key_env=JUDGE_KEY"
 
 
@@ -111,12 +107,11 @@ def address_of(text: str) -> Address:
             f"engine http(s)://...@{host}: a name or password in the address would be written down with every run;"
             f" {KEY_ENV}"
         )
-    for name, value in parse_qsl(parts.query, keep_blank_values=True):
-        if _SECRET.search(name) or looks_secret(value) or (not harmless(name) and _LONG.fullmatch(value)):
-            raise UserError(
-                f"engine {parts.scheme}://{host}: {name[:40]!r} in the address looks like a secret, and addresses are"
-                f" written down; {KEY_ENV}"
-            )
+    if name := secret_parameter(parts.query):
+        raise UserError(
+            f"engine {parts.scheme}://{host}: {name[:40]!r} in the address looks like a secret, and addresses are"
+            f" written down; {KEY_ENV}"
+        )
     if looks_secret(text):
         raise UserError(
             f"engine {parts.scheme}://{host}: something in the address has the form of a key, and addresses are written"
