@@ -10,8 +10,12 @@ from pathlib import Path
 
 import pytest
 
+import dikast
 from dikast.core.errors import RunError, UserError
 from dikast.core.output_folder import one_writer, refuse_links
+from dikast.core.records import write_file
+from dikast.corpus.pipeline.journal import Journal
+from dikast.judging.ledger import Ledger
 
 HOLD = """
 import sys, time
@@ -81,9 +85,21 @@ def test_a_file_system_that_cannot_lock_is_told_as_such(tmp_path: Path, monkeypa
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    told = pytest.raises(RunError, match=r"the file system cannot lock folders \(No locks available\); choose one on")
+    told = pytest.raises(
+        RunError, match=r"the file system cannot lock files \(No locks available\); choose a folder on"
+    )
     with told, one_writer(tmp_path / "out", "building"):
         pass
+    for opened in (lambda: Ledger(tmp_path / "run"), lambda: Journal(tmp_path / "build" / "1-x.jsonl")):
+        with pytest.raises(RunError, match=r"(run|1-x\.jsonl): the file system cannot lock files"):
+            opened()
+    write_file(tmp_path / "one.txt", b"whole")  # files appear whole by renaming; no lock is needed for that
+    assert [each.read_bytes() for each in tmp_path.glob("one.txt*")] == [b"whole"]
+
+
+def test_there_is_one_lock() -> None:
+    package = Path(dikast.__file__).parent
+    assert [path.name for path in package.rglob("*.py") if "fcntl" in path.read_text("utf-8")] == ["output_folder.py"]
 
 
 def test_links_that_lead_out_are_named_and_those_inside_and_to_folders_are_not(tmp_path: Path) -> None:

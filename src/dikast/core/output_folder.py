@@ -1,15 +1,37 @@
-"""Output folders: one process writes at a time, no link leads out, and disk errors are reported without a traceback."""
+"""Output files and folders: one process writes at a time, whole or not at all, no link leads out, and disk errors are
+reported without a traceback.
+"""
 
 import errno
 import fcntl
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from dikast.core.errors import RunError, UserError
 
-_NO_LOCKS = (errno.ENOTSUP, errno.ENOLCK, errno.ENOSYS, errno.EINVAL)
+
+class CannotLock(RunError):
+    """The file system cannot lock files."""
+
+
+def lock(file: int | IO[bytes], path: str | Path) -> bool:
+    """Hold an open file or folder for this process until it is closed; False where another process holds it.
+
+    The kernel holds the lock, so that a killed process leaves none behind. CannotLock, which names `path`, where the
+    file system has none.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            return False
+        why = f"the file system cannot lock files ({error.strerror}); choose a folder on another"
+        raise CannotLock(f"{path}: {why}") from error
+    return True
 
 
 @contextmanager
@@ -17,8 +39,7 @@ def one_writer(folder: Path, doing: str) -> Iterator[None]:
     """Hold a folder, made where it is not there, for this process; `doing` says for what, such as `training`.
 
     RunError where another process holds it, and where it cannot be written; UserError where a file in it is a link to
-    one elsewhere. The kernel holds the lock, so that a killed process leaves none behind. A folder that stays empty is
-    removed again.
+    one elsewhere. A folder that stays empty is removed again.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -29,13 +50,8 @@ def one_writer(folder: Path, doing: str) -> Iterator[None]:
         raise RunError(f"{folder}: cannot write here ({error.strerror}); choose another folder") from error
     held = False
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            held = os.path.samestat(os.fstat(handle), os.stat(folder))  # else its last holder has just removed it
-        except OSError as error:
-            if error.errno in _NO_LOCKS:
-                why = f"the file system cannot lock folders ({error.strerror}); choose one on another"
-                raise RunError(f"{folder}: {why}") from error
+        with suppress(OSError):  # else its last holder has just removed it
+            held = lock(handle, folder) and os.path.samestat(os.fstat(handle), os.stat(folder))
         if not held:
             raise RunError(f"{folder}: another process is {doing} here; wait for it, or choose another folder")
         refuse_links(folder)
@@ -77,3 +93,46 @@ def _linked_files(folder: str | Path) -> Iterator[str]:
                     yield entry.path
             elif entry.is_dir():
                 yield from _linked_files(entry.path)
+
+
+@contextmanager
+def replacing(path: str) -> Iterator[str]:
+    """A path to write to, in the same folder, which takes the place of `path` when all went well."""
+    target = os.path.realpath(path)
+    if os.path.isdir(target):
+        raise UserError(f"{path} is a folder: name a file in it")
+    if not os.path.isdir(os.path.dirname(target)):
+        raise UserError(f"{path}: the folder {os.path.dirname(target)} does not exist: make it first")
+    special = os.path.exists(path) and not os.path.isfile(path)  # a pipe or a device is written to directly
+    temporary = path if special else f"{target}.{os.getpid()}.part"
+    held = None
+    try:
+        if not special:
+            _remove_stale_parts(target)
+            held = open(temporary, "wb")  # noqa: SIM115 - closed below
+            with suppress(CannotLock):  # which only tells others that this part is still being written
+                lock(held, temporary)
+        yield temporary
+        if not special:
+            with open(temporary, "rb") as file:
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+    except OSError as error:
+        raise RunError(
+            f"{path} cannot be written: {error.strerror or error}; what was there before is intact"
+        ) from error
+    finally:
+        if held is not None:
+            held.close()
+            with suppress(OSError):
+                os.unlink(temporary)
+
+
+def _remove_stale_parts(target: str) -> None:
+    """Remove the unfinished files of this target whose writers were killed: those that nobody holds a lock on."""
+    folder, name = os.path.split(target)
+    for each in os.listdir(folder):
+        if re.fullmatch(re.escape(name) + r"\.\d+\.part", each):
+            with suppress(OSError, CannotLock), open(os.path.join(folder, each), "rb") as part:
+                if lock(part, part.name):
+                    os.unlink(part.name)

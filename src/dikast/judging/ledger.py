@@ -6,14 +6,13 @@ its answer was never fully written. One process at a time writes, held by an adv
 """
 
 import errno
-import fcntl
 import os
 import stat
 from pathlib import Path
 from types import TracebackType
 
 from dikast.core.errors import RunError
-from dikast.core.output_folder import refuse_links
+from dikast.core.output_folder import lock, refuse_links
 from dikast.core.runs.lines import seal, with_line_break
 from dikast.core.runs.run_files import VERDICTS
 from dikast.core.verdict import Verdict
@@ -37,14 +36,11 @@ class Ledger:
             os.close(self._file)
             raise RunError(f"{self.path} is not a regular file; choose another --out")
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+            if not lock(self._file, folder):
+                raise RunError(f"{folder}: another process is writing to this run; wait for it or choose another --out")
+        except RunError:
             os.close(self._file)
-            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-                why = "another process is writing to this run; wait for it or choose another --out"
-            else:
-                why = f"the file system cannot lock files ({error.strerror}); choose an --out on another"
-            raise RunError(f"{folder}: {why}") from error
+            raise
         status = os.fstat(self._file)
         self._identity = (status.st_dev, status.st_ino)
         self._end = self._repair()

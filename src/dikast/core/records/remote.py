@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from dikast.core.errors import DataError, MissingExtra, RunError, UserError, is_machine_error, machine_error, require
 from dikast.core.fetch import MOST_SOURCE_BYTES, download, shown_url
-from dikast.core.records.writing import replacing
+from dikast.core.output_folder import replacing
 from dikast.core.secrets import without_secrets
 from dikast.core.text import one_line
 

@@ -1,22 +1,22 @@
 """Records to files: whole or not at all."""
 
 import csv
-import fcntl
 import gzip
 import io
 import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from dikast.core.errors import DataError, RunError, UserError
+from dikast.core.errors import DataError
 from dikast.core.item import Item, item_from, item_to
+from dikast.core.output_folder import replacing
 from dikast.core.part import Content, Image, Part, Turn, Video
 from dikast.core.records.arranging import cell_value
 from dikast.core.records.files import Stream, folder_of, kind_of
@@ -109,48 +109,6 @@ def _stream(path: str) -> Iterator[Stream]:
                 yield packed
         else:
             yield file
-
-
-@contextmanager
-def replacing(path: str) -> Iterator[str]:
-    """A path to write to, in the same folder, which takes the place of `path` when all went well."""
-    target = os.path.realpath(path)
-    if os.path.isdir(target):
-        raise UserError(f"{path} is a folder: name a file in it")
-    if not os.path.isdir(os.path.dirname(target)):
-        raise UserError(f"{path}: the folder {os.path.dirname(target)} does not exist: make it first")
-    special = os.path.exists(path) and not os.path.isfile(path)  # a pipe or a device is written to directly
-    temporary = path if special else f"{target}.{os.getpid()}.part"
-    held = None
-    try:
-        if not special:
-            _remove_stale_parts(target)
-            held = open(temporary, "wb")  # noqa: SIM115 - closed below
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield temporary
-        if not special:
-            with open(temporary, "rb") as file:
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-    except OSError as error:
-        raise RunError(
-            f"{path} cannot be written: {error.strerror or error}; what was there before is intact"
-        ) from error
-    finally:
-        if held is not None:
-            held.close()
-            with suppress(OSError):
-                os.unlink(temporary)
-
-
-def _remove_stale_parts(target: str) -> None:
-    """Remove the unfinished files of this target whose writers were killed: those that nobody holds a lock on."""
-    folder, name = os.path.split(target)
-    for each in os.listdir(folder):
-        if re.fullmatch(re.escape(name) + r"\.\d+\.part", each):
-            with suppress(OSError), open(os.path.join(folder, each), "rb") as part:
-                fcntl.flock(part, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.unlink(part.name)
 
 
 def escaped_formula(cell: str) -> str:

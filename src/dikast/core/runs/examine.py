@@ -1,6 +1,5 @@
 """What is wrong with an output folder, and repair what can be repaired without throwing anything away."""
 
-import fcntl
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Any
 import orjson
 
 from dikast.core.errors import DataError, RunError
-from dikast.core.output_folder import refuse_links
+from dikast.core.output_folder import lock, refuse_links
 from dikast.core.runs.current_verdicts import is_in, load_keys
 from dikast.core.runs.lines import open_line, seal
 from dikast.core.runs.lock_file import newer, unreadable
@@ -136,7 +135,8 @@ def set_aside(path: Path, keep: Callable[[bytes, int], bytes]) -> int:
     refuse_links(path.parent)
     try:
         with path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not lock(file, path.parent):
+                raise RunError(f"{path.parent}: another process is writing to this run; wait for it")
             with part.open("wb") as whole, aside.open("ab") as apart:
                 for number, raw in enumerate(file, 1):
                     try:
@@ -148,8 +148,6 @@ def set_aside(path: Path, keep: Callable[[bytes, int], bytes]) -> int:
                     each.flush()
                     os.fsync(each.fileno())
             part.replace(path)
-    except BlockingIOError as error:
-        raise RunError(f"{path.parent}: another process is writing to this run; wait for it") from error
     except OSError as error:
         part.unlink(missing_ok=True)
         raise RunError(f"{path.parent}: cannot repair ({error.strerror}); nothing was changed") from error

@@ -3,7 +3,6 @@
 Each line ends with a checksum (`core.runs.lines`); lines written by earlier versions have none.
 """
 
-import fcntl
 import os
 from array import array
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dikast.core.errors import DataError, RunError
+from dikast.core.output_folder import lock
 from dikast.core.runs.lines import open_record, seal_record, with_line_break
 
 ERROR = "error"  # no answer: the next run asks again
@@ -37,11 +37,8 @@ class Journal:
         except OSError as error:
             raise RunError(f"{path}: cannot write here ({error.strerror}); choose another --out") from error
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._file.close()
-            raise RunError(f"{path}: another process is building here; wait for it or choose another --out") from error
-        try:
+            if not lock(self._file, path):
+                raise RunError(f"{path}: another process is building here; wait for it or choose another --out")
             self._done = self._repair()
         except BaseException:
             self._file.close()

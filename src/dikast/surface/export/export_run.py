@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dikast.core.errors import UserError
+from dikast.core.output_folder import replacing
 from dikast.core.records import write_records
 from dikast.core.records.files import folder_of, kind_of
-from dikast.core.records.writing import replacing
 from dikast.core.runs.frames import write_parquet
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_table import RunTable

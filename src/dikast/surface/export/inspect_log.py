@@ -15,7 +15,7 @@ from typing import Any
 
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError
-from dikast.core.records.writing import replacing
+from dikast.core.output_folder import replacing
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import SUMMARY
 from dikast.core.runs.run_table import RunTable
