@@ -14,6 +14,10 @@ from dikast.worlds.domains.vocabulary import COLOURS
 LETTERS = "ABCDEFGH"
 _STEP = 5  # values are multiples of five
 _RIVALS = 3  # letters that responses may name as the highest or lowest
+_TRIES = 60  # fillings of one chart
+_LEAD = (
+    10  # least lead of an extreme in a pie without printed values; two that are compared differ by half as much more
+)
 _TEMPLATES = {
     "value": (
         "The value of {a} is {c}.",
@@ -52,7 +56,8 @@ class Charts:
         """Six to eight letters, none mentioned yet."""
         letters = list(LETTERS[: 6 + draft.rng.below(3)])
         draft.budget = 99
-        draft.notes = {"letters": letters, "free": draft.rng.shuffled(letters), "ends": ["highest", "lowest"]}
+        free = draft.rng.shuffled(letters)
+        draft.notes = {"letters": letters, "free": free, "ends": ["highest", "lowest"], "others": {}}
 
     def draw(self, draft: Draft, kind: str) -> Slot | None:
         """A slot about letters that no other slot mentions; the lowest and the highest value once each."""
@@ -70,6 +75,11 @@ class Charts:
             pairs: list[State] = [(a, b), (b, a)]
             return Slot("order", "order", (a, b), pairs, draft.stated(pairs), f"the order of {a} and {b}", ask)
         end = ends.pop(rng.below(len(ends)))
+        if draft.rules.version >= 4:
+            if len(free) < rivals + 1:
+                ends.append(end)
+                return None
+            draft.notes["others"][end] = free.pop()
         picked = [free.pop() for _ in range(rivals)]
         stated = draft.stated(picked)
         universe = [*dict.fromkeys(stated), "another"]
@@ -86,6 +96,8 @@ class Charts:
     def build(self, draft: Draft, slots: Sequence[Slot], states: Sequence[State], missing: int | None) -> Chart | None:
         """A chart whose values give the slots these states; None if several random fillings fail."""
         rng, letters = draft.rng, draft.notes["letters"]
+        if draft.rules.version >= 4:
+            return _filled(draft, slots, states)
         for _ in range(6):
             values = {letter: 15 + _STEP * rng.below(15) for letter in letters}
             values |= {s.subject[0]: state for s, state in zip(slots, states, strict=True) if s.kind == "value"}
@@ -159,11 +171,56 @@ class Charts:
         return graph.to_json()
 
 
-def _drawn(draft: Draft, values: dict[str, int]) -> Chart:
+def _filled(draft: Draft, slots: Sequence[Slot], states: Sequence[State]) -> Chart | None:
+    """A chart with these states whose set of values does not depend on which letter is the highest or lowest.
+
+    All values but those that claims state are different multiples of five; then the highest and the lowest go to the
+    letters that the states name. An extreme that is not as stated belongs to a letter kept for it.
+    """
+    rng, letters = draft.rng, draft.notes["letters"]
+    told = {s.subject[0]: state for s, state in zip(slots, states, strict=True) if s.kind == "value"}
+    ends = {
+        s.subject[0]: draft.notes["others"][s.subject[0]] if state == "another" else state
+        for s, state in zip(slots, states, strict=True)
+        if s.kind == "extreme"
+    }
+    spare = [n for n in range(_STEP, TOP + 1, _STEP) if n not in told.values()]
+    for _ in range(_TRIES):
+        drawn = sorted(rng.shuffled(spare)[: len(letters) - len(told)])
+        beyond = {
+            "highest": drawn[-1] > max(told.values(), default=0),
+            "lowest": drawn[0] < min(told.values(), default=TOP),
+        }
+        if not all(beyond[end] for end in ends):
+            continue
+        values = dict(told)
+        for end, letter in ends.items():
+            values[letter] = drawn.pop(-1 if end == "highest" else 0)
+        open_ = [letter for letter in letters if letter not in values]
+        values |= dict(zip(open_, rng.shuffled(drawn), strict=True))
+        for slot, state in zip(slots, states, strict=True):
+            if slot.kind == "order":
+                values[state[0]], values[state[1]] = sorted((values[a] for a in state), reverse=True)
+        if all(_holds(slot, state, values) for slot, state in zip(slots, states, strict=True)):
+            ordered = {letter: values[letter] for letter in letters}
+            return _drawn(draft, ordered, printed=bool(told) or not _apart(slots, ordered) or rng.chance(40))
+    return None
+
+
+def _apart(slots: Sequence[Slot], values: Mapping[str, int]) -> bool:
+    """Whether what the claims compare differs by enough to be seen in the slices of a pie."""
+    order = sorted(values.values())
+    led = {"highest": order[-1] - order[-2], "lowest": order[1] - order[0]}
+    wide = all(abs(values[s.subject[0]] - values[s.subject[1]]) >= _LEAD * 3 // 2 for s in slots if s.kind == "order")
+    return wide and all(led[s.subject[0]] >= _LEAD for s in slots if s.kind == "extreme")
+
+
+def _drawn(draft: Draft, values: dict[str, int], *, printed: bool = True) -> Chart:
     """The values as one of the chart types; pies, and half of the bars, get a legend if there is room for one."""
     rng, roomy = draft.rng, draft.rules.size >= LEGEND_FITS
     look = rng.pick(LOOKS if roomy else LOOKS[:2])
     chart = Chart(look, values, rng.pick(COLOURS), rng.below(draft.rules.noise + 1), "", rng.fork())
+    chart.printed = printed
     if look == "pie" or (look == "bar" and roomy and rng.chance(50)):
         chart.legend = list(zip(rng.shuffled(list(values)), rng.shuffled(COLOURS), strict=False))
     return chart

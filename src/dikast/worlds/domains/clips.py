@@ -82,6 +82,7 @@ class ClipDraft:
     room: int
     free: list[str]
     used: dict[str, Spoken] = field(default_factory=dict)
+    twins: dict[str, str] = field(default_factory=dict)  # shape -> the one that has its event if it has none itself
 
 
 class Clips:
@@ -116,7 +117,8 @@ class Clips:
         a, b = events
         ways: list[State] = [(a, b), (b, a)]
         about = f"what is first, that the {a} or that the {b}"
-        return Slot("before", "time", (a, b), list(_LEADS), draft.stated(ways), about, f"W{about[1:]}?")
+        leads = [lead for lead in _LEADS if lead or draft.rules.version < 4]
+        return Slot("before", "time", (a, b), leads, draft.stated(ways), about, f"W{about[1:]}?")
 
     def _what(self, draft: Draft, notes: ClipDraft, kind: str) -> Slot | None:
         shapes = self._subjects(draft, notes, "what", (_WHAT[kind],), 1)
@@ -160,9 +162,19 @@ class Clips:
                 shape = slot.subject[0]
                 open_ = [c for c in COLOURS if legal(c, shape, draft.rules.pairs)]
                 slot.universe = list(DIRECTIONS) if slot.kind == "motion" else open_
-                if "when" not in notes.used[shape].said:
+                absent = "when" not in notes.used[shape].said
+                if absent and (draft.rules.version < 4 or self._twin(draft, notes, shape)):
                     slot.universe.append(_NONE)
         return slots
+
+    def _twin(self, draft: Draft, notes: ClipDraft, shape: str) -> bool:
+        """Find a thing to have the event of this one where that has none, so that the number of events says nothing."""
+        cells = 2 if notes.used[shape].kind == "move" else 1
+        if not notes.free or draft.budget < 1 or notes.room < cells or draft.rng.chance(25):
+            return False
+        draft.budget, notes.room = draft.budget - 1, notes.room - cells
+        notes.twins[shape] = notes.free.pop()
+        return True
 
     def distance(self, slot: Slot, stated: State, state: State) -> int:
         """How far off a statement would be in that state; agrees with `measure` on the built clip."""
@@ -252,6 +264,8 @@ class _Builder:
         """The finished clip; None if there is no room for the moves."""
         rng, rules, notes = self.rng, self.rules, self.notes
         kinds: dict[str, str] = {shape: spoken.kind for shape, spoken in notes.used.items()}
+        for shape, twin in notes.twins.items():
+            kinds[twin] = kinds[shape] if self.what[shape] == _NONE else _NONE
         room = notes.room
         least = rules.objects[0] - len(kinds)
         most = 1 + max(0, min(self.draft.budget, room))

@@ -5,9 +5,10 @@ Every requested change is a claim, correct if it was made as requested. Unreques
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from dikast.worlds.domains.edit_states import MADE, NOT_MADE, OTHERWISE, SAID, EditDraft, evened, owed_most
 from dikast.worlds.domains.protocol import Claim, ClaimFinding, Draft, Picture, Slot, State
 from dikast.worlds.domains.scene_graph import Scene, Thing, legal
 from dikast.worlds.domains.vocabulary import COLOURS, HELD_OUT_PAIRS, REGIONS, SHAPES, SIZES, TEXTURES, region_of
@@ -15,8 +16,6 @@ from dikast.worlds.drawing.raster import draw_scene
 from dikast.worlds.sampling.rng import Stream
 
 ASK = "Change the picture like this."
-_MADE, _NOT, _OTHER = "made", "not made", "made differently"
-_SAID = {"recolour": "colour", "resize": "size", "retexture": "texture", "shift": "place"}
 _TEMPLATES: dict[str, tuple[str, ...]] = {
     "recolour": (
         "Make the {a} {b}.",
@@ -68,22 +67,6 @@ class Retouched:
         return {"before": self.before.to_json(), "after": self.after.to_json()}
 
 
-@dataclass(slots=True)
-class EditDraft:
-    """The requested changes: properties of things, removals and additions. `before` is drawn once and then kept.
-
-    `targets` are the cells kept free for things to be moved or added.
-    """
-
-    free: list[str]
-    room: int
-    asked: dict[str, dict[str, str]] = field(default_factory=dict)  # shape -> colour, size, texture, place
-    added: dict[str, str] = field(default_factory=dict)
-    removed: list[str] = field(default_factory=list)
-    targets: dict[str, tuple[int, int]] = field(default_factory=dict)
-    before: Scene | None = None
-
-
 class Retouch:
     """The image before, the requested changes, and the image after."""
 
@@ -98,31 +81,34 @@ class Retouch:
         most = min(draft.rules.objects[1], len(SHAPES))
         kept = min(3, most - 1)
         draft.budget = kept - 2  # at most two more unrequested changes than this
-        draft.notes = EditDraft(draft.rng.shuffled(SHAPES), most - kept)
+        draft.notes = EditDraft(draft.rng.shuffled(SHAPES), most - kept, kept)
 
     def draw(self, draft: Draft, kind: str) -> Slot | None:
         """One requested change: of a thing that already has a request half the time, else of a new one."""
         rng, notes = draft.rng, draft.notes
-        if kind in _SAID:
+        if kind in SAID:
             return self._property(draft, notes, kind)
         if not notes.room:
+            return None
+        even = draft.rules.version >= 4
+        if even and kind == "remove" and len(notes.removed) >= owed_most(draft):
             return None
         notes.room -= 1
         shape = notes.free.pop()
         if kind == "remove":
             notes.removed.append(shape)
-            return Slot(kind, "removal", (shape,), [_MADE, _NOT], ["gone"], f"the {shape} that is to go")
+            return Slot(kind, "removal", (shape,), [MADE, NOT_MADE], ["gone"], f"the {shape} that is to go")
         hue = rng.pick(_hues(draft, shape))
         notes.added[shape] = hue
-        return Slot(kind, "addition", (shape,), [_MADE, _NOT, _OTHER], [hue], f"the {shape} that is to come")
+        return Slot(kind, "addition", (shape,), [MADE, NOT_MADE, OTHERWISE], [hue], f"the {shape} that is to come")
 
     def _property(self, draft: Draft, notes: EditDraft, kind: str) -> Slot | None:
-        rng, what = draft.rng, _SAID[kind]
+        rng, what = draft.rng, SAID[kind]
         known = [shape for shape, asked in notes.asked.items() if what not in asked]
         moves = [asked["place"] for asked in notes.asked.values() if "place" in asked]
         if not (known or notes.room) or (kind == "shift" and len(moves) >= draft.rules.grid - 2):
             return None
-        if known and (not notes.room or rng.chance(50)):
+        if known and (not notes.room or (draft.rules.version < 4 and rng.chance(50))):
             shape = rng.pick(known)
         else:
             notes.room -= 1
@@ -136,30 +122,46 @@ class Retouch:
         value = rng.pick(open_)
         notes.asked.setdefault(shape, {})[what] = value
         aspect = "shift" if kind == "shift" else "edit"
-        return Slot(kind, aspect, (shape,), [_MADE, _NOT, _OTHER], [value], f"the new {what} of the {shape}")
+        return Slot(kind, aspect, (shape,), [MADE, NOT_MADE, OTHERWISE], [value], f"the new {what} of the {shape}")
 
     def settle(self, draft: Draft, slots: list[Slot]) -> list[Slot]:
-        """All changes can be made or not."""
+        """All changes can be made or not. As many changes nobody asked for as requests can be without a change."""
+        notes: EditDraft = draft.notes
+        if draft.rules.version >= 4:
+            alone = [s for s in slots if s.kind in SAID and s.kind != "shift" and len(notes.asked[s.subject[0]]) == 1]
+            draft.budget = min(notes.kept, len(alone)) - 2
         return slots
 
     def distance(self, slot: Slot, stated: State, state: State) -> int:
         """0 if the change was made as requested, else 1."""
-        return int(state != _MADE)
+        return int(state != MADE)
 
     def build(
         self, draft: Draft, slots: Sequence[Slot], states: Sequence[State], missing: int | None
     ) -> Retouched | None:
         """The image before, and one after in which these changes are made and `missing` things changed unrequested."""
         notes: EditDraft = draft.notes
+        first, owed = notes.before is None, [""] * (missing or 0)
+        if draft.rules.version >= 4:
+            states, owed = evened(draft, slots, states, missing)
         notes.before = notes.before or _before(draft, notes)
         if notes.before is None:
+            notes.done = set()
             return None
         after = _After(draft, notes.before)
         for slot, state in zip(slots, states, strict=True):
             after.change(slot, state)
-        most = draft.budget + 2
-        after.spoil(draft.rng.below(most + 1) * draft.rng.below(2) if missing is None else missing)
-        return Retouched(notes.before, after.scene) if after.fits else None
+        most = notes.kept
+        if missing is None and draft.rules.version < 4:
+            owed = [""] * (draft.rng.below(most + 1) * draft.rng.below(2))
+        elif missing is None:
+            owed += [""] * draft.rng.below(2 if most > 1 else 1)
+        after.spoil(owed)
+        if after.fits:
+            return Retouched(notes.before, after.scene)
+        if first and draft.rules.version >= 4:
+            notes.before, notes.done = None, set()
+        return None
 
     def claim(self, slot: Slot, stated: State) -> Claim:
         """The requested change as a claim."""
@@ -182,7 +184,7 @@ class Retouch:
             )
         if after is None:
             return ClaimFinding(1, f"no {shape} is there", gone=claim.kind != "add")
-        what = _SAID.get(claim.kind, "colour")
+        what = SAID.get(claim.kind, "colour")
         seen = region_of(after.col, after.row, graph.after.grid) if what == "place" else getattr(after, what)
         return ClaimFinding(int(seen != wish), f"the {shape} is {'at the ' if what == 'place' else ''}{seen}")
 
@@ -190,7 +192,7 @@ class Retouch:
         """The number of things with unrequested changes: appearance, place, addition or removal."""
         asked: dict[str, set[str]] = {}
         for claim in claims:
-            asked.setdefault(str(claim.args[0]), set()).add(_SAID.get(claim.kind, claim.kind))
+            asked.setdefault(str(claim.args[0]), set()).add(SAID.get(claim.kind, claim.kind))
         return sum(_unasked(shape, asked.get(shape, set()), graph) for shape in SHAPES)
 
     def ask(self, draft: Draft, slots: Sequence[Slot]) -> tuple[str, str]:
@@ -233,16 +235,14 @@ def _unasked(shape: str, asked: set[str], graph: Retouched) -> bool:
         return after is not None and "add" not in asked
     if after is None:
         return "remove" not in asked
-    looks = any(
-        what not in asked and getattr(before, what) != getattr(after, what) for what in list(_SAID.values())[:3]
-    )
+    looks = any(what not in asked and getattr(before, what) != getattr(after, what) for what in list(SAID.values())[:3])
     return looks or ("place" not in asked and (before.col, before.row) != (after.col, after.row))
 
 
 def _before(draft: Draft, notes: EditDraft) -> Scene | None:
     """The image before: no requested change is already true in it, and the requested places are free."""
     rng, rules, grid = draft.rng, draft.rules, draft.rules.grid
-    fillers = notes.free[: draft.budget + 2]
+    fillers = notes.free[: notes.kept]
     notes.targets.clear()
     free = {(col, row) for col in range(grid) for row in range(grid)}
     wishes = {shape: asked["place"] for shape, asked in notes.asked.items() if "place" in asked}
@@ -266,6 +266,9 @@ def _before(draft: Draft, notes: EditDraft) -> Scene | None:
         colour = rng.pick([c for c in COLOURS if c != asked.get("colour") and legal(c, shape, rules.pairs)])
         size = rng.pick([s for s in SIZES if s != asked.get("size")])
         texture = rng.pick([t for t in TEXTURES if t != asked.get("texture")])
+        if shape in notes.done:
+            colour, size, texture = (asked.get(what, value) for what, value in zip(
+                ("colour", "size", "texture"), (colour, size, texture), strict=True))  # fmt: skip
         scene.things.append(Thing(shape, colour, size, texture, col, row, rng.below(13) - 6, rng.below(13) - 6))
     return scene
 
@@ -280,39 +283,47 @@ class _After:
         self.fits = True
         self.scene = replace(before, things=[replace(thing) for thing in before.things])
 
+    def was(self, shape: str) -> bool:
+        """Whether a thing of this shape was there before."""
+        return self.notes.before is not None and _find(self.notes.before, shape) is not None
+
     def change(self, slot: Slot, state: State) -> None:
         """Make one change, make it differently, or leave it out."""
         shape, wish = slot.subject[0], slot.stated[0]
         thing = _find(self.scene, shape)
-        if state == _NOT:
+        if state == NOT_MADE:
             return
         if slot.kind == "add":
-            hue = wish if state == _MADE else self._other("colour", shape, {wish})
+            instead = state if state in SHAPES else shape
+            exact = state == MADE or instead != shape
+            hue = wish if exact and legal(wish, instead, self.pairs) else self._other("colour", instead, {wish})
             col, row = self.notes.targets[shape]
             size, texture = self.rng.pick(SIZES), self.rng.pick(TEXTURES)
-            self.scene.things.append(Thing(shape, hue, size, texture, col, row))
+            self.scene.things.append(Thing(instead, hue, size, texture, col, row))
         elif thing and slot.kind == "remove":
             self.scene.things.remove(thing)
         elif thing and slot.kind == "shift":
             grid = self.scene.grid
             away = {wish, region_of(thing.col, thing.row, grid)}
             cell = (
-                self.notes.targets[shape] if state == _MADE else self._cell(lambda at: region_of(*at, grid) not in away)
+                self.notes.targets[shape] if state == MADE else self._cell(lambda at: region_of(*at, grid) not in away)
             )
             thing.col, thing.row = cell or (thing.col, thing.row)
         elif thing:
-            what = _SAID[slot.kind]
+            what = SAID[slot.kind]
             now = getattr(thing, what)
-            setattr(thing, what, wish if state == _MADE else self._other(what, shape, {wish, now}))
+            setattr(thing, what, wish if state == MADE else self._other(what, shape, {wish, now}))
 
-    def spoil(self, n: int) -> None:
-        """Make unrequested changes to `n` things."""
+    def spoil(self, kinds: Sequence[str]) -> None:
+        """Make an unrequested change of each kind, each to another thing; "" is any kind."""
         notes = self.notes
         quiet = [
-            t for t in self.scene.things if t.shape not in notes.asked | notes.added and t.shape not in notes.removed
+            t
+            for t in self.scene.things
+            if t.shape not in notes.asked | notes.added and t.shape not in notes.removed and self.was(t.shape)
         ]
-        for thing in self.rng.shuffled(quiet)[:n]:
-            what = self.rng.pick((*_SAID.values(), "going"))
+        for thing, kind in zip(self.rng.shuffled(quiet), kinds, strict=False):
+            what = kind or self.rng.pick((*SAID.values(), "going"))
             if what == "going":
                 self.scene.things.remove(thing)
             elif what == "place":

@@ -102,6 +102,7 @@ class Rules:
     held_domain: bool = False
     edits: bool = True
     form: int = 20  # per cent of rubrics that also weigh aspects of the response's text alone
+    version: int = 3  # of the worlds; from 4 on what is shown looks alike whether claims about it hold or not
 
 
 class Domain(Protocol):

@@ -17,6 +17,7 @@ class Builder:
         self.unique = {shape: Thing(shape, "", "", "") for shape in draft.notes.used}
         self.others: list[Thing] = []
         self.covers: list[tuple[int, int]] = []
+        self.absent = 0  # things that are claimed and not there
         self.wishes: dict[int, Any] = {}  # id(thing) -> wish
         for slot, state in zip(slots, states, strict=True):
             self._apply(slot, state)
@@ -39,31 +40,42 @@ class Builder:
             self.wishes[id(self.unique[subject[0]])] = (self.unique[subject[1]], direction, abs(state))
         elif kind == "exists":
             self.others += [] if state == "none" else [Thing(subject[0], state, "", "")]
+            self.absent += state == "none"
         elif kind == "shape":
             self.others.append(Thing(state, subject[0], "", ""))
         elif kind in ("count", "more"):
             for shape, n in zip(subject, (state,) if kind == "count" else state, strict=True):
                 self.others += [Thing(shape, "", "", "") for _ in range(n)]
-        elif state == "seen":
-            thing = Thing(subject[1], "", "", "")
-            self.others.append(thing)
-            self.wishes[id(thing)] = corner_cell(subject[0], self.rules.grid)
         else:
-            self.covers.append(corner_cell(subject[0], self.rules.grid))
+            self._corner(subject[0], subject[1], seen=state == "seen")
+
+    def _corner(self, corner: str, shape: str, *, seen: bool) -> None:
+        """A thing in a corner, or a cover. From version 4 on the rival corner has the other one."""
+        rival = self.notes.rivals.get(corner)
+        if seen or rival:
+            thing = Thing(shape, "", "", "")
+            self.others.append(thing)
+            self.wishes[id(thing)] = corner_cell(corner if seen else rival, self.rules.grid)
+        if not seen or rival:
+            self.covers.append(corner_cell(rival if seen else corner, self.rules.grid))
 
     def scene(self, missing: int | None) -> Scene | None:
         """The finished scene; None if the required places cannot all be met."""
         rng, rules = self.rng, self.rules
         things = [*self.unique.values(), *self.others]
         low, high = rules.objects
+        even = rules.version >= 4
         if missing is None:
-            room = max(0, min(high, rules.grid**2 - len(self.covers)) - len(things))
-            missing = min(room, max(rng.below(min(3, room) + 1), low - len(things)))
+            named = len(things) + (self.absent if even else 0)
+            room = max(0, min(high, rules.grid**2 - len(self.covers)) - named)
+            missing = min(room, max(rng.below(min(3, room) + 1), low - named))
+            missing += self.absent if even else 0  # another thing stands for each that is claimed and absent
         pool = [s for s in self.notes.free if any(self._colours(s))]
-        things += [Thing(rng.pick(pool), "", "", "") for _ in range(missing)]
+        shapes = self._fillers(pool, missing) if even else [rng.pick(pool) for _ in range(missing)]
+        things += [Thing(shape, "", "", "") for shape in shapes]
         things = rng.shuffled(things)
         hidden = set(self.covers)
-        if (self.covers and rng.chance(40)) or rng.chance(8):
+        if (not self.covers and rng.chance(25)) if even else (self.covers and rng.chance(40)) or rng.chance(8):
             self._decoy(things, hidden)
         for thing in things:
             thing.colour = thing.colour or rng.pick(self._colours(thing.shape))
@@ -77,6 +89,13 @@ class Builder:
             for i, w in self.wishes.items()
         }
         return self._placed(scene, wishes)
+
+    def _fillers(self, pool: list[str], n: int) -> list[str]:
+        """Shapes of things that no claim names: all different as long as there are enough."""
+        found: list[str] = []
+        while len(found) < n:
+            found += self.rng.shuffled(pool)[: n - len(found)]
+        return found
 
     def _placed(self, scene: Scene, wishes: dict[int, Any]) -> Scene | None:
         rng, rules = self.rng, self.rules

@@ -28,6 +28,7 @@ from dikast.worlds.domains.vocabulary import (
 )  # fmt: skip
 
 _MORE = [(2, 1), (3, 1), (3, 2), (2, 2), (1, 1), (1, 2), (1, 3), (2, 3)]
+_MOST = 5  # things of one shape that are counted
 _SPARE = 2  # shapes that are never mentioned, for fillers and mistaken shapes
 
 
@@ -41,6 +42,9 @@ class SceneDraft:
     spoken: set[str] = field(default_factory=set)  # colours that a claim states
     regions: set[str] = field(default_factory=set)
     corners: set[str] = field(default_factory=set)
+    rivals: dict[str, str] = field(
+        default_factory=dict
+    )  # corner of a claim -> the one that looks like it if it is wrong
 
 
 class Scenes:
@@ -150,6 +154,8 @@ class Scenes:
         return Slot("relation", "relation", (a, b, axis[0]), [-2, -1, 1, 2], draft.stated(axis), about, ask)
 
     def _draw_count(self, draft: Draft, notes: SceneDraft) -> Slot | None:
+        if draft.rules.version >= 4:
+            return self._draw_even_count(draft, notes)
         one = draft.responses == 1
         tops = [top for top in (2, 3, 4) if draft.budget >= (top + 2 if one else 5)]
         shape = self._exclusive(draft, notes, 0) if tops else None
@@ -160,6 +166,17 @@ class Scenes:
         draft.budget -= most
         about, ask = f"the number of {PLURALS[shape]}", f"How many {PLURALS[shape]} are there?"
         return Slot("count", "count", (shape,), list(range(1, most + 1)), stated, about, ask)
+
+    def _draw_even_count(self, draft: Draft, notes: SceneDraft) -> Slot | None:
+        """The same numbers can be stated and be there, so that a number of things says nothing about the claim."""
+        shape = self._exclusive(draft, notes, 0) if draft.budget >= 3 else None
+        if shape is None:
+            return None
+        most = 3 + draft.rng.below(min(_MOST, draft.budget) - 2)
+        draft.budget -= most
+        numbers: list[State] = list(range(2, most + 1))
+        about, ask = f"the number of {PLURALS[shape]}", f"How many {PLURALS[shape]} are there?"
+        return Slot("count", "count", (shape,), numbers, draft.stated(numbers), about, ask)
 
     def _draw_exists(self, draft: Draft, notes: SceneDraft) -> Slot | None:
         shape = self._exclusive(draft, notes, 1)
@@ -177,12 +194,22 @@ class Scenes:
         values = [s for s in values if hue and self._pair_fits(draft, hue, s)]
         if len(values) < min(2, draft.responses) or draft.budget < 1:
             return None
-        stated = draft.stated(values[: draft.responses])
-        for shape in set(stated):
+        even = draft.rules.version >= 4
+        kept = values[: max(2, draft.responses)] if even else values[: draft.responses]
+        stated = draft.stated(kept)
+        for shape in kept if even else set(stated):  # from version 4 on fillers never have the shape that is there
             notes.free.remove(shape)
         draft.budget -= 1
         notes.reserved.add(hue)
-        return Slot("shape", "shape", (hue,), [], stated, f"the shape of the {hue} thing", f"What is the {hue} thing?")
+        return Slot(
+            "shape",
+            "shape",
+            (hue,),
+            list(kept) if even else [],
+            stated,
+            f"the shape of the {hue} thing",
+            f"What is the {hue} thing?",
+        )
 
     def _pair_fits(self, draft: Draft, hue: str, shape: str) -> bool:
         """Whether claims may state this pair; in the split of held-out pairs they state held-out ones if possible."""
@@ -215,7 +242,7 @@ class Scenes:
             "more",
             "comparison",
             (str(a), b),
-            list(_MORE),
+            [each for each in _MORE if draft.rules.version < 4 or each[0] != each[1]],
             stated,
             f"if more {PLURALS[str(a)]} or {PLURALS[b]} are there",
             ask,
@@ -227,7 +254,7 @@ class Scenes:
             return None
         self._take(draft, notes, shapes, "size")
         a, b = shapes
-        universe = [(x, y) for x in range(3) for y in range(3)]
+        universe = [(x, y) for x in range(3) for y in range(3) if draft.rules.version < 4 or x != y]
         ask = f"Which is larger, the {a} or the {b}?"
         return Slot(
             "larger",
@@ -241,11 +268,15 @@ class Scenes:
 
     def _draw_sure(self, draft: Draft, notes: SceneDraft) -> Slot | None:
         open_ = [corner for corner in CORNERS if corner not in notes.regions | notes.corners]
-        shape = self._exclusive(draft, notes, 1) if open_ and len(notes.corners) < 2 else None
+        need = 2 if draft.rules.version >= 4 else 1
+        shape = self._exclusive(draft, notes, 1) if len(open_) >= need and len(notes.corners) < 2 else None
         if shape is None:
             return None
         corner = draft.rng.pick(open_)
         notes.corners.add(corner)
+        if draft.rules.version >= 4:
+            notes.rivals[corner] = draft.rng.pick([each for each in open_ if each != corner])
+            notes.corners.add(notes.rivals[corner])
         stated = [shape] * draft.responses
         return Slot(
             "sure",
@@ -267,7 +298,7 @@ class Scenes:
                 ]
                 if slot.kind == "exists":
                     slot.universe.append("none")
-            elif slot.kind == "shape":
+            elif slot.kind == "shape" and draft.rules.version < 4:
                 pool = [s for s in notes.free if legal(slot.subject[0], s, draft.rules.pairs)]
                 slot.universe = [*dict.fromkeys(slot.stated), *pool]
             elif slot.kind == "position":
