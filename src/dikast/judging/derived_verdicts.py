@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, TypedDict
 
 import orjson
 
 from dikast.core.errors import RunError
 from dikast.core.rubric import Rubric, Sheet
 from dikast.core.runs.run_files import COMBINED, PREFERENCES, TOTALS, put_in_place
+from dikast.core.runs.schema import misfit
 from dikast.core.verdict import Preference, Verdict
 from dikast.judging.joining import join_orders, join_samples
 from dikast.judging.pair_orders import EqualRule, from_scores
@@ -37,6 +38,12 @@ class Way:
     sheets: Mapping[str, Sheet] = field(default_factory=dict)
 
 
+class _WayForm(TypedDict):
+    kind: Literal["absolute", "pairwise", "from-absolute"]
+    both_orders: NotRequired[bool]
+    equal: NotRequired[EqualRule]
+
+
 def told_way(shape: Shape, equal: EqualRule | None) -> dict[str, Any]:
     """How a run judges, as its lock and its summary record it; `way_of` reads it back."""
     if equal is not None:
@@ -51,7 +58,9 @@ def way_of(
     sheet: Sheet | None,
     sheets: Mapping[str, Sheet],
 ) -> Way:
-    """Read back what `told_way` returned, with the rubrics at hand."""
+    """Read back what `told_way` returned, with the rubrics at hand; ValueError for anything else."""
+    if misfit(_WayForm)(told):
+        raise ValueError(f"'way'{misfit(_WayForm)(told)}")
     samples = 1 if told["kind"] == "from-absolute" else samples
     return Way(samples=samples, rubrics=rubrics, sheet=sheet, sheets=sheets, **told)
 

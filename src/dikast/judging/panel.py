@@ -15,7 +15,8 @@ from dikast.core.errors import UserError
 from dikast.core.item import Item
 from dikast.core.runs.current_verdicts import current_records
 from dikast.core.runs.rubrics import load_rubrics
-from dikast.core.runs.run_files import PREFERENCES, RUBRICS, SUMMARY, check, write_checked
+from dikast.core.runs.run_files import PREFERENCES, RUBRICS, SUMMARY, write_checked
+from dikast.core.runs.schema import PreferenceLine, derived_lines
 from dikast.core.scale import Scale
 from dikast.core.verdict import DISAGREE, Question, Verdict
 from dikast.judging.judge import Judge
@@ -143,13 +144,10 @@ def panel_preferences(runs: Sequence[Path]) -> Iterator[PanelVerdict]:
     """
     joined: dict[Question, list[str | None]] = {}
     for i, run in enumerate(runs):
-        check(run, PREFERENCES)
-        with (run / PREFERENCES).open("rb") as file:
-            for line in file:
-                record = orjson.loads(line)
-                question = Question(record["item"], record["criterion"], tuple(record["pair"]))
-                outcome = DISAGREE if record["consistent"] is False else record["choice"]
-                joined.setdefault(question, [None] * len(runs))[i] = outcome
+        for record, _ in derived_lines(run, PREFERENCES, PreferenceLine):
+            question = Question(record["item"], record["criterion"], tuple(record["pair"]))
+            outcome = DISAGREE if record.get("consistent") is False else record["choice"]
+            joined.setdefault(question, [None] * len(runs))[i] = outcome
     for question, choices in joined.items():
         yield PanelVerdict(question, (None,) * len(runs), tuple(choices))
 

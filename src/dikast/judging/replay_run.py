@@ -8,15 +8,27 @@ from typing import Any
 
 import orjson
 
+from dikast.core.checking import fit
 from dikast.core.errors import DataError, UserError
-from dikast.core.rubric import Sheet, load_rubric
+from dikast.core.rubric import Rubric, Sheet, load_rubric
 from dikast.core.runs.current_verdicts import current_verdicts
 from dikast.core.runs.lock_file import check_version, read_lock
 from dikast.core.runs.rubrics import load_rubrics, load_sheets
-from dikast.core.runs.run_files import GOLD, KEYS, LOCK, META, RUBRICS, SHEETS, SUMMARY, VERDICTS, check, write_checked
+from dikast.core.runs.run_files import (
+    AGAIN,
+    GOLD,
+    KEYS,
+    LOCK,
+    META,
+    RUBRICS,
+    SHEETS,
+    SUMMARY,
+    VERDICTS,
+    check,
+    write_checked,
+)
 from dikast.core.verdict import Verdict
-from dikast.engines.base import Sampling
-from dikast.judging.derived_verdicts import derive, way_of
+from dikast.judging.derived_verdicts import Way, derive, way_of
 from dikast.judging.ledger import Ledger
 from dikast.judging.settling import AskSettings, settle_again
 from dikast.judging.summary import Tally
@@ -56,10 +68,14 @@ def replay(
         raise UserError(f"{run}: not a run that can be replayed: it has no readable {LOCK}")
     check_version(run)
     check(run, LOCK, GOLD)
-    parser = load_format(format) if format is not None else _own_format(lock, run)
-    if parser.kind != lock["format"]["kind"]:
-        raise UserError(f"{run} is {lock['format']['kind']}, and the format {parser.name!r} is {parser.kind}")
-    settings, rubrics = _settings(lock), load_rubrics(run)
+    rubrics = load_rubrics(run)
+    try:
+        parser = load_format(format) if format is not None else _own_format(lock, run)
+        if parser.kind != lock["format"]["kind"]:
+            raise UserError(f"{run} is {lock['format']['kind']}, and the format {parser.name!r} is {parser.kind}")
+        settings, way = _settings(lock), _way(lock, run, rubrics)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(f"not the lock of a run ({error!r}); {AGAIN}", path=str(run / LOCK)) from error
     changes, tally = Changes(), Tally(rubrics)
 
     def replayed(ledger: Ledger | None) -> Iterator[Verdict]:
@@ -77,9 +93,6 @@ def replay(
 
     with ExitStack() as stack:
         ledger = stack.enter_context(_new_folder(run, out, lock, parser)) if out is not None else None
-        shared = load_rubric(lock["rubric"]) if lock["rubric"] is not None else None
-        sheet = shared if isinstance(shared, Sheet) else None
-        way = way_of(lock["way"], int(lock["samples"]), rubrics, sheet, load_sheets(run, rubrics))
         derived = derive(replayed(ledger), way, out)
     summary = {
         "kind": "replay",
@@ -122,7 +135,17 @@ def _own_format(lock: dict[str, Any], run: Path) -> Format:
 
 
 def _settings(lock: dict[str, Any]) -> AskSettings:
-    spelt = dict(lock["identity"]["settings"])
     known = {field.name for field in fields(AskSettings)}
-    spelt["sampling"] = Sampling(**spelt["sampling"])
-    return AskSettings(**{name: value for name, value in spelt.items() if name in known})
+    spelt = {name: value for name, value in lock["identity"]["settings"].items() if name in known}
+
+    def wrong(told: str, *at: object) -> None:
+        raise ValueError(f"{'.'.join(map(str, at))}: {told}")
+
+    settings: AskSettings = fit(AskSettings, spelt, wrong)
+    return settings
+
+
+def _way(lock: dict[str, Any], run: Path, rubrics: dict[str, Rubric]) -> Way:
+    shared = load_rubric(lock["rubric"]) if lock["rubric"] is not None else None
+    sheet = shared if isinstance(shared, Sheet) else None
+    return way_of(lock["way"], int(lock["samples"]), rubrics, sheet, load_sheets(run, rubrics))

@@ -15,8 +15,9 @@ from dikast.core.runs.current_verdicts import RunReader
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import COMBINED, GOLD, META, RUBRICS, VERDICTS, check
 from dikast.core.runs.samples import Vote, join_votes
+from dikast.core.runs.schema import MetaLine, derived_lines
 from dikast.core.scale import Scale
-from dikast.core.verdict import joint_outcome
+from dikast.core.verdict import Verdict, joint_outcome
 
 JOINT = -1  # the `sample` of a row that joins all samples of its question
 ORDERS = ("shown", "swapped")  # of a pair: a first, b first
@@ -92,12 +93,11 @@ class RunRows(Rows):
         self, path: Path, parts: Mapping[tuple[Any, ...], Mapping[int, str]]
     ) -> Iterator[tuple[dict[str, Any], int]]:
         self.outdated = 0
-        check(path.parent, COMBINED)
-        for record in read_records(path):
-            row = self.checked(record.value, path, record.line)
+        for verdict, line in derived_lines(path.parent, COMBINED, Verdict):
+            row = self.checked(verdict, path, line)
             keys = parts.get(_asked(row), {})
-            if record.value["key"] == fingerprint([keys[sample] for sample in sorted(keys)]):
-                yield row | {"sample": JOINT}, record.line
+            if verdict["key"] == fingerprint([keys[sample] for sample in sorted(keys)]):
+                yield row | {"sample": JOINT}, line
             else:
                 self.outdated += 1
 
@@ -148,16 +148,9 @@ class RunRows(Rows):
 
 def kept_metadata(folder: Path) -> dict[str, dict[str, Any]]:
     """What a run kept of each item's metadata; runs of earlier versions kept none."""
-    path = folder / META
-    check(folder, META)
-    if not path.is_file() or not path.stat().st_size:
-        return {}
     found: dict[str, dict[str, Any]] = {}
-    for record in read_records(path):
-        about = record.value
-        if "item" not in about or not isinstance(about.get("meta", {}), dict):
-            raise DataError("no metadata of an item; run the same command again", path=str(path), line=record.line)
-        found[str(about["item"])] = about
+    for about, _ in derived_lines(folder, META, MetaLine):
+        found[about["item"]] = about
     return found
 
 

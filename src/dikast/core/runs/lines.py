@@ -6,17 +6,15 @@ are verified by writing them as Dikast would; where that is not possible, and fo
 the record itself is checked: its fields, its types, and its label against the scale it was judged on.
 """
 
-import math
 import re
 import zlib
 from collections.abc import Mapping
-from dataclasses import fields
-from functools import cache
 from typing import Any, Literal
 
 import orjson
 
 from dikast.core.errors import DataError
+from dikast.core.runs.schema import misfit
 from dikast.core.scale import Scale
 from dikast.core.verdict import Status, Verdict, verdict_from
 
@@ -25,6 +23,7 @@ _TAIL_LENGTH = 19
 _ANY = ord("?")
 _LIKE = b',"crc":"????????"}\n'
 _SLIPS = 3  # bytes by which the end of a line may differ from that of a sealed one and still be a damaged one
+_SLACK = 1e-6  # of sums of probabilities
 _CHOICES = ("a", "b", "tie")
 _CURE = "`dikast doctor RUN --repair` moves the line to a separate file, and its question is asked again"
 
@@ -118,30 +117,25 @@ def _spellings(record: dict[str, Any]) -> set[bytes]:
     return {b"%08x" % zlib.crc32(body) for body in bodies}
 
 
-@cache
-def _known_fields() -> frozenset[str]:
-    return frozenset(field.name for field in fields(Verdict))
-
-
 def _check(record: dict[str, Any], scales: Mapping[str, Scale]) -> None:
-    """ValueError, KeyError or TypeError for a record that no verdict of this version can be."""
-    key, status, label, score = record["key"], Status(record["status"]), record.get("label"), record.get("score")
-    if not isinstance(key, str) or len(key) != 32:
+    """ValueError for a record that no verdict of this version can be."""
+    if told := misfit(Verdict)(record):
+        raise ValueError(f"the record{told}" if told.startswith(" ") else told.removeprefix("."))
+    status, label, score = record["status"], record.get("label"), record.get("score")
+    responses = record["question"].get("responses", [0])
+    if len(record["key"]) != 32 or not record["key"].isascii():
         raise ValueError("'key' is not 32 characters of text")
-    if unknown := sorted(record.keys() - _known_fields()):
-        raise ValueError(f"fields that this version does not know: {', '.join(unknown)}; is Dikast out of date?")
-    question = record["question"]
-    responses = question.get("responses", [0])
-    if not isinstance(question["item"], str) or not all(type(each) is int for each in responses):
-        raise ValueError("'question' does not say which item and responses were asked about")
-    if (label is None) is (status is Status.OK):
+    if len(responses) not in (1, 2):
+        raise ValueError("'question' does not say which response or pair was asked about")
+    if (label is None) is (status == Status.OK):
         raise ValueError("a verdict has either a label or a status that says why not")
-    if label is not None and not isinstance(label, str):
-        raise ValueError(f"'label' is not text: {label!r}")
-    if score is not None and (type(score) not in (int, float) or not math.isfinite(score) or label is None):
+    if score is not None and label is None:
         raise ValueError(f"'score' is not the number of a label: {score!r}")
-    for each in (record, *record.get("attempts", ())):
-        _check_usage(each.get("usage") or {})
+    if any(
+        not 0 <= share <= 1 + _SLACK
+        for share in (*(record.get("distribution") or {}).values(), record.get("mass") or 0)
+    ):
+        raise ValueError("'distribution' and 'mass' hold probabilities")
     if record.get("conflict", False) not in ((True, False) if label is not None else (False,)):
         raise ValueError("'conflict' marks a verdict, and is true if present")
     scale = scales.get((record.get("hashes") or {}).get("rubric", ""))
@@ -152,16 +146,6 @@ def _check(record: dict[str, Any], scales: Mapping[str, Scale]) -> None:
             raise ValueError(f"the label {label!r} is not on the scale {scale}")
         if score != scale.value(label):
             raise ValueError(f"the score {score!r} is not that of the label {label!r} on the scale {scale}")
-
-
-def _check_usage(usage: Mapping[str, Any]) -> None:
-    """ValueError for counts of tokens, seconds or costs that nothing can have taken."""
-    for name, value in usage.items():
-        counted = name.startswith("tokens_")
-        if value is None and name == "cost":
-            continue
-        if (type(value) is not int and (counted or type(value) is not float)) or not math.isfinite(value) or value < 0:
-            raise ValueError(f"{name!r} of 'usage' is not {'a count' if counted else 'an amount'}: {value!r}")
 
 
 def _told(error: Exception) -> str:

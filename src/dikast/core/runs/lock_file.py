@@ -9,19 +9,20 @@ import orjson
 
 from dikast.core.errors import DataError, is_machine_error
 from dikast.core.runs.run_files import LOCK
+from dikast.core.runs.schema import LockForm, misfit
 
 SCHEMA = 1  # of the run folder; raised when an older version could misread it
 
 
 def read_lock(out: Path) -> dict[str, Any] | None:
-    """The lock of a run folder, None when there is none (or it cannot be read)."""
+    """The lock of a run folder, None when there is none (or it cannot be read, or says what no lock says)."""
     try:
         value = orjson.loads((out / LOCK).read_bytes())
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and is_machine_error(error):
             raise
         return None
-    return value if isinstance(value, dict) else None
+    return value if not misfit(LockForm)(value) else None
 
 
 def ids_of(out: Path) -> Literal["content", "line"]:

@@ -10,9 +10,12 @@ import orjson
 from dikast.core.errors import DataError, UserError, require
 from dikast.core.runs.current_verdicts import current_verdicts
 from dikast.core.runs.frames import to_arrow
-from dikast.core.runs.run_files import COMBINED, PREFERENCES, SUMMARY, VERDICTS, check
+from dikast.core.runs.run_files import AGAIN, COMBINED, PREFERENCES, SUMMARY, VERDICTS, check
 from dikast.core.runs.run_table import JudgeRun, RunTable
+from dikast.core.runs.schema import PreferenceLine, SummaryForm, derived_lines, misfit
 from dikast.core.verdict import Preference, Status, Verdict, verdict_from
+
+_COUNTED = ("verdicts", "status")  # in the summary of every run but a panel's
 
 
 class Run:
@@ -33,7 +36,7 @@ class Run:
                 else f"{self.folder}: this is not a run: it has no {SUMMARY}"
             )
         check(self.folder, SUMMARY)
-        self.summary: dict[str, Any] = orjson.loads((self.folder / SUMMARY).read_bytes())
+        self.summary = _summary(self.folder / SUMMARY)
 
     @property
     def kind(self) -> str:
@@ -63,7 +66,7 @@ class Run:
         if not (self.folder / COMBINED).exists():
             yield from self
             return
-        for record in self._lines(COMBINED):
+        for record, _ in derived_lines(self.folder, COMBINED, Verdict):
             yield verdict_from(record)
 
     @property
@@ -72,7 +75,7 @@ class Run:
         if not (self.folder / PREFERENCES).exists():
             raise UserError(f"{self.folder}: this run compared nothing; its verdicts are of single responses")
         by_key = {verdict.key: verdict for verdict in self}
-        for record in self._lines(PREFERENCES):
+        for record, _ in derived_lines(self.folder, PREFERENCES, PreferenceLine):
             told = {key: value for key, value in record.items() if key != "outcome"}
             told["orders"] = tuple(by_key[key] for key in record["orders"] if key in by_key)
             yield Preference(**{**told, "pair": tuple(told["pair"]), "status": Status(told["status"])})
@@ -107,16 +110,6 @@ class Run:
         require("pyarrow", "frames")
         return polars.from_arrow(self.to_arrow(items))
 
-    def _lines(self, name: str) -> Iterator[dict[str, Any]]:
-        check(self.folder, name)
-        path = self.folder / name
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                try:
-                    yield orjson.loads(line)
-                except ValueError as error:
-                    raise DataError(f"the line cannot be read ({error})", path=str(path), line=number) from None
-
     def __repr__(self) -> str:
         return f"<Run {self.folder}: {', '.join(f'{name} {value}' for name, value in self._told())}>"
 
@@ -138,3 +131,19 @@ class Run:
 
     def _failures(self) -> list[tuple[str, int]]:
         return [each for run in self.runs for each in (run.summary.get("failures") or {}).items()]
+
+
+def _summary(path: Path) -> dict[str, Any]:
+    """What a finished run says of itself; DataError where it says no such thing."""
+    try:
+        value: dict[str, Any] = orjson.loads(path.read_bytes())
+        told = misfit(SummaryForm)(value)
+        if not told and "kind" not in value:
+            told = " has no 'kind'"
+        if not told and value["kind"] != "panel" and (missing := [each for each in _COUNTED if each not in value]):
+            told = f" has no {missing[0]!r}"
+    except ValueError as error:
+        told = f" cannot be read ({error})"
+    if told:
+        raise DataError(f"the summary{told}: {AGAIN}", path=str(path))
+    return value

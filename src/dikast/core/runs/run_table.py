@@ -14,18 +14,20 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from dikast.core.errors import DataError, UserError
+from dikast.core.errors import UserError
 from dikast.core.gold import gold_of_pair, gold_of_response
 from dikast.core.item import Item, item_to
 from dikast.core.records.arranging import Arrangement
 from dikast.core.records.items import scan_items
 from dikast.core.records.sources import is_address
 from dikast.core.records.writing import rebased
-from dikast.core.runs.current_verdicts import current_records, whole_lines
+from dikast.core.runs.current_verdicts import current_records
 from dikast.core.runs.lock_file import ids_of, read_lock
 from dikast.core.runs.rubrics import load_rubrics
-from dikast.core.runs.run_files import COMBINED, PREFERENCES, RUBRICS, TOTALS, check
+from dikast.core.runs.run_files import COMBINED, PREFERENCES, RUBRICS, TOTALS
+from dikast.core.runs.schema import PanelLine, PreferenceLine, TotalLine, derived_lines
 from dikast.core.scale import Scale
+from dikast.core.verdict import Verdict
 
 _ITEM = ("id", "instruction", "response", "response_a", "response_b", "reference", "context", "gold")
 _TOLD = (
@@ -131,7 +133,7 @@ class RunTable:
             "INSERT OR IGNORE INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             ((number, *_stored(record)) for record in current_records(run.folder)),
         )
-        for record in _lines(run.folder, TOTALS):
+        for record, _ in derived_lines(run.folder, TOTALS, TotalLine):
             place = (number, record["item"], record["response"], record["total"])
             database.execute("INSERT OR REPLACE INTO totals VALUES (?, ?, ?, ?)", place)
         units = _joined_units if (run.folder / COMBINED).exists() else _graded_units
@@ -255,7 +257,7 @@ def _graded_units(database: sqlite3.Connection, number: int, run: JudgeRun) -> I
 def _joined_units(database: sqlite3.Connection, number: int, run: JudgeRun) -> Iterator[tuple[Any, ...]]:
     query = """SELECT body FROM verdicts WHERE judge = ? AND item = ? AND criterion = ? AND low = ? AND high = ?
                ORDER BY sample"""
-    for record in _lines(run.folder, COMBINED):
+    for record, _ in derived_lines(run.folder, COMBINED, Verdict):
         asked = record["question"]
         place = (asked["item"], asked["criterion"], *_ends(asked["responses"]))
         samples = [orjson.loads(body)["label"] for (body,) in database.execute(query, (number, *place))]
@@ -267,7 +269,7 @@ def _pair_units(database: sqlite3.Connection, number: int, run: JudgeRun) -> Ite
     one = "SELECT shown, body FROM verdicts WHERE judge = ? AND key = ?"
     every = """SELECT shown, body FROM verdicts WHERE judge = ? AND item = ? AND criterion = ? AND low = ? AND high = ?
                ORDER BY sample, shown"""
-    for record in _lines(run.folder, PREFERENCES):
+    for record, _ in derived_lines(run.folder, PREFERENCES, PreferenceLine):
         low, high = record["pair"]
         place = (record["item"], record["criterion"], low, high)
         body = {name: record.get(name) for name in ("status", "logit_a", "position_bias")}
@@ -302,25 +304,13 @@ def _total(database: sqlite3.Connection, number: int, item: str, response: int) 
 def _panel_lines(folder: Path, database: sqlite3.Connection) -> bool:
     """Put the joint verdicts of a panel into a table of their own; False where there are several of one question."""
     database.execute("CREATE TABLE joint (item, criterion, low, high, body, PRIMARY KEY (item, criterion, low, high))")
-    for record in _lines(folder, "panel.jsonl"):
+    for record, _ in derived_lines(folder, "panel.jsonl", PanelLine):
         if record["sample"]:
             return False
         place = (record["item"], record["criterion"], *_ends(record["responses"]))
         body = orjson.dumps({name: record[name] for name in _JOINT})
         database.execute("INSERT OR REPLACE INTO joint VALUES (?, ?, ?, ?, ?)", (*place, body))
     return True
-
-
-def _lines(folder: Path, name: str) -> Iterator[dict[str, Any]]:
-    path = folder / name
-    if not path.exists():
-        return
-    check(folder, name)
-    for number, line in whole_lines(path):
-        try:
-            yield orjson.loads(line)
-        except ValueError as error:
-            raise DataError(f"the line cannot be read ({error})", path=str(path), line=number) from None
 
 
 def _is_there(path: str | Path) -> bool:

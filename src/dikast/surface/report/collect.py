@@ -36,6 +36,7 @@ from dikast.core.rubric import Rubric
 from dikast.core.runs.lock_file import ids_of, read_lock
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import GOLD, LOCK, RUBRICS, SUMMARY, VERDICTS
+from dikast.core.runs.schema import SummaryForm, misfit
 from dikast.core.scale import Scale
 from dikast.core.verdict import DISAGREE
 from dikast.judging.notes import notes_of
@@ -168,7 +169,7 @@ def _summary(folder: Path) -> Mapping[str, Any]:
         value = orjson.loads((folder / SUMMARY).read_bytes())
     except (OSError, ValueError):
         return {}
-    return value if isinstance(value, dict) else {}
+    return value if not misfit(SummaryForm)(value) else {}
 
 
 def _say_notes(page: RunPage) -> None:

@@ -1,0 +1,244 @@
+"""The form of every record in a run folder, by its types: what the readers may rely on.
+
+`misfit` says what in a value from JSON cannot be; it is made from type hints, once for each type. Verdicts have the
+form of `core.verdict.Verdict`, the other files that of the types below.
+"""
+
+import types
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, NotRequired, TypedDict, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+import orjson
+
+from dikast.core.errors import DataError
+from dikast.core.runs.run_files import AGAIN, check
+from dikast.core.verdict import Attempt, Status, Usage
+
+_Outcome = Literal["a", "b", "tie", "disagree"]
+_WHOLE = 2**53  # larger whole numbers are not exact in JSON
+_MOST = 1e100  # of an amount; sums and squares of larger ones overflow
+
+
+class PreferenceLine(TypedDict):
+    """A line of `preferences.jsonl`: `Preference`, with the keys of its orders, and its joint outcome."""
+
+    item: str
+    criterion: str
+    pair: tuple[int, int]
+    choice: Literal["a", "b", "tie"] | None
+    status: Status
+    orders: tuple[str, ...]
+    reason: str
+    logit_a: NotRequired[float | None]
+    position_bias: NotRequired[float | None]
+    consistent: NotRequired[bool | None]
+    outcome: NotRequired[_Outcome | None]
+
+
+class TotalLine(TypedDict):
+    """A line of `totals.jsonl`: the weighted total of a response, and the scores that it is made of."""
+
+    item: str
+    response: int
+    total: float | None
+    scores: NotRequired[Mapping[str, float | None]]
+
+
+class PanelLine(TypedDict):
+    """A line of `panel.jsonl`: what the judges say of one question."""
+
+    item: str
+    criterion: str
+    responses: tuple[int, ...]
+    sample: int
+    scores: tuple[float | None, ...]
+    labels: tuple[str | None, ...]
+    mean: float | None
+    median: float | None
+    spread: float | None
+    majority: str | None
+
+
+class MetaLine(TypedDict):
+    """A line of `meta.jsonl`: an item's metadata, and the systems that wrote its responses."""
+
+    item: str
+    meta: NotRequired[dict[str, Any]]
+    systems: NotRequired[tuple[str | float | bool | None, ...]]
+
+
+class LockForm(TypedDict, total=False):
+    """What readers use of `judge.lock.json`; versions of Dikast add to it."""
+
+    judge: str
+    identity: dict[str, Any]
+    format: dict[str, Any]
+    rubric: dict[str, Any] | None
+    samples: int
+    way: dict[str, Any]
+    items: str
+    columns: Mapping[str, str]
+    ids: str
+    equate: str
+    versions: dict[str, Any]
+    hash: str
+
+
+class SummaryForm(TypedDict, total=False):
+    """What readers use of `summary.json`; versions of Dikast add to it."""
+
+    kind: str
+    judge: str
+    judges: tuple[str, ...]
+    format: str
+    items: int
+    questions: int
+    verdicts: int
+    status: Mapping[str, int]
+    failures: Mapping[str, int]
+    criteria: dict[str, Any]
+    preferences: dict[str, Any]
+    usage: Usage
+    notes: tuple[Any, ...]
+    seconds: float
+
+
+Misfit = Callable[[Any], str]
+_OPEN = (LockForm, SummaryForm, MetaLine)  # may hold more than is said here
+
+
+@cache
+def misfit(kind: Any) -> Misfit:
+    """A function that says where and how a value is none of the type, such as `.question.sample is not a whole number
+    of at least 0: -1`; "" if it is one.
+    """
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is NotRequired:
+        return misfit(inner[0])
+    if origin in (Union, types.UnionType):
+        return _one_of([misfit(each) for each in inner if each is not types.NoneType], types.NoneType in inner)
+    if origin is Literal:
+        return _test(lambda value: isinstance(value, str) and value in inner, f"one of {', '.join(inner)}")
+    if origin is tuple:
+        return _listed([misfit(each) for each in inner if each is not ...], None if inner[-1] is ... else len(inner))
+    if origin in (dict, Mapping):
+        return _mapping(misfit(inner[1]))
+    if is_dataclass(kind) or is_typeddict(kind):
+        return _members(kind)
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return _test(lambda value: isinstance(value, str) and value in set(kind), f"one of {', '.join(kind)}")
+    return {
+        Any: lambda value: "",
+        str: _test(lambda value: isinstance(value, str), "text"),
+        bool: _test(lambda value: isinstance(value, bool), "true or false"),
+        int: _test(lambda value: type(value) is int and 0 <= value <= _WHOLE, "a whole number of at least 0"),
+        float: _test(_is_number, "a number"),
+    }[kind]
+
+
+def _is_number(value: Any) -> bool:
+    return (type(value) is float and abs(value) <= _MOST) or (type(value) is int and abs(value) <= _WHOLE)
+
+
+def _test(holds: Callable[[Any], bool], told: str) -> Misfit:
+    return lambda value: "" if holds(value) else f" is not {told}: {_shown(value)}"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+def _one_of(members: list[Misfit], none: bool) -> Misfit:
+    def told(value: Any) -> str:
+        if value is None and none:
+            return ""
+        found = [each(value) for each in members]
+        return "" if "" in found else found[0]
+
+    return told
+
+
+def _listed(members: list[Misfit], length: int | None) -> Misfit:
+    def told(value: Any) -> str:
+        if not isinstance(value, list):
+            return f" is not a list: {_shown(value)}"
+        if length is not None and len(value) != length:
+            return f" has not {length} values: {_shown(value)}"
+        for i, each in enumerate(value):
+            if found := members[i if length is not None else 0](each):
+                return f"[{i}]{found}"
+        return ""
+
+    return told
+
+
+def _mapping(member: Misfit) -> Misfit:
+    def told(value: Any) -> str:
+        if not isinstance(value, dict):
+            return f" is not an object: {_shown(value)}"
+        return next((f".{key}{found}" for key, each in value.items() if (found := member(each))), "")
+
+    return told
+
+
+def _members(kind: Any) -> Misfit:
+    own = _OWN.get(kind, {})
+    known = {name: own.get(name) or misfit(each) for name, each in get_type_hints(kind, include_extras=True).items()}
+    if is_typeddict(kind):
+        needed = kind.__required_keys__
+    else:
+        needed = {each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING}
+
+    def told(value: Any) -> str:
+        if not isinstance(value, dict):
+            return f" is not an object: {_shown(value)}"
+        if unknown := sorted(value.keys() - known.keys()) if kind not in _OPEN else ():
+            return f" has fields that this version does not know: {', '.join(unknown)}; is Dikast out of date?"
+        if missing := sorted(needed - value.keys()):
+            return f" has no {missing[0]!r}"
+        return next(
+            (f".{name}{found}" for name, each in value.items() if name in known and (found := known[name](each))), ""
+        )
+
+    return told
+
+
+def _spent(value: Any) -> str:
+    return "" if _is_number(value) and value >= 0 else f" is not an amount: {_shown(value)}"
+
+
+def _logprobs(value: Any) -> str:
+    """By label, null for -infinity; what earlier versions wrote in other forms is not read."""
+    return misfit(Mapping[str, float | None])(value) if isinstance(value, dict) else ""
+
+
+_OWN: Mapping[Any, Mapping[str, Misfit]] = {
+    Usage: {"seconds": _spent, "cost": lambda value: "" if value is None else _spent(value)},
+    Attempt: {"label_logprobs": _logprobs},
+}
+
+
+def derived_lines(folder: Path, name: str, kind: Any) -> Iterator[tuple[dict[str, Any], int]]:
+    """The records of a file that a run derives from its verdicts, with their lines; nothing where it is not there.
+
+    DataError, with the cure, for one that has changed since it was written, or holds what no run writes.
+    """
+    path = folder / name
+    if not path.exists():
+        return
+    check(folder, name)
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                record = orjson.loads(line)
+                told = misfit(kind)(record)
+            except ValueError as error:
+                told = f" cannot be read ({error})"
+            if told:
+                raise DataError(f"the record{told}: {AGAIN}", path=str(path), line=number)
+            yield record, number
