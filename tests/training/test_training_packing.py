@@ -1,5 +1,6 @@
 """Packed rows: loss and gradients as row by row, in every family, and runs that can be interrupted."""
 
+import json
 import os
 import signal
 import subprocess
@@ -12,16 +13,21 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import load_file
 
 import tiny_models
 from dikast.core.errors import UserError
+from dikast.core.runs.run_files import record_all
 from dikast.engines.local.loading import Loaded
 from dikast.training.checkpoint import trained
 from dikast.training.config import load_config
-from dikast.training.data.batches import Batch, collate, micro_batches, summed_loss
+from dikast.training.data.batches import micro_batches
+from dikast.training.data.collate import Batch, collate, summed_loss, units_of
+from dikast.training.data.distinct_media import shown_again
 from dikast.training.data.prepare import data_hash, prepare_shards
 from dikast.training.data.shards import Shards
+from dikast.training.log import read_log
 from dikast.training.loop import placed
 from dikast.training.models.model import about, open_model
 from dikast.training.packed_attention import use_packed_attention
@@ -43,7 +49,8 @@ def learnt(loaded: Loaded, batches: list[Batch]) -> tuple[float, Gradients]:
     loss = 0.0
     for batch in batches:
         made = placed(batch, loaded)
-        each = summed_loss(loaded.model(**made.inputs, use_cache=False).logits, made)
+        with shown_again(loaded.model, made.places):
+            each = summed_loss(loaded.model(**made.inputs, use_cache=False).logits, made)
         each.backward()  # type: ignore[no-untyped-call]
         loss += float(each.detach())
     found = {n: p.grad.clone() for n, p in trained(loaded.model).items() if p.grad is not None}
@@ -66,7 +73,7 @@ def test_packed_rows_are_learnt_from_as_rows_alone(family: str, train: str, writ
     assert len({int(shards.lengths[n]) for n in numbers}) > 1
     alone = learnt(loaded, [collate(shards, [n], loaded, label_weight=2.0) for n in numbers])
     use_packed_attention(loaded.model)
-    packed = collate(shards, numbers, loaded, label_weight=2.0, packed=True)
+    packed = collate(shards, numbers, loaded, label_weight=2.0, pack="rows")
     assert packed.size == (4, int(shards.lengths[numbers].sum()))  # no padding
     loss, gradients = learnt(loaded, [packed])
     assert loss == pytest.approx(alone[0], rel=1e-5)
@@ -79,31 +86,128 @@ def test_packed_clips_are_learnt_from_as_clips_alone(family: str, write_config: 
     loaded, shards = prepared(write_config(family=family, data=[clips]))
     alone = learnt(loaded, [collate(shards, [n], loaded) for n in range(3)])
     use_packed_attention(loaded.model)
-    runs = micro_batches(np.argsort(-shards.lengths), shards, 100_000, packed=True)
-    loss, gradients = learnt(loaded, [collate(shards, run, loaded, packed=True) for run in runs])
+    step = [(int(n),) for n in np.argsort(-shards.lengths)]
+    runs = micro_batches(units_of(step, shards, loaded, "rows"), 100_000, packed=True)
+    numbers = [[unit.numbers[0] for unit in run] for run in runs]
+    loss, gradients = learnt(loaded, [collate(shards, run, loaded, pack="rows") for run in numbers])
     assert loss == pytest.approx(alone[0], rel=1e-5)
     assert difference(alone[1], gradients) <= 1e-5
 
 
+def graded(folder: Path, *, images: bool) -> Path:
+    """Items of three tasks: four graded responses of each, in mixed order; the last two tasks show two pictures."""
+    rows, rng = [], np.random.default_rng(0)
+    for name, shape in (("one", (60, 90)), ("two", (120, 60)), ("other", (60, 60))):
+        Image.fromarray(rng.integers(0, 255, (*shape, 3), np.uint8)).save(folder / f"{name}.png")
+    claim = {"text": "It is red.", "verdict": "right"}
+    shown = (["one.png"], ["one.png", "two.png"], ["one.png", "other.png"])
+    for task, pictures in enumerate(shown):
+        for k, response in enumerate(
+            ("Yes.", "No, it is " + "very " * 20 + "red.", "No, it is " + "very " * 20, "Yes.")
+        ):
+            row = {
+                "id": f"{task}-{k}", "instruction": f"Task {task}: is the first thing that is shown " + "very " * 20,
+                "response": response, "gold": {"label": str(k + 1), "claims": [claim] * (k + 1)},
+                "rubric": {"name": "right", "criterion": "Is it right?", "scale": "1-5"},
+            }  # fmt: skip
+            rows.append({**row, "images": pictures} if images else row)
+    path = folder / "graded.jsonl"
+    path.write_text("".join(json.dumps(rows[i]) + "\n" for i in rng.permutation(len(rows))), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("train", ["full", "lora"])
+@pytest.mark.parametrize("family", tiny_models.FAMILIES)
+def test_trees_are_learnt_from_as_rows_alone(family: str, train: str, write_config: Write, tmp_path: Path) -> None:
+    images = family in tiny_models.IMAGE_FAMILIES
+    data = [{"items": [str(graded(tmp_path, images=images))], "formats": ["absolute-short.yaml"]}]
+    config = write_config(family=family, train=train, data=data, label_loss_weight=2.0, augment={"blank": 0})
+    loaded, shards = prepared(config)
+    numbers = list(range(12))
+    assert sorted(np.bincount(shards.siblings)) == [4, 4, 4]
+    loss, gradients = learnt(loaded, [collate(shards, [n], loaded, label_weight=2.0) for n in numbers])
+    use_packed_attention(loaded.model)
+    for pack in ("rows", "trees"):
+        batch = collate(shards, numbers, loaded, label_weight=2.0, pack=pack)
+        assert batch.learnt == int((shards.lengths - shards.prompts).sum())
+        labels = np.concatenate([part.rows["label"] for part in shards.parts])
+        assert float(batch.weights.sum()) == batch.learnt + int(np.diff(labels).sum())  # they count twice
+        packed = learnt(loaded, [batch])
+        assert packed[0] == pytest.approx(loss, rel=1e-5)
+        assert difference(gradients, packed[1]) <= 1e-5
+    total = int(shards.lengths.sum())
+    shared = total - batch.size[1]
+    assert shared > 0.4 * total
+    units = units_of([tuple(np.flatnonzero(shards.siblings == k).tolist()) for k in range(3)], shards, loaded, "trees")
+    assert sum(unit.tokens for unit in units) == batch.size[1]
+
+
+@pytest.mark.parametrize("family", tiny_models.IMAGE_FAMILIES)
+def test_each_picture_is_looked_at_once_in_a_pass(family: str, write_config: Write, tmp_path: Path) -> None:
+    data = [{"items": [str(graded(tmp_path, images=True))], "formats": ["absolute-short.yaml"]}]
+    loaded, shards = prepared(write_config(family=family, data=data))
+    for pack in ("rows", "trees"):
+        inputs = collate(shards, range(12), loaded, pack=pack).inputs
+        tower = inputs["image_grid_thw"] if "image_grid_thw" in inputs else inputs["pixel_values"]
+        # three pictures; OneVision looks closer at the first where it is alone, so it sees that one twice
+        assert len(tower) == (4 if family == "llava_onevision" else 3)
+    padded = collate(shards, range(12), loaded).inputs
+    assert len(padded["image_grid_thw"] if "image_grid_thw" in padded else padded["pixel_values"]) == 4 * 5
+
+
 def test_micro_batches_of_packed_rows_count_their_tokens_alone(write_config: Write) -> None:
-    _, shards = prepared(write_config())
-    step = np.argsort(-shards.lengths, kind="stable")
+    loaded, shards = prepared(write_config())
+    step = units_of([(int(n),) for n in np.argsort(-shards.lengths, kind="stable")], shards, loaded, "rows")
     total, longest = int(shards.lengths.sum()), int(shards.lengths.max())
-    assert micro_batches(step, shards, total, packed=True) == [step.tolist()]
-    assert len(micro_batches(step, shards, total)) == 2  # padding counts
+    assert micro_batches(step, total, packed=True) == [step]
+    assert len(micro_batches(step, total)) == 2  # padding counts
     for parts in (1, 2):
-        runs = micro_batches(step, shards, longest * 2, parts, packed=True)
-        assert [number for run in runs for number in run] == step.tolist()
-        assert all(int(shards.lengths[run[part::parts]].sum()) <= longest * 2 for run in runs for part in range(parts))
+        runs = micro_batches(step, longest * 2, parts, packed=True)
+        assert [unit for run in runs for unit in run] == step
+        dealt = [run[part::parts] for run in runs for part in range(parts)]
+        assert all(sum(unit.tokens for unit in units) <= longest * 2 for units in dealt)
 
 
 def test_a_packed_run_ends_with_the_weights_of_a_padded_one(write_config: Write, tmp_path: Path) -> None:
-    for name in ("none", "rows"):
+    # the items of the world have no siblings, so as trees they are drawn and computed as rows
+    for name in ("none", "rows", "trees"):
         done = sft(write_config(name, pack=name, steps=3))
         assert done["complete"]
-    one, two = (load_file(tmp_path / f"run-{name}/model/model.safetensors") for name in ("none", "rows"))
+    one, two, three = (load_file(tmp_path / f"run-{n}/model/model.safetensors") for n in ("none", "rows", "trees"))
     for name, tensor in one.items():
         assert torch.allclose(tensor, two[name], atol=2e-4), name
+        assert torch.equal(two[name], three[name]), name
+    assert {line["shared"] for line in read_log(tmp_path / "run-trees/train.jsonl")} == {0.0}
+    assert not any("shared" in line for line in read_log(tmp_path / "run-rows/train.jsonl"))
+
+
+def test_a_run_on_trees_says_how_much_is_shared_and_is_judged_between(write_config: Write, tmp_path: Path) -> None:
+    items = str(graded(tmp_path, images=True))
+    data = [{"items": [items], "formats": ["absolute-short.yaml"]}]
+    held = {"items": [items], "formats": ["absolute-short.yaml"], "every": 2, "read": "only", "min_mass": 0}
+    settings = {"data": data, "pack": "trees", "batch_size": 8, "eval": held}
+    sft(write_config("whole", **settings))
+    parts = [sft(write_config("parts", max_seconds=1e-6, **settings))["steps"] for _ in range(4)]
+    assert parts == [1, 2, 3, 4]
+    one, two = (load_file(tmp_path / f"run-{name}/model/model.safetensors") for name in ("whole", "parts"))
+    assert all(torch.equal(tensor, two[name]) for name, tensor in one.items())
+    lines = read_log(tmp_path / "run-whole/train.jsonl")
+    assert all(0.4 < line["shared"] < 1 for line in lines)
+    assert lines[-1]["loss"] < lines[0]["loss"]
+
+
+def test_shards_from_before_packing_are_made_anew(write_config: Write, tmp_path: Path) -> None:
+    sft(write_config("first", steps=1))
+    for name in ("openings.npy", "shown.npy"):
+        (path,) = (tmp_path / "shards").glob(f"*/shard-*/{name}")
+        path.unlink()
+    folder = path.parents[1]
+    (folder / "checksums.json").unlink()
+    record_all(folder)
+    sft(write_config("first", steps=1))  # a run without packing reads them as they are
+    assert not list((tmp_path / "shards").glob("*/shard-*/openings.npy"))
+    assert sft(write_config("second", steps=1, pack="trees"))["complete"]
+    assert list((tmp_path / "shards").glob("*/shard-*/openings.npy"))
 
 
 def test_a_run_goes_on_only_as_it_was_packed(write_config: Write) -> None:
@@ -115,8 +219,13 @@ def test_a_run_goes_on_only_as_it_was_packed(write_config: Write) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="kills by signal")
-def test_a_killed_packed_run_ends_with_the_weights_of_an_unbroken_one(write_config: Write, tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"steps": 40, "save_every": 2, "pack": "rows", "train": "lora", "lora": {"dropout": 0.3}}
+@pytest.mark.parametrize("pack", ["rows", "trees"])
+def test_a_killed_packed_run_ends_with_the_weights_of_an_unbroken_one(
+    pack: str, write_config: Write, tmp_path: Path
+) -> None:
+    data = [{"items": [str(graded(tmp_path, images=True))], "formats": ["absolute-short.yaml"]}]
+    lora = {"train": "lora", "lora": {"dropout": 0.3}}
+    settings: dict[str, Any] = {"steps": 40, "save_every": 2, "pack": pack, "data": data, **lora}
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
     train = [sys.executable, "-m", "dikast", "train", "sft", "--config"]
     subprocess.run([*train, str(write_config("whole", **settings))], env=environment, check=True, capture_output=True)

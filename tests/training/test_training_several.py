@@ -64,9 +64,14 @@ def test_two_processes_with_fsdp2_end_with_the_weights_of_one(
 
 
 @pytest.mark.slow
-def test_packed_rows_of_two_processes_end_with_the_weights_of_one(write_config: Write, tmp_path: Path) -> None:
-    # three rows a step: the second process has one row less; the second step goes on from the checkpoint of the first
-    settings = {"batch_size": 3, "steps": 2, "pack": "rows"}
+@pytest.mark.parametrize("pack", ["rows", "trees"])
+def test_packed_rows_of_two_processes_end_with_the_weights_of_one(
+    pack: str, write_config: Write, world: Path, tmp_path: Path
+) -> None:
+    # three rows or pairs a step: the second process has one less; the second step goes on from a checkpoint
+    pairs = {"items": [str(world / "pairs" / "items-*.jsonl")], "formats": ["pairwise-short.yaml"]}
+    data = {"data": [pairs], "augment": {"swap": "both"}} if pack == "trees" else {}
+    settings = {"batch_size": 6 if pack == "trees" else 3, "steps": 2, "pack": pack, **data}
     sft(write_config("alone", **settings))
     together = write_config("together", **settings, max_seconds=1e-6)
     for step in (1, 2):

@@ -23,7 +23,7 @@ from dikast.core.records.items import read_items
 from dikast.engines.local.engine import LocalEngine
 from dikast.judging.judge import Judge
 from dikast.training.config import load_config
-from dikast.training.data.batches import collate, summed_loss
+from dikast.training.data.collate import collate, summed_loss
 from dikast.training.data.prepare import data_hash, prepare_shards
 from dikast.training.log import read_log
 from dikast.training.loop import placed

@@ -93,7 +93,8 @@ class Config:
     steps: optimiser steps (0: `epochs` through the data). stop_at: end after so many of them, with the model
     as it is then, for a stage that a next one takes over (0: never); the rate goes by all steps.
     batch_size: examples a step, over all processes. group_by_length: those of about one length together.
-    pack: `rows` lays the rows of a forward pass end to end, each seeing only itself, so that nothing is padded.
+    pack: `rows` lays the rows of a forward pass end to end, each seeing only itself, so that nothing is padded; `trees`
+    also computes once what rows of one task begin with, and keeps these in one step.
     max_tokens: the most of one example, asked and answered; a longer one stops the run before its first step.
     max_tokens_per_micro_batch: most tokens, padding included, of one forward pass; the rest of a step is accumulated.
     frames: how many are sampled from a video file that names no number, here and in `eval`.
@@ -142,7 +143,7 @@ class Config:
     compile: bool = False
     device: str = "auto"
     group_by_length: bool = True
-    pack: Literal["none", "rows"] = "none"
+    pack: Literal["none", "rows", "trees"] = "none"
     save_every: int = option(500, least=0)
     keep: int = option(2, least=1)
     log_every: int = option(10, least=1)

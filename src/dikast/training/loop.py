@@ -16,7 +16,9 @@ from dikast.core.errors import RunError
 from dikast.engines.local.loading import Loaded
 from dikast.training.checkpoint import load_checkpoint, random_state, save_checkpoint, sound_checkpoint, trained
 from dikast.training.config import Config
-from dikast.training.data.batches import Batch, BatchPlan, collate, micro_batches, summed_loss
+from dikast.training.data.batches import BatchPlan, micro_batches
+from dikast.training.data.collate import Batch, collate, summed_loss, units_of
+from dikast.training.data.distinct_media import shown_again
 from dikast.training.data.shards import Shards
 from dikast.training.log import Log
 from dikast.training.optimizer import optimizer_of
@@ -63,7 +65,10 @@ class Loop:
         self._config, self._loaded, self._shards, self._team, self._run = config, loaded, shards, team, run
         self._folder = out / "checkpoints"
         sizes, grouped = shards.lengths, config.group_by_length
-        self._plan = BatchPlan(sizes, batch_size=config.batch_size, seed=config.seed, grouped=grouped)
+        self._plan = BatchPlan(
+            sizes, batch_size=config.batch_size, seed=config.seed, grouped=grouped,
+            siblings=shards.siblings if config.pack == "trees" else None,
+        )  # fmt: skip
         self._planned = config.steps or max(1, round(config.epochs * self._plan.per_epoch))  # steps of the schedule
         self.total = min(self._planned, config.stop_at or self._planned)
         if config.pack != "none":
@@ -87,7 +92,7 @@ class Loop:
         state unchanged. RunError if a loss is not a number or a batch does not fit; the last checkpoint stays intact.
         """
         config, model, started = self._config, self._loaded.model, time.monotonic()
-        first, tally = self.done, _Tally(self._shards)
+        first, tally = self.done, self._tally()
         model.train()
         with ThreadPoolExecutor(1) as pool:
             for step, micro in zip(range(first, self.total), self._batches(pool), strict=True):
@@ -107,7 +112,7 @@ class Loop:
                 if self.done % config.log_every == 0 or last or step == first:
                     line = {"step": self.done, **tally.line(self._team), "rate": rate, "norm": norm}
                     self._tell({**line, "steps": self.total, "seconds": seconds}, watch)
-                    tally = _Tally(self._shards)
+                    tally = self._tally()
                 late = config.max_seconds > 0 and time.monotonic() - started >= config.max_seconds
                 stop = config.max_seconds > 0 and self._team.total(late) > 0  # if one process is late, all stop
                 if last or stop or (config.save_every and self.done % config.save_every == 0):
@@ -122,6 +127,9 @@ class Loop:
                 if stop:
                     break
         return Outcome(self.done, self.total)
+
+    def _tally(self) -> "_Tally":
+        return _Tally(self._shards, shared=self._config.pack == "trees")
 
     def _tell(self, line: dict[str, Any], watch: Watcher) -> None:
         """Write a line of the log and show it, in the main process."""
@@ -188,7 +196,8 @@ class Loop:
         """The weighted sum of the batch's losses, in nats."""
         moved = placed(batch, self._loaded)
         reduced = self._config.precision == "bf16"
-        with torch.autocast(self._loaded.device.type, torch.bfloat16) if reduced else nullcontext():
+        cast = torch.autocast(self._loaded.device.type, torch.bfloat16) if reduced else nullcontext()
+        with cast, shown_again(self._loaded.model, moved.places):
             logits = model(**moved.inputs, use_cache=False).logits
         return summed_loss(logits, moved)
 
@@ -202,10 +211,12 @@ class Loop:
 
     def _micro(self, step: int) -> list[Batch]:
         team, made = self._team, []
-        most, packed = self._config.max_tokens_per_micro_batch, self._config.pack != "none"
-        for run in micro_batches(self._plan.step(step), self._shards, most, team.size, packed=packed):
-            mine = run[team.rank :: team.size]  # if it is empty, a row of weight 0 keeps the processes in step
-            made.append(self._collate(mine or run[:1], counts=bool(mine)))
+        most, pack = self._config.max_tokens_per_micro_batch, self._config.pack
+        units = units_of(self._plan.step(step), self._shards, self._loaded, pack)
+        for run in micro_batches(units, most, team.size, packed=pack != "none"):
+            mine = run[team.rank :: team.size]  # if it is empty, a unit of weight 0 keeps the processes in step
+            numbers = [number for unit in mine or run[:1] for number in unit.numbers]
+            made.append(self._collate(numbers, counts=bool(mine)))
         return made
 
     def _collate(self, numbers: Sequence[int], *, counts: bool = True) -> Batch:
@@ -215,15 +226,15 @@ class Loop:
             self._loaded,
             label_weight=self._config.label_loss_weight,
             multiple=_ALIGNED if self._config.compile else 1,
-            packed=self._config.pack != "none",
+            pack=self._config.pack,
         )
-        return batch if counts else replace(batch, weights=torch.zeros_like(batch.weights))
+        return batch if counts else replace(batch, weights=torch.zeros_like(batch.weights), learnt=0)
 
     def _not_a_number(self, step: int) -> RunError:
         """The error that names the first example whose loss is not a number, or else blames the gradient."""
         cure = "lower 'learning_rate' or use 'precision: fp32', and give another 'out'"
         kept = "the weights of the last checkpoint are intact"
-        for number in map(int, self._plan.step(step)):
+        for number in itertools.chain.from_iterable(self._plan.step(step)):
             with torch.no_grad():
                 loss = float(self._loss(self._loaded.model, self._collate([number])))
             if not math.isfinite(loss):
@@ -258,7 +269,8 @@ def placed(batch: Batch, loaded: Loaded) -> Batch:
         else tensor
         for name, tensor in batch.inputs.items()
     }
-    return Batch(inputs, batch.targets.to(device), batch.weights.to(device), batch.numbers)
+    moved = {name: getattr(batch, name).to(device) for name in ("targets", "sources", "weights")}
+    return replace(batch, inputs=inputs, **moved)
 
 
 @contextmanager
@@ -282,25 +294,29 @@ def _fits(batch: Batch, shards: Shards) -> Iterator[None]:
 class _Tally:
     """Totals since the last line of the log."""
 
-    def __init__(self, shards: Shards) -> None:
-        self._lengths, self._since = shards.lengths, time.monotonic()
+    def __init__(self, shards: Shards, *, shared: bool) -> None:
+        self._lengths, self._since, self._shared = shards.lengths, time.monotonic(), shared
         self._losses: list[float] = []
-        self._tokens = self._learnt = self._examples = 0
+        self._tokens = self._learnt = self._examples = self._computed = 0
 
     def add(self, loss: float, micro: list[Batch]) -> None:
         self._losses.append(loss)
         for batch in micro:
-            if learnt := int((batch.weights > 0).sum()):  # 0 in a row that only keeps the processes in step
-                self._learnt += learnt
+            if batch.learnt:  # none in a unit that only keeps the processes in step
+                self._learnt += batch.learnt
                 self._examples += len(batch.numbers)
                 self._tokens += sum(int(self._lengths[number]) for number in batch.numbers)
+                self._computed += batch.size[1]
 
     def pause(self, seconds: float) -> None:
         """Exclude time that was not spent on training."""
         self._since += seconds
 
     def line(self, team: SingleProcess) -> dict[str, Any]:
-        """Mean loss (nats a target token), and rates per second of wall clock over all processes, without padding."""
+        """Mean loss (nats a target token), and rates per second of wall clock over all processes, without padding.
+
+        For trees also `shared`, the share of the examples' tokens that were not computed again.
+        """
         spent = max(time.monotonic() - self._since, 1e-9)
         found = {
             "loss": sum(self._losses) / len(self._losses),
@@ -308,4 +324,6 @@ class _Tally:
             "learnt_per_second": team.total(self._learnt) / spent,
             "examples_per_second": team.total(self._examples) / spent,
         }
+        if self._shared:
+            found["shared"] = 1 - team.total(self._computed) / max(team.total(self._tokens), 1)
         return found

@@ -23,7 +23,8 @@ from dikast.judging.settling import AskSettings, first_request
 from dikast.judging.task import tasks_of
 from dikast.prompts.format import load_format
 from dikast.training.config import Augment, Config, Data
-from dikast.training.data.batches import collate, micro_batches, summed_loss
+from dikast.training.data.batches import micro_batches
+from dikast.training.data.collate import collate, summed_loss, units_of
 from dikast.training.data.encode import encode, end_of_reply
 from dikast.training.data.examples import Asker, ExampleRow
 from dikast.training.data.shards import Shards, ShardWriter
@@ -153,8 +154,9 @@ def test_clips_are_trained_on_as_they_are_judged(
     writer.flush()
     shards = Shards.open(tmp_path)
     whole = 0.0
-    for run in micro_batches(np.argsort(-shards.lengths), shards, 100_000):
-        batch = placed(collate(shards, run, loaded), loaded)
+    step = [(int(n),) for n in np.argsort(-shards.lengths)]
+    for run in micro_batches(units_of(step, shards, loaded, "none"), 100_000):
+        batch = placed(collate(shards, [unit.numbers[0] for unit in run], loaded), loaded)
         with torch.no_grad():
             whole += float(summed_loss(loaded.model(**batch.inputs).logits, batch))
     alone = 0.0

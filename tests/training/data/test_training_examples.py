@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from dikast.core.item import Item
 from dikast.core.media import load_image
@@ -15,7 +14,6 @@ from dikast.core.rubric import Rubric
 from dikast.core.scale import Scale
 from dikast.prompts.format import load_format
 from dikast.training.config import Augment, Config, Data
-from dikast.training.data.batches import BatchPlan, micro_batches
 from dikast.training.data.examples import Asker, Example, ExampleRow
 
 RUBRIC = Rubric("r", "Is it right?", Scale.parse("1-5"), (("1", "no"), ("3", "partly"), ("5", "yes")))
@@ -129,41 +127,6 @@ def test_an_example_s_prompt_is_the_judge_s() -> None:
     item, form = one(0, image=picture().source), load_format("absolute")
     (example,) = made([item], ("absolute",))
     assert example.messages == form.ask(item, RUBRIC, (0,))
-
-
-class _Lengths:
-    """Shards that have only lengths and groups."""
-
-    def __init__(self, lengths: list[int], groups: list[int]) -> None:
-        self.lengths, self.groups = np.array(lengths, np.int32), np.array(groups, np.int32)
-
-
-def test_every_example_comes_once_an_epoch_and_the_order_is_a_function_of_the_step() -> None:
-    lengths = np.arange(1, 24, dtype=np.int32)
-    plan = BatchPlan(lengths, batch_size=5, seed=1, grouped=True)
-    assert plan.per_epoch == 5
-    epochs = [[plan.step(epoch * 5 + i).tolist() for i in range(5)] for epoch in range(2)]
-    for epoch in epochs:
-        assert sorted(n for step in epoch for n in step) == list(range(23))
-        for step in epoch:
-            assert [lengths[n] for n in step] == sorted((lengths[n] for n in step), reverse=True)
-    assert epochs[0] != epochs[1]
-    again = BatchPlan(lengths, batch_size=5, seed=1, grouped=True)
-    assert again.step(7).tolist() == epochs[1][2]
-    assert BatchPlan(lengths, batch_size=5, seed=2, grouped=True).step(0).tolist() != epochs[0][0]
-
-
-@pytest.mark.parametrize("parts", [1, 2])
-def test_micro_batches_keep_to_size_and_group(parts: int) -> None:
-    lengths = [90, 80, 70, 60, 50, 40, 30, 20, 10, 5]
-    shards: Any = _Lengths(lengths, [0, 1, 0, 0, 1, 0, 0, 1, 0, 0])
-    runs = micro_batches(np.arange(10), shards, 180, parts)
-    assert sorted(n for run in runs for n in run) == list(range(10))
-    for run in runs:
-        assert len({int(shards.groups[n]) for n in run}) == 1
-        for part in range(parts):
-            mine = [lengths[n] for n in run[part::parts]]
-            assert not mine or len(mine) * max(mine) <= 180
 
 
 def test_a_world_s_pairs_and_items_mix(world: Path) -> None:

@@ -4,10 +4,11 @@ The prompt is made by the code of the local engine, and the reply is tokenised a
 that text, tokens and images are the same in training and in judging.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, EngineError
 from dikast.engines.local.label_scoring import behind_anchor
 from dikast.engines.local.loading import Loaded
@@ -15,6 +16,7 @@ from dikast.engines.local.prompt import Prompt
 from dikast.engines.local.prompt import encode as encode_prompt
 from dikast.engines.local.template import Turn
 from dikast.engines.local.tokens import Tokens
+from dikast.training.data.distinct_media import separated
 from dikast.training.data.examples import Example
 
 if TYPE_CHECKING:
@@ -23,11 +25,20 @@ if TYPE_CHECKING:
 _PROBE = "probe-of-a-reply"
 
 
+class Shown(NamedTuple):
+    """A picture or clip of a prompt: for how many of its placeholder tokens it stands, and a key of what is seen."""
+
+    clip: bool
+    tokens: int
+    key: int
+
+
 @dataclass(frozen=True, slots=True)
 class Encoded:
     """Token ids; the first `prompt` ones are masked in the loss; `label` = (first, last + 1) of the verdict's label.
 
-    `media` holds the tensors of images and clips; rows of equal `shape` may share a batch.
+    `media` holds the tensors of images and clips; rows of equal `shape` may share a batch. `shown` has the images in
+    order, then the clips.
     """
 
     ids: list[int]
@@ -35,6 +46,7 @@ class Encoded:
     label: tuple[int, int]
     media: "Mapping[str, torch.Tensor]" = field(default_factory=dict)
     shape: tuple[int, ...] = ()
+    shown: tuple[Shown, ...] = ()
 
 
 def end_of_reply(loaded: Loaded) -> int:
@@ -86,7 +98,17 @@ def encode(example: Example, loaded: Loaded, *, end: int, most: int, find_label:
                 "or fewer frames",
                 path=example.origin,
             )
-    return Encoded(ids, start, label, made.seen.tensors, made.seen.shape if made.seen.tensors else ())
+    shape = made.seen.shape if made.seen.tensors else ()
+    return Encoded(ids, start, label, made.seen.tensors, shape, tuple(_shown(made, loaded)))
+
+
+def _shown(made: Prompt, loaded: Loaded) -> Iterator[Shown]:
+    seen, vision = made.seen, loaded.processor.vision
+    for medium, ids in zip(separated(seen.tensors), (*seen.images, *seen.clips), strict=True):
+        assert vision is not None
+        token = vision.video_token_id if medium.clip else vision.image_token_id
+        key = int(fingerprint([medium.key, ids])[:15], 16)  # clips of equal frames may differ in their times
+        yield Shown(medium.clip, ids.count(token), key)
 
 
 def _behind(made: Prompt, text: str, tokens: Tokens, *, merged: bool) -> list[int]:

@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item, item_from
 from dikast.core.media import load_image
 from dikast.core.message import Message
-from dikast.core.part import Content, Image, Turn, Video
+from dikast.core.part import Content, Image, Text, Turn, Video
 from dikast.core.records.files import folder_of
 from dikast.core.records.items import read_items
 from dikast.core.records.reading import read_records
@@ -28,6 +29,7 @@ from dikast.prompts.target import Reply
 from dikast.training.config import Augment, Config, Data
 from dikast.training.data.rubric_augmentation import other_words
 
+_OTHER = "\ue000"  # a response that is no other's
 TALK_KEYS = ("id", "messages", "parts", "instruction", "image", "images", "target", "meta")
 
 
@@ -40,6 +42,7 @@ class Example:
     messages: tuple[Message, ...]
     reply: Reply
     prefilled: bool = False  # the label is scored right after the prompt, without generated text
+    opening: tuple[Message, ...] = ()  # what of `messages` comes before the first response
 
 
 def files_of(config: Config, patterns: tuple[str, ...]) -> list[str]:
@@ -132,7 +135,8 @@ class Asker:
         except DataError as error:
             raise DataError(str(error), path=item.origin) from error
         if row.target is not None:
-            yield Example(item.id, item.origin, as_given(item, ()), Reply(row.target, ""))
+            messages = as_given(item, ())
+            yield Example(item.id, item.origin, messages, Reply(row.target, ""), opening=messages)
             return
         data, augment = self._config.data[row.source], self._config.augment
         rng = draws(self._config.seed, row.source, row.round, item.id)
@@ -206,7 +210,20 @@ def _example(
     reply = form.target(gold, rubric, where=f"{item.origin or item.id}: item {item.id!r}")
     shown = "-".join(map(str, responses))
     name = f"{item.id}/{form.name}/{shown}" + (f"/{tag}" if tag else "")
-    return Example(name, item.origin, form.ask(item, rubric, responses), reply, not form.feedback)
+    asked = form.ask(item, rubric, responses)
+    others = form.ask(replace(item, responses=((Text(_OTHER),),) * len(item.responses)), rubric, responses)
+    return Example(name, item.origin, asked, reply, not form.feedback, _agreed(asked, others))
+
+
+def _agreed(asked: tuple[Message, ...], others: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The messages up to where two prompts differ."""
+    found: list[Message] = []
+    for one, other in zip(asked, others, strict=False):
+        same = list(takewhile(lambda pair: pair[0] == pair[1], zip(one.parts, other.parts, strict=False)))
+        found.append(Message(one.role, tuple(part for part, _ in same)))
+        if one != other:
+            break
+    return tuple(found)
 
 
 def _shown(form: Format, item: Item) -> list[tuple[int, ...]]:

@@ -16,6 +16,7 @@ import orjson
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
 from dikast.core.media import image_sha256, resolved
+from dikast.core.message import Span
 from dikast.core.output_folder import one_writer
 from dikast.core.part import Image
 from dikast.core.runs import run_files as sums
@@ -78,7 +79,8 @@ def prepare_shards(config: Config, loaded: Loaded, about: Any, data: str, team: 
 
 def _prepare(config: Config, loaded: Loaded, folder: Path) -> None:
     """Make the shards in their folder, unless they are there."""
-    if (folder / "done.json").is_file() and _whole(folder) and _as_shown(config, folder):
+    made = (folder / "done.json").is_file() and _whole(folder) and _as_shown(config, folder)
+    if made and (config.pack == "none" or Shards.open(folder).tell_siblings):
         return
     apart = folder.parent.resolve() != config.path(config.out).resolve()  # `out` is locked already
     with one_writer(folder.parent, "preparing examples") if apart else nullcontext():
@@ -133,9 +135,8 @@ def _unit(config: Config, loaded: Loaded, folder: Path, number: int, unit: Unit)
     shown: dict[tuple[str, str, int | None], str] = {}
     for row in islice(_rows(config, unit), unit.limit or None):
         for example in asker.examples(row):
-            writer.add(
-                example.id, example.origin, encode(example, loaded, end=end, most=config.max_tokens, find_label=find)
-            )
+            encoded = encode(example, loaded, end=end, most=config.max_tokens, find_label=find)
+            writer.add(example.id, example.origin, encoded, opening=_opening(example))
             for image in _files_shown(example):
                 root = os.path.relpath(image.root or ".", config.root or ".")  # so that both may be moved together
                 shown[image.source, root, image.frame] = image_sha256(image)
@@ -143,6 +144,17 @@ def _unit(config: Config, loaded: Loaded, folder: Path, number: int, unit: Unit)
     writer.flush()
     (folder / f"shown-{number:05d}.json").write_bytes(orjson.dumps([[*key, value] for key, value in shown.items()]))
     return count
+
+
+def _opening(example: Example) -> int:
+    """63 bits that tell what is asked up to the first response."""
+    parts: list[Any] = []
+    for message in example.opening:
+        parts.append(message.role)
+        for part in message.parts:
+            shown = (part,) if isinstance(part, Image) else () if isinstance(part, Span) else part.frames
+            parts.append(part.text if isinstance(part, Span) else [image_sha256(image) for image in shown])
+    return int(fingerprint(parts)[:15], 16)
 
 
 def _files_shown(example: Example) -> Iterator[Image]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 VERSION = 2
 ROW = np.dtype([("start", "<i8"), ("length", "<i4"), ("prompt", "<i4"), ("label", "<i4", 2), ("media", "<i4")])
+SHOWN = np.dtype([("row", "<i4"), ("clip", "?"), ("tokens", "<i4"), ("key", "<i8")])
 MEDIA = np.dtype([("kind", "<i4"), ("floats", "<i8"), ("ints", "<i8")])
 _MOST_ROWS = 8192
 _MOST_FLOATS = 64 * 2**20
@@ -41,6 +42,8 @@ class ShardWriter:
         self._tokens: list[NDArray[np.uint32]] = []
         self._rows: list[tuple[Any, ...]] = []
         self._names: list[tuple[str, str]] = []
+        self._openings: list[int] = []
+        self._shown: list[tuple[int, bool, int, int]] = []
         self._kinds: list[dict[str, Any]] = []
         self._media: list[tuple[int, int, int]] = []
         self._known: dict[bytes, int] = {}
@@ -48,9 +51,11 @@ class ShardWriter:
         self._ints: list[NDArray[np.int64]] = []
         self._size = self._float_size = self._int_size = 0
 
-    def add(self, name: str, origin: str, encoded: Encoded) -> None:
-        """Append an example."""
+    def add(self, name: str, origin: str, encoded: Encoded, *, opening: int = 0) -> None:
+        """Append an example. opening: 63 bits that examples share which ask alike up to the first response."""
         media = self._place(encoded)
+        self._openings.append(opening)
+        self._shown.extend((len(self._rows), *shown) for shown in encoded.shown)
         row = (self._size, len(encoded.ids), encoded.prompt, encoded.label, media)
         self._rows.append(row)
         self._names.append((name, origin))
@@ -95,6 +100,8 @@ class ShardWriter:
         np.save(folder / "tokens.npy", tokens.astype(np.uint16) if tokens.max() < 2**16 else tokens)
         np.save(folder / "rows.npy", np.array(self._rows, ROW))
         np.save(folder / "media.npy", np.array(self._media, MEDIA))
+        np.save(folder / "openings.npy", np.array(self._openings, np.int64))
+        np.save(folder / "shown.npy", np.array(self._shown, SHOWN))
         np.save(folder / "ints.npy", np.concatenate(self._ints) if self._ints else np.zeros(0, np.int64))
         table, codes = _coded(self._floats)
         np.save(folder / "table.npy", table)
@@ -140,6 +147,20 @@ class Shard:
         """Token ids of a row."""
         row = self.rows[i]
         return np.asarray(self._tokens[row["start"] : row["start"] + row["length"]])
+
+    @cached_property
+    def openings(self) -> NDArray[np.int64]:
+        """The opening of each row."""
+        return np.asarray(np.load(self.folder / "openings.npy"))
+
+    def shown(self, i: int) -> NDArray[Any]:
+        """The images of a row in order, then its clips, as `SHOWN`."""
+        start, end = np.searchsorted(self._shown["row"], [i, i + 1])
+        return np.asarray(self._shown[start:end])
+
+    @cached_property
+    def _shown(self) -> NDArray[Any]:
+        return np.asarray(np.load(self.folder / "shown.npy"))
 
     def groups(self) -> list[tuple[int, ...]]:
         """The group of each row; rows of equal groups may share a batch."""
@@ -208,6 +229,23 @@ class Shards:
         """The group of each example, (n,); examples of one group may share a batch."""
         known: dict[tuple[int, ...], int] = {}
         return np.array([known.setdefault(g, len(known)) for part in self.parts for g in part.groups()], np.int32)
+
+    @property
+    def tell_siblings(self) -> bool:
+        """Whether they hold what packing needs; shards of earlier versions do not."""
+        return all((part.folder / "openings.npy").is_file() for part in self.parts)
+
+    @cached_property
+    def siblings(self) -> NDArray[np.int64]:
+        """The number of each example's set of siblings, (n,), by first appearance.
+
+        Siblings are of one group and open alike, up to the first response.
+        """
+        openings = np.concatenate([part.openings for part in self.parts])
+        _, first, place = np.unique(np.stack([openings, self.groups]), axis=1, return_index=True, return_inverse=True)
+        ranks = np.empty(len(first), np.int64)
+        ranks[np.argsort(first)] = np.arange(len(first))
+        return ranks[place]
 
     def find(self, number: int) -> tuple[Shard, int]:
         """The shard of an example and its row there."""

@@ -1,0 +1,214 @@
+"""The tensors of a forward pass.
+
+Rows are padded on the right, or packed: laid out as one row in which each sees only itself (`packed_attention`), end to
+end or, siblings, as a tree. Under causal attention padding after a row does not affect it, so padded rows need no mask.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dikast.engines.local.loading import Loaded
+from dikast.engines.local.vision import Seen, together
+from dikast.training.data.batches import Unit
+from dikast.training.data.distinct_media import Medium, distinct, joined, separated
+from dikast.training.data.shards import Shards
+from dikast.training.data.trees import Tree
+from dikast.training.packed_attention import segment_table
+
+Pack = Literal["none", "rows", "trees"]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The inputs of one forward pass. `weights` (targets,) is what each target counts in the loss.
+
+    `inputs["logits_to_keep"]` (rows, tokens) marks the positions whose logits are computed, those before a target.
+    `sources` (targets,) says which of these logits predicts each of the tokens `targets` (targets,), in rising order.
+    `learnt` counts the examples' tokens that count in the loss; `places` is as `distinct_media.shown_again` takes it.
+    """
+
+    inputs: dict[str, torch.Tensor]
+    targets: torch.Tensor
+    sources: torch.Tensor
+    weights: torch.Tensor
+    numbers: tuple[int, ...]  # indices of the examples
+    learnt: int
+    places: tuple[int, ...] | None = None
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Examples and tokens, padding included."""
+        return len(self.numbers), self.inputs["input_ids"].numel()
+
+
+def units_of(step: Sequence[tuple[int, ...]], shards: Shards, loaded: Loaded, pack: Pack) -> list[Unit]:
+    """The units of a step, longest first: for trees each set of siblings, else each example."""
+    lengths, groups = shards.lengths, shards.groups
+    if pack != "trees":
+        return [Unit((n,), int(lengths[n]), int(groups[n])) for numbers in step for n in numbers]
+    found = [
+        Unit(numbers, Tree([_keys(shards, n, loaded) for n in numbers]).tokens, int(groups[numbers[0]]))
+        for numbers in step
+    ]
+    return sorted(found, key=lambda unit: -unit.tokens)
+
+
+def collate(
+    shards: Shards,
+    numbers: Sequence[int],
+    loaded: Loaded,
+    *,
+    label_weight: float = 1.0,
+    multiple: int = 1,
+    pack: Pack = "none",
+) -> Batch:
+    """Examples as tensors: packed into one row, or each a row, padded to a multiple of `multiple` tokens.
+
+    As trees, examples whose `siblings` are equal share what they begin with.
+    """
+    found = [shards.find(number) for number in numbers]
+    rows = [part.ids(i).astype(np.int64) for part, i in found]
+    inputs: dict[str, Any] = {}
+    repeated: tuple[int, ...] | None = None
+    if pack == "none":
+        longest = max(map(len, rows))
+        longest += -longest % multiple
+        shape = (len(rows), longest)
+        places = [n * longest + np.arange(len(row)) for n, row in enumerate(rows)]
+        media = [tensors for part, i in found if (tensors := part.media(i))]
+        inputs |= together([Seen(tensors=tensors) for tensors in media])
+    else:
+        places, mask = _laid_out(shards, numbers, loaded, trees=pack == "trees")
+        shape = (1, int(mask[0, 0, -1, 0]))
+        inputs["attention_mask"] = mask
+        inputs["position_ids"] = _positions(shards, numbers, loaded, places, shape[1])
+        shown, repeated = _shown(shards, numbers, loaded, places)
+        inputs |= shown
+    ids = np.full(shape[0] * shape[1], loaded.processor.padding, np.int64)
+    kept = np.zeros(len(ids), np.bool_)
+    sources, targets, weights = [], [], []
+    for place, row, (part, i) in zip(places, rows, found, strict=True):
+        about = part.rows[i]
+        prompt = int(about["prompt"])
+        ids[place] = row
+        kept[place[prompt - 1 : -1]] = True
+        counts = np.ones(len(row))
+        counts[about["label"][0] : about["label"][1]] *= label_weight
+        sources.append(place[prompt - 1 : -1])
+        targets.append(row[prompt:])
+        weights.append(counts[prompt:])
+    index = (np.cumsum(kept) - 1)[np.concatenate(sources)]
+    counted = np.concatenate(weights)
+    # what several rows learn at one place is one target that counts for each of them
+    pairs, which = np.unique(np.stack([index, np.concatenate(targets)]), axis=1, return_inverse=True)
+    if any(name.startswith("pixel_values") for name in inputs) and (types := _types(ids, loaded)) is not None:
+        inputs["mm_token_type_ids"] = types.reshape(shape)
+    inputs["input_ids"] = torch.from_numpy(ids.reshape(shape))
+    inputs["logits_to_keep"] = torch.from_numpy(kept.reshape(shape))
+    return Batch(
+        inputs,
+        targets=torch.from_numpy(pairs[1]),
+        sources=torch.from_numpy(pairs[0]),
+        weights=torch.from_numpy(np.bincount(which, counted).astype(np.float32)),
+        numbers=tuple(numbers),
+        learnt=int((counted > 0).sum()),
+        places=repeated,
+    )
+
+
+def _laid_out(
+    shards: Shards, numbers: Sequence[int], loaded: Loaded, *, trees: bool
+) -> tuple[list[NDArray[np.int64]], torch.Tensor]:
+    """Where each token of each example stands in a packed row, and the row's table of segments."""
+    sets: dict[int, list[int]] = {}
+    for k, number in enumerate(numbers):
+        sets.setdefault(int(shards.siblings[number]) if trees else k, []).append(k)
+    places = [np.zeros(0, np.int64)] * len(numbers)
+    ends, parents = list[int](), list[int]()
+    for members in sets.values():
+        tree = Tree([_keys(shards, numbers[k], loaded) for k in members])
+        at, count = ends[-1] if ends else 0, len(ends)
+        for k, place in zip(members, tree.places, strict=True):
+            places[k] = place + at
+        ends += [end + at for end in tree.ends]
+        parents += [parent + count if parent >= 0 else -1 for parent in tree.parents]
+    return places, segment_table(ends, parents)
+
+
+def _media_tokens(ids: NDArray[np.int64], loaded: Loaded) -> NDArray[np.int64]:
+    """Where images stand in ids, in order, and then where clips do."""
+    vision = loaded.processor.vision
+    tokens = () if vision is None else (vision.image_token_id, vision.video_token_id)
+    return np.concatenate([np.zeros(0, np.int64), *(np.flatnonzero(ids == token) for token in tokens)])
+
+
+def _keys(shards: Shards, number: int, loaded: Loaded) -> NDArray[np.int64]:
+    """The ids of an example, with the key of each picture or clip where it stands."""
+    part, i = shards.find(number)
+    ids = part.ids(i).astype(np.int64)
+    shown = part.shown(i)
+    if len(shown):
+        ids[_media_tokens(ids, loaded)] = -1 - np.repeat(shown["key"], shown["tokens"])
+    return ids
+
+
+def _shown(
+    shards: Shards, numbers: Sequence[int], loaded: Loaded, places: list[NDArray[np.int64]]
+) -> tuple[dict[str, torch.Tensor], tuple[int, ...] | None]:
+    """The tensors of the media that stand in a packed row, each picture once, and the places of their features."""
+    standing: dict[tuple[bool, int], tuple[Medium, int]] = {}
+    for number, place in zip(numbers, places, strict=True):
+        part, i = shards.find(number)
+        shown = part.shown(i)
+        if not len(shown):
+            continue
+        firsts = np.cumsum([0, *shown["tokens"][:-1]])
+        at = place[_media_tokens(part.ids(i).astype(np.int64), loaded)[firsts]].tolist()
+        known = list(zip(shown["clip"].tolist(), at, strict=True))
+        if any(each not in standing for each in known):
+            media = separated(part.media(i))
+            standing |= dict(zip(known, zip(media, shown["key"].tolist(), strict=True), strict=True))
+    ordered = [standing[at] for at in sorted(standing)]
+    once, repeated = distinct([medium for medium, _ in ordered], [key for _, key in ordered])
+    plain = repeated == list(range(len(repeated)))
+    return joined(once), None if plain else tuple(repeated)
+
+
+def _types(ids: NDArray[np.int64], loaded: Loaded) -> torch.Tensor | None:
+    """The kind of each token, 0 for text, 1 for images and 2 for clips; None for models that are not told."""
+    vision = loaded.processor.vision
+    if vision is None or not vision.types_tokens:
+        return None
+    return torch.from_numpy((ids == vision.image_token_id) + 2 * (ids == vision.video_token_id)).long()
+
+
+def _positions(
+    shards: Shards, numbers: Sequence[int], loaded: Loaded, places: list[NDArray[np.int64]], tokens: int
+) -> torch.Tensor:
+    """The position of each token in its own row: (1, tokens), or (3, 1, tokens) where media have three dimensions."""
+    made = []
+    for number in numbers:
+        part, i = shards.find(number)
+        ids = part.ids(i).astype(np.int64)
+        if len(part.shown(i)) and (types := _types(ids, loaded)) is not None:
+            told = {name: each for name, each in part.media(i).items() if name.endswith(("_grid_thw", "_grid_ts"))}
+            made.append(loaded.model.model.get_rope_index(torch.from_numpy(ids)[None], types[None], **told)[0])
+        else:
+            made.append(torch.arange(len(ids))[None])
+    found: torch.Tensor = made[0].new_zeros((*made[0].shape[:-1], tokens))
+    for place, positions in zip(places, made, strict=True):
+        found[..., torch.from_numpy(place)] = positions
+    return found
+
+
+def summed_loss(logits: torch.Tensor, batch: Batch) -> torch.Tensor:
+    """The weighted sum of cross-entropy over the targets, in nats. logits: (kept, vocabulary)."""
+    if len(batch.targets) > len(logits):
+        logits = logits[batch.sources]
+    loss = torch.nn.functional.cross_entropy(logits.float(), batch.targets, reduction="none")
+    return (loss * batch.weights).sum()
