@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 
-from dikast.prompts.dialects import doubts, phrases
+from dikast.prompts.dialects import doubts, frame, phrases
 from dikast.prompts.dialects.arena import ARENA
 from dikast.prompts.dialects.label import read_label
 from dikast.prompts.dialects.prose import firmest
@@ -28,7 +28,13 @@ _WITHDRAWN = phrases.compiled(
         "I misspoke, I spoke too soon, I (?:have )?changed my mind, I was (?:only |just )?(?:joking|kidding),"
         "that was (?:a joke|sarcasm|sarcastic|irony|ironic), the above is (?:wrong|void|invalid|a mistake|not my),"
         "(?:disregard|ignore) (?:that|this|the (?:above|score|verdict|rating)),"
-        "(?:that|this) (?:verdict|score|rating|label|result) (?:is|was) (?:wrong|not|incorrect|a mistake)"
+        "(?:that|this) (?:verdict|score|rating|label|result) (?:is|was) (?:wrong|not|incorrect|a mistake),"
+        "(?:verdict|label|score|rating) as void,"
+        "the other (?:one |response |answer |assistant |output )?(?:is|was|seems)"
+        " (?:\\w{1,12}ly )?(?:better|superior|stronger|preferable)(?=\\W|$),"
+        "(?:reverse|invert|flip|swap) (?:it|this|that|them), (?:could|might|may) (?:also |just as well )?be either,"
+        "not (?:\\w{1,12} )?(?:confident|sure|certain) (?:in|of|about) (?:this|that|it|my),"
+        "(?:verdict|score|rating|label|result|answer) is (?:only )?(?:provisional|tentative|preliminary|a draft)"
     ),
     rf"|{_VERDICT}(?:\sabove)?(?:\s(?:is|was|has|been|should|must|be|now|hereby|therefore)){{0,4}}\s",
     phrases.any_of(
@@ -41,41 +47,25 @@ _WITHDRAWN = phrases.compiled(
     r"|B\s(?:with|and|for)\sA|the\s(?:labels|responses|answers|order|slots))",
     r")(?!\w)",
 )
-# Right before a label: "not [[A]]", "anything but [[A]]".
-_NEGATED = phrases.compiled(
-    r"(?:(?<!\w)",
-    phrases.any_of(
-        "not, never, nor, neither, anything but, far from, rather than, instead of, no longer, other than, except,"
-        "except for, against, the opposite of, the reverse of, doubt, doubts, doubted"
-    ),
-    r"|n['’]t)(?:\s",
-    phrases.any_of(
-        "an?, the, be, been, is, it, it['’]s, this, that, really, exactly, quite, necessarily, at, all, my, your,"
-        "final, verdict, label, answer, choice, score, rating, grade, decision, give, given, say, call, deserves?,"
-        "earn, get, merit, worth, to, for, of, award, assign, choose, pick, think, believe, mean, as, simply, yet"
-    ),
-    r"){0,6}[ \t]{0,3}[*_`\"'“‘«(]{0,6}$",
-    rf"|{_VERDICT}\s(?:is|was|would\sbe)(?:n['’]t|\snot|\snever)[ \t:*_]{{0,4}}$",
-)
-# Right after a label: "[[A]] is wrong", "4? No"; and at the head of the next sentence: "That was wrong".
+# What takes a label away that known words have led to: a question, a remark that it is wrong, or only for now.
 _CLOSED = r"[ \t*_`\"'”’)\]}>]{0,8}"
 _WRONG = (
     r"(?:\w{1,12}ly\s|too\s|an?\s|far\s|just\s|so\s|simply\s){0,3}(?:not(?!\w)|"
     + phrases.any_of(
-        "never, too much, too little,"
-        "wrong, incorrect, false, mistaken, mistake, error, lie, joke, harsh, high, low, generous, lenient,"
-        "strict, unfair, unjust, unjustified, nonsense, undeserved, unwarranted, out of, no longer, no more,"
-        r"what (?:some|others|many|the user|it would|I (?:would|first))"
+        "never, too much, too little, wrong, incorrect, false, mistaken, mistake, error, lie, joke, harsh, high, low,"
+        "generous, lenient, strict, unfair, unjust, unjustified, nonsense, undeserved, unwarranted, out of, no longer,"
+        "no more, what (?:some|others|many|the user|it would|I (?:would|first))"
     )
     + r"(?!\w))"
 )
 _DENIED = phrases.compiled(
-    rf"{_CLOSED}(?:[ \t]?(?:stars?|points?|marks?)(?!\w))?(?:\?|,?[ \t]or[ \t]not(?!\w)|[ \t,–—-][^.!?;:(\n]{{0,60}}\?",
+    rf"{_CLOSED}(?:[ \t]?(?:stars?|points?|marks?)(?!\w))?(?:\?|[ \t,–—(-][^.!?;:\n]{{0,60}}\?",
+    r"|[ \t]?[,–—(-]{0,2}[ \t]?or[ \t](?:not|so|lower|higher|less|more|thereabouts)(?!\w)",
     r"|[ \t]?[,–—-][ \t]?[^.,!?\n]{0,30}(?<!\w)(?:I|nobody|no\sone)\s(?:would|could|can|will)\snever(?!\w)",
     r"|,?[ \t](?:but|though|although|yet)[ \t][^.!?\n]{0,30}?(?<!\w)an?\s\d{1,3}",
-    r"\s(?:would|could|might)\s(?:also\s)?be\s(?:also|as|just|equally|more)",
-    r"|,?[ \t]?(?:(?:is|was|could|would|should|does|ca|wo)n['’]t|can(?:not|\snot)|does\snot)(?!\w)",
-    rf"|,?[ \t]?(?:which\s|that\s)?(?:is|was|would\sbe|would\shave\sbeen|seems|looks|feels|appears|sounds)\s{_WRONG})",
+    rf"|[ \t]?[,;(–—-][ \t]?(?:which\s|that\s|this\s|it\s)(?:is|was|would\sbe|seems|looks|feels)\s{_WRONG}",
+    r"|[ \t.]{0,2}[,(–—-]?[ \t]?(?:"
+    r"for\s(?:now|the\smoment)|tentativ|provision|preliminar|at\s(?:most|best|the\smost)))",
 )
 _THAT_IS_WRONG = phrases.compiled(rf"[ \t.,;:!…*_)\]}}–—-]{{0,12}}that(?:['’]s|\sis)\s{_WRONG}")  # on the same line
 _NEXT_DENIED = phrases.compiled(
@@ -85,8 +75,8 @@ _NEXT_DENIED = phrases.compiled(
     r"(?=\s?(?:[.!;,\n]|$|with\s(?:that|this|it)(?!\w)))",
     r"|(?:at\sleast\s|or\s)?(?:that|this)(?:['’]s|\sis|\swas)\s(?:\w{1,8}\s)?what\s(?!(?:I|we)(?!\w))",
     r"|"
-    + phrases.any_of("as if, far from it, my foot, yeah right, if only, in your dreams, I wish")
-    + r"(?=\s*(?:[.!…\n]|$))",
+    + phrases.any_of("as if, far from it, my foot, yeah right, or not, just testing, if only, in your dreams, I wish")
+    + r"(?=\s*(?:[.!…\n]|$))|yeah,\sright",
     r"|(?:false|wrong|nonsense|untrue|not\sso|hardly)(?=\s*(?:[.!…\n]|$))",
     r"|(?:pigs\s(?:can\s|will\s|might\s)?fly|(?<=and\s)I(?:['’]m|\sam)\s(?:the|an?)\s\w)|",
     rf"that\swas\s{_WRONG}",
@@ -94,32 +84,18 @@ _NEXT_DENIED = phrases.compiled(
     r"|(?:it|this|that)(?:['’]s|\sis)\s(?:just\s|quite\s)?(?:the\sother\sway|the\sopposite|the\sreverse)",
     r"|or\s(?:is|was|does|did)\s(?:it|that|this)(?:\s[^.!?\n]{1,40})?\?)",
 )
-# Words that correct what was said, right before another label.
-_CORRECTED = phrases.compiled(
-    r"(?<!\w)(?:",
-    phrases.any_of(
-        "no, nope, nah, wait, hold on, hmm+, sorry, actually, rather, correction, so(?= \\d), I meant?,"
-        r"(?:it|this|that)(?:['’]s| is| gets| earns| rates| scores)"
-        r"(?: really| actually| only| just| at best| barely| clearly){0,2}(?= an? \d),"
-        " make (?:that|it), better,"
-        "instead, or rather, in fact,"
-        "(?:it|this|that|(?:(?:the|my|its|your) )?(?:(?:final|fair|right|correct|true|real|overall|actual) )?"
-        "(?:score|verdict|rating|grade|label)) should (?:be|have been|read),"
-        "(?:it|this|that|(?:this|that|the) (?:response|answer|output|reply)) (?:really |only |clearly )?"
-        "(?:deserves|merits|warrants),"
-        r"(?:change|revise|lower|raise)d? (?:it|this|that|my \w{1,12}|the (?:score|verdict|rating)) to,"
-        "(?:I|we)(?:['’]d| would| should| will) (?:rather |now |actually |really |instead |prefer to )?"
-        "(?:give|say|go with|rate|score|award|assign|pick|choose|call|make|settle (?:on|for))"
-    ),
-    r"[\s,:;.!–—-]{1,4}){1,4}(?:",
-    phrases.any_of(
-        "it['’]?s, it is, let['’]s say, let['’]s make it, I['’]d say, an?, the, is, to, be, it, that, say, score,"
-        "verdict, rating, of"
-    ),
-    r"[\s:]{1,3}){0,5}",
+# A score that is added to, or is one on another scale.
+_SUM = phrases.compiled(
+    rf"{_CLOSED}[ \t.,;(–—-]{{0,4}}(?:(?:then|with|and|but)\s)?(?:",
+    r"(?:minus|plus|less|subtract\w{0,3}|deduct\w{0,3}|add\w{0,3}|times)\s(?:\d|an?(?!\w)|one|two|half)|[-+−*x×]\s?\d|(?:halved|doubled)(?!\w)|and\sa\shalf|½|\d",
+    r"|(?:would|could|should|might)\s(?:be|have\sbeen)\s(?:an?\s)?\d",
+    r"|\w{1,8}\s(?:points?\s|marks?\s)?(?:deducted|subtracted|added|off)(?!\w))",
 )
-_HYPOTHETICAL = phrases.compiled(r"(?<!\w)(?:if|had|with|without|were|unless|otherwise)(?!\w)")
-_I_WOULD = phrases.compiled(r"(?<!\w)(?:I|we)(?:['’]d|\s(?:would|should))(?!\w)")
+_ON_SCALE = phrases.compiled(
+    rf"{_CLOSED}[ \t.,;(\[]{{0,4}}(?:points?\s)?(?:out\sof(?:\sa\spossible)?|of|/",
+    r"|(?:on\s)?(?:an?\s|the\s)?scale(?:\s(?:of|from|to|between))?:?)",
+    r"\s?(?:\d{1,3}\s?(?:-|–|to|and)\s?)?(?P<high>\d{1,4})(?!\w)",
+)
 _SENTENCE_OVER = re.compile(r"[.!?…][\"'”’*_)\]]{0,4}\s|[\n。！？]")
 _TURNED = phrases.compiled(
     r"(?<!\w)",
@@ -149,12 +125,19 @@ def settled(text: str, reading: Reading, target: Target, *, prose: bool) -> Read
     reason = (
         _alternatives(text, stated, reading.earlier)
         or _denied(text, stated)
+        or _recounted(text, stated, target)
         or _divided(text, stated, target)
-        or _taken_back(text, stated, target)
+        or ("" if stated.words else _unframed(text, stated, reading, target))
+        or _taken_back(text, stated, reading.remarks, target)
     )
     if not reason and not prose:
         reason = _opposite(f"{reading.remarks}\n{text[stated.end :]}", stated, target)
     return replace(reading, stated=None, reason=reason, earlier=()) if reason else reading
+
+
+def _unframed(text: str, stated: Stated, reading: Reading, target: Target) -> str:
+    since = max((each.end for each in reading.earlier if each.end <= stated.start and not each.words), default=0)
+    return frame.unframed(text, stated, target, marked=_marked(text, stated), since=since)
 
 
 def _alternatives(text: str, stated: Stated, earlier: tuple[Stated, ...]) -> str:
@@ -163,6 +146,8 @@ def _alternatives(text: str, stated: Stated, earlier: tuple[Stated, ...]) -> str
         return ""
     gap = text[before.end : stated.start]
     own = _SELF.match(text, stated.start) or (text[stated.start] == "{" and not gap.strip())
+    if _commented(text, before) and _commented(text, stated):
+        return f"each label has a remark of its own: {text[before.start : stated.end][:120]!r}"
     if _of_one_sentence(gap) and not (stated.words or before.words or own):
         return f"one sentence states two verdicts: {text[before.start : stated.end][:120]!r}"
     if len(gap) > _NEAR or _ALTERNATIVE.fullmatch(gap) is None:
@@ -175,6 +160,17 @@ def _alternatives(text: str, stated: Stated, earlier: tuple[Stated, ...]) -> str
     return f"two verdicts stand side by side: {text[before.start : stated.end][:120]!r}"
 
 
+def _commented(text: str, stated: Stated) -> bool:
+    """Whether the label opens its line and a remark follows it: "[[A]]: 6"."""
+    line = text[stated.end : stated.end + _LOOK_ON].partition("\n")[0]
+    return not text[: stated.start].rpartition("\n")[2].strip(" \t*_`>-") and re.search(r"\w", line) is not None
+
+
+def _marked(text: str, stated: Stated) -> bool:
+    """Whether the label comes with a marker of its own: "[RESULT] 4", a JSON object."""
+    return text[stated.start] == "{" or _SELF.match(text, stated.start) is not None
+
+
 def _of_one_sentence(gap: str) -> bool:
     """Whether nothing between two labels ends a sentence or turns from the first one to the second."""
     return len(gap) < _REACH and _SENTENCE_OVER.search(gap) is None and _TURNED.search(gap) is None
@@ -185,7 +181,7 @@ def _denied(text: str, stated: Stated) -> str:
     line = text[max(0, stated.start - _LOOK_BACK) : stated.start].rpartition("\n")[2]
     rest = text[stated.end : stated.end + _LOOK_ON]
     clause = phrases.BREAK.split("\n" + line)[-1]
-    if not stated.words and (_NEGATED.search(clause) or doubts.under(clause, "") == "doubted"):
+    if not stated.words and doubts.under(clause, "") == "doubted":
         return f"the verdict is denied or in doubt: {(clause + text[stated.start : stated.end]).strip()[-120:]!r}"
     end = phrases.END_OF_SENTENCE.search(rest)
     following = rest[end.start() :] if end else ""
@@ -200,21 +196,24 @@ def _denied(text: str, stated: Stated) -> str:
     return ""
 
 
-def _taken_back(text: str, stated: Stated, target: Target) -> str:
+def _recounted(text: str, stated: Stated, target: Target) -> str:
+    """Why not, where a score is added to or taken from, or stands on another scale."""
+    if target.scale is None:
+        return ""
+    scale = _ON_SCALE.match(text, stated.end)
+    whole = scale is None or target.scale.match(scale["high"]) == target.scale.labels[-1]
+    if whole and (scale is not None or _SUM.match(text, stated.end) is None):
+        return ""
+    return f"the score {stated.said.strip()!r} is not the last word: {text[stated.end : stated.end + 60].strip()!r}"
+
+
+def _taken_back(text: str, stated: Stated, remarks: str, target: Target) -> str:
     rest = text[stated.end : stated.end + _REACH]
-    withdrawn = _WITHDRAWN.search(rest)
+    withdrawn = _WITHDRAWN.search(rest) or _WITHDRAWN.search(remarks)
     if withdrawn:
         return f"the verdict {stated.said.strip()!r} is taken back: {withdrawn[0]!r}"
-    for match in _CORRECTED.finditer(rest):
-        clause = rest[max(0, match.start() - 80) : match.start()] + rest[match.end() : match.end() + 60]
-        if _I_WOULD.search(match[0]) and _HYPOTHETICAL.search(clause):
-            continue
-        found = read_label(rest, match.end(), target, next_line=False)
-        other = found.kind == "label" and found.label != stated.label
-        if other or found.kind == "off_scale":
-            said = rest[match.start() : found.end].strip()
-            return f"the verdict {stated.said.strip()!r} is corrected without a new one: {said!r}"
-    return ""
+    other = frame.restated(rest, stated.label, target) or frame.restated(remarks, stated.label, target)
+    return f"the verdict {stated.said.strip()!r} is followed by another one: {other[-80:]!r}" if other else ""
 
 
 def _divided(text: str, stated: Stated, target: Target) -> str:

@@ -16,7 +16,8 @@ _HEDGE = any_of(
     "initially, originally, wonder(?:ed|ing)?, question(?:ed|ing)?, dispute[sd]?, deny, denies, denied,"
     "reject(?:s|ed)?, disagree[sd]?, hesitate, reluctant, refuse[sd]?, decline[sd]?,"
     "un(?:convinced|sure|certain|likely|true), s[ck]eptical, wrongly, falsely, mistakenly, pretend, rarely, seldom,"
-    r"(?:told|asked|instructed|ordered|paid) to say"
+    r"(?:told|asked|instructed|ordered|paid) to say, no way, by no means, under no circumstances, fail(?:s|ed)? to see,"
+    "arguably, supposedly, allegedly, seemingly, reportedly, apparently"
 )
 _DOUBT = r"(?<!no\s)(?<!not\s)(?<!a\s)(?<!any\s)(?<!without\s)(?<!beyond\s)doubt(?:s|ed|ful|ing)?"
 _WOULD = (
@@ -47,7 +48,7 @@ _SAY = any_of(
 )
 _UNDER = compiled(
     rf"(?:(?<!\w)(?:{_HEDGE}|{_DOUBT}|{_WOULD})|(?<!\w|['’])\w{{0,8}}{_DENIED}(?:\s\w{{1,12}}){{0,2}}?\s{_THINK}",
-    rf"|(?<!\w){_OTHERS}\s(?:\w{{1,12}}ly\s)?{_SAY})(?!\w){_UP_TO}",
+    rf"|(?<!\w)(?:{_OTHERS}|no\s\w{{1,12}}\s\w{{1,12}})\s(?:\w{{1,12}}ly\s)?{_SAY})(?!\w){_UP_TO}",
 )
 _CONCESSION = any_of("while, although, though, even though, whereas, despite, notwithstanding, albeit")
 _CONCEDED = compiled(rf"(?<!\w){_CONCESSION}(?!\w){_UP_TO}")
@@ -58,7 +59,7 @@ _DECIDE = any_of(
 _CONDITION = compiled(
     r"(?:^|[,;:(]\s{0,2})[\s*_>-]{0,8}(?:but\s|so\s|and\s|only\s|however,\s|even\s|otherwise,?\s)?",
     rf"(?:if(?!\sI\s(?:(?:had|have|must|need)\s?(?:to\s)?(?:be\s)?{_DECIDE}|must|were)|\swe\s(?:had|compare))|unless|suppose|supposing|assuming|were|in\scase",
-    r"|had(?=\s(?!I\s|we\s)\w)|should\sthe|provided(?!\s(?:by|in))|perhaps|maybe|possibly|as\slong\sas|so\slong\sas|on\scondition|but\sfor",
+    r"|had(?=\s(?!I\s|we\s)\w)|should\sthe|provided(?!\s(?:by|in))|perhaps|maybe|possibly|supposedly|allegedly|reportedly|apparently|as\slong\sas|so\slong\sas|on\scondition|but\sfor",
     rf"|according\sto\s{_OTHERS})(?!\w)",
 )
 # A clause "that ..." states something only under the words of somebody who concludes it.
@@ -70,7 +71,7 @@ _CONCLUDED_THAT = compiled(
     + r")?|(?:this|it|which|evidence|analysis|comparison|evaluation|all|criteria)\s(?:\w{1,12}ly\s)?",
     any_of("shows?, means?, implies, suggests?, indicates?, follows, confirms"),
     r"|(?:can|could|may)\s(?:\w{1,12}ly\s)?(?:be\s)?(?:said|concluded|conclude|argued|say)",
-    r"|no\sdoubt|verdict|decision|conclusion|opinion|view)[\s*_:]{1,4}$",
+    r"|(?<!\w)(?:note|noting|remember|remark|observe|no\sdoubt|no\squestion|confidence|certainty)|verdict|decision|conclusion|opinion|view)[\s*_:]{1,4}$",
 )
 # "With a source, A would be better": what would be so is not what is so.
 _OTHERWISE = compiled(
@@ -90,7 +91,7 @@ _AFTERTHOUGHT = compiled(
     r"by\s(?:0|zero|no|nothing)(?!\w|\.\d)|(?:just|much|rather|about)\s(?:like|as)\san?(?!\w)|as\sif(?!\w)|(?:is|was)\s(?:just\s|only\s|simply\s)?",
     r"(?:what\s(?!(?:I|we)(?!\w))|how\s|not(?!\w)|(?:an?|the)\s(?:\w{1,12}\s)?(?:claim|view|opinion|thesis|idea|myth|phrase|line)(?!\w))|",
     r"if(?!\s(?:only|slightly|anything|barely|just|not))|unless|provided|assuming|supposing|as\slong\sas|so\slong\sas"
-    r"|on\scondition|had\sit|were\sit|according\sto\s",
+    r"|on\scondition|except|apart\sfrom|aside\sfrom|had\sit|were\sit|according\sto\s",
     rf"{_OTHERS}|(?:or\s)?so\s(?:{_OTHERS}\s)?{_SAY}|{_SAY}\s{_OTHERS})(?!\w)",
     # doubt and denial after a comma
     r"|[,;(—–-]\s?(?:or\s(?:so|not|maybe|perhaps|is|was|does|would|has)|(?:but\s|though\s|although\s|and\syet\s)?(?:",

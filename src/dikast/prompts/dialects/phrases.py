@@ -24,7 +24,9 @@ def compiled(*parts: str) -> re.Pattern[str]:
 LEAD = r"[*_`\"'“‘(\[]{0,4}+"
 SHUT = r"(?:[*_`\"”)\]]|['’](?!s(?!\w))){0,6}+"
 WHOLE = any_of("response, answer, output, reply, solution, one, choice, option, completion")
-OPTIONS = rf"(?:{NOUN}\s{{0,3}}+)?{LEAD}[AB12](?!\w){SHUT}"  # any of the two, without saying which
+OPTIONS = (  # any of the two, without saying which
+    rf"(?:(?:{NOUN}\s{{0,3}}+{LEAD}|[*_`\"'“‘(\[]{{1,4}}+)[AB12]|(?-i:[AB12]))(?!\w){SHUT}"
+)
 _OF_IT = r"(?:['’]s(?:\s(?:overall\s|own\s)?(?:response|answer|output|reply|solution|completion))?(?!\w))?"
 _OPTION = (
     rf"(?:(?P<noun>{NOUN})\s{{0,3}}+{LEAD}(?P<letter>[AB12])(?!\w|\.\d){SHUT}"
@@ -38,7 +40,7 @@ RESPONSES = frozenset({"assistant", "response"})  # what these name is always wh
 # --- One is better
 _NOT_FULLY = any_of(
     "hardly, scarcely, rarely, supposedly, allegedly, potentially, possibly, nearly, initially, originally, partly,"
-    "partially, only, equally, seemingly, reportedly"
+    "partially, only, equally, seemingly, reportedly, arguably, apparently"
 )
 _SKIP = (
     rf"(?:\s{{1,3}}+(?!{_NOT_FULLY}(?!\w))"
@@ -49,15 +51,21 @@ _SKIP = (
     + ")"
 )
 _BETTER = "better|best|superior|preferable|preferred|stronger|winner"
-_WORSE = "worse|inferior|weaker"
+_WORSE = "worse|worst|inferior|weaker"
 _EITHER = rf"{LEAD}(?:(?P<better>{_BETTER})|(?P<worse>{_WORSE}))(?!\w)"
-_IS = any_of("is, was, being, would be, seems, appears, becomes, remains, should be") + r"(?:\sto\sbe)?"
+_IS = (
+    any_of(
+        "is, was, being, would be, seems, appears, becomes, remains, should be, did, does, performs, performed, fares,"
+        "fared"
+    )
+    + r"(?:\sto\sbe)?"
+)
 _GIVES = any_of(
     "provide[sd]?, gives?, gave, offer(?:s|ed)?, has, had, produce[sd]?, deliver(?:s|ed)?, present(?:s|ed)?"
 )
 _CHOOSE = any_of(
     "prefer, choose, chose, pick(?:ed)?, select(?:ed)?, favou?r, voted? for, go with, take, opt for, side with,"
-    "lean (?:towards?|to)"
+    "lean (?:towards?|to), give (?:the|my) (?:win|vote|nod|edge) to"
 )
 _DESERVES = (
     r"(?:deserves|earns|takes|gets)\s(?:to\swin|(?:the|my)\s(?:clear\s|narrow\s|overall\s)?(?:win|victory|vote))"
@@ -65,6 +73,12 @@ _DESERVES = (
 VERDICT = any_of(
     "verdict, decision, judge?ment, preference, winner, vote,"
     "(?:final|overall) (?:answer|choice|assessment|evaluation|conclusion|pick)"
+)
+_FOR_ALL = (
+    any_of(
+        "because, since, as, by(?! default), over, overall, here, and, due, this, out,the (?:comparison|day|vote|match)"
+    )
+    + r"(?!\w)"
 )
 _IS_NAMED = rf"(?:\s{any_of('is, was, would be, goes to, favou?rs, remains')}(?:\sthat)?(?!\w))?"
 
@@ -74,28 +88,36 @@ WINS = compiled(
     _OPTION_OF,
     # perhaps of two things that are said of it: "A is short and thus deserves the win"
     r"(?:(?:(?!\s[\"'“(\[*]{0,3}[ab][\s\"'”)\]*.,])[^.,;:!?\n]){1,80}?\sand(?=\s))?",
-    rf"{_SKIP}{{0,2}}\s{{1,3}}+(?:wins|won|outperforms|beats|surpasses|{_DESERVES}",
-    r"|(?P<worse>loses)(?=\s?(?:[.!;\n]|$|to\s)))(?!\w)",
+    rf"{_SKIP}{{0,2}}\s{{1,3}}+(?:(?:wins|won|should\swin)(?={SHUT}\s{{0,3}}(?:[.,;:!)\n—–-]|$|{_FOR_ALL}))",
+    rf"|(?:outperforms|beats|surpasses|outshines|exceeds|trumps)\s(?:the\s)?(?:{OPTIONS}|(?:other|its|it|second|first|latter|former)(?!\w)(?:\s{NOUN})?)"
+    r"|gets\smy\svote|comes\sout\s(?:on\stop|ahead)|"
+    rf"{_DESERVES}|(?P<worse>loses)(?=\s?(?:[.!;\n]|$|to\s)))(?!\w)",
 )
 HAS_BETTER = compiled(
     _OPTION,
     rf"{_SKIP}?\s{{1,3}}+{_GIVES}{_SKIP}{{0,3}}\s{{1,3}}+(?P<better>better|best|superior|stronger)"
     rf"\s(?:overall\s)?{WHOLE}(?!\w)",
 )
-MADE = compiled(rf"(?<!\w)mak(?:es|ing)\s{{1,3}}+(?:the\s)?{LEAD}", _OPTION_OF, rf"{_SKIP}{{0,4}}\s{{1,3}}+", _EITHER)
+MADE = compiled(
+    rf"(?<!\w)(?:mak(?:es|ing)|(?:I|we)\s(?:\w{{1,12}}ly\s)?(?:find|found|consider|deem|judge|rate|call|rank))\s{{1,3}}+(?:the\s)?{LEAD}",
+    _OPTION_OF,
+    rf"(?:\sto\sbe)?{_SKIP}{{0,4}}\s{{1,3}}+",
+    _EITHER,
+)
 CHOSEN = compiled(
     rf"(?<!\w)(?:I|we)(?:['’]d|['’]ll|\swould|\swill|\shave)?{_SKIP}{{0,2}}\s{_CHOOSE}\s{{1,3}}+(?:the\s)?{LEAD}",
     _OPTION_OF,
 )
 NAMED = compiled(
-    r"(?<!\w)(?P<kind>(?:better|best|superior|preferred|preferable|stronger|winning|chosen|(?P<worse>loser))",
-    rf"(?:\s(?:overall\s)?(?:one|choice|{NOUN}))?|{VERDICT}){SHUT}{_IS_NAMED}\s{{0,2}}+:?{SHUT}\s{{0,4}}+{SHUT}",
+    rf"(?<!\w)(?P<kind>(?:better|best|superior|preferred|preferable|stronger|winning|chosen|(?P<worse>loser|(?:worse|weaker|inferior|losing)(?=\s(?:one|{NOUN}))))",
+    rf"(?:\s(?:overall\s)?(?:one|choice|{NOUN}))?|{VERDICT}|(?<=my\s)(?:choice|pick)){SHUT}{_IS_NAMED}\s{{0,2}}+:?{SHUT}\s{{0,4}}+{SHUT}",
     rf"(?:for\s)?(?:the\s)?{LEAD}{_OPTION_OF}",
 )
 ANNOUNCED_MORE = compiled(
     rf"(?<!\w){VERDICT}\sis{SHUT}[ \t]{{0,2}}+:?[ \t]{{0,2}}+(?:that\s)?(?:the\s)?{LEAD}{_OPTION_OF}{_SKIP}?",
     rf"\s{{1,3}}+(?:{_IS}|{_GIVES})(?:{_SKIP}){{0,3}}\s{{1,3}}+(?P<better>more|better)(?!\w)",
 )
+BUT_LESS = compiled(r"[^.!?\n]{0,120}?(?<!\w)(?:but|yet)\s(?:also\s)?(?:less|not|worse)(?!\w)")
 ABOUT_VERDICT = compiled("verdict|decision|judge?ment|preference|winner|vote")
 
 # --- Both are alike
@@ -159,13 +181,17 @@ SIGN_DUE = compiled(rf"{VERDICT}{SHUT}(?:\s(?:is|was))?{SHUT}\s{{0,2}}+:?{SHUT}\
 # --- Words without which the patterns above cannot match; for text in small letters
 _OUTCOMES = "verdict|decision|judgment|judgement|preference|winner|vote"
 CUE_BETTER = re.compile(
-    "better|best|superior|prefer|stronger|winner|worse|inferior|weaker|wins|won|outperform|beat|surpass"
-    r"|win(?=[\s.,!])|serves\s(?:to|the|my)"
+    r"better|best|superior|prefer|stronger|winner|worse|worst|inferior|weaker|wins|won|outperform|beat|surpass|outshine"
+    r"|exceed|trump|my\svote|on\stop|ahead|win(?=[\s.,!])|serves\s(?:to|the|my)"
 )
 CUE_CHOSEN = re.compile(
     r"prefer|choose|chose|pick|select|favor|favour|vote|go\swith|\stake\s|opt\sfor|side\swith|lean\sto"
+    r"|the\s(?:win|nod|edge)"
 )
-CUE_NAMED = re.compile(rf"better|best|superior|prefer|stronger|winning|chosen|loser|{_OUTCOMES}|final|overall")
+CUE_NAMED = re.compile(
+    r"better|best|superior|prefer|stronger|winning|chosen|los(?:er|ing)|worse|weaker|inferior|choice|pick|final|overall"
+    rf"|{_OUTCOMES}"
+)
 CUE_EVEN = re.compile(
     r"equal|tie(?:d|$|[^a-z])|draw|toss|dead\sheat|on\s(?:a\s)?par|evenly|comparable|equivalent|same|either|winner|even|no\s"
 )
@@ -173,7 +199,8 @@ CUE_SIGN = re.compile(r"[AB]\s{0,3}[><=≈~]")
 
 # --- What follows "better" where the whole response is meant; other words limit it ("better written") or deny it.
 _GOES_ON = any_of(
-    "overall, because, as, since, due, of, here, and, but, given, when, although, though, while, by, with, to,"
+    "overall, because, as, since, due, of (?:the (?:two|pair|comparison)|these|them|both|all), here, and, but, given,"
+    "when, although, though, while, by, with, to,"
     "compared, between, among, not, so, it, both, even, despite, from, based, or equal, option, thanks, which, who,"
     "that, I, the, on (?:the whole|balance), at (?:following|executing|answering), in (?:terms|its),"
     "for (?:being|its|the (?:following )?reasons?|this|these|providing|giving|a|addressing),"
@@ -185,16 +212,21 @@ WHOLE_MEANT = compiled(
 )
 # What follows a response that was named or chosen: "I prefer A over B", but not "I prefer A's tone" or "A provides".
 NAME_ENDS = compiled(
-    rf"{SHUT}(?!['’]|\s{{0,3}}(?:!=|[≠≤≥]))\s{{0,3}}+(?:$|[.,;:!)\]*\n—–]|-\s",
+    rf"{SHUT}(?!['’]|\s{{0,3}}(?:!?[=<>?~&|/+≠≤≥≯≮→]|-+>))\s{{0,3}}+(?:$|[.,;!)\]*\n—–]",
+    r"|:(?=[\s*_]*(?:\n|$|\[))|-\s(?!\d)",
     "|"
     + any_of(
-        "over, because, as, since, due, for, by, overall, here, based, given, in this, and not, which is, slightly,"
+        "over, because, as (?:it|its|they|my|both|the (?:better|best|winner|superior|preferred|stronger|other)), since,"
+        r"due, for (?:its|it|being|the (?:reasons?|following)|this|that|these|\w{2,12}ing), by, overall, here, based,"
+        "given, in this, and not, which is, slightly,"
         "somewhat, marginally, narrowly, clearly, strongly, a (?:bit|little), in the end, after all, on the whole"
     ),
     r"(?!\w))",
 )
 COLON = compiled(SHUT, r"\s?:")
-AFTER_OR = compiled(r"[\s\"'”’*_`)\]]{0,8}(?:or|vs\.?|/|versus)(?!\w)")
+AFTER_OR = compiled(
+    rf"[\s\"'”’*_`)\]]{{0,8}}(?:(?:or|vs\.?|/|versus)(?!\w)|,\s?(?:{OPTIONS}|tie),?\s?(?:or|and)(?!\w))"
+)
 
 # --- Only one aspect
 ASPECT_AFTER = compiled(
@@ -215,7 +247,7 @@ ASPECT_BEFORE = compiled(
     r"|(?<!\w)(?:in\sterms\sof|regarding|with\s(?:respect|regard)\sto|when\sit\scomes\sto|as\sfar\sas",
     r"|from\s(?:a|the)\s\w{1,20}\s(?:perspective|standpoint|point)",
     r"|on\s(?:style|accuracy|clarity|length|tone|the\sone\shand))[^.;!?\n]{0,80}$",
-    rf"|(?:^|\n)[\s>*_#-]{{0,8}}(?:\d{{1,2}}[.)]\s)?[*_]{{0,3}}(?!(?:final|overall|my|the)?\s?{_OUTCOME}s?(?!\w))",
+    rf"|(?:^|\n)[\s>*_#-]{{0,8}}(?:\d{{1,2}}[.)]\s)?[*_]{{0,3}}(?!(?:(?:final|overall|my|the)?\s?{_OUTCOME}s?|(?:please\s)?(?:note|remark|remember)|P\.?S\.?)(?!\w))",
     r"[A-Z][\w &/-]{2,40}[*_]{0,3}:[*_]{0,3}[^\n]{0,60}$",  # "Relevance: ..."
 )
 OF_SOMETHING = compiled(

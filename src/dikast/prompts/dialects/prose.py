@@ -34,10 +34,11 @@ _PART = phrases.compiled(
 )
 _CONCESSION = re.compile(r"[\s*_.]{1,6}(?:though|although|while|whereas|even\sthough)\s", re.I)
 _OR = re.compile(r"[\s.,\"'”’*_`)\]]{0,8}or[\s\"'“‘*_`(\[]{0,8}", re.I)
-_RANK: dict[Grade, int] = {"conceded": -1, "plain": 0, "concluding": 1, "announced": 2, "label": 3}
+_RANK: dict[Grade, int] = {"conceded": -1, "loose": -1, "plain": 0, "concluding": 1, "announced": 2, "label": 3}
 _ENDS = re.compile(r"[ .\n]{0,40}+\Z")
 _OPENING = re.compile(r"[*_`]{0,3}+\.?[*_`]{0,3}+(?:[ \t]{0,4}+\n|[ \t])")
 _WHOLLY_EVEN = re.compile(r"(?:equally\sgood|tie|tied|draw|equal)\Z", re.I)
+_LOOSE = "what leads to the comparison is not known to announce a verdict"
 _CLOSING = 400  # last characters in which a conclusion that both are alike is taken for the verdict
 _SENTENCE = 400  # characters that a sentence has at most
 _NEXT = re.compile(r"[ .;*_]{1,6}(?:(?:my|the)\s)?", re.I)  # nothing between two sentences
@@ -57,12 +58,16 @@ def read_prose(text: str, target: Target) -> Reading:
 def weigh(text: str, found: list[Sentence], target: Target) -> Reading:
     """The statement that counts among those found in the text, in their order; none where they leave it unsure."""
     conceded = [each for each in found if each.grade == "conceded"]
-    found = [each for each in found if each.grade != "conceded"]
+    loose = [each for each in found if each.grade == "loose"]
+    found = [each for each in found if each.grade not in ("conceded", "loose")]
     chosen = _headline(text, found) or _last(text, found)
     if chosen is None:
-        return Reading(None, "no sentence says which one is better")
+        return Reading(None, "no sentence says which one is better" if not loose else _LOOSE)
     others = tuple(each for each in found if each.slot != chosen.slot)
     reason = _unsure(text, chosen, others) or _unfinished(text, chosen) or _concedes_all(text, chosen, conceded)
+    against = next((each for each in loose if each.slot != chosen.slot and each.start >= chosen.end), None)
+    if not reason and against is not None and chosen.grade == "plain":
+        reason = f"what follows the verdict says the opposite: {text[against.start : against.end]!r}"
     if reason:
         return Reading(None, reason)
     earlier = tuple(_stated(text, each, target) for each in found if each is not chosen)

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from dikast.prompts.dialects import doubts, mention, phrases
+from dikast.prompts.dialects import doubts, frame, mention, phrases
 from dikast.prompts.parsed import Slot
 
-Grade = Literal["conceded", "plain", "concluding", "announced", "label"]
+Grade = Literal["conceded", "loose", "plain", "concluding", "announced", "label"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Sentence:
     @property
     def concludes(self) -> bool:
         """Whether the clause says that this is the outcome."""
-        return self.grade not in ("conceded", "plain")
+        return self.grade not in ("conceded", "loose", "plain")
 
 
 class _Naming(NamedTuple):
@@ -124,7 +124,7 @@ def _option(text: str, match: re.Match[str], pattern: re.Pattern[str], naming: _
     grade = _grade(text, match, announced=announced or pattern is phrases.CHOSEN)
     if grade is None or (pattern is phrases.COMPARED and _of_something(text, match)):
         return None
-    weak = grade in ("conceded", "plain")
+    weak = grade in ("conceded", "loose", "plain")
     if phrases.ASPECT_AFTER.match(text, match.end()) and (weak or _goes_on(text, match)):
         return None
     if weak and phrases.ASPECT_BEFORE.search(_line_before(text, match)):
@@ -159,6 +159,8 @@ def _follows(text: str, match: re.Match[str], pattern: re.Pattern[str]) -> bool:
         return phrases.WHOLE_MEANT.match(text, match.end()) is not None
     if pattern is phrases.NAMED and "\n" in match[0] and phrases.COLON.match(text, match.end()):
         return False  # the heading below an announcement
+    if pattern is phrases.ANNOUNCED_MORE:
+        return phrases.BUT_LESS.match(text, match.end()) is None
     if pattern in (phrases.NAMED, phrases.CHOSEN):
         return phrases.NAME_ENDS.match(text, match.end()) is not None
     return True
@@ -174,7 +176,7 @@ def _even(text: str, match: re.Match[str], naming: _Naming | None, *, announced:
     grade = _grade(text, match, announced=announced)
     if grade is None or (naming is not None and not announced and _LETTERS.match(match[0])):
         return None
-    if grade in ("conceded", "plain") and (
+    if grade in ("conceded", "loose", "plain") and (
         phrases.ASPECT_OF_TIE.match(text, match.end()) or phrases.ASPECT_BEFORE.search(_line_before(text, match))
     ):
         return None
@@ -228,7 +230,12 @@ def _grade(text: str, match: re.Match[str], *, announced: bool) -> Grade | None:
         return "announced"
     if phrases.CONCLUDES.search(clause + match[0]):
         return "concluding"
-    return None if doubts.hypothetical(match[0]) or clause.lstrip().startswith("#") else "plain"
+    if doubts.hypothetical(match[0]) or clause.lstrip().startswith("#"):
+        return None
+    made = (
+        match.re is phrases.MADE and match[0][:3].casefold() == "mak"
+    )  # what leads to "making A better" is the reason
+    return "plain" if made or frame.leads(clause, even=match.re is phrases.TIE) else "loose"
 
 
 def _line_before(text: str, match: re.Match[str]) -> str:
