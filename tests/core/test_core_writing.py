@@ -296,14 +296,25 @@ def test_bytes_on_disk(tmp_path: Path) -> None:
     assert gzip.decompress(first) == b'{"a":1}\n'
 
 
-CELLS = [*HOSTILE, "-1", "+2.5e3", "-.5", "- a list", "plain", "", "'", "''=1", "1-5", " -1", "1;-2", "\r\n", "'\r"]
+CELLS = [
+    *HOSTILE, "-1", "+2.5e3", "-.5", "- a list", "plain", "", "'", "''=1", "1-5", " -1", "1;-2", "\r\n", "'\r",
+    "\u2800=1+1", "\u115f=1", "\u1160\uffa0@x", "\u3164+x", "\u034f-1+2", "\ufe0f=1", "\u00a0\u17b4=x", "\U000e0020=x",
+    "\u0301=1", "\U0001d159=1", "\ue000=1", "\u0378=1", "é=1", "가=1", "x\u3164=1",
+]  # fmt: skip
+
+
+def unseen(character: str) -> bool:
+    """Whether nothing is drawn for a character, or only over the next one."""
+    name = unicodedata.name(character, "")
+    blank = any(word in name for word in ("FILLER", "BLANK", "NULL NOTEHEAD"))
+    return blank or character.isspace() or unicodedata.category(character)[0] in "CM"
 
 
 def runs(cell: str) -> bool:
     """Whether a spreadsheet may run the cell, by other means than ours: split at all it may split at, and stripped."""
     for piece in cell.replace("\r", "\n").replace(";", "\n").split("\n"):
         left = unicodedata.normalize("NFKC", piece).lstrip('"')
-        while left and (left[0].isspace() or unicodedata.category(left[0]) in ("Cc", "Cf") or left[0] == '"'):
+        while left and (left[0] == '"' or unseen(left[0])):
             left = left[1:]
         if left[:1] in ("=", "+", "-", "@", "\u2212"):
             try:
@@ -329,6 +340,17 @@ def test_any_cell_is_escaped_and_comes_back(cell: str) -> None:
     made = escaped_formula(cell)
     assert not runs(made)
     assert unescaped_formula(made) == cell
+
+
+def test_a_formula_behind_any_invisible_character_is_escaped() -> None:
+    regex = pytest.importorskip("regex")
+    hidden = regex.compile(r"[\p{Default_Ignorable_Code_Point}\p{White_Space}\p{Cc}\p{Cf}\u2800]")
+    found = [chr(point) for point in range(0x110000) if hidden.match(chr(point)) and chr(point) not in "\r\n"]
+    assert len(found) > 4000
+    for each in found:
+        cell = f"{each}=1+1"
+        assert escaped_formula(cell) == f"'{cell}", hex(ord(each))
+        assert unescaped_formula(escaped_formula(cell)) == cell
 
 
 def test_what_the_version_before_escaped_is_still_read() -> None:

@@ -328,13 +328,25 @@ def _stamp(image: Image) -> _Stamp:
 
 
 def _check_root(path: str, image: Image) -> None:
+    if not _inside(path):
+        raise DataError(f"{_name(image)} lies outside the media root {_rules.root}: put it there, or name another root")
+
+
+def confine(path: str | os.PathLike[str]) -> None:
+    """DataError for a file, found in a folder, that is a link leading out of the media root, if there is one."""
+    path = os.fspath(path)
+    if os.path.islink(path) and not _inside(path):
+        cure = "put the file itself there, or name another root"
+        raise DataError(f"is a link that leads outside the media root {_rules.root}: {cure}", path=path)
+
+
+def _inside(path: str) -> bool:
+    """Whether a path, its links resolved, lies in the media root; any does where there is none."""
     root = _rules.root
     try:
-        inside = not root or os.path.commonpath((root, os.path.realpath(path))) == root
+        return not root or os.path.commonpath((root, os.path.realpath(path))) == root
     except ValueError:  # a NUL in the path, or another drive of Windows
-        inside = False
-    if not inside:
-        raise DataError(f"{_name(image)} lies outside the media root {root}: put it there, or name another root")
+        return False
 
 
 def _missing(image: Image, path: str) -> str:

@@ -31,6 +31,14 @@ def one_line(text: str, most: int = 200) -> str:
     return text if len(text) <= most else f"{text[: most // 2]} ... {text[-(most // 2) :]}"
 
 
+def markdown(text: str) -> str:
+    """One line that cannot break a table, add markup or open a link: Markdown's own characters are escaped."""
+    text = one_line(text, 1000)
+    for each in "\\`*_[]<>|#~":
+        text = text.replace(each, "\\" + each)
+    return text.replace("://", ":\u200b//").replace("@", "@\u200b")
+
+
 def near_miss(name: str, known: Iterable[str]) -> str | None:
     """The known name that `name` is most likely a slip of, or None."""
     folded = {each.casefold().replace("-", "_"): each for each in known}

@@ -258,6 +258,7 @@ def test_thinking_is_no_part_of_the_reply() -> None:
         ("model_context_window_exceeded", "length", ""),
         ("pause_turn", "error", "bad_response"),
         ("tool_use", "error", "bad_response"),
+        ("of_a_later_version", "error", "bad_response"),
     ],
 )
 def test_stop_reasons(reason: str, finish: str, kind: str) -> None:

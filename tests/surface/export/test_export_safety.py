@@ -7,6 +7,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+import yaml
 
 import dikast
 from dikast.core.errors import DataError, UserError
@@ -115,3 +116,36 @@ def test_metadata_that_was_cut_off_is_told(spoil: bytes, tmp_path: Path) -> None
     (out / "meta.jsonl").write_bytes(spoil)
     done = dikast_here("audit", out)
     assert (done.returncode, "meta.jsonl" in done.stderr) == (2, True), done.stderr
+
+
+def hostile_run(tmp_path: Path) -> dikast.Run:
+    """A run whose items have metadata with hostile names, judged by criteria that are called like fields of lm-eval."""
+    name = "x`|\n\n---\nconfigs: [evil]\n# Title ![i](http://evil.example/a.png) <b>"
+    levels = {str(n): f"{n} of 5" for n in range(1, 6)}
+    criteria = [
+        {"name": each, "criterion": f"Is it {each}?", "levels": levels} for each in ("doc", "target", "doc_score")
+    ]
+    (tmp_path / "sheet.json").write_bytes(orjson.dumps({"name": "three", "criteria": criteria}))
+    items = write_jsonl(tmp_path / "items.jsonl", rows(1, meta={name: "v", "ok": 1}))
+    return dikast.grade(items, "mock:oracle", str(tmp_path / "sheet.json"), out=tmp_path / "run")
+
+
+def test_the_card_of_an_export_takes_no_markup_from_names(tmp_path: Path) -> None:
+    dikast.export(hostile_run(tmp_path), f"hf:{tmp_path / 'hub'}")
+    head, _, body = (tmp_path / "hub" / "README.md").read_text().removeprefix("---\n").partition("\n---\n")
+    assert [each["config_name"] for each in yaml.safe_load(head)["configs"]] == ["default"]
+    assert not any(line.startswith(("# Title", "configs:", "--")) for line in body.splitlines())
+    for mark in (" x`", " <", "`|", "![i]", "<b>", "http://evil"):
+        assert mark not in body
+    assert r"x\`\|" in body
+
+
+def test_criteria_that_are_called_like_fields_take_none_away(tmp_path: Path) -> None:
+    dikast.export(hostile_run(tmp_path), f"lm-eval:{tmp_path / 'lm'}")
+    (path,) = (tmp_path / "lm").glob("samples_*.jsonl")
+    sample = orjson.loads(path.read_bytes())
+    assert sample["doc"]["instruction"] == "Is 0 even?"
+    assert sample["target"] == "1"
+    assert sample["metrics"] == ["doc_score", "target_score", "doc_score_score"]
+    assert all(isinstance(sample[name], float) for name in sample["metrics"])
+    assert set(sample["judged"]) == {"doc", "target", "doc_score"}

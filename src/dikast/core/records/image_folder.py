@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dikast.core.errors import DataError
+from dikast.core.media import confine
 from dikast.core.records.data_files import TABLES, pictures_of
 from dikast.core.records.reading import Record, read_records
 from dikast.core.records.shapes import NAMES, plain_name
+from dikast.core.text import one_line
 
 _FILE = ("file_name", "filename", "file", "image", "image_path", "path")
 _TEXT = ("caption", "text", "description")
@@ -22,17 +24,19 @@ def pictures_in(path: str) -> Iterator[Record]:
     folder = Path(path)
     table = next((folder / name for name in TABLES if (folder / name).is_file()), None)
     if table is not None:
+        confine(table)
         yield from _listed(folder, table)
         return
     for number, picture in enumerate(pictures_of(folder), 1):
         name, text = picture.relative_to(folder).as_posix(), picture.with_suffix(".txt")
-        if not text.is_file():
+        if not _is_file(text):
             cure = f"write its caption to {text.name}, or list all in {folder / 'metadata.csv'} (file_name,caption)"
             raise DataError(f"the image has no caption: {cure}", path=str(picture))
         yield Record({"id": name, "image": name, "response": _caption(text)}, number)
 
 
 def _caption(path: Path) -> str:
+    confine(path)
     try:
         with path.open("rb") as file:
             raw = file.read(_MOST_TEXT + 1)
@@ -53,10 +57,18 @@ def _listed(folder: Path, table: Path) -> Iterator[Record]:
             told = f"no column names the image; the columns are {', '.join(row)}: call it file_name"
             raise DataError(told, path=str(table), line=line)
         file = row[key]
-        if not isinstance(file, str) or not (folder / file).is_file():
-            raise DataError(f"there is no image {file!r} in the folder", path=str(table), line=line, field=key)
+        if not isinstance(file, str) or not _is_file(folder / file):
+            shown = one_line(str(file), 100)
+            raise DataError(f"there is no image {shown!r} in the folder", path=str(table), line=line, field=key)
         text = next((names[name] for name in _TEXT if name in names), None)
         said = any(name in names for name in NAMES["response"])
         renamed = {key: "image", **({text: "response"} if text and not said else {})}
         record = {renamed.get(each, each): value for each, value in row.items()}
         yield Record({**({} if "id" in names else {"id": file}), **record}, line)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name longer than any file has
+        return False

@@ -7,7 +7,7 @@ from typing import Any
 
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
-from dikast.core.media import check_image, sample_video
+from dikast.core.media import check_image, confine, sample_video
 from dikast.core.part import Image, Part, Video
 from dikast.core.records.arranging import Arrangement, Arranger, ShapeError
 from dikast.core.records.content_ids import ContentIds
@@ -16,7 +16,7 @@ from dikast.core.records.ids import Ids
 from dikast.core.records.image_folder import pictures_in
 from dikast.core.records.reading import Record, scan_file
 from dikast.core.records.sniffing import form_of
-from dikast.core.records.sources import files_of
+from dikast.core.records.sources import files_of, is_address
 
 MOST_ERRORS = 20
 
@@ -127,6 +127,8 @@ def scan_items(path: str, columns: Mapping[str, str], reading: Arrangement | Non
     files, number, ids = files_of(path), 0, Ids()
     made = ContentIds(reading, ids)
     for file in files:
+        if file != path and not is_address(path):  # found in a folder
+            confine(file)
         root = folder_of(file)
         for found in pictures_in(file) if Path(file).is_dir() else scan_file(file):
             number += 1

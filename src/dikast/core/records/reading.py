@@ -26,6 +26,7 @@ from dikast.core.records.sources import files_of
 from dikast.core.runs.run_files import check_made
 
 _CHUNK = 2**20
+_SPAN = json.JSONDecoder(parse_int=len, parse_float=len, parse_constant=len)  # where a value ends, numbers unread
 _NOT_A_NUMBER = re.compile(r"-?\+?(NaN|Infinity|inf)\b", re.IGNORECASE)
 
 
@@ -170,10 +171,10 @@ class _JsonValues:
 
     def take(self) -> Record:
         """The object that starts here."""
-        decoder, wanted = json.JSONDecoder(), _CHUNK
+        wanted = _CHUNK
         while True:
             try:
-                _, end = decoder.raw_decode(self._text, self._at)
+                _, end = _SPAN.raw_decode(self._text, self._at)
                 break
             except json.JSONDecodeError as error:
                 held = len(self._text) - self._at
@@ -266,7 +267,11 @@ def _table(path: str, form: Form) -> Iterator[Record | DataError]:
             row = next(rows, None)
         except csv.Error as error:
             cure = 'put cells with commas, quotes or line breaks in "..." and write " inside them as ""'
-            raise DataError(f"broken row ({error}): {cure}", path=path, line=feed.row) from None
+            if "new-line character" in str(error):
+                cure = "lines end in a carriage return alone: save the file with line ends as of Unix or Windows"
+            raise DataError(
+                f"broken row ({str(error).partition(' - ')[0]}): {cure}", path=path, line=feed.row
+            ) from None
         if row is None:
             return
         if not row:

@@ -118,7 +118,10 @@ def _is_object(line: bytes) -> bool:
 def _has_known_names(text: bytes, delimiter: str) -> bool:
     """Whether the first line is a header of several names, one of them of a field."""
     line = text.partition(b"\n")[0].decode(errors="replace")
-    names = next(csv.reader([line], delimiter=delimiter), [])
+    try:
+        names = next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:  # such as a carriage return alone, which reading tells of
+        names = line.splitlines()[0].split(delimiter)
     return len(names) > 1 and any(plain_name(name) in _KNOWN for name in names)
 
 

@@ -6,6 +6,7 @@ import io
 import os
 import re
 import sys
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,9 +22,9 @@ from dikast.core.part import Content, Image, Part, Turn, Video
 from dikast.core.records.arranging import cell_value
 from dikast.core.records.files import Stream, folder_of, kind_of
 
-_INVISIBLE = r"\s\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-_OPERATORS = r"=+\-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212"  # full-width and small forms count
-_FORMULA = re.compile(rf"""[{_INVISIBLE}'"]*[{_OPERATORS}]""")
+_OPERATORS = "=+-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212"  # full-width and small forms count
+_UNSEEN = {"Cc", "Cf", "Cn", "Co", "Cs", "Me", "Mn", "Zl", "Zp", "Zs"}  # categories of what leaves no mark of its own
+_BLANK = "\u115f\u1160\u2800\u3164\uffa0\U0001d159"  # letters and symbols that are drawn as nothing
 _STRIPPED = re.compile(r"'*[\t\r]")  # some programs drop these and look at what follows
 _SPLIT = re.compile(r"([;\n\r])")  # where a program that expects semicolons begins another cell
 _BARE_RETURN = re.compile("\r")  # which the writer would leave unquoted
@@ -130,7 +131,17 @@ def unescaped_formula(cell: str) -> str:
 def _cells_in(cell: str) -> Iterator[tuple[str, bool]]:
     """What some program may take for a cell of its own, and whether it may run it, with any apostrophes before it."""
     for n, each in enumerate(_SPLIT.split(cell)):
-        yield each, bool(_FORMULA.match(each) or (n == 0 and _STRIPPED.match(cell)))
+        yield each, _begins_formula(each) or (n == 0 and _STRIPPED.match(cell) is not None)
+
+
+def _begins_formula(cell: str) -> bool:
+    """Whether the first character that can be seen, quotation marks aside, is an operator."""
+    for each in cell:
+        if each in _OPERATORS:
+            return True
+        if each not in "'\"" and each not in _BLANK and unicodedata.category(each) not in _UNSEEN:
+            return False
+    return False
 
 
 def _write_table(

@@ -11,6 +11,7 @@ from dikast.core.runs.frames import write_parquet
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import CHECKSUMS, put_in_place, recorded, remove, write_checked
 from dikast.core.runs.run_table import RunTable
+from dikast.core.text import markdown
 
 CARD = "README.md"
 _SPLIT = "verdicts"  # of items that name none
@@ -76,10 +77,10 @@ def _card(run: Run, counts: Mapping[str, int], table: RunTable) -> str:
     judges = run.summary.get("judges") or [run.summary.get("judge", "")]
     failed = sum(n for each in run.runs for status, n in each.summary["status"].items() if status != "ok")
     rows = "\n".join(f"| `{name}` | {n:,} |" for name, n in counts.items())
-    listed = ", ".join(f"`{column}`" for column in table.columns)
+    listed = ", ".join(map(markdown, table.columns))
     return (
         f"---\n{yaml.safe_dump(head, sort_keys=False, allow_unicode=True)}---\n# Verdicts\n\n"
-        f"Verdicts of {', '.join(f'`{judge}`' for judge in judges)}, written by `dikast export`."
+        f"Verdicts of {', '.join(markdown(str(judge)) for judge in judges)}, written by `dikast export`."
         f" {failed:,} of {len(run):,} verdicts are missing: their rows have a `status` that says why, and no score.\n\n"
         f"| split | rows |\n|---|---|\n{rows}\n\nColumns: {listed}.\n"
     )

@@ -18,7 +18,8 @@ def write_lm_eval(run: Run, table: RunTable, folder: Path) -> int:
     """Write the samples of the task that is named after the run's folder; metrics are criteria, null where they failed.
 
     `doc` is the item, `arguments` its instruction, `resps` the judged response or both of a pair, whose metric is 1
-    where the judge prefers the first, 0 where the second, 0.5 for a tie and for orders that disagree.
+    where the judge prefers the first, 0 where the second, 0.5 for a tie and for orders that disagree. The metric of a
+    criterion that has the name of another field (`doc`, `target`) is called `doc_score`; `judged` has its own name.
     """
     task = run.folder.resolve().name
     date = written_at(run).isoformat(timespec="microseconds").replace("+00:00", "").replace(":", "-")
@@ -32,7 +33,7 @@ def _records(table: RunTable) -> Iterator[dict[str, Any]]:
         target = plain(sample.texts.get("gold", sample.texts.get("reference", "")))
         prompt = plain(sample.texts.get("instruction", ""))
         texts = [plain(each) for each in sample.responses]
-        yield {
+        told = {
             "doc_id": number,
             "doc": doc,
             "target": target,
@@ -40,13 +41,18 @@ def _records(table: RunTable) -> Iterator[dict[str, Any]]:
             "resps": [[text] for text in texts],
             "filtered_resps": texts,
             "filter": "none",
-            "metrics": list(sample.scores),
+            "metrics": [],
             "doc_hash": _hash(json.dumps(doc, indent=2, ensure_ascii=False)),
             "prompt_hash": _hash(prompt),
             "target_hash": _hash(target),
-            **{name: score.value for name, score in sample.scores.items()},
-            "judged": {name: _told(sample, name) for name in sample.scores},
         }
+        metrics: dict[str, Any] = {}
+        for name, score in sample.scores.items():
+            while name in told or name in metrics or name == "judged":
+                name += "_score"
+            metrics[name] = score.value
+        judged = {name: _told(sample, name) for name in sample.scores}
+        yield {**told, "metrics": list(metrics), **metrics, "judged": judged}
 
 
 def _told(sample: Sample, name: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 from xml.etree import ElementTree as Xml
 
 from dikast.audit.rendering import Table, shown
-from dikast.core.text import one_line, printable
+from dikast.core.text import markdown, printable
 from dikast.surface.report import headline
 from dikast.surface.report.collect import RunPage
 from dikast.surface.report.gates import Gate
@@ -43,19 +43,19 @@ def to_json(pages: Sequence[RunPage], gates: Sequence[Gate]) -> dict[str, Any]:
 
 def to_markdown(pages: Sequence[RunPage], gates: Sequence[Gate], title: str) -> str:
     """A comment for a pull request: the first screen, gates, and the largest gaps."""
-    lines = [f"## {_flat(title)}", ""]
+    lines = [f"## {markdown(title)}", ""]
     for gate in gates:
-        lines.append(f"- {'met' if gate.met else '**not met**'}: {_flat(str(gate))}")
+        lines.append(f"- {'met' if gate.met else '**not met**'}: {markdown(str(gate))}")
     lines += [""] if gates else []
     if beside := side_by_side(pages):
         lines += _table(["", *(f"{page.name} ({page.judge})" for page in pages)], beside)
     for page in pages:
-        lines += [f"### {_flat(page.name)} ({_flat(page.judge)})", "", _flat(headline.sentence(page)), ""]
-        lines += [f"> {_flat(each)}" for each in page.missing] + [""]
+        lines += [f"### {markdown(page.name)} ({markdown(page.judge)})", "", markdown(headline.sentence(page)), ""]
+        lines += [f"> {markdown(each)}" for each in page.missing] + [""]
         cards = headline.cards(page)
         lines += _table(["", "", ""], [[c.title, c.value, "; ".join(filter(None, c.notes))] for c in cards])
         if page.audit is not None and "rival" in page.audit:
-            lines += [f"Paired with {_flat(pages[0].name)}:", "", *_audit_table(page.audit["rival"])]
+            lines += [f"Paired with {markdown(pages[0].name)}:", "", *_audit_table(page.audit["rival"])]
         gaps = [entry for entry in page.entries if entry.gap > 0 or entry.status != "ok"][:_MOST_GAPS]
         if gaps:
             lines += ["Largest gaps:", ""]
@@ -95,20 +95,12 @@ def _gap(entry: Any) -> dict[str, Any]:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    lines = ["| " + " | ".join(map(_flat, head)) + " |", "|" + "---|" * len(head)]
-    return [*lines, *("| " + " | ".join(map(_flat, row)) + " |" for row in rows), ""]
+    lines = ["| " + " | ".join(map(markdown, head)) + " |", "|" + "---|" * len(head)]
+    return [*lines, *("| " + " | ".join(map(markdown, row)) + " |" for row in rows), ""]
 
 
 def _audit_table(table: Table) -> list[str]:
     return _table(table.columns, [[shown(cell) for cell in cells] for cells in table.rows])
-
-
-def _flat(text: str) -> str:
-    """One line that cannot break a table, add markup or open a link: Markdown's own characters are escaped."""
-    text = one_line(text, 1000)
-    for each in "\\`*_[]<>|#~":
-        text = text.replace(each, "\\" + each)
-    return text.replace("://", ":\u200b//").replace("@", "@\u200b")
 
 
 def _xml(text: str) -> str:
