@@ -21,6 +21,7 @@ from dikast.surface.commands import (
     format_commands,
     judge_commands,
     probe_command,
+    prove_command,
     report_command,
     rubric_commands,
     train_command,
@@ -45,6 +46,7 @@ app.command("replay")(verb(judge_commands.replay, config=CONFIG))
 app.command("audit")(audit_command.audit)
 app.command("demo")(demo_command.demo)
 app.command("probe")(verb(probe_command.probe, config=CONFIG))
+app.command("prove")(verb(prove_command.prove, config=CONFIG))
 app.command("report")(verb(report_command.report))
 app.command("export")(verb(export_command.export))
 app.command("doctor")(verb(doctor_command.doctor))

@@ -24,14 +24,13 @@ from dikast.worlds.domains.protocol import Claim
 from dikast.worlds.domains.scene_graph import Scene, Thing, corner_cell, unnamed
 from dikast.worlds.domains.text_only import GivenText
 from dikast.worlds.domains.vocabulary import SHAPES
-from dikast.worlds.drawing.raster import png
 from dikast.worlds.make import Maker
 from dikast.worlds.sample import VERSION, Graded, Sample
 from dikast.worlds.sampling.response import Response, Sentence
 from dikast.worlds.sampling.rng import Stream
 from dikast.worlds.scoring.aspects import ASPECTS, points
 from dikast.worlds.settings import Settings
-from dikast.worlds.write import Written, prepared
+from dikast.worlds.write import Written, prepared, write_pictures
 
 ASK_TALK = "Say what is in each cell."
 ASK_FIND = "Find"
@@ -229,10 +228,7 @@ def _shard(settings: Settings, folder: Path, n: int, shard: int, shares: _Shares
 
 def _records(samples: Iterable[Sample], folder: Path, shares: _Shares, only_talk: bool) -> Iterator[dict[str, Any]]:
     for sample in samples:
-        for path, picture in sample.files():
-            target = folder / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(png(picture))
+        write_pictures(sample, folder)
         if only_talk:
             yield talk(sample)
         else:

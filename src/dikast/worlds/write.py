@@ -109,12 +109,14 @@ def _shard(worlds: tuple[Settings, ...], folder: Path, n: int, shard: int, suffi
 
 
 def _records(samples: Iterable[Sample], folder: Path) -> Iterator[dict[str, Any]]:
-    made: set[Path] = set()
     for sample in samples:
-        for path, picture in sample.files():
-            target = folder / path
-            if target.parent not in made:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                made.add(target.parent)
-            target.write_bytes(png(picture))
+        write_pictures(sample, folder)
         yield item_to(sample.item())
+
+
+def write_pictures(sample: Sample, folder: Path) -> None:
+    """Write every picture of a sample to its path in the folder."""
+    for path, picture in sample.files():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(png(picture))

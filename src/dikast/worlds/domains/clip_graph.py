@@ -10,7 +10,7 @@ from dikast.worlds.domains.vocabulary import colour_steps
 DIRECTIONS = ("up", "right", "down", "left")  # in quarter turns
 STEPS = {"up": (0, -1), "right": (1, 0), "down": (0, 1), "left": (-1, 0)}
 VERBS = {"move": "moves", "appear": "appears", "recolour": "changes colour"}
-_KINDS = {verb: kind for kind, verb in VERBS.items()}
+KINDS = {verb: kind for kind, verb in VERBS.items()}
 
 
 @dataclass(slots=True)
@@ -116,7 +116,7 @@ def measure(claim: Claim, clip: Clip) -> ClaimFinding:
 
 def _event(words: str, clip: Clip) -> Event | None:
     shape, _, verb = words.partition(" ")
-    return clip.event(shape, _KINDS[verb])
+    return clip.event(shape, KINDS[verb])
 
 
 def _never(words: str, clip: Clip) -> ClaimFinding:

@@ -1,0 +1,97 @@
+"""Proving a judge: ask the items of the abilities and say what it can do; a second run pays for what is missing."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dikast.audit.rendering import Cell, Table, table
+from dikast.core.errors import RunError
+from dikast.core.item import Item
+from dikast.core.records import read_items
+from dikast.core.runs.current_verdicts import current_verdicts
+from dikast.core.verdict import Verdict
+from dikast.judging.joining import join_orders
+from dikast.judging.judge import Judge
+from dikast.judging.judge_file import compare_file, grade_file
+from dikast.judging.run_plan import Source
+from dikast.judging.watching import Watcher
+from dikast.probes.abilities import ABOUT, BAR, TOLERANCE, Ability, Agreement, abilities
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What a judge can do: a verdict for each ability, and its agreement with gold. `calls` counts the questions."""
+
+    judge: str
+    calls: int
+    abilities: tuple[Ability, ...]
+    agreement: Agreement
+    items: tuple[Item, ...]
+    verdicts: Mapping[str, Verdict]  # of single responses, by item
+
+    def __getitem__(self, ability: str) -> Ability:
+        return next(each for each in self.abilities if each.name == ability)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values; undefined numbers are null."""
+        found = [each.to_dict() for each in self.abilities]
+        return {"judge": self.judge, "calls": self.calls, "abilities": found, "agreement": self.agreement.to_dict()}
+
+    def table(self) -> Table:
+        """One verdict a line."""
+        rows: list[list[Cell]] = [
+            [each.name, each.told, each.found, _floor(each), each.found.n, each.lost, _what(each)]
+            for each in self.abilities
+        ]
+        gold = self.agreement
+        floor = f"{gold.ignoring:z.2f}"
+        return table(
+            "abilities",
+            f"What {self.judge} can do: {self.calls:,} calls",
+            ("ability", "verdict", "found", "floor", "sets", "lost", "what"),
+            rows,
+            f"Agreement with gold (Pearson): {gold.gold:.2f} (n {gold.gold.n:,}); a score that counts wrong claims and"
+            f" ignores the rubric has {floor} on the same items" + (f" ({gold.gold.note})" if gold.gold.note else ""),
+            f"Centred by response (several rubrics each): {gold.centred:.2f} (n {gold.centred.n:,}); a judge that"
+            " ignores the rubric has 0" + (f" ({gold.centred.note})" if gold.centred.note else ""),
+            f"Shares of right orders, ties half: yes if the interval lies above {BAR}, partly if above the floor, no if"
+            f" it holds the floor and ends below {BAR}, else cannot tell",
+            "Changes of goodness (0 worst, 1 best): yes (resists) if the interval lies within"
+            f" {TOLERANCE['resists length']} of 0 ({TOLERANCE['resists order']} for order), no if beyond",
+        )
+
+
+def prove(judge: Judge, files: Sequence[Path], out: Path, *, name: str = "", watch: Watcher | None = None) -> Proof:
+    """Ask `files` (single responses, pairs), keep one run folder for each under `out`, and measure the abilities.
+
+    RunError when the engine gave up, with what it answered kept.
+    """
+    singles, pairs = files
+    for done in (
+        grade_file(judge, Source(str(singles)), out / "singles", watch=watch),
+        compare_file(judge, Source(str(pairs)), out / "pairs", watch=watch),
+    ):
+        if "gave_up" in done:
+            raise RunError(str(done["gave_up"]))
+    items = [item for file in files for item in read_items(file)]
+    verdicts = list(current_verdicts(out / "singles"))
+    preferences = list(join_orders(iter(current_verdicts(out / "pairs")), judge.samples, both_orders=True))
+    found, agreement = abilities(items, verdicts, preferences, skipped=_skipped(judge))
+    calls = sum(len(item.responses) for item in items)
+    by_item = {verdict.question.item: verdict for verdict in verdicts}
+    return Proof(name or judge.engine.name, calls, tuple(found), agreement, tuple(items), by_item)
+
+
+def _skipped(judge: Judge) -> dict[str, str]:
+    if "reference" in judge.format.to_dict()["user"]:
+        return {}
+    return {"follows references": "the format shows the judge no reference"}
+
+
+def _floor(each: Ability) -> str:
+    return "" if each.told == "not asked" else f"{each.floor:.2f}"
+
+
+def _what(each: Ability) -> str:
+    return ABOUT[each.name] + (f" ({each.note})" if each.note else "")

@@ -1,0 +1,55 @@
+"""`dikast prove`: one verdict a line, and a page that needs no network."""
+
+import re
+from pathlib import Path
+
+import orjson
+import pytest
+from typer.testing import CliRunner
+
+from dikast.surface.cli import app
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("prove") / "proof"
+    done = CliRunner().invoke(app, ["prove", "--judge", "mock:oracle,r=1", "--out", str(folder), "--calls", "200"])
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert (
+        sum(
+            bool(re.match(r" +(reads|counts|binds|places|follows|resists)\b.* (yes|partly|no|cannot)", x))
+            for x in lines
+        )
+        == 10
+    )
+    return folder
+
+
+def test_the_page_shows_each_ability_and_asks_nobody(out: Path) -> None:
+    page = (out / "prove.html").read_text("utf-8")
+    assert page.count('<span class="told') == 10
+    assert page.count("<details") == 10
+    assert "data:image/png" in page
+    assert not re.search(r"(src|href)=.(?!data:)", page)
+    assert "<script" not in page
+
+
+def test_a_second_run_asks_nothing(out: Path) -> None:
+    before = (out / "singles" / "verdicts.jsonl").read_bytes()
+    again = CliRunner().invoke(
+        app, ["prove", "--judge", "mock:oracle,r=1", "--out", str(out), "--calls", "200", "--json", "--quiet"]
+    )
+    assert again.exit_code == 0, again.output
+    told = orjson.loads(again.stdout)
+    assert told == orjson.loads((out / "prove.json").read_bytes())
+    assert told["calls"] <= 200
+    assert (out / "singles" / "verdicts.jsonl").read_bytes() == before
+
+
+def test_a_dry_run_counts_the_calls(tmp_path: Path) -> None:
+    done = CliRunner().invoke(
+        app, ["prove", "--judge", "mock:oracle", "--out", str(tmp_path), "--calls", "200", "--dry-run"]
+    )
+    assert re.fullmatch(r"1?\d\d calls", done.stdout.strip()), done.output
+    assert not (tmp_path / "singles").exists()
