@@ -71,6 +71,7 @@ LINES: dict[str, Line] = {
     "grade": lambda tmp, m: ["grade", write_jsonl(tmp / "i.jsonl", rows(2)), "--judge", m, "--out", tmp / "run"],
     "compare": lambda tmp, m: ["compare", write_jsonl(tmp / "p.jsonl", pairs(2)), "--judge", m, "--out", tmp / "run"],
     "probe": lambda tmp, m: ["probe", "--judge", m, "--out", tmp / "run", "--calls", 5, "--only", "level-order"],
+    "prove": lambda tmp, m: ["prove", "--judge", m, "--out", tmp / "run", "--calls", 20],
     "replay": lambda tmp, m: ["replay", m],
     "audit": lambda tmp, m: ["audit", m],
     "report": lambda tmp, m: ["report", m],
@@ -97,7 +98,7 @@ LINES: dict[str, Line] = {
     "format show": lambda tmp, m: ["format", "show", m],
     "format learn": lambda tmp, m: ["format", "learn", m / "config.json"],
 }
-OPENING = ("grade", "compare", "probe", "train look", "train sft", "corpus build")  # what opens the model
+OPENING = ("grade", "compare", "probe", "prove", "train look", "train sft", "corpus build")  # what opens the model
 
 
 def verbs() -> list[str]:

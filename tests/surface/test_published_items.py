@@ -80,7 +80,8 @@ def own(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("formats") / "published.yaml"
     report = run_json(
         "format", "learn", recorded / "prometheus" / "vicuna_eval.json.gz", "--prompt", "instruction", "--name",
-        "1=instruction", "--name", "2=response", "--name", "3=reference", "--name", "4=criterion", "--out", out,
+        "1=instruction", "--name", "2=response", "--name", "3=reference", "--name", "4=criterion",
+        "--edge", "levels=field", "--out", out,
     )  # fmt: skip
     assert (len(report["rows_drawn"]), report["held_out"], report["misfits"]) == (20, 300, [])
     return out
