@@ -17,11 +17,14 @@ def test_a_rank_is_a_whole_number_also_without_an_interval() -> None:
     assert shown(Estimate(2.0, 9, 1.0, 3.0)) == "2.0000 [1.0000, 3.0000]"  # a temperature is no rank
 
 
-def test_an_interval_far_to_one_side_is_told_with_both_ends() -> None:
+def test_an_interval_that_is_not_symmetric_is_printed_with_both_ends() -> None:
     """No failure among 40 is [0, .088]: "±0.044" would name shares below 0 and leave out half of the others."""
     none_of_40 = share(np.zeros(40), 0.95)
     assert shown(none_of_40, compact=True) == "0.0000 [0.000, 0.088]"
-    assert shown(Estimate(0.5, 9, 0.4, 0.61), compact=True) == "0.5000 ±0.105"
+    assert shown(Estimate(0.7257, 24, 0.5602, 0.8709), compact=True) == "0.7257 [0.560, 0.871]"
+    assert shown(Estimate(0.5, 9, 0.4, 0.61), compact=True) == "0.5000 [0.400, 0.610]"
+    assert shown(Estimate(0.5, 9, 0.4001, 0.6003), compact=True) == "0.5000 ±0.100"
+    assert shown(Estimate(2.0, 9, 1.4, 2.7, whole=True), compact=True) == "2 [1, 3]"
 
 
 def test_a_covariate_that_decides_its_games_leaves_the_others_alone() -> None:

@@ -12,7 +12,6 @@ from dikast.core.text import counted
 
 ONE_ORDER_NAME = ", in one order"  # of a title: each pair was judged in one order
 _NAMED = 6  # figures without an interval that a note lists
-_LOPSIDED = 0.5  # a value this far (in half lengths) from the middle of its interval is told with both ends
 Cell = Estimate | str | int | float | None
 R = TypeVar("R")
 
@@ -122,14 +121,14 @@ class Audit:
 
 
 def shown(cell: Cell, digits: int = 4, *, compact: bool = False) -> str:
-    """A cell as text for people; `compact` tells an interval as half its length, unless it lies far to one side."""
+    """A cell as text for people; `compact` prints an interval as ± half its length where the value is its middle."""
     if cell is None:
         return ""
     if isinstance(cell, Estimate):
         if cell.whole:
             return f"{cell:.0f}"
         if compact and math.isfinite(cell.half_width):
-            if abs((cell.low + cell.high) / 2 - cell.value) > _LOPSIDED * cell.half_width:
+            if abs((cell.low + cell.high) / 2 - cell.value) > 0.5 * 10.0 ** (1 - digits):  # visible where printed
                 return f"{cell.value:z.{digits}f} [{cell.low:z.{digits - 1}f}, {cell.high:z.{digits - 1}f}]"
             return f"{cell.value:z.{digits}f} ±{cell.half_width:z.{digits - 1}f}"
         return format(cell, f".{digits}f")
