@@ -13,11 +13,11 @@ import torch
 from numpy.typing import NDArray
 
 from dikast.engines.local.loading import Loaded
+from dikast.engines.local.sharing.trie import Tree
 from dikast.engines.local.vision import Seen, together
 from dikast.training.data.batches import Unit
 from dikast.training.data.distinct_media import Medium, distinct, joined, separated
 from dikast.training.data.shards import Shards
-from dikast.training.data.trees import Tree
 from dikast.training.packed_attention import segment_table
 
 Pack = Literal["none", "rows", "trees"]
