@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Protocol, Self
 
 from dikast.core.errors import EngineError, UserError
 from dikast.core.message import Message
@@ -74,13 +74,14 @@ class Completion:
 
     `label_logprobs` are natural logarithms of absolute probabilities (not renormalised) for the labels asked for, None
     when the engine did not read them. `unread` says why not, where something came back that is no distribution.
-    `marker` says who wrote the marker. With `error`, nothing else holds; `text` is then what could be
+    `finish` is `stop`, `length` (cut off at the token limit), `error`, or a server's own word for a reason that is not
+    known, after which the text may be cut. `marker` says who wrote the marker. With `error`, nothing else holds; `text` is then what could be
     read of the reply. `refusal` is the server's own refusal field.
     """
 
     key: str
     text: str = ""
-    finish: Literal["stop", "length", "error"] = "stop"
+    finish: str = "stop"
     label_logprobs: Mapping[str, float] | None = field(default=None, hash=False)
     marker: Marker | None = None
     refusal: str = ""

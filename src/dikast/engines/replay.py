@@ -32,7 +32,7 @@ class RecordedReply(NamedTuple):
     """What came back once: a completion without its key."""
 
     text: str
-    finish: Literal["stop", "length"] = "stop"
+    finish: str = "stop"
     refusal: str = ""
     label_logprobs: Mapping[str, float] | None = None
     marker: Marker | None = None
@@ -267,15 +267,19 @@ def _replies(value: Mapping[str, Any], text: str, unasked: str) -> dict[str, Rec
     attempts = value.get("attempts")
     for attempt in attempts if isinstance(attempts, list) else ():
         if isinstance(attempt, dict) and attempt.get("status") not in _NOT_ASKED:
-            found.setdefault(str(attempt.get("how", "ask")), _said(attempt, str(attempt.get("raw", ""))))
-    return found or ({} if unasked else {"ask": _said(value, text)})
+            found.setdefault(
+                str(attempt.get("how", "ask")),
+                _said(attempt, str(attempt.get("raw", "")), str(attempt.get("finish") or "stop")),
+            )
+    finish = "length" if value.get("finish") == "length" else "stop"  # other tools have other words for it
+    return found or ({} if unasked else {"ask": _said(value, text, finish)})
 
 
-def _said(value: Mapping[str, Any], text: str) -> RecordedReply:
+def _said(value: Mapping[str, Any], text: str, finish: str) -> RecordedReply:
     read = value.get("label_logprobs")
     return RecordedReply(
         text,
-        "length" if value.get("finish") == "length" else "stop",
+        finish,
         str(value.get("refusal") or ""),
         logprobs_from(read) if isinstance(read, dict) else None,
         cast(Marker, value["marker"]) if value.get("marker") in ("own", "forced") else None,

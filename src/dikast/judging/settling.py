@@ -178,7 +178,7 @@ def settle_again(record: Verdict, rubric: Rubric, format: Format, settings: AskS
         completion = Completion(
             opened.request.key,
             attempt.raw,
-            attempt.finish,  # type: ignore[arg-type]  # written by this module
+            attempt.finish or "stop",
             attempt.label_logprobs,
             attempt.marker,
             attempt.refusal,
@@ -211,7 +211,9 @@ def _settle(opened: _Open, completion: Completion, format: Format, settings: Ask
         marker: Marker | None = None if parsed.label is None else "own" if opened.how == "ask" else "forced"
         unused = unused or completion.unread
         unread = f"the labels' probabilities were not used: {unused}" if unused else ""
-        reason = "; ".join(part for part in (parsed.reason, unread) if part)
+        odd = completion.finish not in ("stop", "length") and parsed.status is Status.OK
+        ended = f"the reply ended for a reason that is not known ({completion.finish})" if odd else ""
+        reason = "; ".join(part for part in (parsed.reason, unread, ended) if part)
         found = _Found(
             parsed.status, parsed.label, parsed.feedback, reason, parsed.claims, marker, conflict=parsed.conflict
         )
@@ -247,7 +249,7 @@ def _read(opened: _Open, completion: Completion, format: Format, settings: AskSe
     NoDistribution for what cannot be probabilities, _NoVerdictInText where the text says that there is no verdict.
     """
     read = completion.label_logprobs
-    if read is None or completion.finish == "length" or completion.refusal:
+    if read is None or completion.finish != "stop" or completion.refusal:
         return None
     spelt = format.labels(opened.task.rubric)
     if read and not read.keys() & set(spelt.values()):

@@ -46,7 +46,7 @@ def parse_reply(
 ) -> Parsed:
     """Read `reply` as `dialect` says; `scale` None means a pair, whose slots are spelt as in `words`.
 
-    `finish` is `length` for a reply cut off at the token limit; `refusal` is the server's own refusal field.
+    `finish` is `length` for a reply cut off at the token limit, or another word than `stop` for one that may be cut; `refusal` is the server's own refusal field.
     """
     return parse_for(get_dialect(dialect), reply, Target(scale, marker, words), finish=finish, refusal=refusal)
 
@@ -58,7 +58,7 @@ def parse_for(dialect: Dialect, reply: str, target: Target, *, finish: str = "st
     text, thought, thinking = after_thinking(reply)
     if thinking:
         reason = "the reply ends inside its thinking"
-        status = Status.TRUNCATED if finish == "length" else Status.UNPARSED
+        status = Status.UNPARSED if finish == "stop" else Status.TRUNCATED
         return Parsed(status, feedback=thought, reason=reason)
     reading = dialect.read(text, target)
     stated = reading.stated
@@ -66,8 +66,8 @@ def parse_for(dialect: Dialect, reply: str, target: Target, *, finish: str = "st
         return _nothing(text, thought, reading.reason, reading.claims, finish)
     feedback = reading.feedback if reading.feedback is not None else _around(text, stated)
     feedback = feedback or thought
-    if finish == "length" and _could_go_on(text, stated, target):
-        reason = f"the token limit came at {stated.said!r}, which may be the beginning of a longer label"
+    if finish != "stop" and _could_go_on(text, stated, target):
+        reason = f"{_end(finish)} came at {stated.said!r}, which may be the beginning of a longer label"
         return Parsed(Status.TRUNCATED, feedback=feedback, reason=reason, claims=reading.claims)
     if stated.label is None:
         reason = f"the verdict {stated.said.strip()!r} is not one of {target}"
@@ -77,8 +77,8 @@ def parse_for(dialect: Dialect, reply: str, target: Target, *, finish: str = "st
 
 def _nothing(text: str, thought: str, reason: str, claims: tuple[Claim, ...], finish: str) -> Parsed:
     prose = text.strip() or thought
-    if finish == "length":
-        return Parsed(Status.TRUNCATED, feedback=prose, reason="the token limit came before the verdict", claims=claims)
+    if finish != "stop":
+        return Parsed(Status.TRUNCATED, feedback=prose, reason=f"{_end(finish)} came before the verdict", claims=claims)
     if not text.strip():
         return Parsed(Status.UNPARSED, feedback=prose, reason="the reply is empty")
     refused = _REFUSAL.match(text)
@@ -87,6 +87,10 @@ def _nothing(text: str, thought: str, reason: str, claims: tuple[Claim, ...], fi
             Status.REFUSED, feedback=prose, reason=f"no verdict, and the reply opens with {refused[0].strip()!r}"
         )
     return Parsed(Status.UNPARSED, feedback=prose, reason=reason or "no verdict in the reply", claims=claims)
+
+
+def _end(finish: str) -> str:
+    return "the token limit" if finish == "length" else f"an end for another reason ({finish})"
 
 
 def _around(text: str, stated: Stated) -> str:

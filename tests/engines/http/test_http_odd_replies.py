@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from dikast.engines.http.decode import count_of, decoded, said
 from dikast.engines.http.failure import retry_after
+from dikast.surface.cli import app
 from dikast.testing.faults import FaultServer, Spoilt
 from engines.decision_server import DecisionServer
 from engines.http_servers import grade, verdicts, write_items
@@ -118,6 +120,48 @@ def test_parts_without_a_text_say_nothing(field: str, value: Any, tmp_path: Path
 
     verdict, _ = judged(spoil, tmp_path, "--read", "never")
     assert (verdict["label"], verdict["raw"]) == ("3", "Verdict: 3")
+
+
+@pytest.mark.parametrize("read", ["auto", "never"])
+@pytest.mark.parametrize("reason", ["of_a_later_version", 7, {"type": "new"}, ["stop"]], ids=str)
+def test_a_reason_to_end_that_is_not_known_is_kept_and_told(reason: Any, read: str, tmp_path: Path) -> None:
+    def spoil(value: dict[str, Any]) -> Any:
+        value["choices"][0]["finish_reason"] = reason
+        return value
+
+    verdict, asked = judged(spoil, tmp_path, "--read", read)
+    assert (verdict["status"], verdict["label"], asked.total()) == ("ok", "4", 1)
+    assert verdict["attempts"][0]["finish"] == said(reason)
+    assert f"a reason that is not known ({said(reason)})" in verdict["reason"]
+
+
+@pytest.mark.parametrize("reason", ["", None, "stop", "eos_token", "end_turn", "tool_calls"])
+def test_a_reason_to_end_that_servers_are_known_to_give_is_no_news(reason: Any, tmp_path: Path) -> None:
+    def spoil(value: dict[str, Any]) -> Any:
+        value["choices"][0]["finish_reason"] = reason
+        return value
+
+    verdict, _ = judged(spoil, tmp_path)
+    assert (verdict["status"], verdict["attempts"][0]["finish"]) == ("ok", "stop")
+    assert verdict["distribution"]
+
+
+def test_a_reply_that_may_be_cut_is_no_verdict_where_it_could_go_on(tmp_path: Path) -> None:
+    def spoil(value: dict[str, Any]) -> Any:
+        value["choices"][0]["finish_reason"] = "of_a_later_version"
+        value["choices"][0]["message"]["content"] = "Fine.\nVerdict: 1."
+        return value
+
+    verdict, asked = judged(spoil, tmp_path)
+    assert (verdict["status"], verdict["score"], asked.total()) == ("truncated", None, 1)
+    assert "an end for another reason (of_a_later_version)" in verdict["reason"]
+    _, again = replay_of(tmp_path / "run", tmp_path / "again")
+    assert [each["status"] for each in again] == ["truncated"]
+
+
+def replay_of(run: Path, out: Path) -> tuple[int, list[dict[str, Any]]]:
+    done = CliRunner().invoke(app, ["replay", str(run), "--out", str(out)])
+    return done.exit_code, verdicts(out)
 
 
 def test_a_decision_about_another_question_is_no_verdict(tmp_path: Path) -> None:

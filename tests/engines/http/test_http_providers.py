@@ -258,7 +258,7 @@ def test_thinking_is_no_part_of_the_reply() -> None:
         ("model_context_window_exceeded", "length", ""),
         ("pause_turn", "error", "bad_response"),
         ("tool_use", "error", "bad_response"),
-        ("of_a_later_version", "error", "bad_response"),
+        ("of_a_later_version", "of_a_later_version", ""),
     ],
 )
 def test_stop_reasons(reason: str, finish: str, kind: str) -> None:
@@ -368,6 +368,7 @@ def test_a_gemini_without_log_probabilities_is_asked_without_them() -> None:
         ("MAX_TOKENS", "", ""),
         ("OTHER", "", "bad_response"),
         ("MALFORMED_FUNCTION_CALL", "", "bad_response"),
+        ("OF_A_LATER_VERSION", "", ""),
     ],
 )
 def test_finish_reasons(finish: str, refused: str, kind: str) -> None:

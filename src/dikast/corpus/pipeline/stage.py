@@ -189,6 +189,8 @@ def _settle(asking: Asking, asked: _Asked, done: Completion) -> dict[str, Any] |
             raise Rejected("refused", done.refusal)
         if done.finish == "length":
             raise Rejected("cut off at the token limit", "the reply was too long and was cut off")
+        if done.finish != "stop":
+            raise Rejected("ended for a reason that is not known", f"the reply ended for another reason: {done.finish}")
         return asked.record(status="ok", made=task.read(done.text))
     except Rejected as error:
         if asked.tries < asking.tries and not task.final:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from dikast.core.distribution import NoDistribution
 from dikast.core.secrets import Scrubber
@@ -24,7 +24,11 @@ _GIVE_UP = 3  # requests that did not go on, before we stop asking a server that
 
 _PINNED = re.compile(r"|-latest|-v?\d[\d.-]*|[@:].+")  # what may follow a model's name: a date, a revision, a tag
 
+_WHOLE = ("", "stop", "stop_sequence", "eos", "eos_token", "end_turn", "tool_calls", "function_call")
+"""Reasons to end a reply after which nothing is missing, as servers of this API spell them."""
+
 _TOLD = {
+    "finish_reason": "the server ends replies for a reason that is not known here: they are read as if they were cut",
     "logprobs": "the server does not return the requested log-probabilities: verdicts are parsed from its text",
     "no_distribution": "the server's log-probabilities are invalid: verdicts are parsed from its text",
     "unreadable": "the server's log-probabilities do not match its text: verdicts are parsed from the text",
@@ -96,7 +100,7 @@ class Answers:
             text = text[len(begun) :]
             self.continues = True
         self._check_asked(request, text, finish)
-        ended: Literal["stop", "length"] = "length" if finish == "length" else "stop"
+        ended = self._ended(finish)
         if request.readout is None or not reads_labels(request):
             return Completion(request.key, text, ended, usage=usage)
         return self._with_readout(request, request.readout, form, text, ended, choice.get("logprobs"), usage)
@@ -107,7 +111,7 @@ class Answers:
         readout: Readout,
         form: Form,
         text: str,
-        finish: Literal["stop", "length"],
+        finish: str,
         logprobs: Any,
         usage: Usage,
     ) -> Completion | None:
@@ -115,7 +119,7 @@ class Answers:
         if not places:
             self.notice("logprobs")
         if form == "plain" or readout.generate:
-            if finish == "length" or not places:
+            if finish != "stop" or not places:
                 return Completion(request.key, text, finish, usage=usage)
             try:
                 read = read_after_marker(text, places, readout.marker, readout.labels, self.seen)
@@ -166,8 +170,17 @@ class Answers:
             retryable=True,
         )
 
+    def _ended(self, finish: object) -> str:
+        """`stop`, `length`, or the server's own word where it is not known; the reply may then be cut, and is kept."""
+        if finish is None or finish in _WHOLE:
+            return "stop"
+        if finish == "length":
+            return "length"
+        self.notice("finish_reason")
+        return self.scrub.quote(said(finish), 60) or "unknown"
+
     def _check_asked(self, request: Request, text: str, finish: object) -> None:
-        if request.schema is not None and finish != "length" and not _fits(text, request.schema):
+        if request.schema is not None and finish in (None, *_WHOLE) and not _fits(text, request.schema):
             self.notice("response_format")
         if request.choices and text.strip() not in {choice.strip() for choice in request.choices}:
             self.notice("choices")

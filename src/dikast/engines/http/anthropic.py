@@ -111,7 +111,8 @@ def as_chat(value: Any) -> Any:
         return value
     blocks = [block for block in value["content"] if isinstance(block, dict) and block.get("type") == "text"]
     text = "".join(block["text"] for block in blocks if isinstance(block.get("text"), str))
-    finish = _FINISH.get(str(value.get("stop_reason") or "end_turn"), "error")  # a reason that is not known is no end
+    reason = value.get("stop_reason") or "end_turn"
+    finish = _FINISH.get(str(reason), reason)
     message: dict[str, Any] = {"role": "assistant", "content": text}
     if finish == "content_filter":
         details = value.get("stop_details")

@@ -30,6 +30,11 @@ _BLOCKED = (
     "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY",
     "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION",
 )  # fmt: skip
+_BROKEN = (
+    "FINISH_REASON_UNSPECIFIED", "OTHER", "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS",
+    "MISSING_THOUGHT_SIGNATURE", "MALFORMED_RESPONSE", "NO_IMAGE", "IMAGE_OTHER",
+)  # fmt: skip
+_FINISH = {"STOP": "stop", "MAX_TOKENS": "length", **dict.fromkeys(_BROKEN, "error")}
 
 
 def url_of(base: str, model: str) -> str:
@@ -127,7 +132,7 @@ def as_chat(value: Any) -> Any:
     texts = [part.get("text") for part in _list(content, "parts") if isinstance(part, dict) and not part.get("thought")]
     choice = {
         "message": {"role": "assistant", "content": "".join(text for text in texts if isinstance(text, str))},
-        "finish_reason": {"STOP": "stop", "MAX_TOKENS": "length"}.get(reason, "error"),
+        "finish_reason": _FINISH.get(reason, reason),
         "logprobs": _logprobs(candidate.get("logprobsResult")),
         "error": candidate.get("error"),
     }
