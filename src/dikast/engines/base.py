@@ -75,8 +75,8 @@ class Completion:
     `label_logprobs` are natural logarithms of absolute probabilities (not renormalised) for the labels asked for, None
     when the engine did not read them. `unread` says why not, where something came back that is no distribution.
     `finish` is `stop`, `length` (cut off at the token limit), `error`, or a server's own word for a reason that is not
-    known, after which the text may be cut. `marker` says who wrote the marker. With `error`, nothing else holds; `text` is then what could be
-    read of the reply. `refusal` is the server's own refusal field.
+    known, after which the text may be cut. `marker` says who wrote the marker. With `error`, nothing else holds; `text`
+    is then what could be read of the reply. `refusal` is the server's own refusal field.
     """
 
     key: str
