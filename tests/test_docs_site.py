@@ -4,11 +4,14 @@ import re
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import dikast
+from browser import CHROMIUM, Browser, browser
 
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(r'<(a|img|link|script)\b[^>]*?\s(href|src)="?([^"\s>]+)')
@@ -56,3 +59,41 @@ def test_the_reference_holds_every_public_name(site: Path) -> None:
     page = (site / "api.html").read_text("utf-8")
     headings = set(re.findall(r"^\s+dikast\.(\w+)$", page, re.M))
     assert set(dikast.__all__) - headings == set()
+
+
+@pytest.fixture
+def tab() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+    with browser() as opened:
+        yield opened
+
+
+def test_no_page_asks_the_network_or_is_wider_than_a_phone(site: Path, tab: Browser) -> None:
+    asked, wide = set(), []
+    for page in sorted(site.rglob("*.html")):
+        tab.open(page, width=390, height=844)
+        asked |= {address for address in tab.asked if not address.startswith(("file:", "data:"))}
+        width = tab.run("document.documentElement.scrollWidth")
+        cut = tab.run("[...document.querySelectorAll('.language-sh code')].some(each => each.scrollWidth > 391)")
+        wide += [(page.name, width, cut)] if width > 390 or cut else []
+    assert (asked, wide) == (set(), [])
+
+
+def test_the_colours_follow_the_system(site: Path, tab: Browser) -> None:
+    for dark, scheme in ((True, "slate"), (False, "default")):
+        tab.open(site / "index.html", dark=dark)
+        assert tab.run("document.body.dataset.mdColorScheme") == scheme
+
+
+def test_the_search_finds_a_word_from_a_disk(site: Path, tab: Browser) -> None:
+    tab.open(site / "index.html")
+    tab.run("document.querySelector('.md-search__button').click()")
+    time.sleep(1)  # until the field has the focus
+    for letter in "kappa":
+        tab.press(letter)
+    text = "[...document.querySelectorAll('*')].map(each => each.shadowRoot?.textContent ?? '').join('')"
+    deadline = time.monotonic() + 30
+    while "dikast.cohen_kappa" not in tab.run(text) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert "dikast.cohen_kappa" in tab.run(text)
