@@ -1,14 +1,17 @@
 """Numbers as they are printed: ranks, counts of one, and what decides all of its games."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from audit_tables import Run, write
 from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import shown
 from dikast.audit.statistics.bradley_terry import Games, fit_players
-from dikast.audit.statistics.intervals import share
+from dikast.audit.statistics.intervals import bounded_mean, share
+from dikast.audit.statistics.ranking import win_rate
 
 
 def test_a_rank_is_a_whole_number_also_without_an_interval() -> None:
@@ -25,6 +28,45 @@ def test_an_interval_that_is_not_symmetric_is_printed_with_both_ends() -> None:
     assert shown(Estimate(0.5, 9, 0.4, 0.61), compact=True) == "0.5000 [0.400, 0.610]"
     assert shown(Estimate(0.5, 9, 0.4001, 0.6003), compact=True) == "0.5000 ±0.100"
     assert shown(Estimate(2.0, 9, 1.4, 2.7, whole=True), compact=True) == "2 [1, 3]"
+
+
+def test_rates_of_few_games_by_hand() -> None:
+    # 1, 1, .5: mean 5/6, deviations 1/6, 1/6, -1/3, standard error sqrt((1 + 1 + 4) / 36 / (3 * 2)) = 1/6;
+    # (5/6)(1/6) / (1/6)**2 = 5 independent rows would have that error, with t(.975, 2) = 4.30265 in place of 1.95996
+    def ends(p: float, k: float) -> tuple[float, float]:  # Wilson's, k = z**2 / n
+        middle, half = (p + k / 2) / (1 + k), math.sqrt(k * p * (1 - p) + k**2 / 4) / (1 + k)
+        return middle - half, middle + half
+
+    three = share([1, 1, 0.5], 0.95, np.array([0, 1, 2]))
+    assert (three.low, three.high) == pytest.approx(ends(5 / 6, 4.30265**2 / 5), abs=1e-5)
+    alone = win_rate([1, 1, 0.5], "half").rate  # no three values vary more than zeros and ones: n is at least 3
+    assert (alone.low, alone.high) == pytest.approx(ends(5 / 6, 1.95996**2 / 3), abs=1e-5)
+    won = win_rate([1, 1, 1], "half").rate
+    assert (won.low, won.high) == pytest.approx((3 / (3 + 1.95996**2), 1), abs=1e-5)
+    once_each = win_rate([1, 0], "half").rate  # z * error is .98: the interval was [0, 1], and told as 0.5 +/- 0.5
+    assert (once_each.low, once_each.high) == pytest.approx(ends(0.5, 1.95996**2 / 2), abs=1e-5)
+    net = bounded_mean([1, 1, 0], 0.95, np.array([0, 1, 2]))  # 2 * share - 1
+    assert (net.value, net.low, net.high) == pytest.approx((2 / 3, 2 * three.low - 1, 2 * three.high - 1))
+
+
+@pytest.mark.parametrize("cluster", [(), ("--cluster", "scene")])
+def test_a_rate_has_one_interval_in_all_tables(tmp_path: Path, run_audit: Run, cluster: tuple[str, ...]) -> None:
+    rows = [
+        {"said": "A" if k % 5 else "B", "score": 1 + k % 5, "gold": "A", "gold_score": 1 + k * 7 % 5,
+         "scene": k // 3, "part": "all"}
+        for k in range(30)
+    ]  # fmt: skip
+    file = write(tmp_path / "x.csv", rows)
+    found = run_audit(file, "--score", "said", "--gold", "gold", "--pairwise", "--by", "part", *cluster)["tables"]
+    accuracy = found["accuracy"]["rows"][0]["as shown"]
+    same = [found["classes"]["rows"][0]["accuracy"], found["by part"]["rows"][0]["as shown"]]
+    same.append(next(row["all"] for row in found["beside"]["rows"] if row["who"] == "judge"))
+    assert [(each["low"], each["high"]) for each in same] == [(accuracy["low"], accuracy["high"])] * 3
+    found = run_audit(file, "--score", "score", "--gold", "gold_score", "--scale", "1-5", "--by", "part", *cluster)
+    exact = next(row["value"] for row in found["tables"]["agreement"]["rows"] if row["statistic"] == "exact")
+    slice_of = found["tables"]["by part"]["rows"][0]["exact"]
+    judge = found["tables"]["beside"]["rows"][0]["exact"]
+    assert {(each["low"], each["high"]) for each in (slice_of, judge)} == {(exact["low"], exact["high"])}
 
 
 def test_a_covariate_that_decides_its_games_leaves_the_others_alone() -> None:

@@ -159,7 +159,7 @@ def test_shares_in_clusters_stay_shares(tmp_path: Path, run_audit: Run) -> None:
         rows_of(run_audit(file, "--score", score, *common), "accuracy", "statistic")["accuracy (all)"]["as shown"]
         for score in ("score", "all")
     )
-    assert wrong_once["low"] < 15 / 16 < wrong_once["high"] == 1
+    assert 0 < wrong_once["low"] < 15 / 16 < wrong_once["high"] < 1
     assert math.isclose(always_right["low"], 8 / (8 + 1.959964**2), rel_tol=1e-6)  # Wilson of 8 clusters
 
 

@@ -314,10 +314,8 @@ def _calibration_row(
         return [name, nothing, nothing, nothing, *rest]
     inside = _codes(cluster, told)
     lost = int((~told).sum())
-    accuracy, confidence = (
-        mean_estimate(each, how.level, inside, dropped=lost, within=(0.0, 1.0))
-        for each in (right.astype(np.float64), sure)
-    )
+    accuracy = share(right, how.level, inside, dropped=lost)
+    confidence = mean_estimate(sure, how.level, inside, dropped=lost, within=(0.0, 1.0))
     return [name, accuracy, confidence, _ece(sure, right, how, inside), *rest]
 
 

@@ -12,7 +12,7 @@ from dikast.audit.sections.judge_names import judge_names
 from dikast.audit.sections.scores import spread_of
 from dikast.audit.sections.slices import COUNTS, counts_told, worst_decile
 from dikast.audit.statistics.classes import class_estimates
-from dikast.audit.statistics.intervals import error_of, mean_estimate, share
+from dikast.audit.statistics.intervals import bounded_mean, error_of, share
 from dikast.audit.statistics.measures import FEW
 from dikast.audit.statistics.significance import (
     Against,
@@ -338,8 +338,9 @@ def preference_table(given: Paired) -> Table:
     rows: list[list[Cell]] = [
         [name, given.estimate(Share((given.final == code).astype(np.float64), known))] for code, name in _sides(given)
     ]
-    net = np.where(given.final == FIRST, 1.0, np.where(given.final == SECOND, -1.0, 0.0))
-    rows.append(["first less second", ratio(np.where(known, net, 0), known.astype(np.float64), given)])
+    net = np.where(given.final == FIRST, 1.0, np.where(given.final == SECOND, -1.0, 0.0))[known]
+    lost = int((~known).sum())
+    rows.append(["first less second", bounded_mean(net, given.level, given.clusters(known), dropped=lost)])
     if given.softly is not None:
         rows += _soft_rows(given, given.softly)
     wins, decided = int((given.final == FIRST).sum()), int(np.isin(given.final, (FIRST, SECOND)).sum())
@@ -370,7 +371,7 @@ def _soft_rows(given: Paired, soft: Floats) -> list[list[Cell]]:
     rows: list[list[Cell]] = []
     for name, worth in (("first, soft", soft[known]), ("second, soft", 1 - soft[known])):
         lost = int((~known).sum())
-        mean = mean_estimate(worth, given.level, given.clusters(known), dropped=lost, within=(0.0, 1.0))
+        mean = share(worth, given.level, given.clusters(known), dropped=lost)
         rows.append([name, mean])
     error = error_of((soft[known] - soft[known].mean()) / max(known.sum(), 1), given.clusters(known)).error
     return [*rows, ["standard error of the soft shares", error if error > 0 else None]] if known.any() else rows

@@ -9,7 +9,7 @@ from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.results import PlayerRanking, PlayerRecord, Players, RankedPlayer
 from dikast.audit.statistics.exact_means import settled
-from dikast.audit.statistics.intervals import ALIKE, Resampling, bootstrap_kinds, clusters_of
+from dikast.audit.statistics.intervals import ALIKE, Resampling, bounded_mean
 from dikast.audit.statistics.ranking import (
     PRIOR,
     WIN_RULES,
@@ -23,7 +23,6 @@ from dikast.audit.statistics.ranking import (
     win_matrix,
     win_rate,
 )
-from dikast.audit.statistics.weights import mean_of
 from dikast.audit.tables.choices import DISAGREE, FIRST, NONE, ONE_ORDER, SECOND, TIE, WRONG, Share
 from dikast.audit.tables.columns import Words
 from dikast.audit.tables.load import Data
@@ -249,7 +248,7 @@ def _counts(given: Paired, names: list[str], first: Codes, second: Codes, how: R
             row += [found.rate, found.error if found.error > ALIKE else None]
         graded = ~lost_all[played]
         grade = (got[graded] * 2 - 1) * np.where(strong[graded], 1, 0.5)
-        graded_as = _grade(grade, how, None if codes is None else clusters_of(codes[graded]))
+        graded_as = bounded_mean(grade, how.level, None if codes is None else codes[graded])
         records[name] = PlayerRecord(len(got), told, rates, graded_as)
         rows.append([*row, graded_as])
     soft = ("win rate (soft)", "s.e. (soft)") if given.soft else ()
@@ -281,10 +280,3 @@ _RATES: Mapping[WinRule, str] = {  # of a judge that never decides, no win is no
     "decided": "win rate (decided)",
 }
 _OUTCOMES = ((1.0, True), (1.0, False), (0.5, False), (0.0, False), (0.0, True))
-
-
-def _grade(values: Floats, how: Resampling, cluster: Codes | None) -> Estimate:
-    if len(values) == 0:
-        return Estimate(float("nan"), 0, level=how.level)
-    draws = bootstrap_kinds(mean_of, [values], how, cluster)
-    return Estimate(float(values.mean()), len(values), *how.interval(draws), how.level, "bootstrap")

@@ -13,7 +13,7 @@ from dikast.audit.statistics.agreement import BY_ROW, RANGES
 from dikast.audit.statistics.concordance import by_item
 from dikast.audit.statistics.intervals import Resampling, clusters_of, error_of, fisher, mean_estimate, share
 from dikast.audit.statistics.linearised import ORDER, linear_pearson, squashed_interval
-from dikast.audit.statistics.measures import measure
+from dikast.audit.statistics.measures import RATES, measure
 from dikast.audit.statistics.significance import Against, holm, student, two_correlations, two_rates
 from dikast.audit.tables.columns import rows_by
 from dikast.audit.tables.scored import Scored
@@ -132,7 +132,7 @@ def _measured(
     for kind in kinds:
         if order is None:
             found[kind] = Estimate(math.nan, 0, level=how.level, dropped=dropped)
-        elif kind in ("exact", "within_1"):
+        elif kind in RATES:
             found[kind] = share(BY_ROW[kind](score, gold), how.level, cluster, dropped=dropped)
         elif kind in BY_ROW:
             worth = BY_ROW[kind](score, gold)

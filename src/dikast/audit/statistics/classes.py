@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.estimate import Estimate
 from dikast.audit.statistics.contingency import Cells
-from dikast.audit.statistics.intervals import Resampling, bootstrap_tables, rate
+from dikast.audit.statistics.intervals import Resampling, bootstrap_tables, share
 from dikast.audit.statistics.measures import MEASURES
 from dikast.audit.statistics.weights import TableStatistic
 
@@ -78,8 +78,8 @@ def class_estimates(
     found, method = {}, f"bootstrap, {how.draws:,} draws"
     for name, statistic in CLASSES.items():
         value = float(statistic(cells.table, cells.x, cells.y))
-        if name == "accuracy" and cluster is None:
-            found[name] = rate(value * len(a), len(a), how.level)
+        if name == "accuracy":
+            found[name] = share(a == b, how.level, cluster)
         else:
             found[name] = Estimate(value, len(a), *how.interval(draws[name]), how.level, method)
     return found

@@ -84,7 +84,7 @@ def fisher(r: float, n: int, level: float = 0.95) -> Interval:
     return Interval(math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half))
 
 
-def wilson(hits: float, n: int, level: float = 0.95) -> Interval:
+def wilson(hits: float, n: float, level: float = 0.95) -> Interval:
     """Wilson's score interval of a rate of independent observations (Wilson 1927)."""
     if n == 0:
         return UNDEFINED
@@ -269,24 +269,45 @@ def t_of(level: float, free: float) -> float:
 def share(
     worth: ArrayLike, level: float, cluster: NDArray[np.int64] | None = None, *, dropped: int = 0, note: str = ""
 ) -> Estimate:
-    """The mean of values in [0, 1]: Wilson's interval of independent rows, Student's over clusters.
+    """The mean of values in [0, 1] (n,) with Wilson's interval: the one interval of a rate, on every surface.
 
-    Where all are alike Student's would be a point: then Wilson's, each cluster counted once. `cluster` (n,), -1 alone.
+    Independent zeros and ones are counted. With other values (ties of a half), or `cluster` (-1 is a cluster of its
+    own), Wilson's formula takes the number of independent rows that would have the same standard error, and Student's
+    quantile for the groups it was learnt from (Korn & Graubard 1998): unlike value +/- error it holds its level for
+    few games and near 0 and 1. Where all groups are alike, each counts once.
     """
     given = np.asarray(worth, np.float64)
     n = len(given)
     if n == 0:
         return Estimate(math.nan, 0, level=level, dropped=dropped, note=note or "no observations")
-    if cluster is None:
-        total = float(given.sum())
-        return Estimate(total / n, n, *wilson(total, n, level), level, "Wilson", dropped, note)
-    codes = clusters_of(cluster)
-    groups = int(codes.max()) + 1
-    if n < 2 or np.ptp(given) == 0 or groups < 2:
-        value = float(given.mean())
-        ends = wilson(value * groups, groups, level)
-        return Estimate(value, n, *ends, level, "Wilson, clusters counted", dropped, note)
-    return replace(mean_estimate(given, level, codes, dropped=dropped, within=(0.0, 1.0)), note=note)
+    value = float(given.sum()) / n
+    if cluster is None and np.isin(given, (0, 1)).all():
+        return Estimate(value, n, *wilson(float(given.sum()), n, level), level, "Wilson", dropped, note)
+    codes = None if cluster is None else clusters_of(cluster)
+    found = error_of((given - given.mean()) / n, codes)
+    method = "Wilson, effective n" if codes is None else "Wilson, by cluster"
+    if np.ptp(given) == 0 or not found.error > ALIKE:
+        alike, method = float(found.groups), "Wilson" if codes is None else "Wilson, clusters counted"
+        return Estimate(value, n, *wilson(value * alike, alike, level), level, method, dropped, note)
+    effective = value * (1 - value) * (z_of(level) / (t_of(level, found.groups - 1) * found.error)) ** 2
+    if codes is None:  # no values in [0, 1] vary more than zeros and ones
+        effective = max(effective, n)
+    return Estimate(value, n, *wilson(value * effective, effective, level), level, method, dropped, note)
+
+
+def bounded_mean(
+    values: ArrayLike,
+    level: float,
+    cluster: NDArray[np.int64] | None = None,
+    *,
+    dropped: int = 0,
+    within: tuple[float, float] = (-1.0, 1.0),
+) -> Estimate:
+    """The mean of values within two bounds, with the interval of a `share` drawn out between them."""
+    low, high = within
+    found = share((np.asarray(values, np.float64) - low) / (high - low), level, cluster, dropped=dropped)
+    value, *ends = (low + (high - low) * each for each in (found.value, found.low, found.high))
+    return replace(found, value=value, low=ends[0], high=ends[1])
 
 
 def clusters_of(codes: NDArray[np.int64]) -> NDArray[np.int64]:

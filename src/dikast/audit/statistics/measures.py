@@ -21,7 +21,7 @@ from dikast.audit.statistics.intervals import (
     bootstrap_tables,
     cluster_profile,
     row_kinds,
-    wilson,
+    share,
 )
 from dikast.audit.statistics.linearised import ORDER, order_interval
 from dikast.audit.statistics.weights import Statistic, Weighted, mean_of, on_tables, point
@@ -29,6 +29,7 @@ from dikast.core.text import counted
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
+RATES = ("exact", "within_1")
 FEW = 10  # pairs; below, figures are given but called what they are
 _MOST_CELLS = 2500  # above, scores are treated as continuous
 _FEW_VALUES = 50
@@ -93,9 +94,10 @@ def measure(
     *,
     dropped: int = 0,
 ) -> dict[str, Estimate]:
-    """Each statistic with its interval. Arrays (n,), finite; `cluster` (n,) codes from 0 of what is drawn together.
+    """Each statistic with its interval, that of a `share` for rates.
 
-    `dropped` says how many rows had to be left out before, and is only passed on.
+    Arrays (n,), finite; `cluster` (n,) codes from 0 of what is drawn together. `dropped` says how many rows had to be
+    left out before, and is only passed on.
     """
     n = len(score)
     cells = Cells.of(score, gold)
@@ -111,6 +113,9 @@ def measure(
     found: dict[str, Estimate] = {}
     for name in names:
         each, label = MEASURES[name], method
+        if name in RATES and n:
+            found[name] = share(BY_ROW[name](score, gold), how.level, cluster, dropped=dropped, note=note)
+            continue
         if discrete:
             value = float(each.table(cells.table, cells.x, cells.y))
         else:
@@ -121,8 +126,7 @@ def measure(
                 intervals[name], label = _continuous(name, score, gold, how, cluster, method)
         interval = intervals.get(name, UNDEFINED)
         if math.isnan(interval.low) and not math.isnan(value):
-            rate = name in ("exact", "within_1")
-            interval, label = (wilson(value * groups, groups, how.level), "Wilson") if rate else (UNDEFINED, "none")
+            interval, label = UNDEFINED, "none"
         if math.isnan(value):
             found[name] = Estimate(value, n, level=how.level, dropped=dropped, note=_why(score, gold))
         else:

@@ -12,16 +12,13 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.statistics.bradley_terry import Games, Meetings, Model, Strengths, fit_players
 from dikast.audit.statistics.exact_means import NEAR
 from dikast.audit.statistics.intervals import (
-    ALIKE,
     Resampling,
     cluster_profile,
     clusters_of,
     error_of,
     row_kinds,
     share,
-    t_of,
     wilson,
-    z_of,
 )
 
 Floats = NDArray[np.float64]
@@ -48,8 +45,8 @@ class WinRate(NamedTuple):
 def win_rate(worth: ArrayLike, rule: WinRule, level: float = 0.95, cluster: Codes | None = None) -> WinRate:
     """Win rate under a named tie rule (WIN_RULES), with the standard error of a mean of independent games.
 
-    worth (n,): 1 won, .5 tied, 0 lost. The interval is normal: rate +/- z times the error, kept within [0, 1]; if all
-    games ended alike, Wilson's. With `cluster` (n,) the error is that of cluster sums, the interval Student's.
+    worth (n,): 1 won, .5 tied, 0 lost. The interval is that of a `share`. With `cluster` (n,) the error is that of
+    cluster sums.
     """
     given = np.asarray(worth, np.float64)
     kept = given != 0.5 if rule == "decided" else np.ones(len(given), bool)
@@ -58,13 +55,8 @@ def win_rate(worth: ArrayLike, rule: WinRule, level: float = 0.95, cluster: Code
     n = len(values)
     if n == 0:
         return WinRate(Estimate(math.nan, 0, level=level, note="no games"), math.nan)
-    mean = float(values.mean())
-    found = error_of((values - mean) / n, inside)
-    if not found.error > ALIKE:
-        return WinRate(share(values, level, inside), found.error)
-    half = (z_of(level) if cluster is None else t_of(level, found.groups - 1)) * found.error
-    method = "normal" if cluster is None else "Student, by cluster"
-    return WinRate(Estimate(mean, n, max(0.0, mean - half), min(1.0, mean + half), level, method), found.error)
+    error = error_of((values - values.mean()) / n, inside).error
+    return WinRate(share(values, level, inside), error)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
