@@ -40,10 +40,13 @@ class RunError(DikastError):
 
 
 class EngineError(DikastError):
-    """A model or server gave no usable completion. `kind` is a short stable word for counting, such as `timeout`."""
+    """A model or server gave no usable completion. `kind` is a short stable word for counting, such as `timeout`.
 
-    def __init__(self, message: str, *, kind: str, retryable: bool = False) -> None:
-        self.kind, self.retryable = kind, retryable
+    `sent` is false for a request that was held back, since what was sent before it had failed.
+    """
+
+    def __init__(self, message: str, *, kind: str, retryable: bool = False, sent: bool = True) -> None:
+        self.kind, self.retryable, self.sent = kind, retryable, sent
         super().__init__(message)
 
 

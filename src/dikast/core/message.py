@@ -1,6 +1,5 @@
 """What is sent to a model: messages whose parts remember which text the user wrote."""
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,18 +33,3 @@ class Message:
     def images(self) -> list[Image]:
         """Every image in order, frames of clips included."""
         return images_of(part for part in self.parts if not isinstance(part, Span))
-
-
-def grouped(parts: Iterable[Span | Image | Video]) -> Iterator[tuple[Span, ...] | Image | Video]:
-    """The parts of a message in order, adjacent spans together."""
-    spans: list[Span] = []
-    for part in parts:
-        if isinstance(part, Span):
-            spans.append(part)
-            continue
-        if spans:
-            yield tuple(spans)
-            spans = []
-        yield part
-    if spans:
-        yield tuple(spans)

@@ -19,18 +19,19 @@ import orjson
 
 from dikast.core.distribution import flaw_of_shares
 from dikast.core.errors import EngineError, UserError
-from dikast.core.message import Message
+from dikast.core.message import Message, Span
+from dikast.core.part import Image
 from dikast.core.secrets import Scrubber
 from dikast.core.verdict import Usage
 from dikast.engines.base import Closing, Completion, Engine, Request
 from dikast.engines.http.answer import Answers, usage_of
-from dikast.engines.http.body import Form, checked, content_of, sendable
+from dikast.engines.http.body import Form
 from dikast.engines.http.decode import decoded, said
 from dikast.engines.http.engine import Contract, HttpEngine, within_budget
 from dikast.engines.http.failure import Failure
 from dikast.engines.http.images import Encoded
 from dikast.engines.http.prices import Price
-from dikast.engines.http.sanitise import VERSION
+from dikast.engines.http.sanitise import VERSION, sanitise
 from dikast.engines.http.server_settings import Address, ServerSettings, address_of, extra_fields, key_from
 from dikast.engines.options import read_options
 
@@ -169,10 +170,15 @@ class _Bodies:
     optional: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def make(self, request: Request, form: Form) -> list[bytes]:
-        messages = checked(request.messages)
-        fields = {"model": self.model, **self.spelling.fields(messages, asked_of(request), self.images), **self.extra}
-        with sendable():
+        if not request.messages:
+            raise EngineError("the request has no messages: nothing was asked", kind="bad_request")
+        fields = {"model": self.model, **self.spelling.fields(request.messages, asked_of(request), self.images)}
+        for name, value in self.extra.items():
+            fields[name] = value
+        try:
             return [orjson.dumps({name: value for name, value in fields.items() if value is not None})]
+        except (TypeError, UnicodeEncodeError) as error:
+            raise EngineError(f"the text cannot be sent as JSON: {error}", kind="bad_request") from None
 
     def fields(self, request: Request, form: Form) -> Mapping[str, Any]:
         """Nothing of a decision may be left out."""
@@ -323,13 +329,28 @@ def _spelling(address: Address) -> Spelling:
     )
 
 
+def _parts(message: Message) -> Iterator[str | Image]:
+    """Texts, with control tokens in untrusted ones made inert, and images in order; a clip is its frames."""
+    spans: list[Span] = []
+    for part in message.parts:
+        if isinstance(part, Span):
+            spans.append(part)
+            continue
+        if spans:
+            yield sanitise(spans)
+            spans = []
+        yield from (part,) if isinstance(part, Image) else part.frames
+    if spans:
+        yield sanitise(spans)
+
+
 def _message(message: Message, images: Encoded) -> dict[str, Any]:
     kind = "output_text" if message.role == "assistant" else "input_text"
     content = [
         {"type": kind, "text": part}
         if isinstance(part, str)
         else {"type": "input_image", "image_url": images.url(part).decode()}
-        for part in content_of(message)
+        for part in _parts(message)
     ]
     return {"type": "message", "role": message.role, "content": content}
 
@@ -337,7 +358,7 @@ def _message(message: Message, images: Encoded) -> dict[str, Any]:
 def _with_assets(message: Message, told: str, assets: dict[str, Any], images: Encoded) -> str:
     """The text with a unique word (not in `told`) where each image belongs; fills `assets`."""
     found = []
-    for part in content_of(message):
+    for part in _parts(message):
         if isinstance(part, str):
             found.append(part)
             continue

@@ -31,7 +31,6 @@ from dikast.core.runs.lock_file import check_version, ids_of
 from dikast.core.runs.opening import tell_writer
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import SUMMARY, VERDICTS, remove, write_checked
-from dikast.engines.wrapper import found_in
 from dikast.judging.derived_verdicts import DERIVED, Way, by_scores, derive, told_way, way_of
 from dikast.judging.judge import Judge, resample_rounds
 from dikast.judging.ledger import Ledger
@@ -39,6 +38,7 @@ from dikast.judging.lock import write_lock
 from dikast.judging.notes import EngineNotes
 from dikast.judging.pair_orders import EqualRule
 from dikast.judging.run_plan import Count, Plan, PlanFiles, Source
+from dikast.judging.settling import never_sent
 from dikast.judging.summary import Tally
 from dikast.judging.task import Shape, Task
 from dikast.judging.watching import Watched, Watcher
@@ -222,10 +222,13 @@ class _Run:
         watched.tell()
         for verdict in self.judge.answer(tasks, self.format):
             notes.keep()
+            if never_sent(verdict):  # asked by the next run
+                watched.unsent = watched.unsent or verdict.reason
+                continue
             self.ledger.append(verdict)
             self.asked += 1
             watched.note(verdict)
-        if (why := found_in(engine, "gave_up", None)) is not None:
+        if why := watched.gave_up:
             left = plan.questions - watched.done
             more = f" ({left:,} questions were not asked)" if left else ""
             self.gave_up = f"{engine.name}: {why}{more}; then run the same command again"

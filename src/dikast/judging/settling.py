@@ -69,9 +69,14 @@ def answer(tasks: Iterator[Task], engine: Engine, format: Format, settings: AskS
 
     def unanswered(opened: _Open) -> Verdict:
         told = "unanswered: the engine ended without a completion"
-        return _none(opened.task, Status.ENGINE_ERROR, told, opened)
+        return _none(opened.task, Status.ENGINE_ERROR, told, opened, Completion(opened.request.key, finish="error"))
 
     return ask_all(engine, questions(), lambda opened, done: _settle(opened, done, format, settings), unanswered)
+
+
+def never_sent(verdict: Verdict) -> bool:
+    """Whether nothing of the question was sent, since the engine had given its server up."""
+    return verdict.status is Status.ENGINE_ERROR and not verdict.attempts
 
 
 def first_request(task: Task, format: Format, settings: AskSettings) -> Request:
@@ -196,7 +201,7 @@ def _settle(opened: _Open, completion: Completion, format: Format, settings: Ask
     task, prefill = opened.task, opened.request.prefill
     if completion.error is not None:
         reason = f"{completion.error.kind}: {completion.error}"
-        return _none(task, Status.ENGINE_ERROR, reason, opened, completion)
+        return _none(task, Status.ENGINE_ERROR, reason, opened, completion if completion.error.sent else None)
     unused = ""
     try:
         found = _read(opened, completion, format, settings)

@@ -57,14 +57,20 @@ class Watched:
         self.done, self.failed, self.pulled, self.tokens = plan.answered, 0, 0, 0
         self.cost: float | None = None
         self.uncosted = False
+        self.unsent = ""  # why the engine did not send what it was handed
 
     def counted(self, tasks: Iterator[Task]) -> Iterator[Task]:
         """The tasks, counted as they are pulled; none after the engine has given its server up."""
         for task in tasks:
-            if found_in(self.engine, "gave_up", None) is not None:
+            if self.gave_up:
                 return
             self.pulled += 1
             yield task
+
+    @property
+    def gave_up(self) -> str:
+        """Why the engine has given its server up; "" if it has not."""
+        return str(found_in(self.engine, "gave_up", None) or self.unsent)
 
     def note(self, verdict: Verdict) -> None:
         """Count a verdict and tell of it."""

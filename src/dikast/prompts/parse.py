@@ -46,8 +46,8 @@ def parse_reply(
 ) -> Parsed:
     """Read `reply` as `dialect` says; `scale` None means a pair, whose slots are spelt as in `words`.
 
-    `finish` is `length` for a reply cut off at the token limit, or another word than `stop` for one that may be
-    cut; `refusal` is the server's own refusal field.
+    `finish` is `length` for a reply cut off at the token limit, or another word than `stop` for one that may be cut;
+    `refusal` is the server's own refusal field.
     """
     return parse_for(get_dialect(dialect), reply, Target(scale, marker, words), finish=finish, refusal=refusal)
 

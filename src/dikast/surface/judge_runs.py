@@ -107,7 +107,7 @@ def judges_of(
 
 
 def stop_if_given_up(each: Sequence[Mapping[str, Any]]) -> None:
-    """RunError, with the cure, where a judge's server never answered and the rest was not asked."""
+    """RunError, with the cure, where a judge's server was given up and the rest was not asked."""
     if told := [str(summary["gave_up"]) for summary in each if "gave_up" in summary]:
         raise RunError("\n".join(told))
 

@@ -1,7 +1,7 @@
 """What is wrong with an output folder, and repair what can be repaired without throwing anything away."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,11 +56,21 @@ class Problem:
         return f"{where}: {self.what}" + (f"\n    -> {self.cure}" if self.cure else "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
-    """What an examination of a folder found: how many whole `lines` its records have, and what is wrong."""
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What an examination of a run folder found.
+
+    `lines` whole lines in `verdicts.jsonl`, of which `verified` by their checksum; `rewritten` by another program and
+    `unsealed` (of a version before checksums) lines pass the checks of their content only. `stale` lines are of
+    another configuration, `repeated` ones answer a question a second time; both count for nothing and do no harm.
+    """
 
     lines: int
+    verified: int
+    rewritten: int
+    unsealed: int
+    stale: int
+    repeated: int
     problems: tuple[Problem, ...]
 
     @property
@@ -69,28 +79,19 @@ class Findings:
         return not self.problems
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Health(Findings):
-    """What an examination of a run folder found.
-
-    Of the lines of `verdicts.jsonl`, `verified` were verified by their checksum; `rewritten` (by another program) and
-    `unsealed` (of a version before checksums) lines pass the checks of their content only. `stale` lines belong to
-    another configuration, `repeated` ones answer a question a second time; neither counts, and neither does harm.
-    """
-
-    verified: int
-    rewritten: int
-    unsealed: int
-    stale: int
-    repeated: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Examined(Findings):
-    """What an examination of another folder found: `lines` of journals or logs, and `files` with a checksum."""
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What an examination of another folder found: `lines` of journals or logs and `files` with a checksum."""
 
     kind: str
+    lines: int
     files: int
+    problems: tuple[Problem, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing needs repair."""
+        return not self.problems
 
 
 def examine_files(folder: Path, cure: str = AGAIN, root: Path | None = None) -> tuple[int, list[Problem]]:
@@ -103,42 +104,21 @@ def examine_files(folder: Path, cure: str = AGAIN, root: Path | None = None) -> 
         return 0, [Problem(place + CHECKSUMS, None, "the file is damaged", f"{REPAIR}, or remove it and {cure}")]
 
 
-Check = Callable[[bytes, Path, int], Any]  # a line, its file and its number; raises DataError
-
-
-def examine_lines(paths: Iterable[Path], check: Check, cure: str, root: Path) -> tuple[int, list[Problem]]:
-    """How many whole lines journals or logs hold, and what is wrong with them; names are relative to `root`."""
-    problems, lines = list[Problem](), 0
-    for path in paths:
-        name = str(path.relative_to(root))
-        with path.open("rb") as file:
-            for number, raw in enumerate(file, 1):
-                if not raw.endswith(b"\n"):
-                    what = "the last line is torn: the run was killed, or is going on"
-                    problems.append(Problem(name, number, what, "run the same command again"))
-                    break
-                lines += 1
-                try:
-                    check(raw, path, number)
-                except DataError as error:
-                    problems.append(Problem(name, number, _bare(error, path, number), cure))
+def examine_lines(path: Path, check: Callable[[bytes, int], Any], cure: str, root: Path) -> tuple[int, list[Problem]]:
+    """How many whole lines a journal or log holds, and what is wrong with them; `check` raises DataError."""
+    problems, lines, name = list[Problem](), 0, str(path.relative_to(root))
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, 1):
+            if not raw.endswith(b"\n"):
+                what = "the last line is torn: the process was killed, or is going on"
+                problems.append(Problem(name, number, what, "run the same command again"))
+                break
+            lines += 1
+            try:
+                check(raw, number)
+            except DataError as error:
+                problems.append(Problem(name, number, _bare(error, path, number), cure))
     return lines, problems
-
-
-def repair_lines(folder: Path, paths: Iterable[Path], check: Check) -> int:
-    """Move damaged lines of journals or logs to files beside them; returns how many.
-
-    Checksums of the folder's files are recorded again where the record was damaged.
-    """
-
-    def keep(raw: bytes, path: Path, number: int) -> bytes:
-        check(raw, path, number)
-        return raw
-
-    moved = sum(set_aside(path, keep) for path in paths)
-    if (folder / CHECKSUMS).exists():
-        record_anew(folder)
-    return moved
 
 
 def _bare(error: DataError, path: Path, number: int) -> str:
@@ -146,7 +126,7 @@ def _bare(error: DataError, path: Path, number: int) -> str:
     return str(error).removeprefix(f"{path}:{number}: ").removeprefix(f"{path}: ").split(": `dikast doctor")[0]
 
 
-def set_aside(path: Path, keep: Callable[[bytes, Path, int], bytes]) -> int:
+def set_aside(path: Path, keep: Callable[[bytes, int], bytes]) -> int:
     """Move the lines of a file for which `keep` raises to `NAME.damaged.jsonl` in the same folder; returns how many.
 
     The others are written as `keep` returns them. RunError when another process is writing, or the disk refuses.
@@ -160,7 +140,7 @@ def set_aside(path: Path, keep: Callable[[bytes, Path, int], bytes]) -> int:
             with part.open("wb") as whole, aside.open("ab") as apart:
                 for number, raw in enumerate(file, 1):
                     try:
-                        whole.write(keep(raw, path, number))
+                        whole.write(keep(raw, number))
                     except (DataError, KeyError, TypeError, ValueError):
                         moved += 1
                         apart.write(raw if raw.endswith(b"\n") else raw + b"\n")
@@ -211,22 +191,31 @@ def examine_run(folder: Path) -> Health:
             problems.append(Problem(LOCK, found.line, f"field {found.field!r}: {what}", cure))
     if checksums_are_gone(folder):
         problems.append(Problem(CHECKSUMS, None, UNCHECKED, f"run the same command again, or {REPAIR}"))
-    counts = dict.fromkeys(("verified", "rewritten", "unsealed", "stale", "repeated"), 0)
+    seals = {"verified": 0, "rewritten": 0, "unsealed": 0}
     keys = load_keys(folder) if (folder / KEYS).is_file() else None
     scales = scales_of(folder)
+    lines = stale = repeated = 0
     answered: set[str] = set()
-
-    def check(raw: bytes, path: Path, number: int) -> None:
-        record, state = open_line(raw, path=str(path), line=number, scales=scales)
-        counts[state] += 1
-        if keys is not None and not is_in([record["key"].encode()], keys)[0]:
-            counts["stale"] += 1
-        elif record["status"] != Status.ENGINE_ERROR:
-            counts["repeated"] += record["key"] in answered
-            answered.add(record["key"])
-
-    lines, wrong = examine_lines([path], check, REPAIR, folder)
-    return Health(lines=lines, problems=(*problems, *wrong), **counts)
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, 1):
+            if not raw.endswith(b"\n"):
+                what = "the last line is torn: the run was killed, or is going on"
+                problems.append(Problem(VERDICTS, number, what, "run the same command again"))
+                break
+            lines += 1
+            try:
+                record, state = open_line(raw, path=VERDICTS, line=number, scales=scales)
+            except DataError as error:
+                told = str(error).removeprefix(f"{VERDICTS}:{number}: ").split(": `dikast doctor")[0]
+                problems.append(Problem(VERDICTS, number, told, REPAIR))
+                continue
+            seals[state] += 1
+            if keys is not None and not is_in([record["key"].encode()], keys)[0]:
+                stale += 1
+            elif record["status"] != Status.ENGINE_ERROR:
+                repeated += record["key"] in answered
+                answered.add(record["key"])
+    return Health(lines, seals["verified"], seals["rewritten"], seals["unsealed"], stale, repeated, tuple(problems))
 
 
 def repair_run(folder: Path) -> int:
@@ -240,7 +229,7 @@ def repair_run(folder: Path) -> int:
         raise DataError(f"this is not a run: it has no {VERDICTS}", path=str(folder))
     scales = scales_of(folder)
 
-    def keep(raw: bytes, path: Path, number: int) -> bytes:
+    def keep(raw: bytes, number: int) -> bytes:
         record, state = open_line(raw, path=VERDICTS, line=number, scales=scales)
         return seal(verdict_from(record)) if state == "rewritten" else raw
 

@@ -10,21 +10,12 @@ from typing import Any
 import orjson
 
 from dikast.core.errors import EngineError
-from dikast.core.message import Message
+from dikast.core.message import Message, Span
 from dikast.core.part import Image
 from dikast.engines.base import Request
-from dikast.engines.http.body import (
-    GO_ON,
-    Form,
-    content_of,
-    joined,
-    sendable,
-    system_of,
-    turns_of,
-    with_extra,
-    written,
-)
+from dikast.engines.http.body import GO_ON, Form, joined, with_extra, written
 from dikast.engines.http.images import Encoded
+from dikast.engines.http.sanitise import sanitise
 
 OPTIONAL: Mapping[str, tuple[str, ...]] = {
     "response_format": ("output_config",),
@@ -55,10 +46,12 @@ class MessagesBodies:
 
     def make(self, request: Request, form: Form) -> list[bytes]:
         """The body in pieces; EngineError when the request cannot be asked."""
-        turns = turns_of(request)
+        turns = [message for message in request.messages if message.role != "system"]
+        if not turns:
+            raise EngineError("the request has no messages: nothing was asked", kind="bad_request")
         if request.sampling.temperature > 1 and "temperature" not in self.extra:
             raise EngineError("this API takes temperatures from 0 to 1", kind="bad_request")
-        with sendable():
+        try:
             head = orjson.dumps(self.fields(request, form))[:-1]
             pieces = [head + b',"messages":[']
             for i, message in enumerate(turns):
@@ -69,6 +62,8 @@ class MessagesBodies:
             elif form == "plain" and (text := request.prefill.rstrip()):
                 pieces.append(b"," + orjson.dumps({"role": "assistant", "content": text}))
                 pieces.append(b"," + orjson.dumps({"role": "user", "content": GO_ON}))
+        except (TypeError, UnicodeEncodeError) as error:
+            raise EngineError(f"the text cannot be sent as JSON: {error}", kind="bad_request") from None
         return joined([*pieces, b"]}"])
 
     def fields(self, request: Request, form: Form) -> dict[str, Any]:
@@ -81,7 +76,7 @@ class MessagesBodies:
         }
         if sampling.temperature > 0 and sampling.top_p < 1:
             fields["top_p"] = sampling.top_p
-        if system := system_of(request):
+        if system := "\n\n".join(_text(each) for each in request.messages if each.role == "system"):
             fields["system"] = system
         if request.schema is not None and "response_format" not in self.refused:
             fields["output_config"] = {"format": {"type": "json_schema", "schema": dict(request.schema)}}
@@ -89,16 +84,25 @@ class MessagesBodies:
 
     def _message(self, message: Message, pieces: list[bytes]) -> None:
         pieces.append(b'{"role":"' + message.role.encode() + b'","content":[')
-        comma = b""
-        for part in filter(None, content_of(message)):  # empty text is refused
-            if isinstance(part, Image):
-                mime, data = self.images.base64(part)
+        comma, spans = b"", list[Span]()
+        for part in (*message.parts, None):
+            if isinstance(part, Span):
+                spans.append(part)
+                continue
+            if spans and (text := sanitise(spans)):
+                pieces.append(comma + b'{"type":"text","text":' + orjson.dumps(text) + b"}")
+                comma = b","
+            spans = []
+            for image in () if part is None else (part,) if isinstance(part, Image) else part.frames:
+                mime, data = self.images.base64(image)
                 head = comma + b'{"type":"image","source":{"type":"base64","media_type":"' + mime + b'","data":"'
                 pieces += [head, data, b'"}}']
-            else:
-                pieces.append(comma + b'{"type":"text","text":' + orjson.dumps(part) + b"}")
-            comma = b","
+                comma = b","
         pieces.append(b"]}")
+
+
+def _text(message: Message) -> str:
+    return sanitise([part for part in message.parts if isinstance(part, Span)])
 
 
 def as_chat(value: Any) -> Any:

@@ -1,15 +1,14 @@
 """A request as the bytes of a chat completion's body."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import orjson
 
 from dikast.core.errors import EngineError
-from dikast.core.message import Message, Span, grouped
+from dikast.core.message import Message, Span
 from dikast.core.part import Image
 from dikast.engines.base import Request
 from dikast.engines.http.images import Encoded
@@ -54,15 +53,18 @@ class Bodies:
 
     def make(self, request: Request, form: Form) -> list[bytes]:
         """The body in pieces (images are shared between bodies); EngineError when the request cannot be asked."""
-        messages = checked(request.messages)
+        if not request.messages:
+            raise EngineError("the request has no messages: nothing was asked", kind="bad_request")
         fields = self.fields(request, form)
-        with sendable():
+        try:
             head = orjson.dumps(fields)[:-1]
             pieces = [head + b',"messages":[' if len(head) > 1 else b'{"messages":[']
-            for i, message in enumerate(messages):
+            for i, message in enumerate(request.messages):
                 self._message(message, b"," if i else b"", pieces)
             if text := written(request, form):
                 pieces.append(b"," + orjson.dumps({"role": "assistant", "content": text}))
+        except (TypeError, UnicodeEncodeError) as error:
+            raise EngineError(f"the text cannot be sent as JSON: {error}", kind="bad_request") from None
         pieces.append(b"]}")
         return joined(pieces)
 
@@ -100,59 +102,31 @@ class Bodies:
     def _message(self, message: Message, lead: bytes, pieces: list[bytes]) -> None:
         role = b'{"role":"' + message.role.encode() + b'","content":'
         if all(isinstance(part, Span) for part in message.parts):
-            pieces.append(lead + role + orjson.dumps(text_of(message)) + b"}")
+            text = sanitise([part for part in message.parts if isinstance(part, Span)])
+            pieces.append(lead + role + orjson.dumps(text) + b"}")
             return
         pieces.append(lead + role + b"[")
-        comma = b""
-        for part in content_of(message):
-            if isinstance(part, Image):
-                mime, data = self.images.base64(part)
+        comma, spans = b"", list[Span]()
+
+        def flush() -> None:
+            nonlocal comma
+            if spans:
+                pieces.append(comma + b'{"type":"text","text":' + orjson.dumps(sanitise(spans)) + b"}")
+                spans.clear()
+                comma = b","
+
+        for part in message.parts:
+            if isinstance(part, Span):
+                spans.append(part)
+                continue
+            flush()
+            for image in (part,) if isinstance(part, Image) else part.frames:
+                mime, data = self.images.base64(image)
                 head = comma + b'{"type":"image_url","image_url":{"url":"data:' + mime + b";base64,"
                 pieces += [head, data, b'"}}']
-            else:
-                pieces.append(comma + b'{"type":"text","text":' + orjson.dumps(part) + b"}")
-            comma = b","
+                comma = b","
+        flush()
         pieces.append(b"]}")
-
-
-def checked(messages: Sequence[Message]) -> Sequence[Message]:
-    """The messages; EngineError where there are none."""
-    if not messages:
-        raise EngineError("the request has no messages: nothing was asked", kind="bad_request")
-    return messages
-
-
-def turns_of(request: Request) -> Sequence[Message]:
-    """The messages of a request other than system messages; EngineError where there are none."""
-    return checked([message for message in request.messages if message.role != "system"])
-
-
-def system_of(request: Request) -> str:
-    """The text of all system messages, for an API with a field of its own for it."""
-    return "\n\n".join(text_of(each) for each in request.messages if each.role == "system")
-
-
-def text_of(message: Message) -> str:
-    """The text of a message, sanitised, without its media."""
-    return sanitise([part for part in message.parts if isinstance(part, Span)])
-
-
-def content_of(message: Message) -> Iterator[str | Image]:
-    """The content of a message in order: each run of text, sanitised, and images; a clip is its frames."""
-    for part in grouped(message.parts):
-        if isinstance(part, tuple):
-            yield sanitise(part)
-        else:
-            yield from (part,) if isinstance(part, Image) else part.frames
-
-
-@contextmanager
-def sendable() -> Iterator[None]:
-    """Turn the error of text that cannot be encoded as JSON into an EngineError."""
-    try:
-        yield
-    except (TypeError, UnicodeEncodeError) as error:
-        raise EngineError(f"the text cannot be sent as JSON: {error}", kind="bad_request") from None
 
 
 def with_extra(fields: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:

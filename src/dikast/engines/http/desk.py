@@ -87,7 +87,7 @@ class Desk:
         self.transport, self.bodies, self.answers, self.settings = transport, bodies, answers, settings
         self.about = about
         self.answered = 0  # requests that this server has answered
-        self.gave_up: EngineError | None = None  # why nothing is sent any more, where it has never answered
+        self.gave_up: EngineError | None = None  # why nothing is sent any more
         self.status = ""  # what is waited for before another try
         self._models: asyncio.Task[str] | None = None
         self.longest_wait = self.waited = 0.0
@@ -111,8 +111,10 @@ class Desk:
 
     async def _tried(self, job: Job) -> Completion | Later:
         if job.flow.verdict_on_all is not None:
-            told = f"not sent, as what was sent before failed: {job.flow.verdict_on_all}"
-            return self._failed(job, Failure(job.flow.verdict_on_all.kind, told, retryable=True), count=False)
+            why = job.flow.verdict_on_all
+            told = f"not sent, as what was sent before failed: {why}"
+            error = EngineError(told, kind=why.kind, retryable=True, sent=bool(job.began))
+            return Completion(job.request.key, finish="error", error=error)
         now = time.monotonic()
         job.began = job.began or now
         try:
@@ -201,19 +203,17 @@ class Desk:
         self.status = f"{what}; try {nth + 1} of {most + 1}"
         return Later(seconds, failure.rejected)
 
-    def _failed(self, job: Job, failure: Failure, *, count: bool = True) -> Completion:
+    def _failed(self, job: Job, failure: Failure) -> Completion:
         flow = job.flow
-        if count:
-            flow.consecutive = flow.consecutive + 1 if failure.hopeless or failure.kind in _BROAD else 0
-            never = not self.answered and (failure.hopeless or failure.unreached)
-            most = 1 if never else _ROW if self.answered and not failure.hopeless else 8
-            if failure.unreached and never:
-                told = cure("connection", self.about.provider, key_env="", model="")
-                failure = replace(failure, message=f"{failure.message}; {told}")
-            if flow.consecutive >= most and flow.verdict_on_all is None:
-                kind = failure.kind if failure.hopeless else "unreachable"
-                flow.verdict_on_all = EngineError(failure.message, kind=kind)
-                self.gave_up = None if self.answered else flow.verdict_on_all
+        flow.consecutive = flow.consecutive + 1 if failure.hopeless or failure.kind in _BROAD else 0
+        never = not self.answered and (failure.hopeless or failure.unreached)
+        most = 1 if never else _ROW if self.answered and not failure.hopeless else 8
+        if failure.unreached and never:
+            told = cure("connection", self.about.provider, key_env="", model="")
+            failure = replace(failure, message=f"{failure.message}; {told}")
+        if flow.consecutive >= most and flow.verdict_on_all is None:
+            kind = failure.kind if failure.hopeless else "unreachable"
+            self.gave_up = flow.verdict_on_all = EngineError(failure.message, kind=kind)
         usage = failure.usage or Usage()
         return Completion(job.request.key, failure.text, finish="error", usage=usage, error=failure.error(job.tries))
 
@@ -256,7 +256,7 @@ def clean(done: Completion, scrub: Scrubber) -> Completion:
     """The completion without the secrets that `scrub` knows, and with nothing in it that could not be written down."""
     if done.error is not None:
         told = scrub(whole(str(done.error)))
-        error = EngineError(told, kind=done.error.kind, retryable=done.error.retryable)
+        error = EngineError(told, kind=done.error.kind, retryable=done.error.retryable, sent=done.error.sent)
         return replace(done, error=error, text=scrub(whole(done.text)))
     if not scrub:
         return done

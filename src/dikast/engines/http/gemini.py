@@ -10,22 +10,13 @@ from urllib.parse import quote
 
 import orjson
 
-from dikast.core.message import Message
+from dikast.core.errors import EngineError
+from dikast.core.message import Message, Span
 from dikast.core.part import Image
 from dikast.engines.base import Request
-from dikast.engines.http.body import (
-    GO_ON,
-    Form,
-    content_of,
-    joined,
-    reads_labels,
-    seed_of,
-    sendable,
-    system_of,
-    turns_of,
-    with_extra,
-)
+from dikast.engines.http.body import GO_ON, Form, joined, reads_labels, seed_of, with_extra
 from dikast.engines.http.images import Encoded
+from dikast.engines.http.sanitise import sanitise
 
 OPTIONAL: Mapping[str, tuple[str, ...]] = {
     "logprobs": ("responseLogprobs", "logprobs"),
@@ -64,8 +55,10 @@ class GeminiBodies:
 
     def make(self, request: Request, form: Form) -> list[bytes]:
         """The body in pieces; EngineError when the request cannot be asked."""
-        turns = turns_of(request)
-        with sendable():
+        turns = [message for message in request.messages if message.role != "system"]
+        if not turns:
+            raise EngineError("the request has no messages: nothing was asked", kind="bad_request")
+        try:
             pieces = [orjson.dumps(self.fields(request, form))[:-1] + b',"contents":[']
             for i, message in enumerate(turns):
                 role = b"model" if message.role == "assistant" else b"user"
@@ -74,6 +67,8 @@ class GeminiBodies:
                 pieces.append(b"]}")
             for whose, text in (("model", request.prefill), ("user", GO_ON)) if request.prefill else ():
                 pieces.append(b"," + orjson.dumps({"role": whose, "parts": [{"text": text}]}))
+        except (TypeError, UnicodeEncodeError) as error:
+            raise EngineError(f"the text cannot be sent as JSON: {error}", kind="bad_request") from None
         return joined([*pieces, b"]}"])
 
     def fields(self, request: Request, form: Form) -> dict[str, Any]:
@@ -94,19 +89,28 @@ class GeminiBodies:
         own = dict(self.extra)
         inner = own.pop(_CONFIG, {})
         fields: dict[str, Any] = {_CONFIG: with_extra(config, inner if isinstance(inner, Mapping) else {})}
-        if system := system_of(request):
+        if system := "\n\n".join(_text(each) for each in request.messages if each.role == "system"):
             fields["systemInstruction"] = {"parts": [{"text": system}]}
         return with_extra(fields, own)
 
     def _parts(self, message: Message, pieces: list[bytes]) -> None:
-        comma = b""
-        for part in filter(None, content_of(message)):
-            if isinstance(part, Image):
-                mime, data = self.images.base64(part)
+        comma, spans = b"", list[Span]()
+        for part in (*message.parts, None):
+            if isinstance(part, Span):
+                spans.append(part)
+                continue
+            if spans and (text := sanitise(spans)):
+                pieces.append(comma + b'{"text":' + orjson.dumps(text) + b"}")
+                comma = b","
+            spans = []
+            for image in () if part is None else (part,) if isinstance(part, Image) else part.frames:
+                mime, data = self.images.base64(image)
                 pieces += [comma + b'{"inlineData":{"mimeType":"' + mime + b'","data":"', data, b'"}}']
-            else:
-                pieces.append(comma + b'{"text":' + orjson.dumps(part) + b"}")
-            comma = b","
+                comma = b","
+
+
+def _text(message: Message) -> str:
+    return sanitise([part for part in message.parts if isinstance(part, Span)])
 
 
 def as_chat(value: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dikast.core.errors import DataError, EngineError
 from dikast.core.media import load_image
-from dikast.core.message import Message, Span, grouped
+from dikast.core.message import Message, Span
 from dikast.core.part import Image, Video
 from dikast.core.thinking import begun_thinking
 from dikast.engines.base import Request
@@ -119,14 +119,21 @@ def _kept_for_reading(request: Request, tokens: Tokens) -> int:
 
 def _turn(message: Message, marked: _Marked, *, as_video: bool) -> Turn:
     parts: list[Part] = []
-    for part in grouped(message.parts):
-        if isinstance(part, tuple):
-            parts.append(marked.hide(part))
-        elif isinstance(part, Video) and as_video:
+    spans: list[Span] = []
+    for part in message.parts:
+        if isinstance(part, Span):
+            spans.append(part)
+            continue
+        if spans:
+            parts.append(marked.hide(spans))
+            spans = []
+        if isinstance(part, Video) and as_video:
             parts.append(Medium.VIDEO)
         else:
             parts.extend([Medium.IMAGE] * (1 if isinstance(part, Image) else len(part.frames)))
-    return Turn(message.role, tuple(parts or [marked.hide(())]))
+    if spans or not parts:
+        parts.append(marked.hide(spans))
+    return Turn(message.role, tuple(parts))
 
 
 class _Media(NamedTuple):

@@ -79,7 +79,7 @@ def _examine_inside(folder: Path) -> "Examined":
         health = examine_run(path.parent)
         lines += health.lines
         problems += [replace(each, file=f"{path.parent.name}/{each.file}") for each in health.problems]
-    return Examined(kind="folder", lines=lines, files=files, problems=tuple(problems))
+    return Examined("folder", lines, files, tuple(problems))
 
 
 def _repair_inside(folder: Path) -> int:
