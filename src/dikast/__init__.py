@@ -26,6 +26,7 @@ _HOME = {
     "Readout": "dikast.engines.base",
     "Request": "dikast.engines.base",
     "Resampling": "dikast.audit.statistics.intervals",
+    "Reward": "dikast.rewards.reward",
     "Rubric": "dikast.core.rubric",
     "Run": "dikast.core.runs.run",
     "RunError": "dikast.core.errors",
@@ -42,6 +43,7 @@ _HOME = {
     "Video": "dikast.core.part",
     "alt_test": "dikast.audit.statistics.alt_test",
     "audit_file": "dikast.audit.audit",
+    "best_of_n": "dikast.rewards.best_of_n",
     "bradley_terry": "dikast.audit.statistics.bradley_terry",
     "builtin_formats": "dikast.prompts.format",
     "builtin_rubrics": "dikast.core.rubric",
@@ -94,6 +96,7 @@ __all__ = [
     "Readout",
     "Request",
     "Resampling",
+    "Reward",
     "Rubric",
     "Run",
     "RunError",
@@ -111,6 +114,7 @@ __all__ = [
     "alt_test",
     "audit",
     "audit_file",
+    "best_of_n",
     "bradley_terry",
     "builtin_formats",
     "builtin_rubrics",
@@ -199,5 +203,7 @@ if TYPE_CHECKING:
     from dikast.judging.replay_run import replay
     from dikast.judging.run_plan import Source
     from dikast.prompts.format import Format, builtin_formats, load_format
+    from dikast.rewards.best_of_n import best_of_n
+    from dikast.rewards.reward import Reward
     from dikast.surface.export.export_run import export
     from dikast.surface.functions import audit, compare, grade, train

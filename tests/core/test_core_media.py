@@ -538,3 +538,23 @@ def test_decoding_takes_the_memory_that_the_docs_say(tmp_path: Path, mode: str, 
         env={"PYTHONPATH": ":".join(sys.path)},
     )  # fmt: skip
     assert 3 < float(done.stdout) < most
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "L", "P", "I;16"])
+def test_a_picture_in_memory_is_what_its_file_is(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    picture = noise().convert(mode) if mode != "I;16" else PIL.Image.new("I;16", (64, 48), 40_000)
+    image = media.image_of_picture(picture)
+    assert image == Image.of(picture)
+    found = load_image(image)
+    media.forget()
+    assert (found.sha256, found.picture.tobytes()) == (load_image(image).sha256, load_image(image).picture.tobytes())
+    if mode == "RGB":
+        media.image_of_picture(picture)
+        picture.paste((0, 0, 0), (0, 0, 64, 48))  # whoever gave it may go on drawing
+        monkeypatch.setattr(media, "decode", None)
+        assert load_image(image).picture.tobytes() == found.picture.tobytes()
+
+
+def test_a_picture_in_memory_that_is_too_small_is_refused_where_it_is_asked_about() -> None:
+    with pytest.raises(DataError, match="8 x 8 pixels"):
+        check_image(media.image_of_picture(noise(8, 8)))

@@ -13,7 +13,7 @@ import re
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote_to_bytes
@@ -54,6 +54,27 @@ def load_image(image: Image) -> LoadedImage:
     if known is not None and (loaded := _pictures.get(known)) is not None:
         return loaded
     return _load(_read(image), image) if image.frame is None else _load_frame(image, image.frame)
+
+
+def image_of_picture(picture: "Picture") -> Image:
+    """A PIL image as `Image.of` has it, as a PNG; plain RGB is remembered, so that it is not decoded again."""
+    import io
+
+    buffer = io.BytesIO()
+    picture.save(buffer, "PNG")
+    raw = buffer.getvalue()
+    source, sha256 = f"data:image/png;base64,{base64.b64encode(raw).decode()}", hashlib.sha256(raw).hexdigest()
+    _inline.put(source, _Inline(sha256, len(source)))
+    if picture.mode == "RGB" and not {"transparency", "exif"} & picture.info.keys():
+        _keep_picture(picture.copy(), sha256, picture.size)
+    return Image(source)
+
+
+def _keep_picture(picture: "Picture", sha256: str, size: tuple[int, int]) -> None:
+    with suppress(DataError):  # one of another size is refused where it is asked about
+        check_size(*size, "")
+        _checked.put(sha256, True)
+        _pictures.put(sha256, LoadedImage(picture, sha256))
 
 
 def _load_frame(image: Image, number: int) -> LoadedImage:

@@ -1,0 +1,110 @@
+"""One judge for many callers: questions that wait at the same time go to the engine together."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from dikast.core.errors import RunError
+from dikast.core.verdict import Verdict
+from dikast.judging.judge import Judge
+from dikast.judging.task import Task
+from dikast.prompts.format import Format
+
+_MOST = 256  # questions of one round, so that none waits for all that come after it
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    task: Task
+    format: Format
+    verdict: "Future[Verdict]"
+
+
+class Gathering:
+    """Takes questions from any thread and asks them from one of its own, in rounds.
+
+    A round begins with the first question that waits, lets `wait` seconds pass for company unless `most` are there
+    already, and ends when all of it is answered; questions that arrive meanwhile join it up to `most`. Questions that
+    share a key are asked once a round. Where the engine raises, every question of the round gets the error.
+    """
+
+    def __init__(self, judge: Judge, *, wait: float = 0.0, most: int = _MOST) -> None:
+        self.judge, self.wait, self.most = judge, wait, most
+        self.rounds = self.asked = 0
+        self._waiting: deque[_Asked] = deque()
+        self._awake = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    @property
+    def waiting(self) -> int:
+        """Questions that no round has taken up yet."""
+        return len(self._waiting)
+
+    def ask(self, tasks: Sequence[Task], format: Format) -> "list[Future[Verdict]]":
+        """A future for each task, in their order. RunError once closed."""
+        asked = [_Asked(task, format, Future()) for task in tasks]
+        with self._awake:
+            if self._closed:
+                raise RunError(f"{self.judge.engine.name}: this judge is closed; open it again")
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="dikast-gathering", daemon=True)
+                self._thread.start()
+            self._waiting.extend(asked)
+            self._awake.notify()
+        return [each.verdict for each in asked]
+
+    def close(self) -> None:
+        """Answer what waits, then stop. The judge stays open."""
+        with self._awake:
+            self._closed = True
+            self._awake.notify()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _work(self) -> None:
+        while True:
+            with self._awake:
+                while not self._waiting:
+                    if self._closed:
+                        return
+                    self._awake.wait()
+                until = time.monotonic() + self.wait
+                while len(self._waiting) < self.most and not self._closed:
+                    left = until - time.monotonic()
+                    if left <= 0:
+                        break
+                    self._awake.wait(left)
+            self._round()
+
+    def _round(self) -> None:
+        """Ask what waits in the format of the first question; those in others are for the next round."""
+        self.rounds += 1
+        format, open_ = self._waiting[0].format, dict[str, list[_Asked]]()
+        try:
+            for verdict in self.judge.answer(self._taken(format, open_), format):
+                for asked in open_.pop(verdict.key, ()):
+                    asked.verdict.set_result(verdict)
+        except BaseException as error:  # whoever waits must hear of it, whatever it is
+            for asked in (each for same in open_.values() for each in same):
+                asked.verdict.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
+
+    def _taken(self, format: Format, open_: dict[str, list[_Asked]]) -> Iterator[Task]:
+        left = self.most
+        while left and self._waiting and self._waiting[0].format is format:
+            asked = self._waiting.popleft()
+            if not asked.verdict.set_running_or_notify_cancel():
+                continue
+            same = open_.get(asked.task.key)
+            if same is not None:
+                same.append(asked)
+                continue
+            open_[asked.task.key] = [asked]
+            self.asked += 1
+            left -= 1
+            yield asked.task

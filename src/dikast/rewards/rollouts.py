@@ -1,0 +1,142 @@
+"""From what a trainer hands over to items: prompts and completions as text or messages, pictures as columns or parts.
+
+An item without an id is named by its content, as `dikast grade` names rows without one: pictures that came as objects
+or bytes by the hash of their file.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dikast.core.bounded import Bounded
+from dikast.core.canonical import canonical_json
+from dikast.core.errors import DataError
+from dikast.core.item import ROLES, Item, item_from
+from dikast.core.media import image_of_picture, image_sha256
+from dikast.core.part import Content, Image, Part, Text, Turn, Video, content_from, content_to
+from dikast.core.records.content_ids import content_id
+
+COLUMNS = ("reference", "context", "rubric")  # of a trainer's data set, that a judge is shown
+_MOST_BYTES = 64 * 2**20
+
+
+class Pictures:
+    """Pictures as images with a content, each encoded once while it is in use."""
+
+    def __init__(self) -> None:
+        self._known: Bounded[tuple[Any, ...], Image] = Bounded(_MOST_BYTES, lambda image: len(image.source))
+
+    def of(self, value: Any, field: str) -> Image:
+        """The image that a trainer means: a PIL image, bytes, a path or address, or the `bytes`/`path` of data sets."""
+        if isinstance(value, Mapping):
+            value = value.get("bytes") or value.get("path") or value.get("image") or value.get("url")
+        if isinstance(value, Image):
+            return value
+        if hasattr(value, "tobytes") and hasattr(value, "save"):
+            key = (value.mode, value.size, hash(value.tobytes()), _palette(value))
+            image = self._known.get(key)
+            if image is None:
+                image = image_of_picture(value)
+                self._known.put(key, image)
+            return image
+        if isinstance(value, str | bytes) and value:
+            return Image.of(value)
+        raise DataError(f"expected a picture, its bytes or its path, got {type(value).__name__}", field=field)
+
+
+def _palette(picture: Any) -> bytes:
+    return bytes(picture.palette.tobytes()) if getattr(picture, "palette", None) is not None else b""
+
+
+def item_of_rollout(
+    prompt: object, completion: object, columns: Mapping[str, Any], pictures: Pictures, *, id: str = ""
+) -> Item:
+    """The item of one prompt and one completion. `columns` may hold `images` and what COLUMNS names.
+
+    Placeholders in the prompt (`{"type": "image"}`) take the pictures of `images` in order; where the prompt has none
+    and shows no picture itself, all of them stand at the head of the last user turn. DataError names the field.
+    """
+    given = columns.get("images", columns.get("image"))
+    listed = [] if given is None else list(given) if isinstance(given, list | tuple) else [given]
+    images = [pictures.of(each, f"images[{i}]") for i, each in enumerate(listed)]
+    left = iter(images)
+    turns = list(_turns(prompt, "prompt", pictures, left))
+    shows = any(isinstance(part, Image | Video) for turn in turns for part in turn.content)
+    unused = len(list(left))
+    if unused and shows and unused != len(images):
+        raise DataError(f"{len(images)} pictures for {len(images) - unused} places in the prompt", field="images")
+    said = list(_turns(completion, "completion", pictures, iter(())))
+    response = said.pop().content if said else ()
+    turns += said
+    told = {name: columns[name] for name in COLUMNS if columns.get(name) is not None}
+    item = item_from({"id": id or "row", **told}) if told else Item(id or "row")
+    item = replace(item, instruction=_headed(turns, [] if shows else images), responses=(response,))
+    return item if id else replace(item, id=named(item))
+
+
+def _headed(turns: Sequence[Turn], images: Sequence[Image]) -> tuple[Turn, ...]:
+    """The turns with pictures at the head of the last user's."""
+    if not images:
+        return tuple(turns)
+    last = max((i for i, turn in enumerate(turns) if turn.role == "user"), default=None)
+    if last is None:
+        return (*turns, Turn("user", tuple(images)))
+    return tuple(Turn(t.role, (*images, *t.content)) if i == last else t for i, t in enumerate(turns))
+
+
+def _turns(value: object, field: str, pictures: Pictures, left: Iterator[Image]) -> Iterator[Turn]:
+    """Text is one turn; a list of messages is as many."""
+    role: Any = "assistant" if field == "completion" else "user"
+    if isinstance(value, str):
+        yield Turn(role, (Text(value),))
+        return
+    messages = [value] if isinstance(value, Mapping) else value
+    if not isinstance(messages, Sequence) or not all(isinstance(each, Mapping) for each in messages):
+        told = f"expected text or a list of messages, got {type(value).__name__}"
+        raise DataError(told, field=field)
+    for i, message in enumerate(messages):
+        if message.get("role") not in ROLES:
+            told = f"{message.get('role')!r} is not a role that a judge is shown: use {', '.join(ROLES)}"
+            raise DataError(told, field=f"{field}[{i}].role")
+        yield Turn(message["role"], _content(message.get("content"), f"{field}[{i}].content", pictures, left))
+
+
+def _content(value: object, field: str, pictures: Pictures, left: Iterator[Image]) -> Content:
+    if value is None:
+        return ()
+    if not isinstance(value, list | tuple):
+        return content_from(value, field=field)
+    parts: list[Any] = []
+    for i, part in enumerate(value):
+        if isinstance(part, Mapping) and part.get("type") == "image":
+            shown = next((part[key] for key in ("image", "path", "url") if part.get(key) is not None), None)
+            if shown is None and (shown := next(left, None)) is None:
+                raise DataError("a place for a picture, and no picture left for it", field=f"{field}[{i}]")
+            parts.append(pictures.of(shown, f"{field}[{i}]"))
+        elif not (isinstance(part, Mapping) and part.get("type") == "text" and not part.get("text")):
+            parts.extend(content_from(part, field=f"{field}[{i}]"))
+    return tuple(parts)
+
+
+def named(item: Item) -> str:
+    """The id of an item by what it shows; one with pictures inside is named by their hashes, which are short."""
+    if not any(image.source.startswith("data:") for image in item.images):
+        return content_id(item)
+    rubric = None if item.rubric is None else item.rubric.hash
+    said = [[turn.role, *map(_spelt, turn.content)] for turn in item.instruction]
+    rest = [
+        None if each is None else list(map(_spelt, each)) for each in (*item.responses, item.reference, item.context)
+    ]
+    return "row-" + hashlib.blake2b(canonical_json([said, rest, rubric]), digest_size=6).hexdigest()
+
+
+def _spelt(part: Part) -> Any:
+    if isinstance(part, Text):
+        return part.text
+    if isinstance(part, Image) and part.source.startswith("data:"):
+        try:
+            return ["sha256", image_sha256(part)]
+        except DataError:  # told when it is asked about
+            return ["image", part.source]
+    return content_to((part,))
