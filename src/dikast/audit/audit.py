@@ -25,6 +25,7 @@ from dikast.audit.sections.label_probabilities import (
     reliability_table,
     uncalibrated_table,
 )
+from dikast.audit.sections.leaderboard import leaderboard_table
 from dikast.audit.sections.pair_tables import pair_tables
 from dikast.audit.sections.raters import rater_pairs_table, raters_table
 from dikast.audit.sections.score_intervals import Centres, conformal_table
@@ -44,7 +45,7 @@ from dikast.audit.tables.load import Data, load
 from dikast.audit.tables.questions import clustered, one_row_each
 from dikast.audit.tables.refs import Ref
 from dikast.audit.tables.row_scales import note_of, row_scales
-from dikast.audit.tables.run_rows import asked_orders, gold_scale_of, has_gold, scale_of, scales_by_rubric
+from dikast.audit.tables.run_rows import PROMPT, asked_orders, gold_scale_of, has_gold, scale_of, scales_by_rubric
 from dikast.audit.tables.scored import Scored, equated, scored
 from dikast.core.errors import UserError
 from dikast.core.runs.run_files import RUBRICS
@@ -208,6 +209,7 @@ def _scores(data: Data) -> list[Table]:
     tables = [
         failure_table(given.status, how.level, data.words.get("marker"), given.cluster, data.words.get("conflict"))
     ]
+    tables.extend(_leaderboard(data, given))
     slices = _slices(data)
     if not plan.gold:
         tables.append(unlabelled_table([("all", np.ones(len(data), bool))], given, how, ""))
@@ -230,6 +232,13 @@ def _scores(data: Data) -> list[Table]:
     tables.extend(_raters(data, given))
     tables.extend(_alt_test(data, given))
     return tables
+
+
+def _leaderboard(data: Data, given: Scored) -> Iterator[Table]:
+    """The systems of a run whose items say which system each response is of."""
+    if (systems := data.words.get("played system")) is not None and len(systems.names) > 1:
+        prompts = data.words.get(f"played {PROMPT}")
+        yield leaderboard_table(systems, prompts, data.words["criterion"], given, data.plan.level)
 
 
 def _sliced(given: Scored, slices: Slices, how: Resampling, *, labelled: bool) -> Iterator[Table]:

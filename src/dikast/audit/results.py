@@ -219,9 +219,28 @@ class Replacement:
     annotators: Mapping[str, AgainstAnnotator | None]
 
 
+@dataclass(frozen=True, slots=True)
+class SystemScore:
+    """What a judge says of one system: its mean score, the share of other systems it beats on the same prompts (a tie
+    is half a win; None where no prompt is known to have been answered by another), and how many got no verdict.
+    """
+
+    mean: Estimate
+    win_rate: Estimate | None
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leaderboard:
+    """Systems by their mean score, the best first; `lead`: the first minus the second on the same prompts, if known."""
+
+    systems: Mapping[str, SystemScore]
+    lead: Estimate | None
+
+
 Result = (
     Failures | Agreement | Accuracy | Baselines | Orders | Calibration | ScoreIntervals | Slices | Curve | Drift
-    | PlayerRanking | Players | RaterAgreement | RaterPairs | Replacement
+    | PlayerRanking | Players | RaterAgreement | RaterPairs | Replacement | Leaderboard
 )  # fmt: skip
 """What a table may carry."""
 

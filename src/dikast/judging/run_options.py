@@ -45,10 +45,10 @@ class RubricOptions:
 class RunOptions(FormatOptions, RubricOptions):
     """What `grade` and `compare` judge, with whom and by which rubric."""
 
-    items: str = option(
+    items: tuple[str, ...] = option(
         argument=True,
         help="CSV, TSV, JSONL, JSON or Parquet (also .gz), a folder of images or files, hf://datasets/ORG/NAME, "
-        "a URL, or - for standard input.",
+        "a URL, or - for standard input. Several files are the answers of several systems, named after their files.",
     )
     judge: tuple[str, ...] = option(
         help="The judge: hf:ORG/NAME, a folder, mock:NAME, replay:FILE. Repeat for a panel.",
@@ -64,7 +64,7 @@ class RunOptions(FormatOptions, RubricOptions):
     )
     config_name: str | None = option(None, help="Configuration of a data set on the Hub.")
     split: str | None = option(None, help="Split of a data set on the Hub, or of a DatasetDict in Python.")
-    limit: int | None = option(None, least=1, help="Use only the first N items.")
+    limit: int | None = option(None, least=1, help="Use only the first N items (of each file).")
 
 
 @dataclass(frozen=True, kw_only=True)

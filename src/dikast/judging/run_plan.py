@@ -14,6 +14,7 @@ from dikast.core.gold import goodness_of
 from dikast.core.item import Item
 from dikast.core.records import Arrangement, scan_items, systems_of
 from dikast.core.records.arranging import Ids
+from dikast.core.records.content_ids import prompt_id
 from dikast.core.rubric import Rubric, Sheet
 from dikast.core.runs.current_verdicts import is_in
 from dikast.core.runs.run_files import GOLD, KEYS, META, RUBRICS, SHEETS, put_in_place
@@ -146,10 +147,13 @@ class Count:
 
 
 def metadata_of(item: Item) -> dict[str, Any]:
-    """What a run keeps of an item's metadata: plain values, and the systems whose responses it holds."""
+    """What a run keeps of an item's metadata: plain values, the systems whose responses it holds, and of a single
+    response of one of them a fingerprint of its prompt, by which systems are compared.
+    """
     meta = {key: each for key, each in item.meta.items() if isinstance(each, bool | int | float) or _short(each)}
     systems = systems_of(item)
-    return ({"meta": meta} if meta else {}) | ({"systems": list(systems)} if systems else {})
+    prompt = {"prompt": prompt_id(item)} if len(systems) == 1 else {}
+    return ({"meta": meta} if meta else {}) | ({"systems": list(systems)} if systems else {}) | prompt
 
 
 def _short(value: Any) -> bool:

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +29,13 @@ from dikast.core.runs.run import Run
 from dikast.core.scale import Scale
 from dikast.core.text import Located, hint
 from dikast.engines.base import Engine
+from dikast.judging.judge import Judge
 from dikast.judging.run_options import DrawOptions, MediaOptions, PairOptions, ReplyOptions, RunOptions, SpendOptions
 from dikast.judging.run_plan import Source
 from dikast.judging.watching import Watcher
 from dikast.prompts.format import Format
 from dikast.surface.commands.audit_command import completed
+from dikast.surface.item_sources import ITEMS, leaving_nothing, source_of
 from dikast.surface.judge_runs import (
     Rubrics,
     Told,
@@ -42,10 +44,8 @@ from dikast.surface.judge_runs import (
     run_judges,
     stop_if_given_up,
     tell_columns,
-    with_choice,
 )
 
-_ITEMS = "items.jsonl"  # of rows in memory, in the run folder
 _ROWS = "rows"  # what rows in memory are called in messages, with their number from 0: `rows:3`
 _MOST_ERRORS = 20
 _OWN = ("items", "judge", "rubric", "format", "out", "dry_run")  # parameters of their own, or of the command line alone
@@ -64,12 +64,12 @@ def grade(
 ) -> Run:
     """Score every response of every item; `dikast grade` as a function, with its flags as keywords.
 
-    items: the path of a file, or rows (see `rows_in`): dicts, Items, a pandas or polars frame, a pyarrow table, a
-    `datasets.Dataset`. judge: a spec or an engine, or several, which are a panel. out: the run folder, which an
-    interrupted call goes on with, and in which rows are kept as `items.jsonl`; without one a temporary folder that
-    lives as long as the `Run`. watch: called with the progress at the start and after each verdict. Raises UserError
-    for anything that cannot be used, all mistakes at once, before a model is asked, and RunError where a server never
-    answers.
+    items: the path of a file, the paths of several (each named after its system), or rows (see `rows_in`): dicts,
+    Items, a pandas or polars frame, a pyarrow table, a `datasets.Dataset`. judge: a spec or an engine, or several,
+    which are a panel. out: the run folder, which an interrupted call goes on with, and in which rows are kept as
+    `items.jsonl`; without one a temporary folder that lives as long as the `Run`. watch: called with the progress at
+    the start and after each verdict. Raises UserError for anything that cannot be used, all mistakes at once, before a
+    model is asked, and RunError where a server never answers.
     """
     told = _told(options, pairs=False)
     return _judged(items, judge, rubric, format, told, out, watch)
@@ -214,7 +214,7 @@ def _told(options: Mapping[str, Any], *, pairs: bool) -> Told:
             value = [f"{field}={column}" for field, column in value.items()]
         given[known[key]][key] = _fitted(key, value, asked, mistakes)
     mistakes.raise_all()
-    given["ask"] |= {"items": "", "judge": ()}
+    given["ask"] |= {"items": (), "judge": ()}
     return Told(**{name: kind(**given[name]) for name, kind in kinds.items()})
 
 
@@ -234,14 +234,8 @@ def _judged(
     try:
         with told.media.held():
             made = judges_of(told, judges, rubric, format, mistakes)
-            path = with_choice(str(items), told.ask) if isinstance(items, str | Path) else ""
-            named: AbstractContextManager[None] = nullcontext()
-            source = Source(path, columns or {}, told.ask.limit)
-            if not path:
-                file = _written(_of_split(items, told.ask.split), folder, columns or {})
-                source, named = Source(str(file), {}, told.ask.limit), _named_rows(file)
             names = [str(getattr(each, "name", each)) for each in judges]
-            with named:
+            with leaving_nothing(folder), _source(items, told, columns or {}, folder, made) as source:
                 done = run_judges(told, names, made, source, folder, lambda: nullcontext(watch))
                 stop_if_given_up(done.each)
         run = Run(folder)
@@ -252,6 +246,21 @@ def _judged(
     if out is None:
         weakref.finalize(run, shutil.rmtree, folder, ignore_errors=True)
     return run
+
+
+@contextmanager
+def _source(
+    items: Any, told: Told, columns: Mapping[str, str], folder: Path, judges: Sequence[Judge]
+) -> Iterator[Source]:
+    """The items of a call: of one path, of several, or of rows in memory."""
+    listed = [items] if isinstance(items, str | Path) else items
+    if isinstance(listed, list | tuple) and listed and all(isinstance(each, str | Path) for each in listed):
+        with source_of([str(each) for each in listed], told.ask, columns, folder, needed=told.needed(judges)) as source:
+            yield source
+        return
+    file = _written(_of_split(items, told.ask.split), folder, columns)
+    with _named_rows(file):
+        yield Source(str(file), {}, told.ask.limit)
 
 
 def _of_split(data: Any, split: str | None) -> Any:
@@ -288,5 +297,5 @@ def _written(data: Any, folder: Path, columns: Mapping[str, str]) -> Path:
         raise UserError("no items: there are no rows")
     tell_columns(_ROWS, arrangement.told())
     folder.mkdir(parents=True, exist_ok=True)
-    write_items(folder / _ITEMS, items)
-    return folder / _ITEMS
+    write_items(folder / ITEMS, items)
+    return folder / ITEMS

@@ -63,6 +63,12 @@ class Told:
         """The place in a judge of the format that is asked in."""
         return "format" if self.pairs is None or self.pairs.from_absolute else "compare_format"
 
+    def needed(self, judges: Sequence[Judge]) -> int:
+        """The responses that an item must have; none where the prompts were rendered elsewhere."""
+        if self.pairs is not None:
+            return 2
+        return 0 if all(judge.format.verbatim for judge in judges) else 1
+
     def run(self, judge: Judge, source: Source, out: Path | None, watch: Watcher | None) -> dict[str, Any]:
         """Judge the items into the folder; the summary."""
         pairs, how = self.pairs, {"dry_run": self.spend.dry_run, "watch": watch}

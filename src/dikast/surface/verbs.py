@@ -179,7 +179,8 @@ def read_config(context: typer.Context, path: str, keys: Mapping[str, Key], sect
             asked = keys.get(parameter.name)
             if asked and value is not None and not asked.option.commas:
                 fit(asked.type, value, mistakes.add, key, option=asked.option)
-            defaults[parameter.name] = [value] if parameter.multiple and not isinstance(value, list) else value
+            several = parameter.multiple or parameter.nargs == -1
+            defaults[parameter.name] = [value] if several and not isinstance(value, list) else value
     mistakes.raise_all()
     context.default_map = {**(context.default_map or {}), **defaults}
     return document

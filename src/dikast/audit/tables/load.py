@@ -17,7 +17,7 @@ from dikast.audit.tables.long_form import LongRows
 from dikast.audit.tables.record_rows import Rows
 from dikast.audit.tables.refs import Long, Ref, Refs, rated, refuse_all_of_nothing, take_derived
 from dikast.audit.tables.row_scales import RowScales
-from dikast.audit.tables.run_rows import JOINT, RunRows, check_same_scale, gold_by_item, has_gold, open_rows
+from dikast.audit.tables.run_rows import JOINT, RunRows, check_same_scale, gold_by_item, has_gold, open_rows, players_of
 from dikast.core.errors import UserError
 from dikast.core.runs.run_files import GOLD
 from dikast.core.scale import Scale
@@ -72,6 +72,8 @@ def load(plan: AuditPlan) -> Data:
         plan = rated(plan, long)
         rows = long.rows if not long.file else rows
     refs = _refs(plan, run)
+    if run and not (plan.pairwise or plan.ranked):
+        refs.words |= {f"played {name}": Ref(name, "") for name in players_of(plan.file)}
     keys = _key_columns(plan, rows, refs)
     _check_columns(plan, rows)
     data = _read_all(plan, rows, refs, keys, long)

@@ -22,6 +22,7 @@ from dikast.core.verdict import Verdict, joint_outcome
 JOINT = -1  # the `sample` of a row that joins all samples of its question
 ORDERS = ("shown", "swapped")  # of a pair: a first, b first
 LABELS = ("a", "b", "tie")  # of one order of a pair, as responses
+PROMPT = "prompt fingerprint"  # the column that is alike for the responses of several systems to one prompt
 CONFLICT = "conflict"  # the word in the column `conflict` of a verdict that its own reply contradicts
 _OF_ONE_ORDER = ("status", "marker", "distribution", "conflict", "line")
 _KEPT = ("label", "score", "expected", "mass", "marker", "distribution", "feedback", "claims")
@@ -154,14 +155,24 @@ def kept_metadata(folder: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
+def players_of(folder: Path) -> tuple[str, ...]:
+    """The columns that name the system and the prompt of each response, of a run that judged several systems."""
+    kept = [about for about in kept_metadata(folder).values() if len(about.get("systems", ())) == 1]
+    if len({about["systems"][0] for about in kept}) < 2:
+        return ()
+    return ("system", PROMPT) if any(about.get("prompt") for about in kept) else ("system",)
+
+
 def _about(about: Mapping[str, Any], responses: Sequence[int]) -> dict[str, Any]:
     """Columns of a row from its item's metadata and systems."""
     meta, systems = about.get("meta", {}), about.get("systems", [])
     names = [systems[i] if i < len(systems) else None for i in sorted(responses[:2])]
     if not systems:
         named = {}
+    elif len(names) == 1:
+        named = {"system": names[0], PROMPT: about.get("prompt")}
     else:
-        named = {"system": names[0]} if len(names) == 1 else {"system_a": names[0], "system_b": names[1]}
+        named = {"system_a": names[0], "system_b": names[1]}
     return {"meta": meta, **{name: value for name, value in meta.items() if name not in _OWN}, **named}
 
 

@@ -18,6 +18,12 @@ def content_id(item: Item) -> str:
     return "row-" + hashlib.blake2b(canonical_json(shown), digest_size=6).hexdigest()
 
 
+def prompt_id(item: Item) -> str:
+    """A fingerprint of what was asked: equal for the responses of several systems to one prompt."""
+    shown = item_to(replace(item, id="", responses=(), reference=None, rubric=None, gold=None, meta={}))
+    return hashlib.blake2b(canonical_json(shown), digest_size=6).hexdigest()
+
+
 class ContentIds:
     """Names the items of one pass; equal ones get `#2`, `#3`, ... in order, and are counted in the reading."""
 

@@ -64,11 +64,14 @@ class PanelLine(TypedDict):
 
 
 class MetaLine(TypedDict):
-    """A line of `meta.jsonl`: an item's metadata, and the systems that wrote its responses."""
+    """A line of `meta.jsonl`: an item's metadata, the systems that wrote its responses, and of a single response a
+    fingerprint of its prompt.
+    """
 
     item: str
     meta: NotRequired[dict[str, Any]]
     systems: NotRequired[tuple[str | float | bool | None, ...]]
+    prompt: NotRequired[str]
 
 
 class LockForm(TypedDict, total=False):

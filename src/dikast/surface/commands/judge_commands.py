@@ -101,7 +101,7 @@ def _run(
     wrong: Mistakes,
 ) -> None:
     """Judge, print; exit 3 where more verdicts are missing than allowed."""
-    from dikast.judging.run_plan import Source
+    from dikast.surface.item_sources import leaving_nothing, source_of
     from dikast.surface.judge_runs import (
         Told,
         columns_of,
@@ -109,7 +109,6 @@ def _run(
         run_judges,
         stop_if_given_up,
         told_limits,
-        with_choice,
     )
     from dikast.surface.progress import ProgressLine
 
@@ -121,7 +120,7 @@ def _run(
         from dikast.surface.report.report_file import check_report
 
         wrong.of(lambda: check_report(report))
-    if len(ask.judge) > 1 and ask.items == "-":
+    if len(ask.judge) > 1 and "-" in ask.items:
         wrong.tell("a panel reads the items once for each judge: give it a file, not standard input")
     allowed, columns = wrong.of(lambda: _allowed(max_failures)), wrong.of(lambda: columns_of(ask.map))
     told = Told(ask, draws, replies, spend, media, pairs)
@@ -129,8 +128,12 @@ def _run(
     assert allowed is not None
     for limit in () if shown.quiet else (each for judge in judges for each in told_limits(judge)):
         echo(limit, err=True)
-    source = Source(with_choice(ask.items, ask), columns or {}, ask.limit)
-    done = run_judges(told, ask.judge, judges, source, ask.out, lambda: ProgressLine(quiet=shown.quiet))
+    out = None if spend.dry_run else ask.out
+    with (
+        leaving_nothing(out),
+        source_of(ask.items, ask, columns or {}, out, needed=told.needed(judges)) as source,
+    ):
+        done = run_judges(told, ask.judge, judges, source, ask.out, lambda: ProgressLine(quiet=shown.quiet))
     if spend.dry_run:
         show_plans(dict(zip(ask.judge, done.each, strict=True)), as_json=shown.json)
         return

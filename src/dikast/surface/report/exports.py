@@ -23,7 +23,7 @@ def to_json(pages: Sequence[RunPage], gates: Sequence[Gate]) -> dict[str, Any]:
             {
                 "run": str(page.folder),
                 "judge": page.judge,
-                "headline": headline.sentence(page),
+                "headline": headline.opening(page),
                 "kind": page.kind,
                 "rows": page.rows,
                 "differing": page.differing,
@@ -50,10 +50,12 @@ def to_markdown(pages: Sequence[RunPage], gates: Sequence[Gate], title: str) -> 
     if beside := side_by_side(pages):
         lines += _table(["", *(f"{page.name} ({page.judge})" for page in pages)], beside)
     for page in pages:
-        lines += [f"### {markdown(page.name)} ({markdown(page.judge)})", "", markdown(headline.sentence(page)), ""]
+        lines += [f"### {markdown(page.name)} ({markdown(page.judge)})", "", markdown(headline.opening(page)), ""]
         lines += [f"> {markdown(each)}" for each in page.missing] + [""]
         cards = headline.cards(page)
         lines += _table(["", "", ""], [[c.title, c.value, "; ".join(filter(None, c.notes))] for c in cards])
+        if page.audit is not None and "leaderboard" in page.audit:
+            lines += _audit_table(page.audit["leaderboard"])
         if page.audit is not None and "rival" in page.audit:
             lines += [f"Paired with {markdown(pages[0].name)}:", "", *_audit_table(page.audit["rival"])]
         gaps = [entry for entry in page.entries if entry.gap > 0 or entry.status != "ok"][:_MOST_GAPS]
@@ -84,7 +86,7 @@ def to_junit(pages: Sequence[RunPage], gates: Sequence[Gate]) -> str:
                 "\n".join(said.raw for said in entry.said)
             )
         out = Xml.SubElement(suite, "system-out")
-        out.text = _xml("\n".join([headline.sentence(page), *page.missing]))
+        out.text = _xml("\n".join([headline.opening(page), *page.missing]))
     return Xml.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 
 

@@ -12,11 +12,12 @@ from dikast.audit.results import (
     Baselines,
     Calibration,
     Failures,
+    Leaderboard,
     Orders,
     ScoreIntervals,
     Slices,
 )
-from dikast.core.text import counted
+from dikast.core.text import counted, one_line
 from dikast.judging.summary import bounded_told
 from dikast.surface.report.collect import RunPage
 from dikast.surface.report.figures import Row, Ruler
@@ -64,6 +65,12 @@ def sentence(page: RunPage) -> str:
     return f"{told}; {name} with gold{of} is {found:.3f} on {rows}{beside}."
 
 
+def opening(page: RunPage) -> str:
+    """What a report begins with: the sentence, and of pairs who won."""
+    won = winners(page)
+    return f"{sentence(page)} {won[0].upper()}{won[1:]}." if won else sentence(page)
+
+
 def winners(page: RunPage) -> str:
     """Who won the pairs of a run, with its win rate and interval; "" where nobody is known to have played."""
     if page.audit is None or "players" not in page.audit:
@@ -76,6 +83,36 @@ def winners(page: RunPage) -> str:
     undecided = "; the intervals include an even result" if len(ordered) == 2 and not ordered[0][1].low > 0.5 else ""
     orders = ", each pair in one order only" if page.one_order else ""
     return f"win rates (a tie is half a win{orders}): {told}{more}{undecided}"
+
+
+def leaders(page: RunPage) -> list[str]:
+    """The systems of a run by their mean score, as lines of a table; none where fewer than two are known."""
+    found = page.audit.result(Leaderboard) if page.audit else None
+    if found is None:
+        return []
+    shown = list(found.systems.items())[:_MOST_PLAYERS]
+    cells = [["system", "mean score", "win rate", "n"]]
+    for name, each in shown:
+        rate = "" if each.win_rate is None else f"{each.win_rate:.3f}"
+        cells.append([one_line(name, 60), f"{each.mean:.3f}", rate, f"{each.mean.n:,}"])
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    told = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    if more := len(found.systems) - len(shown):
+        told.append(f"and {more:,} more")
+    return [*told, lead] if (lead := lead_told(found)) else told
+
+
+def lead_told(found: Leaderboard) -> str:
+    """How far the first system is from the second, and whether that may be chance; "" where prompts do not tell."""
+    first, second = list(found.systems)[:2]
+    lead = found.lead
+    if lead is None or math.isnan(lead.value):
+        return ""
+    on = f"on the same {counted(lead.n, 'prompt')}"
+    if lead.value == 0:
+        return f"{first} and {second} score alike {on}"
+    chance = ", which includes no difference" if lead.low <= 0 <= lead.high else ""
+    return f"{first} minus {second}, {on}: {lead:+.3f}{chance}"
 
 
 def labels_told(page: RunPage) -> str:

@@ -31,7 +31,7 @@ def render(pages: Sequence[RunPage], title: str, how: Resampling, *, redacted: b
     )
     environment.globals.update(
         cards=headline.cards,
-        sentence=headline.sentence,
+        opening=headline.opening,
         ruled=headline.ruled,
         slices=headline.slices,
         rulers=figures.rulers,

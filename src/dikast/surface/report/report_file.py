@@ -13,7 +13,7 @@ from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import SUMMARY, VERDICTS
 from dikast.surface.report import exports, gates
 from dikast.surface.report.collect import Asked, RunPage, collect
-from dikast.surface.report.headline import sentence, winners
+from dikast.surface.report.headline import leaders, sentence, winners
 from dikast.surface.report.page import render
 
 KINDS = {".html": "a page", ".md": "Markdown for a pull request", ".json": "every number", ".xml": "JUnit for CI"}
@@ -67,7 +67,9 @@ def write_report(
 
 
 def headlines(pages: Sequence[RunPage]) -> list[str]:
-    """What the pages say first, a line or two each: failures, agreement with gold, and of pairs who won."""
+    """What the pages say first, a line or two each: failures, agreement with gold, of pairs who won, and the
+    leaderboard of several systems.
+    """
     told: list[str] = []
     for page in pages:
         if page.audit is None:
@@ -76,6 +78,7 @@ def headlines(pages: Sequence[RunPage]) -> list[str]:
         before = f"{page.name}: " if len(pages) > 1 else ""
         told.append(before + sentence(page))
         told += [before + won] if (won := winners(page)) else []
+        told += leaders(page)
     return told
 
 

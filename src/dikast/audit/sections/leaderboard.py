@@ -1,0 +1,100 @@
+"""Systems that one judge scored, the best first: mean scores, and who beats whom on the same prompts."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dikast.audit.estimate import Estimate
+from dikast.audit.rendering import Cell, Table, table
+from dikast.audit.results import Leaderboard, SystemScore
+from dikast.audit.statistics.intervals import mean_estimate, share
+from dikast.audit.tables.columns import Words, group_codes
+from dikast.audit.tables.scored import Scored
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+_MOST_SYSTEMS = 100  # every pair of them is compared
+
+
+def leaderboard_table(systems: Words, prompts: Words | None, criteria: Words, given: Scored, level: float) -> Table:
+    """The leaderboard of the systems (n,) of the rows.
+
+    A win rate compares a system with each other one that answered the same prompt, criterion by criterion: its mean
+    score there is higher (1), equal (0.5) or lower (0). Intervals draw whole prompts.
+    """
+    known = ~np.isnan(given.score) & (systems.codes >= 0)
+    if prompts is not None:
+        known &= prompts.codes >= 0
+    cluster = given.cluster if prompts is None else prompts.codes
+    better = -1.0 if given.scale is not None and given.scale.lower_is_better else 1.0
+    compared = prompts is not None and len(systems.names) <= _MOST_SYSTEMS
+    scores, place = _by_question(systems, prompts, criteria, better * given.score, known) if compared else (None, None)
+    found: dict[str, SystemScore] = {}
+    for code, name in enumerate(systems.names):
+        mine = known & (systems.codes == code)
+        mean = mean_estimate(given.score[mine], level, None if cluster is None else cluster[mine])
+        failed = int(((systems.codes == code) & np.isnan(given.score)).sum())
+        rate = None if scores is None or place is None else _win_rate(scores, place, code, level)
+        found[name] = SystemScore(mean, rate, failed)
+    order = sorted(found, key=lambda name: (math.isnan(found[name].mean.value), -better * found[name].mean.value, name))
+    codes = [systems.names.index(name) for name in order[:2]]
+    lead = None if scores is None or place is None else _lead(scores, place, codes, better, level)
+    result = Leaderboard({name: found[name] for name in order}, lead)
+    return _told(result, order, given.unit)
+
+
+def _told(result: Leaderboard, order: list[str], unit: str) -> Table:
+    rows: list[list[Cell]] = []
+    for name, each in result.systems.items():
+        rows.append([name, each.mean.n, each.mean, each.win_rate, each.failed])
+    note = ""
+    if result.lead is not None and not math.isnan(result.lead.value):
+        note = f"{order[0]} minus {order[1]}, on the {result.lead.n:,} prompts of both: {result.lead:+.3f}"
+    return table(
+        "leaderboard",
+        f"{len(order)} systems by mean score{unit}",
+        ("system", "n", "mean score", "win rate", "no verdict"),
+        rows,
+        "win rate: against each other system on the same prompt, a tie is half a win; intervals draw prompts anew",
+        note,
+        result=result,
+    )
+
+
+def _by_question(
+    systems: Words, prompts: Words | None, criteria: Words, score: Floats, known: NDArray[np.bool_]
+) -> tuple[Floats, Codes]:
+    """The mean score (questions, systems) of each system on each prompt and criterion, NaN without one; the prompt of
+    each question.
+    """
+    assert prompts is not None
+    questions, _ = group_codes([prompts, criteria])
+    at = known & (questions >= 0)
+    shape = (int(questions.max(initial=-1)) + 1, len(systems.names))
+    total, count = np.zeros(shape), np.zeros(shape)
+    np.add.at(total, (questions[at], systems.codes[at]), score[at])
+    np.add.at(count, (questions[at], systems.codes[at]), 1)
+    place = np.full(shape[0], -1, np.int64)
+    place[questions[at]] = prompts.codes[at]
+    with np.errstate(invalid="ignore"):
+        return total / count, place
+
+
+def _win_rate(scores: Floats, place: Codes, code: int, level: float) -> Estimate:
+    """The share of comparisons with other systems that one wins."""
+    mine = scores[:, code]
+    others = np.delete(scores, code, axis=1)
+    both = ~np.isnan(mine)[:, None] & ~np.isnan(others)
+    worth = np.where(mine[:, None] > others, 1.0, np.where(mine[:, None] < others, 0.0, 0.5))
+    prompts = np.broadcast_to(place[:, None], others.shape)
+    return share(worth[both], level, prompts[both], note="" if both.any() else "no prompt that another answered")
+
+
+def _lead(scores: Floats, place: Codes, codes: list[int], better: float, level: float) -> Estimate:
+    """The paired difference of the first two, over prompts."""
+    both = ~np.isnan(scores[:, codes]).any(1)
+    prompts, inverse = np.unique(place[both], return_inverse=True)
+    less = better * (scores[both, codes[0]] - scores[both, codes[1]])
+    sums, counts = np.bincount(inverse, less, len(prompts)), np.bincount(inverse, minlength=len(prompts))
+    return mean_estimate(sums / counts, level) if len(prompts) else Estimate(math.nan, 0, level=level)

@@ -1,0 +1,94 @@
+"""The items that a run judges: one source as it is, or several files joined in the run folder."""
+
+import re
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from dikast.core.errors import DataError, DikastError, UserError
+from dikast.core.item import Item
+from dikast.core.records import Arrangement, write_items
+from dikast.core.records.several_files import joined_items, names_of, origin_of
+from dikast.core.records.shapes import lacking
+from dikast.core.runs.run_files import VERDICTS
+from dikast.judging.run_options import RunOptions
+from dikast.judging.run_plan import Source
+from dikast.surface.judge_runs import tell_columns, with_choice
+
+ITEMS = "items.jsonl"  # of several files and of rows in memory, in the run folder
+_MOST_ERRORS = 20
+
+
+@contextmanager
+def source_of(
+    paths: Sequence[str], ask: RunOptions, columns: Mapping[str, str], out: Path | None, *, needed: int
+) -> Iterator[Source]:
+    """The source of a run: of several files a copy of their items in the run folder (without one, a temporary file).
+
+    `needed` is how many responses an item must have. UserError lists all mistakes in the files; a mistake that is
+    found in the copy later names the file that it came from.
+    """
+    if len(paths) == 1:
+        yield Source(with_choice(paths[0], ask), columns, ask.limit)
+        return
+    names = {with_choice(path, ask): name for path, name in names_of(paths).items()}
+    readings = {path: Arrangement() for path in names}
+    with tempfile.TemporaryDirectory(prefix="dikast-") as scratch:
+        folder = out if out is not None else Path(scratch)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            raise UserError(f"{folder}: is a file, or lies in one: name a folder for the run") from None
+        file = folder / ITEMS
+        write_items(file, _good(joined_items(names, columns, readings, ask.limit), readings, needed))
+        for told, n in Counter(reading.told() for reading in readings.values()).items():
+            tell_columns(f"{n} of {len(names)} files" if n < len(names) else f"{n} files", told)
+        try:
+            yield Source(str(file))
+        except DikastError as error:
+            named = re.compile(rf"{re.escape(str(file))}:(\d+)")
+            error.args = (named.sub(lambda at: origin_of(int(at[1]), names, columns, readings), str(error)),)
+            raise
+
+
+def _good(found: Iterator[Item | DataError], readings: Mapping[str, Arrangement], needed: int) -> Iterator[Item]:
+    """The items; UserError with all mistakes among them (at most 20), or for a file without responses."""
+    errors: list[DataError] = []
+    items, short = Counter[str](), Counter[str]()
+    for each in found:
+        if isinstance(each, DataError):
+            errors.append(each)
+            if len(errors) == _MOST_ERRORS:
+                break
+            continue
+        path = each.origin.rpartition(":")[0]
+        items[path] += 1
+        short[path] += len(each.responses) < needed
+        if not errors:
+            yield each
+    for path, reading in readings.items():
+        if items[path] and items[path] == short[path] and reading.columns:
+            raise DataError(lacking(needed, reading.columns, reading.mapped), path=path)
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        lines = "\n".join(f"  {error}" for error in errors)
+        raise UserError(f"{len(errors)} records cannot be used; nothing was asked:\n{lines}")
+
+
+@contextmanager
+def leaving_nothing(out: Path | None) -> Iterator[None]:
+    """A run that is refused removes the folders that were made for it; one that holds an answer stays."""
+    made = [each for each in (out, *out.parents) if not each.exists()] if out is not None else []
+    try:
+        yield
+    except UserError:
+        if out in made and out.is_dir() and not any(each.stat().st_size for each in out.rglob(VERDICTS)):
+            shutil.rmtree(out, ignore_errors=True)
+        for each in made:
+            with suppress(OSError):
+                each.rmdir()
+        raise

@@ -1,0 +1,55 @@
+"""The leaderboard, by hand."""
+
+import numpy as np
+import pytest
+
+from dikast.audit.results import Leaderboard
+from dikast.audit.sections.leaderboard import leaderboard_table
+from dikast.audit.tables.columns import Words
+from dikast.audit.tables.scored import Scored
+from dikast.core.scale import Scale
+
+
+def words(*names: str) -> Words:
+    known = list(dict.fromkeys(names))
+    return Words(np.array([known.index(each) for each in names]), known)
+
+
+def board(scores: list[float], *, lower: bool = False) -> Leaderboard:
+    """Three systems on two prompts, x before y before z; NaN is a failure."""
+    systems, prompts = words(*"xxyyzz"), words(*"pqpqpq")
+    scale = Scale.parse("1-5") if not lower else Scale(("1", "5"), (1.0, 5.0), lower_is_better=True)
+    values = np.array(scores, np.float64)
+    given = Scored(values, words(*["ok"] * 6), np.full(6, np.nan), np.zeros((0, 6)), None, scale, ())
+    found = leaderboard_table(systems, prompts, words(*["c"] * 6), given, 0.95).result
+    assert isinstance(found, Leaderboard)
+    return found
+
+
+def test_means_and_win_rates() -> None:
+    # x: 5, 4; y: 5, 2; z: 1, none. x meets y twice (a tie, a win) and z once (a win): 2.5 of 3.
+    # y meets x twice (a tie, a loss) and z once: 1.5 of 3; z loses both of its comparisons.
+    found = board([5, 4, 5, 2, 1, np.nan])
+    assert list(found.systems) == ["x", "y", "z"]
+    assert [each.mean.value for each in found.systems.values()] == [4.5, 3.5, 1.0]
+    rates = [each.win_rate.value for each in found.systems.values() if each.win_rate]
+    assert rates == pytest.approx([2.5 / 3, 1.5 / 3, 0.0])
+    assert [each.failed for each in found.systems.values()] == [0, 0, 1]
+    # x minus y: 0 on p, 2 on q; mean 1, standard error 1, Student's t with 1 degree of freedom is 12.706
+    assert found.lead is not None
+    assert (found.lead.value, found.lead.n) == (1.0, 2)
+    assert found.lead.high == pytest.approx(1 + 12.706, abs=1e-3)
+
+
+def test_lower_is_better_turns_the_order_round() -> None:
+    found = board([5, 5, 1, 1, 5, 1], lower=True)
+    assert list(found.systems) == ["y", "z", "x"]
+    rates = {name: each.win_rate.value for name, each in found.systems.items() if each.win_rate}
+    assert rates == {"y": (1 + 1 + 1 + 0.5) / 4, "z": (0.5 + 0 + 1 + 0.5) / 4, "x": (0 + 0 + 0.5 + 0) / 4}
+
+
+def test_systems_that_share_no_prompt_have_no_win_rate() -> None:
+    found = board([5, np.nan, np.nan, 2, np.nan, np.nan])
+    assert np.isnan(found.systems["x"].win_rate.value) if found.systems["x"].win_rate else False
+    assert found.lead is not None
+    assert np.isnan(found.lead.value)

@@ -1,0 +1,117 @@
+"""What a new user comes with, each by one command on fresh files without `--map`; API models are servers on loopback.
+
+| journey | test |
+|---|---|
+| 3. five models, one file each | `test_five_models_one_file_each` |
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dikast as package
+from dikast.core.errors import UserError
+from dikast.testing.faults import FaultServer
+from runs import dikast, dikast_here, lines, summary, write_jsonl
+
+JUDGE = ("--judge", "mock:oracle,r=1", "--rubric", "helpfulness")
+QUALITY = {"alpha": 5, "beta": 4, "gamma": 3, "delta": 2, "epsilon": 1}
+
+
+def verdict(body: Mapping[str, Any]) -> str:
+    """What the server thinks of an answer: as good as the model that signs it, one less for every third prompt."""
+    text = str(body["messages"])
+    name = next(name for name in QUALITY if f"{name} says" in text)
+    number = int(re.findall(r"says (\d+)", text)[-1])
+    return f"It was read.\nVerdict: {max(1, QUALITY[name] - (number % 3 == 0))}"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[FaultServer]:
+    with FaultServer(verdict, model="judge") as opened:
+        yield opened
+
+
+def answers(folder: Path, n: int = 12) -> list[Path]:
+    folder.mkdir()
+    return [
+        write_jsonl(
+            folder / f"{name}.jsonl",
+            [{"prompt": f"What is {i}?", "answer": f"{name} says {i}"} for i in range(n)],
+        )
+        for name in QUALITY
+    ]
+
+
+def test_five_models_one_file_each(server: FaultServer, tmp_path: Path) -> None:
+    answers(tmp_path / "answers")
+    files = " ".join(f"answers/{name}.jsonl" for name in sorted(QUALITY))  # what a shell makes of answers/*.jsonl
+    command = f"grade {files} --judge {server.spec} --rubric helpfulness --out runs/five"
+    done = dikast(*command.split(), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "5 files: columns prompt -> instruction, answer -> response" in done.stderr
+    board = done.stdout[done.stdout.index("system ") :].splitlines()
+    assert [line.split()[0] for line in board[1:6]] == list(QUALITY)
+    means = {name: 4.667 - place for place, name in enumerate(QUALITY)} | {"epsilon": 1.0}
+    for line, (name, mean) in zip(board[1:6], means.items(), strict=True):
+        assert re.match(rf"{name} +{mean:.3f}( \[.+\])? +\S.* 12$", line), line
+    assert board[6] == "alpha minus beta, on the same 12 prompts: +1.000"
+    found = package.audit(package.Run(tmp_path / "runs/five"))["leaderboard"]
+    # gamma beats delta and epsilon on all prompts, and loses to alpha and beta
+    assert found.estimate("gamma", "win rate").value == pytest.approx(0.5)
+    # delta is 2 or 1, epsilon 1: equal on every third prompt
+    assert found.estimate("delta", "win rate").value == pytest.approx((8 + 0.5 * 4) / 48)
+    again = dikast_here(*command.split(), cwd=tmp_path)
+    assert again.returncode == 0
+    assert summary(tmp_path / "runs/five")["asked"] == 0
+
+
+def test_systems_of_columns_are_ranked_as_those_of_files(tmp_path: Path) -> None:
+    files = answers(tmp_path / "answers", 6)
+    named = [{**row, "model": f"{path.stem}-v2"} for path in files for row in lines(path)]
+    joined = write_jsonl(tmp_path / "all.jsonl", named)
+    page = tmp_path / "page.html"
+    done = dikast_here("grade", joined, "--judge", "mock:constant", "--rubric", "helpfulness",
+                       "--out", tmp_path / "run", "--report", page)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "alpha-v2 and beta-v2 score alike on the same 6 prompts" in done.stdout
+    assert "5 systems by mean score" in page.read_text("utf-8")
+    both = dikast_here("grade", *files, joined, "--judge", "mock:constant", "--rubric", "helpfulness",
+                       "--out", tmp_path / "both", "--limit", "2")  # fmt: skip
+    assert both.returncode == 0, both.stderr
+    assert summary(tmp_path / "both")["questions"] == 12
+    assert "alpha-v2" in both.stdout
+
+
+def test_files_that_share_ids_and_names_are_told_apart(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        write_jsonl(tmp_path / folder / "out.jsonl", [{"id": "q1", "question": "Why?", "answer": f"{folder} said"}])
+    run = package.grade([tmp_path / "a/out.jsonl", tmp_path / "b/out.jsonl"], "mock:constant", "helpfulness",
+                        out=tmp_path / "run")  # fmt: skip
+    assert [each.question.item for each in run] == ["a/out/q1", "b/out/q1"]
+    assert [row[0] for row in package.audit(run)["leaderboard"].rows] == ["a/out", "b/out"]
+    with pytest.raises(UserError, match="given twice"):
+        package.grade([tmp_path / "a/out.jsonl"] * 2, "mock:constant", "helpfulness")
+
+
+def test_mistakes_in_one_of_several_files_name_it_and_leave_no_folder(tmp_path: Path) -> None:
+    good, bad = answers(tmp_path / "answers", 3)[:2]
+    bad.write_text(bad.read_text("utf-8") + '{"prompt": "x", "answer": 7}\n', "utf-8")
+    done = dikast_here("grade", good, bad, *JUDGE, "--out", tmp_path / "runs/x")
+    assert done.returncode == 2
+    assert f"{bad}:4" in done.stderr
+    assert not (tmp_path / "runs").exists()
+    write_jsonl(bad, [{"prompt": "What is 0?", "answer": "b", "gold": 9}])
+    done = dikast_here("grade", good, bad, *JUDGE, "--out", tmp_path / "runs/x")
+    assert done.returncode == 2
+    assert f"{bad}:1" in done.stderr, done.stderr
+    assert not (tmp_path / "runs").exists()
+    write_jsonl(bad, [{"prompt": "What is 0?", "txt": "b"}])
+    done = dikast_here("grade", good, bad, *JUDGE, "--out", tmp_path / "runs/x")
+    assert f"{bad}: no column is recognised as the response" in done.stderr
+    done = dikast_here("grade", good, "-", *JUDGE, "--out", tmp_path / "runs/x")
+    assert "standard input (-) cannot be read beside files" in done.stderr
