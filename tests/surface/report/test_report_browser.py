@@ -124,3 +124,15 @@ def test_it_fits_and_can_be_read(page: Path, tab: Browser, width: int, dark: boo
     assert tab.run("[...document.images].every(each => each.complete && each.naturalWidth > 0)")
     assert tab.asked[0] == page.as_uri()
     assert all(each.startswith("data:") for each in tab.asked[1:])
+
+
+def test_labels_of_figures_can_be_read_on_a_phone_and_none_is_cut_off(page: Path, tab: Browser) -> None:
+    tab.open(page, width=390)
+    texts = tab.run(
+        "[...document.querySelectorAll('.grid svg text')].map(t => {const a = t.getBoundingClientRect(),"
+        " b = t.ownerSVGElement.getBoundingClientRect(), scale = b.width / t.ownerSVGElement.viewBox.baseVal.width;"
+        " return [parseFloat(getComputedStyle(t).fontSize) * scale, a.left - b.left, b.right - a.right]})"
+    )
+    assert len(texts) > 20
+    assert min(size for size, _, _ in texts) > 7.5
+    assert min(min(left, right) for _, left, right in texts) > -1

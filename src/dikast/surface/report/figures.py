@@ -56,7 +56,7 @@ def histogram(labels: Mapping[str, tuple[int, int]]) -> Markup:
 
 def rulers(rows: Sequence[Ruler]) -> Markup:
     """Each statistic on a line from 0 to 1, between baseline and ceiling."""
-    left, right = 150, WIDTH - 90
+    left, right = 170, WIDTH - 90
     parts, y = [], 24.0
 
     def x(value: float) -> float:
