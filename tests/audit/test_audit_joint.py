@@ -195,7 +195,8 @@ def test_a_prior_touches_only_those_whom_separation_needs(tmp_path: Path, run_au
     for name, row in alone.items():
         assert board[name]["strength"]["value"] == pytest.approx(row["strength"]["value"], abs=1e-9), name
         assert board[name]["prior"] == ""
-    assert board["never"]["prior"] == "yes"
+    assert board["never"]["prior"] == "only by prior"
+    assert (board["never"]["strength"]["low"], board["never"]["beats anchor"]["low"]) == (None, None)
     assert board["never"]["strength"]["value"] < min(row["strength"]["value"] for row in alone.values())
     assert any("0.1 games" in note for note in found["tables"]["ranking"]["notes"])
 
@@ -238,3 +239,43 @@ def test_fillings_try_every_choice_of_what_is_missing() -> None:
         np.zeros((0, 2)), None, None, None, None, 0.95, Resampling(),
     )  # fmt: skip
     assert {tuple(each.tolist()) for each in given.fillings()} == {(A, D), (A, B)}
+
+
+def league(names: str, seed: int) -> list[dict[str, Any]]:
+    rng = np.random.default_rng(seed)
+    games = [rng.choice([*names], 2, replace=False) for _ in range(80)]
+    return [
+        {"a": a, "b": b, "v": "A" if rng.random() < (0.7 if a < b else 0.3) else "B"}
+        for a, b in np.array(games).tolist()
+    ]
+
+
+def test_players_that_never_met_are_ranked_apart(tmp_path: Path, run_audit: Run) -> None:
+    """Each group as if it stood alone: the smaller one was fitted by the prior, and ranked among the others."""
+    one, two = league("abcd", 1), league("xyz", 2)
+    found = run_audit(write(tmp_path / "x.csv", one + two), *RANKED)
+    board = rows_of(found, "ranking", "player")
+    assert "7 players in 2 groups that never met" in found["tables"]["ranking"]["title"]
+    for group, rows in enumerate((one, two), start=1):
+        alone = rows_of(run_audit(write(tmp_path / "y.csv", rows), *RANKED), "ranking", "player")
+        assert "group" not in next(iter(alone.values()))
+        for name, row in alone.items():
+            assert board[name]["group"] == group
+            assert board[name]["strength"]["value"] == pytest.approx(row["strength"]["value"], abs=1e-9)
+            assert board[name]["rank"]["value"] == row["rank"]["value"]
+            assert board[name]["strength"]["n"] == 80
+            assert board[name].get("prior") != "only by prior"
+    anchored = run_audit(tmp_path / "x.csv", *RANKED, "--anchor", "a")
+    board = rows_of(anchored, "ranking", "player")
+    assert [board[name]["strength"]["value"] is None for name in "abcdxyz"] == [False] * 4 + [True] * 3
+    assert any("no games lead to the anchor" in note for note in anchored["tables"]["ranking"]["notes"])
+
+
+def test_groups_that_never_met_share_the_effect_of_a_covariate() -> None:
+    # first wins 3 of 4 games between equals in either group: log 3 nats for being shown first
+    first, second = np.array([0, 1] * 4 + [2, 3] * 4), np.array([1, 0] * 4 + [3, 2] * 4)
+    outcome = np.array([0, 0, 0, 0, 0, 0, 1, 1] * 2)
+    fit = fit_players(Games.of(first, second, outcome, players=4, covariates=np.ones((16, 1))))
+    assert fit.effects[0] == pytest.approx(math.log(3))
+    assert fit.strength == pytest.approx(np.zeros(4), abs=1e-9)
+    assert fit.touched is None

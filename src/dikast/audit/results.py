@@ -142,10 +142,11 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class RankedPlayer:
-    """The strength of a player: log-odds against the anchor, the chance to beat it, the rank from 1.
+    """The strength of a player: log-odds against the anchor, the chance to beat it, the rank from 1 in its group.
 
     `controlled` is that chance with covariates equal, None without covariates. `prior` says whether a prior made the
-    strength finite: "yes", "in 3 % of draws", or "".
+    strength finite: "only by prior", "only by the anchor's", "in 3 % of draws", or "". `group` counts from 1: players
+    of one group met, directly or by way of others, and only they are compared; None for a player without a game.
     """
 
     beats_anchor: Estimate
@@ -153,6 +154,7 @@ class RankedPlayer:
     rank: Estimate
     controlled: Estimate | None
     prior: str
+    group: int | None = 1
 
 
 @dataclass(frozen=True, slots=True)

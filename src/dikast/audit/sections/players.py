@@ -159,7 +159,9 @@ def _weights(data: Data, given: Paired, at: Codes) -> Floats:
 
 
 def _board(data: Data, given: Paired, names: list[str], ranking: Ranking, controlled: Ranking | None) -> Table:
-    touched = [name for code, name in enumerate(names) if ranking.prior_told(code)]
+    touched = any(map(ranking.prior_told, range(len(names))))
+    groups = _groups(ranking)
+    strength = settled(np.nan_to_num(ranking.fit.strength, nan=-np.inf))
     players = {
         names[code]: RankedPlayer(
             ranking.chance(code),
@@ -167,36 +169,53 @@ def _board(data: Data, given: Paired, names: list[str], ranking: Ranking, contro
             ranking.rank(code),
             None if controlled is None else controlled.chance(code),
             ranking.prior_told(code),
+            int(groups[code]) or None,
         )
-        for code in np.argsort(-settled(np.nan_to_num(ranking.fit.strength, nan=-np.inf)), kind="stable")
+        for code in np.lexsort((-strength, np.where(groups > 0, groups, len(names) + 1)))
     }
     anchor = None if ranking.anchor is None else names[ranking.anchor]
+    several = int(groups.max()) > 1
     rows: list[list[Cell]] = []
     for name, each in players.items():
-        row: list[Cell] = [name, each.beats_anchor, each.strength, each.rank]
-        rows.append(row + [each.controlled] * (controlled is not None) + [each.prior] * bool(touched))
-    against = anchor or "the average player"
-    columns = ["player", "beats anchor", "strength", "rank"]
+        row: list[Cell] = [name, *([each.group] if several else []), each.beats_anchor, each.strength, each.rank]
+        rows.append(row + [each.controlled] * (controlled is not None) + [each.prior] * touched)
+    against = anchor or "the average player" + (" of the group" if several else "")
+    columns = ["player", *(["group"] if several else []), "beats anchor", "strength", "rank"]
     columns += [*(["covariates equal"] if controlled is not None else []), *(["prior"] if touched else [])]
     idle = [name for code, name in enumerate(names) if not ranking.played[code]]
     joint = given.swapped is not None
     games = counted(ranking.n, "pair" if joint else "game")
+    apart = f" in {int(groups.max())} groups that never met" if several else ""
     return table(
         "ranking",
-        f"Bradley-Terry ranking of {counted(len(names) - len(idle), 'player')} from {games}",
+        f"Bradley-Terry ranking of {counted(len(names) - len(idle), 'player')}{apart} from {games}",
         columns,
         rows,
         f"beats anchor: the chance to beat {against}, a tie being half a win; strength: its log-odds",
+        _GROUPS_TOLD if several else "",
         "a soft preference is that part of a win, and the rest of a loss" if given.soft else "",
         _disagreement_told(given) if joint and not given.soft else ONE_ORDER if given.one_order else "",
         f"no game with a verdict, so no strength and no rank: {', '.join(idle)}" if idle else "",
-        _prior_note(ranking) if touched else "",
+        _PRIOR_TOLD if touched else "",
         f"a strong verdict counts {data.plan.strong:g} times" if data.plan.strong != 1 else "",
         f"intervals: {ranking.how.draws} draws of {'pairs' if joint else 'games'}"
         + (", copies of strong verdicts drawn one by one" if data.plan.strong_as == "copies" else ""),
         result=PlayerRanking(anchor, players),
         one_order=given.one_order,
     )
+
+
+def _groups(ranking: Ranking) -> Codes:
+    """Players who met, directly or by way of others, counted from 1 (the largest group first); 0 without a game."""
+    sizes = np.bincount(ranking.leagues, ranking.played > 0)
+    order = np.argsort(np.argsort(-sizes, kind="stable"), kind="stable")
+    return np.where(ranking.played > 0, order[ranking.leagues] + 1, 0).astype(np.int64)
+
+
+_GROUPS_TOLD = (
+    "group: players who met, directly or by way of others; no game says how players of two groups compare, so "
+    "strengths and ranks are those within the group"
+)
 
 
 def _disagreement_told(given: Paired) -> str:
@@ -207,11 +226,11 @@ def _disagreement_told(given: Paired) -> str:
     return f"a pair whose orders disagree is half a win for each: {found:.4f} of {counted(found.n, 'pair')}"
 
 
-def _prior_note(ranking: Ranking) -> str:
-    return (
-        f"prior: players that never won, never lost or never met the others (in the data or in a draw) were given "
-        f"{PRIOR:g} games, half won, against an average player; it moves nobody else"
-    )
+_PRIOR_TOLD = (
+    "prior: the games alone give no finite strength to players that never won, never lost, or met the others only so "
+    f"(in the data, or in that share of draws), so these were given {PRIOR:g} games, half won, against an average "
+    "player; that moves nobody else, and a strength that exists only by it has no interval"
+)
 
 
 def _counts(given: Paired, names: list[str], first: Codes, second: Codes, how: Resampling) -> Table:

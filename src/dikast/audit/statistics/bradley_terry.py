@@ -52,14 +52,14 @@ class Games:
     @property
     def groups(self) -> Codes:
         """The group of each player (players,): within one a chain of wins or ties leads from everyone to everyone."""
-        from scipy.sparse import coo_array
-        from scipy.sparse.csgraph import connected_components
-
         beats = [(self.i, self.j, self.wins + self.ties), (self.j, self.i, self.losses + self.ties)]
         rows, columns, weight = (np.concatenate(each) for each in zip(*beats, strict=True))
-        graph = coo_array((weight, (rows, columns)), shape=(self.players, self.players)).tocsr()
-        graph.eliminate_zeros()
-        return np.asarray(connected_components(graph, directed=True, connection="strong")[1], np.int64)
+        return _components(self.players, rows, columns, weight, directed=True)
+
+    @property
+    def leagues(self) -> Codes:
+        """The league of each player (players,): within one, games lead from everyone to everyone, whoever won them."""
+        return _components(self.players, self.i, self.j, self.wins + self.losses + self.ties, directed=False)
 
     @property
     def connected(self) -> bool:
@@ -78,6 +78,16 @@ class Games:
             self.players, self.i[chosen], self.j[chosen], self.wins[chosen], self.losses[chosen], self.ties[chosen],
             self.covariates[chosen],
         )  # fmt: skip
+
+
+def _components(players: int, rows: Codes, columns: Codes, weight: Floats, *, directed: bool) -> Codes:
+    """Which strong component of a graph each player is in, or weak where no edge has a direction (players,)."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_array((weight, (rows, columns)), shape=(players, players)).tocsr()
+    graph.eliminate_zeros()
+    return np.asarray(connected_components(graph, directed=directed, connection="strong")[1], np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,7 +139,7 @@ class Meetings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Strengths:
-    """`strength` (players,) in log-odds (nats) with mean 0; `effects` (k,) of the covariates; `tie` is log nu or NaN.
+    """`strength` (players,) in nats, mean 0 in each league; `effects` (k,) of the covariates; `tie`: log nu or NaN.
 
     NaN throughout if the games do not determine a finite order. `touched` (players,) says whose strength a prior made
     finite, None for nobody's.
@@ -164,11 +174,13 @@ def bradley_terry(
 
 
 def fit_players(
-    games: Games, *, model: Model = "bradley-terry", prior: float = 0.1, start: "Strengths | None" = None
-) -> Strengths:
+    games: Games, *, model: Model = "bradley-terry", prior: float = 0.1,
+    start: "Strengths | None" = None, leagues: Codes | None = None,
+) -> Strengths:  # fmt: skip
     """Maximum likelihood for everyone whose strength is determined, and `prior` for those whose is not.
 
-    The largest group in which a chain of wins or ties leads from everyone to everyone has finite strengths, with mean
+    Strengths compare players of one league (`leagues` (players,), by default `games.leagues`), and no others. In each,
+    the largest group in which a chain of wins or ties leads from everyone to everyone has finite strengths, with mean
     0, from the games among its members: in the limit of maximum likelihood no other game says anything about them. The
     others (`touched`: they never won, never lost, or never met the group) are then fitted with these strengths fixed
     and `prior` games, half won, against a player of strength 0. Where no two players are in a group, everyone is
@@ -177,44 +189,60 @@ def fit_players(
     A covariate that decides every game in which it is not 0 has no finite effect (NaN). In the limit these games say
     nothing about anything else, so the others are fitted without them.
     """
-    fit = _fit_players(games, model=model, prior=prior, start=start)
+    leagues = games.leagues if leagues is None else leagues
+    fit = _fit_players(games, model, prior, start, leagues)
     if fit.settled is None or fit.settled.all():
         return fit
     effects, free = np.full(len(fit.settled), math.nan), fit.settled
     left = (games.covariates[:, ~free] == 0).all(1)
     if not free.any() or not left.any():
         return _unknown(games)
-    rest = fit_players(
-        replace(games.among(left), covariates=games.covariates[np.ix_(left, free)]), model=model, prior=prior
-    )
+    open_games = replace(games.among(left), covariates=games.covariates[np.ix_(left, free)])
+    rest = fit_players(open_games, model=model, prior=prior, leagues=leagues)
     effects[free] = rest.effects
     return replace(rest, effects=effects)
 
 
-def _fit_players(games: Games, *, model: Model, prior: float, start: "Strengths | None") -> Strengths:
+def _fit_players(games: Games, model: Model, prior: float, start: "Strengths | None", leagues: Codes) -> Strengths:
     met = games.played > 0
     if not met.any():
         return _unknown(games)
     if model == "davidson" and not (games.ties.any() and (games.wins + games.losses).any()):
         tie = math.nan if games.ties.any() else -math.inf  # without a tie nu is 0; with nothing else it has no bound
-        return replace(fit_players(games, prior=prior, start=start), tie=tie)
-    groups = games.groups
-    sizes = np.bincount(groups, met)
-    heaviest = np.bincount(groups, games.played)
-    core = met & (groups == int(np.lexsort((-heaviest, -sizes))[0]))
-    if core.sum() < 2:
-        core = np.zeros_like(met)
+        return replace(fit_players(games, prior=prior, start=start, leagues=leagues), tie=tie)
+    core = _cores(games, met, leagues)
     touched, theta = met & ~core, _begin(games, model, start)
     theta[: games.players][touched] = 0.0
     found, nobody = _Maximum(theta, True), np.zeros(games.players)
     if core.any():
-        found = _maximum(games.among(core[games.i] & core[games.j]), theta, core, model, nobody)
-        found.theta[: games.players] -= found.theta[: games.players][core].mean()
+        found = _maximum(games.among(core[games.i] & core[games.j]), theta, core, model, nobody, leagues=leagues)
+        found.theta[: games.players] = _centred(found.theta[: games.players], core, leagues)
     if touched.any():
         outside = games.among(touched[games.i] | touched[games.j])
-        rest = _maximum(outside, found.theta, touched, model, np.where(touched, prior, 0.0), alone=core.any())
+        rest = _maximum(outside, found.theta, touched, model, np.where(touched, prior, 0.0), alone=bool(core.any()))
         found = _Maximum(rest.theta, found.converged and rest.converged)
-    return _read(found, games, model, met, touched, centre=core if core.any() else met)
+    has_core = np.bincount(leagues, core)[leagues] > 0
+    return _read(found, games, model, met, touched, centre=core | (met & ~has_core), leagues=leagues)
+
+
+def _cores(games: Games, met: NDArray[np.bool_], leagues: Codes) -> NDArray[np.bool_]:
+    """Who is in the largest group of its league (players,), of two players or more; of equals, the one that played."""
+    groups, core = games.groups, np.zeros(games.players, bool)
+    sizes, heaviest = np.bincount(groups, met), np.bincount(groups, games.played)
+    for league in np.unique(leagues[met]):
+        inside = np.unique(groups[met & (leagues == league)])
+        best = inside[np.lexsort((-heaviest[inside], -sizes[inside]))[0]]
+        if sizes[best] > 1:
+            core |= met & (groups == best)
+    return core
+
+
+def _centred(strength: Floats, centre: NDArray[np.bool_], leagues: Codes) -> Floats:
+    """Strengths (players,) less the mean of the `centre` of each league."""
+    count = np.bincount(leagues, centre)
+    total = np.bincount(leagues, np.where(centre, strength, 0.0))
+    mean = np.divide(total, count, out=np.zeros(len(count)), where=count > 0)
+    return np.asarray(strength - mean[leagues])
 
 
 class _Maximum(NamedTuple):
@@ -239,14 +267,16 @@ def _begin(games: Games, model: Model, start: "Strengths | None") -> Floats:
 
 
 def _maximum(
-    games: Games, theta: Floats, members: NDArray[np.bool_], model: Model, prior: Floats, *, alone: bool = False
-) -> _Maximum:
+    games: Games, theta: Floats, members: NDArray[np.bool_], model: Model, prior: Floats,
+    *, alone: bool = False, leagues: Codes | None = None,
+) -> _Maximum:  # fmt: skip
     """Newton's method on the strengths of `members` (players,) and all else there is; `alone` moves nothing else."""
     davidson = model == "davidson"
     free = np.flatnonzero(np.concatenate([members, np.full(len(theta) - len(members), not alone)]))
     count, loose = int(members.sum()), not alone and not prior.any()
-    shift = np.zeros((len(free), len(free)))  # without a prior, strengths are known up to a shift only
-    shift[:count, :count] = loose / max(count, 1)
+    shift = np.zeros((len(free), len(free)))  # without a prior, strengths are known up to a shift of a league only
+    among = (np.zeros(len(members), np.int64) if leagues is None else leagues)[members]
+    shift[:count, :count] = loose * (among[:, None] == among) / max(count, 1)
     value, gradient, hessian = _likelihood(games, theta, davidson, prior)
     for _ in range(_STEPS):
         step = np.zeros(len(theta))
@@ -272,10 +302,12 @@ def _read(
     known: NDArray[np.bool_],
     touched: NDArray[np.bool_],
     centre: NDArray[np.bool_] | None = None,
+    leagues: Codes | None = None,
 ) -> Strengths:
     players, k = games.players, games.covariates.shape[1]
-    strength = np.where(known, found.theta[:players], math.nan)
-    strength -= strength[known if centre is None else centre].mean()
+    leagues = np.zeros(players, np.int64) if leagues is None else leagues
+    strength = _centred(found.theta[:players], known if centre is None else centre, leagues)
+    strength[~known] = math.nan
     effects = found.theta[players : players + k]
     settled = _settled(games, found.theta)
     if not settled.all():

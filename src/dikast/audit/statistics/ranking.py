@@ -31,6 +31,7 @@ WIN_RULES: Mapping[WinRule, str] = {
     "decided": "wins, of the games that were won or lost",
 }
 PRIOR = 0.1  # games against an average player, for those whom separation leaves without a finite strength
+BY_PRIOR = "only the prior makes it finite"
 _SAME = 1e-9  # nats: strengths nearer than this are equal
 _MOST_DRAWS = 500  # fits; ranks and strengths need fewer draws than a tail probability
 
@@ -97,7 +98,8 @@ class Ranking:
     `drawn_effects` (B, k) are draws of the effects of the covariates, `drawn_ties` (B,) of Davidson's log nu.
     `played` (players,) counts what is drawn together (games, or units of games) by player; a player without any has no
     strength and no rank. `prior` games against an average player were given where separation needs it: `fit.touched`,
-    and in a share of the draws `needed` (players,).
+    and in a share of the draws `needed` (players,). Only players of one league (`leagues` (players,)) are compared: in
+    another, no game says who is better; `games` counts the games of the league of each player (players,).
     """
 
     fit: Strengths
@@ -111,20 +113,27 @@ class Ranking:
     n: int
     played: Codes
     needed: Floats
+    leagues: Codes
+    games: Codes
 
     def strength(self, player: int) -> Estimate:
-        """Log-odds against the anchor, or against the average player.
+        """Log-odds against the anchor, or against the average player of the league.
 
-        Where all draws are alike (every game a tie) the interval is Wilson's of the player's games.
+        Where all draws are alike (every game a tie) the interval is Wilson's of the player's games. A strength that
+        only the prior makes finite has none.
         """
         if not self.played[player]:
             return Estimate(math.nan, 0, level=self.how.level, note="no game with a verdict")
+        if self.anchor is not None and self.leagues[player] != self.leagues[self.anchor]:
+            return Estimate(math.nan, 0, level=self.how.level, note="no games lead to the anchor")
         shift = 0.0 if self.anchor is None else self.fit.strength[self.anchor]
         moved = 0.0 if self.anchor is None else self.draws[:, self.anchor]
         known = player == self.anchor  # 0 by definition
         value, drawn = self.fit.strength[player] - shift, self.draws[:, player] - moved
-        found = self._told(value, drawn, point=known)
-        if known or math.isnan(value) or self._touched(player) or np.ptp(drawn) > _SAME:
+        found = self._told(value, drawn, point=known, n=int(self.games[player]))
+        if self._by_prior(player) and not known:
+            return replace(found, low=math.nan, high=math.nan, note=BY_PRIOR)
+        if known or math.isnan(value) or np.ptp(drawn) > _SAME:
             return found
         n = int(self.played[player])
         ends = [_logit(each) for each in wilson(n / (1 + math.exp(-value)), n, self.how.level)]
@@ -152,36 +161,45 @@ class Ranking:
         return self._told(math.exp(self.fit.tie), np.exp(self.drawn_ties))
 
     def rank(self, player: int) -> Estimate:
-        """The rank, from 1, with its bootstrap interval; equal strengths share the better one."""
+        """The rank in the league, from 1, with its bootstrap interval; equal strengths share the better one."""
         mine = self.fit.strength[player]
         if math.isnan(mine):
             return Estimate(math.nan, 0, level=self.how.level, note="no game with a verdict")
-        value = 1 + float((self.fit.strength > mine + _SAME).sum())
-        drawn = self.draws[:, [player]]
-        best = 1.0 + (self.draws > drawn + _SAME).sum(1)
-        worst = (self.draws >= drawn - _SAME).sum(1).astype(np.float64)
+        league = self.leagues == self.leagues[player]
+        value = 1 + float((self.fit.strength[league] > mine + _SAME).sum())
+        drawn, draws = self.draws[:, [player]], self.draws[:, league]
+        best = 1.0 + (draws > drawn + _SAME).sum(1)
+        worst = (draws >= drawn - _SAME).sum(1).astype(np.float64)
         absent = np.isnan(drawn[:, 0])
         best[absent], worst[absent] = math.nan, math.nan
-        alike = bool(np.nanmax(np.ptp(self.draws, axis=0), initial=0) <= _SAME) and bool((best == worst).all())
+        alike = bool(np.nanmax(np.ptp(draws, axis=0), initial=0) <= _SAME) and bool((best == worst).all())
         ends = [self.how.interval(each, point=not alike) for each in (best, worst)]
-        found = self._told(value, best)
-        if math.isnan(ends[0].low) or math.isnan(ends[1].low):
-            return replace(found, low=math.nan, high=math.nan, whole=True)
+        found = self._told(value, best, n=int(self.games[player]))
+        if self._touched(player) or math.isnan(ends[0].low) or math.isnan(ends[1].low):
+            note = BY_PRIOR if self._touched(player) else ""
+            return replace(found, low=math.nan, high=math.nan, whole=True, note=note)
         low, high = float(math.floor(ends[0].low)), float(math.ceil(ends[1].high))
         return replace(found, low=low, high=high, whole=True)
 
     def prior_told(self, player: int) -> str:
-        """Whether the prior made the player's strength finite: in the fit, in a share of the draws, or nowhere ("")."""
+        """Whether a prior made the strength finite: always, by way of the anchor, in a share of draws, nowhere ("")."""
         if self._touched(player):
-            return "yes"
+            return "only by prior"
+        if self.played[player] and self._by_prior(player) and self.leagues[player] == self.leagues[self.anchor or 0]:
+            return "only by the anchor's"
         return f"in {self.needed[player]:.1%} of draws" if self.needed[player] > 0 else ""
 
     def _touched(self, player: int) -> bool:
         return self.fit.touched is not None and bool(self.fit.touched[player])
 
-    def _told(self, value: float, drawn: Floats, *, point: bool = False) -> Estimate:
+    def _by_prior(self, player: int) -> bool:
+        """Whether only a prior makes the strength finite, or that of the anchor which it is told against."""
+        return self._touched(player) or (self.anchor is not None and self._touched(self.anchor))
+
+    def _told(self, value: float, drawn: Floats, *, point: bool = False, n: int | None = None) -> Estimate:
         interval = self.how.interval(drawn, point=point) if len(drawn) else (math.nan, math.nan)
-        return Estimate(float(value), self.n, *interval, self.how.level, f"bootstrap, {len(drawn)} draws")
+        n = self.n if n is None else n
+        return Estimate(float(value), n, *interval, self.how.level, f"bootstrap, {len(drawn)} draws")
 
 
 def _logit(chance: float) -> float:
@@ -191,24 +209,31 @@ def _logit(chance: float) -> float:
 def rank_players(bouts: Bouts, how: Resampling, *, model: Model = "bradley-terry", anchor: str = "") -> Ranking:
     """Fit strengths (`fit_players`) and draw games (or units) anew for intervals, each draw fitted in the same way.
 
-    Strengths have mean 0 over the players that no prior touched. ValueError for an unknown anchor.
+    Strengths have mean 0 over the players of a league that no prior touched. ValueError for an unknown anchor.
     """
-    fit = fit_players(bouts.games(), model=model, prior=PRIOR)
+    games = bouts.games()
+    leagues = games.leagues
+    fit = fit_players(games, model=model, prior=PRIOR, leagues=leagues)
     place = list(bouts.names).index(anchor) if anchor else None
     few = Resampling(min(how.draws, _MOST_DRAWS), how.level, how.seed)
     open_ended = bool(np.isnan(fit.strength).all())  # a covariate decides every game: there is nothing to draw
-    fits = [fit_players(each, model=model, prior=PRIOR, start=fit) for each in _redrawn(bouts, few) if not open_ended]
-    fits = fits or [fit]
+    redrawn = _redrawn(bouts, few) if not open_ended else ()
+    fits = [fit_players(each, model=model, prior=PRIOR, start=fit, leagues=leagues) for each in redrawn] or [fit]
     draws = np.array([each.strength for each in fits]).reshape(-1, len(bouts.names))
     centre = ~np.isnan(fit.strength) & (True if fit.touched is None else ~fit.touched)
-    if centre.any():
-        draws = draws - np.nan_to_num(_nan_mean(draws[:, centre]))[:, None]
+    for league in np.unique(leagues[centre]):
+        inside = leagues == league
+        draws[:, inside] -= np.nan_to_num(_nan_mean(draws[:, inside & centre]))[:, None]
     effects = np.array([each.effects for each in fits]).reshape(len(fits), -1)
     ties = np.array([each.tie for each in fits])
     nobody = np.zeros(len(bouts.names), bool)
     needed = np.mean([nobody if each.touched is None else each.touched for each in fits], axis=0)
     n, played, prior = bouts.n or len(bouts.first), _units_of(bouts), 0.0 if fit.touched is None else PRIOR
-    return Ranking(fit, bouts.names, draws, effects, ties, place, prior, few, n, played, needed)
+    several = len(np.unique(leagues[played > 0])) > 1
+    of_league = _units_by(bouts, leagues)[leagues] if several else np.full(len(leagues), n)
+    return Ranking(
+        fit, bouts.names, draws, effects, ties, place, prior, few, n, played, needed, leagues, of_league
+    )  # fmt: skip
 
 
 def _nan_mean(values: Floats) -> Floats:
@@ -221,10 +246,15 @@ def _nan_mean(values: Floats) -> Floats:
 
 def _units_of(bouts: Bouts) -> Codes:
     """How many games, or units of games, each player has (players,)."""
+    return _units_by(bouts, np.arange(len(bouts.names)))
+
+
+def _units_by(bouts: Bouts, of: Codes) -> Codes:
+    """How many games, or units of games, the players of each kind have; `of` (players,) is the kind of each player."""
     unit = np.arange(len(bouts.first)) if bouts.unit is None else clusters_of(bouts.unit)
     real = bouts.first != bouts.second
-    pairs = np.concatenate([np.column_stack([each[real], unit[real]]) for each in (bouts.first, bouts.second)])
-    return np.bincount(np.unique(pairs, axis=0)[:, 0], minlength=len(bouts.names)).astype(np.int64)
+    pairs = np.concatenate([np.column_stack([of[each[real]], unit[real]]) for each in (bouts.first, bouts.second)])
+    return np.bincount(np.unique(pairs, axis=0)[:, 0], minlength=int(of.max(initial=0)) + 1).astype(np.int64)
 
 
 def _redrawn(bouts: Bouts, how: Resampling) -> Iterator[Games]:
