@@ -43,6 +43,7 @@ from dikast.audit.tables.canonical_order import in_canonical_order, sorted_names
 from dikast.audit.tables.columns import group_codes
 from dikast.audit.tables.load import Data, load
 from dikast.audit.tables.questions import clustered, one_row_each
+from dikast.audit.tables.record_rows import Watch
 from dikast.audit.tables.refs import Ref
 from dikast.audit.tables.row_scales import note_of, row_scales
 from dikast.audit.tables.run_rows import PROMPT, asked_orders, gold_scale_of, has_gold, scale_of, scales_by_rubric
@@ -57,18 +58,19 @@ _MOST_LABELS = 20  # a larger confusion matrix is no table to read
 _MOST_CRITERIA = 30  # with more, slices by criterion are made only when --by asks for them
 
 
-def audit_file(plan: AuditPlan | str | Path) -> Audit:
+def audit_file(plan: AuditPlan | str | Path, watch: Watch | None = None) -> Audit:
     """Everything the columns of `plan` allow to say about the verdicts in its file.
 
     The path of a run folder (or of a file) alone is a plan with nothing else said.
 
-    Scores, pairs (`plan.pairwise`) or rankings (`plan.ranked`); a run folder says by itself which it holds. Raises
-    UserError or DataError for input that cannot be used.
+    Scores, pairs (`plan.pairwise`) or rankings (`plan.ranked`); a run folder says by itself which it holds. `watch`
+    sees the rows as they are read, so that what else is made of them needs no pass of its own. Raises UserError or
+    DataError for input that cannot be used.
     """
     asked = _completed(plan if isinstance(plan, AuditPlan) else AuditPlan(Path(plan)))
     _check(asked)
     plan = asked if asked.gold_rule == "first" else dataclasses.replace(asked, gold=tuple(sorted_names(asked.gold)))
-    data = _on_scales(in_canonical_order(clustered(one_row_each(load(plan)))))
+    data = _on_scales(in_canonical_order(clustered(one_row_each(load(plan, watch)))))
     tables = (
         rankings_tables(data) if plan.ranked else pair_tables(data, _slices(data)) if plan.pairwise else _scores(data)
     )

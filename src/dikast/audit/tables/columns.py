@@ -6,7 +6,7 @@ Memory is 8 bytes a number and 4 bytes plus one copy of each distinct word a tex
 import functools
 import itertools
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -78,8 +78,11 @@ class Wanted:
     failed: frozenset[str] = frozenset()
 
 
-def read_frame(rows: Rows, wanted: Wanted) -> Frame:
-    """Read the wanted columns; DataError names file, line and value for text where a number is due."""
+def read_frame(rows: Rows, wanted: Wanted, each: Callable[[Mapping[str, Any]], object] | None = None) -> Frame:
+    """Read the wanted columns; DataError names file, line and value for text where a number is due.
+
+    `each` is called with every record as it is read.
+    """
     numbers = {name: NumberColumn(name, rows.path, wanted) for name in dict.fromkeys(wanted.numbers)}
     words = {name: WordColumn(name, rows.path) for name in dict.fromkeys(wanted.words)}
     objects = {name: _ObjectColumn(name, rows.path) for name in dict.fromkeys(wanted.objects)}
@@ -90,6 +93,8 @@ def read_frame(rows: Rows, wanted: Wanted) -> Frame:
         if len(lines) < _SEEN:
             known.update(dict.fromkeys(_paths(record)))
         lines.append(line)
+        if each is not None:
+            each(record)
         for column in columns:
             column.add(record, line)
     if not lines:

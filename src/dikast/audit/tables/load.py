@@ -14,13 +14,12 @@ from dikast.audit.statistics.exact_means import settled
 from dikast.audit.tables.columns import Frame, Wanted, Words, duplicates, from_json_text, keys_of, match, read_frame
 from dikast.audit.tables.derived_roles import Inputs, check_definitions, derive, undefined_told
 from dikast.audit.tables.long_form import LongRows
-from dikast.audit.tables.record_rows import Rows
+from dikast.audit.tables.record_rows import Rows, Watch
 from dikast.audit.tables.refs import Long, Ref, Refs, rated, refuse_all_of_nothing, take_derived
 from dikast.audit.tables.row_scales import RowScales
 from dikast.audit.tables.run_rows import JOINT, RunRows, check_same_scale, gold_by_item, has_gold, open_rows, players_of
 from dikast.core.errors import UserError
 from dikast.core.runs.run_files import GOLD
-from dikast.core.scale import Scale
 from dikast.core.text import counted, near_miss
 
 _REASON = "reason of "  # before the name of a derived column: why its rows are undefined
@@ -60,8 +59,8 @@ class Data:
         )
 
 
-def load(plan: AuditPlan) -> Data:
-    """Read what the plan names. UserError or DataError says what, where and how to mend it."""
+def load(plan: AuditPlan, watch: Watch | None = None) -> Data:
+    """Read what the plan names. UserError or DataError says what, where and how to fix it."""
     gold_names = [Ref.of(each).name for each in plan.gold]
     run = plan.file.is_dir()
     gold = _run_gold(plan, gold_names) if run else {}
@@ -76,7 +75,7 @@ def load(plan: AuditPlan) -> Data:
         refs.words |= {f"played {name}": Ref(name, "") for name in players_of(plan.file)}
     keys = _key_columns(plan, rows, refs)
     _check_columns(plan, rows)
-    data = _read_all(plan, rows, refs, keys, long)
+    data = _read_all(plan, rows, refs, keys, long, watch)
     _say_duplicates(data, keys)
     if isinstance(rows, RunRows):
         if rows.stale:
@@ -183,8 +182,10 @@ def _key_columns(plan: AuditPlan, rows: Rows, refs: Refs) -> tuple[str, ...]:
     return ()
 
 
-def _read_all(plan: AuditPlan, rows: Rows, refs: Refs, keys: tuple[str, ...], long: Long | None) -> Data:
-    frame = read_frame(rows, _wanted(refs, "", plan, keys))
+def _read_all(
+    plan: AuditPlan, rows: Rows, refs: Refs, keys: tuple[str, ...], long: Long | None, watch: Watch | None
+) -> Data:
+    frame = read_frame(rows, _wanted(refs, "", plan, keys), watch(rows) if watch is not None else None)
     places = {"": (frame.path, frame.lines)}
     data = Data(frame, plan, keys_of(frame, keys) if keys else [])
     _take(data, refs, frame, "", None)
@@ -382,19 +383,3 @@ def _holds(data: Data, role: str) -> bool:
     if role in data.words:
         return bool((data.words[role].codes >= 0).any())
     return any(value is not None for value in data.objects[role])
-
-
-def on_scale(values: Floats, scale: Scale | None) -> NDArray[np.bool_]:
-    """Which values are scores; without a scale every finite number is."""
-    known = ~np.isnan(values)
-    if scale is None:
-        return known
-    return known & np.isin(values, np.asarray(scale.values))
-
-
-def gold_on_scale(values: Floats, scale: Scale | None) -> NDArray[np.bool_]:
-    """Which gold values can be used: a mean of raters may lie between labels, never beyond the ends."""
-    known = ~np.isnan(values)
-    if scale is None:
-        return known
-    return known & (values >= scale.low) & (values <= scale.high)

@@ -1,6 +1,6 @@
 """Records to audit, one flat object a row, of any file."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,10 @@ class Rows:
                     yield {"id": key, **value}, record.line
             else:
                 yield record.value, record.line
+
+
+Watch = Callable[[Rows], Callable[[Mapping[str, Any]], object]]
+"""Called with the rows of an audited file before they are read; what it returns is called with each row."""
 
 
 def _holds_records(path: str, value: dict[str, Any]) -> bool:

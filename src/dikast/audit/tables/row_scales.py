@@ -183,3 +183,19 @@ def note_of(scales: RowScales) -> str:
         f"rows lie on {counted(len(scales.scales), 'scale')}, {scales.told()}: all pooled figures are of goodness "
         "(0 worst, 1 best) on each row's own scale; raw scores stand in the table 'by scale'"
     )
+
+
+def on_scale(values: Floats, scale: Scale | None) -> Masks:
+    """Which values are scores; without a scale every finite number is."""
+    known = ~np.isnan(values)
+    if scale is None:
+        return known
+    return known & np.isin(values, np.asarray(scale.values))
+
+
+def gold_on_scale(values: Floats, scale: Scale | None) -> Masks:
+    """Which gold values can be used: a mean of raters may lie between labels, never beyond the ends."""
+    known = ~np.isnan(values)
+    if scale is None:
+        return known
+    return known & (values >= scale.low) & (values <= scale.high)

@@ -12,8 +12,8 @@ from dikast.audit.statistics.exact_means import row_means, row_medians
 from dikast.audit.statistics.intervals import clusters_of
 from dikast.audit.statistics.measures import measures_for
 from dikast.audit.tables.columns import Words
-from dikast.audit.tables.load import Data, gold_on_scale, on_scale
-from dikast.audit.tables.row_scales import UNIT, RowScales, check_alike, check_gold
+from dikast.audit.tables.load import Data
+from dikast.audit.tables.row_scales import UNIT, RowScales, check_alike, check_gold, gold_on_scale, on_scale
 from dikast.audit.tables.statuses import failed_before, statuses
 from dikast.core.errors import UserError
 from dikast.core.gold import told_scale

@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -18,6 +18,7 @@ from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Audit
 from dikast.audit.statistics.intervals import clusters_of
 from dikast.audit.statistics.length_bias import length_slope
+from dikast.audit.tables.record_rows import Rows
 from dikast.audit.tables.run_rows import (
     JOINT,
     LABELS,
@@ -35,7 +36,7 @@ from dikast.core.records.sources import is_address
 from dikast.core.rubric import Rubric
 from dikast.core.runs.lock_file import ids_of, read_lock
 from dikast.core.runs.rubrics import load_rubrics
-from dikast.core.runs.run_files import GOLD, LOCK, RUBRICS, SUMMARY, VERDICTS
+from dikast.core.runs.run_files import GOLD, KEYS, LOCK, RUBRICS, SUMMARY, VERDICTS
 from dikast.core.runs.schema import SummaryForm, misfit
 from dikast.core.scale import Scale
 from dikast.core.verdict import DISAGREE
@@ -111,20 +112,28 @@ def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
     if not (folder / VERDICTS).exists() or (folder / VERDICTS).stat().st_size == 0:
         page.missing.append("the run is empty: nothing has been answered yet; run the same command again to go on")
         return page
+    counts: _Counts | None = None
+
+    def watch(rows: Rows) -> Callable[[Mapping[str, Any]], None]:
+        nonlocal counts
+        assert isinstance(rows, RunRows)
+        counts = _Counts.of(page, asked, rows)
+        return counts.add
+
     try:
         plan = _planned(page, asked.plan, rival if rival is not None and _alike(page, rival) else None)
         try:
-            page.audit = audit_file(plan)
+            page.audit = audit_file(plan, watch)
         except UserError:
             if plan.first == asked.plan.first:
                 raise
-            page.audit = audit_file(dataclasses.replace(plan, first=asked.plan.first, second=asked.plan.second))
+            page.audit = audit_file(dataclasses.replace(plan, first=asked.plan.first, second=asked.plan.second), watch)
     except (DataError, UserError) as error:
         if asked.plan.gold or asked.plan.gold_file is not None or asked.plan.by:
             raise  # a mistake in the options, reported as `dikast audit` does
         page.missing.append(f"no audit: {error}")
     try:
-        _read(page, asked)
+        _read(page, asked, counts if page.audit is not None else None)
     except (DataError, UserError) as error:
         page.missing.append(f"no queue: {error}")
     return page
@@ -187,42 +196,16 @@ def _say_what_is_old(page: RunPage) -> None:
         page.missing.append("summary.json is missing: the run has not finished; run the same command again to go on")
 
 
-def _read(page: RunPage, asked: Asked) -> None:
-    """One pass over the verdicts for histogram and queue, a second for those chosen, one over the items."""
-    gold = _gold(page.folder, asked.plan)
-    column = next(iter(gold), "")
-    rubrics = _rubrics(page.folder)
-    on = _Scales({name: rubric.scale for name, rubric in rubrics.items()}, _gold_scale(page.folder, asked.plan))
-    page.goodness = on.goodness and not page.pairwise
-    queue = Queue(asked.queue, rubrics, has_gold=bool(gold))
-    said, true, answers, joined, split = Counter[str](), Counter[str](), 0, False, False
-    measured: list[tuple[str, int, float, float]] = []
-    for row, _ in RunRows(str(page.folder), gold=gold, gold_scale=on.gold):
-        if row["sample"] == JOINT:
-            if page.pairwise and not joined:  # of several samples, what they say together is the verdict
-                said, true, joined = Counter(), Counter(), True
-            if page.pairwise:
-                _count(row, row.get(column), said, true, on)
-            continue
-        page.rows += 1
-        answers += sum(order in row for order in ORDERS) if page.pairwise else 1
-        split |= "swapped" in row
-        row["gold"] = row.get(column)
-        row["apart"] = on.both(row)
-        page.differing += queue.offer(row)
-        _count(row, row["gold"], said, true, on)
-        if len(measured) < MOST_LENGTHS and row["apart"] is not None:
-            values = row["apart"] if page.goodness else (row["score"], row["gold"])
-            measured.append((row["item"], row.get("response", 0), *values))
-    page.one_order = page.pairwise and not split
-    outcomes = {*LABELS, DISAGREE} if split else set()  # those of both orders, also where none is there
-    names = sorted(outcomes | set(said) | set(true), key=_in_order)
-    page.labels = {name: (said[name], true[name]) for name in names} if len(names) <= MOST_LABELS else {}
-    due = page.folder / "keys.txt"
-    planned = due.stat().st_size // 33 if due.exists() else 0
-    if planned > answers:
-        page.missing.append(f"unfinished: {answers:,} of {planned:,} questions have an answer")
-    wanted = queue.items() | {item for item, *_ in measured}
+def _read(page: RunPage, asked: Asked, counts: "_Counts | None") -> None:
+    """Fill the page from its rows, as counted while the audit read them or in a pass of their own; read the items."""
+    if counts is None:
+        gold, gold_scale = _gold(page.folder, asked.plan), _gold_scale(page.folder, asked.plan)
+        rows = RunRows(str(page.folder), gold=gold, gold_scale=gold_scale)
+        counts = _Counts.of(page, asked, rows)
+        for row, _ in rows:
+            counts.add(row)
+    counts.tell(page)
+    wanted = counts.queue.items() | {item for item, *_ in counts.measured}
     path, columns = asked.items or str(page.lock.get("items", "")), page.lock.get("columns") or {}
     if is_address(path) and not asked.items:  # an address that a file names is not asked
         found = Contents(note=f"the items were read from {path}: no texts are shown; name them with --items")
@@ -230,8 +213,79 @@ def _read(page: RunPage, asked: Asked) -> None:
         found = read_contents(path, columns, wanted, ids_of(page.folder))
     if found.note and not asked.redact:
         page.missing.append(found.note)
-    page.entries = queue.entries(page.folder, found, redact=asked.redact)
-    page.length = _slope(measured, found, asked.plan.resampling.level)
+    page.entries = counts.queue.entries(page.folder, found, redact=asked.redact)
+    page.length = _slope(counts.measured, found, asked.plan.resampling.level)
+
+
+@dataclass(slots=True)
+class _Counts:
+    """What a page counts of the rows of its run, each seen once: labels, differences from gold, and the queue."""
+
+    pairwise: bool
+    gold: str  # the column of gold, "" where there is none
+    scales: "_Scales"
+    queue: Queue
+    said: Counter[str] = field(default_factory=Counter)
+    true: Counter[str] = field(default_factory=Counter)
+    rows: int = 0
+    answers: int = 0
+    differing: int = 0
+    joined: bool = False  # several samples of a pair have one verdict, which is what counts
+    split: bool = False  # some pair was asked in both orders
+    measured: list[tuple[str, int, float, float]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, page: RunPage, asked: Asked, rows: RunRows) -> "_Counts":
+        """Empty counts for the rows of a page."""
+        rubrics = _rubrics(page.folder)
+        scales = _Scales({name: rubric.scale for name, rubric in rubrics.items()}, rows.gold_scale)
+        column = _gold_columns(asked.plan)[0]
+        return cls(
+            page.pairwise,
+            column if column in rows.gold else "",
+            scales,
+            Queue(asked.queue, rubrics, has_gold=bool(rows.gold)),
+        )
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Count one row."""
+        gold = row.get(self.gold)
+        if row["sample"] == JOINT:
+            if self.pairwise and not self.joined:
+                self.said, self.true, self.joined = Counter(), Counter(), True
+            if self.pairwise:
+                self._label(row, gold)
+            return
+        self.rows += 1
+        self.answers += sum(order in row for order in ORDERS) if self.pairwise else 1
+        self.split |= "swapped" in row
+        apart = self.scales.both(row, gold)
+        self.differing += self.queue.offer(row, gold, apart)
+        self._label(row, gold)
+        if len(self.measured) < MOST_LENGTHS and apart is not None:
+            values = apart if self.scales.goodness and not self.pairwise else (row["score"], gold)
+            self.measured.append((row["item"], row.get("response", 0), *values))
+
+    def _label(self, row: Mapping[str, Any], gold: Any) -> None:
+        """Count the label of a verdict (of a pair, the joint one) and its gold."""
+        label = self.scales.name(row.get("choice", row.get("label")), row)
+        if label is not None and row["status"] == "ok":
+            self.said[label] += 1
+        if (label := self.scales.name(gold, row, gold=True)) is not None:
+            self.true[label] += 1
+
+    def tell(self, page: RunPage) -> None:
+        """Put the counts on the page, and say there what the run has not asked yet."""
+        page.rows, page.differing = self.rows, self.differing
+        page.goodness = self.scales.goodness and not page.pairwise
+        page.one_order = page.pairwise and not self.split
+        outcomes = {*LABELS, DISAGREE} if self.split else set()  # those of both orders, also where none is there
+        names = sorted(outcomes | set(self.said) | set(self.true), key=_in_order)
+        page.labels = {name: (self.said[name], self.true[name]) for name in names} if len(names) <= MOST_LABELS else {}
+        due = page.folder / KEYS
+        planned = due.stat().st_size // 33 if due.exists() else 0
+        if planned > self.answers:
+            page.missing.append(f"unfinished: {self.answers:,} of {planned:,} questions have an answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,9 +305,9 @@ class _Scales:
         """Whether score and gold are comparable as goodness only."""
         return self.several or self.gold is not None
 
-    def both(self, row: Mapping[str, Any]) -> tuple[float, float] | None:
+    def both(self, row: Mapping[str, Any], gold: Any) -> tuple[float, float] | None:
         """The goodness of a row's score and of its gold; plain numbers where the scale is not known."""
-        score, gold = row.get("score"), row.get("gold")
+        score = row.get("score")
         if isinstance(gold, bool) or not isinstance(gold, int | float) or not isinstance(score, int | float):
             return None
         scale = self.known.get(str(row.get("rubric")))
@@ -280,20 +334,15 @@ def _gold_scale(folder: Path, plan: AuditPlan) -> Scale | None:
     return gold_scale_of(folder) if plan.gold_file is None else None
 
 
-def _count(row: Mapping[str, Any], gold: Any, said: Counter[str], true: Counter[str], on: _Scales) -> None:
-    """Count the verdict of a row (of a pair, the joint one) and its gold."""
-    if (label := on.name(row.get("choice", row.get("label")), row)) is not None and row["status"] == "ok":
-        said[label] += 1
-    if (label := on.name(gold, row, gold=True)) is not None:
-        true[label] += 1
-
-
 def _gold(folder: Path, plan: AuditPlan) -> dict[str, dict[str, Any]]:
     path = plan.gold_file or folder / GOLD
     if not (plan.gold_file or has_gold(folder)):
         return {}
-    columns = [name.partition("@")[0] for name in plan.gold] or ["gold"]
-    return gold_by_item(path, columns[:1], plan.key[0] if plan.key else "")
+    return gold_by_item(path, _gold_columns(plan)[:1], plan.key[0] if plan.key else "")
+
+
+def _gold_columns(plan: AuditPlan) -> list[str]:
+    return [name.partition("@")[0] for name in plan.gold] or ["gold"]
 
 
 def _slope(measured: list[tuple[str, int, float, float]], found: Contents, level: float) -> Estimate | None:

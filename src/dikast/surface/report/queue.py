@@ -85,18 +85,22 @@ class Queue:
         self._gaps: list[tuple[float, int, dict[str, Any]]] = []
         self._failed: list[tuple[float, int, dict[str, Any]]] = []
 
-    def offer(self, row: Mapping[str, Any]) -> bool:
-        """Take a row into account; True if it has no verdict, or another than its gold."""
+    def offer(self, row: Mapping[str, Any], gold: Any, apart: tuple[float, float] | None) -> bool:
+        """Take a row into account; True if it has no verdict, or another than its gold.
+
+        apart: the goodness of its score and of its gold, None where one is not known.
+        """
         kept = {
             name: row.get(name)
-            for name in ("item", "criterion", "sample", "response", "first", "second", "gold", "rubric", "choice")
+            for name in ("item", "criterion", "sample", "response", "first", "second", "rubric", "choice")
         }
+        kept["gold"] = gold
         kept["lines"] = [row[name] for name in ("line", "line_shown", "line_swapped") if name in row]
         if row.get("status") != "ok":
             kept["gap"] = math.nan
             self._push(self._failed, 0.0, kept)
             return True
-        gap = self._gap(row)
+        gap = _gap(row, gold, apart)
         kept["gap"] = gap
         weight = gap if not math.isnan(gap) else -1.0 if self._has_gold else _doubt(row) - 2.0
         self._push(self._gaps, weight, kept)
@@ -108,16 +112,6 @@ class Queue:
             heapq.heappush(heap, entry)
         elif heap and entry[:2] > heap[0][:2]:
             heapq.heapreplace(heap, entry)
-
-    def _gap(self, row: Mapping[str, Any]) -> float:
-        gold = row.get("gold")
-        if "first" in row:
-            said = row.get("choice")
-            if gold not in _WORTH or said is None:
-                return math.nan
-            return _SPLIT if said == DISAGREE else abs(_WORTH[said] - _WORTH[gold])
-        apart = row.get("apart")  # the goodness of score and gold
-        return math.nan if apart is None else abs(apart[0] - apart[1])
 
     def _chosen(self) -> list[dict[str, Any]]:
         gaps = [row for *_, row in sorted(self._gaps, key=lambda each: each[:2], reverse=True)]
@@ -173,6 +167,15 @@ def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
     else:
         responses = (row["response"] or 0,)
     return row["item"], row["criterion"], row["sample"], responses
+
+
+def _gap(row: Mapping[str, Any], gold: Any, apart: tuple[float, float] | None) -> float:
+    if "first" in row:
+        said = row.get("choice")
+        if gold not in _WORTH or said is None:
+            return math.nan
+        return _SPLIT if said == DISAGREE else abs(_WORTH[said] - _WORTH[gold])
+    return math.nan if apart is None else abs(apart[0] - apart[1])
 
 
 def _doubt(row: Mapping[str, Any]) -> float:
