@@ -277,7 +277,7 @@ def test_pairs(rows: list[Row], ranked: bool, tmp_path: Path) -> None:
         row["gold"] = next((word for word in set(votes) if 2 * votes.count(word) > len(votes)), None)
     for rule in pairs.TIE_RULES:
         due = average([earned(row["one"], row["gold"], rule) for row in rows])
-        same(found["accuracy"][f"accuracy ({rule})"][found["accuracy"].columns[1]], due, rule)
+        same(found["accuracy"][f"accuracy ({rule})"][found["accuracy"].columns[2]], due, rule)
     both = [(row["one"], row["gold"]) for row in rows if row["one"] is not None and row["gold"] is not None]
     if both:
         said, gold = map(list, zip(*both, strict=True))

@@ -171,3 +171,25 @@ def test_rankings_with_a_failed_status_do_not_count(tmp_path: Path, run_audit: R
     assert rows_of(found, "failures", "status")["refused"]["count"] == 1
     tau = found["tables"]["rankings"]["rows"][0]["value"]
     assert (tau["value"], tau["n"], tau["low"]) == (1, 3, None)
+
+
+def test_each_baseline_says_which_pairs_it_is_of(tmp_path: Path, run_audit: Run) -> None:
+    # gold decided: A A B B (said A B B -), gold a tie: said tie, tie, A; one pair has no gold
+    said, gold = ["A", "B", "B", "-", "tie", "tie", "A", "A"], ["A", "A", "B", "B", "tie", "tie", "tie", "-"]
+    rows = [
+        {"said": a.replace("-", ""), "gold": b.replace("-", ""), "id": k}
+        for k, (a, b) in enumerate(zip(said, gold, strict=True))
+    ]
+    found = run_audit(write(tmp_path / "x.csv", rows), "--score", "said", "--gold", "gold", "--pairwise")
+    beside = rows_of(found, "beside", "who")
+    assert {(row["n"], row["n (no_gold_ties)"]) for row in beside.values()} == {(6, 3)}
+    chance = beside["a judge that draws its labels at random"]
+    # of the 6: A 2/6 * 2/6, B 2/6 * 1/6, tie 2/6 * 3/6; of the 3 with decided gold: A 1/3 * 2/3, B 2/3 * 1/3
+    assert chance["all"]["value"] == pytest.approx(2 / 6)
+    assert chance["no_gold_ties"]["value"] == pytest.approx(4 / 9)
+    assert (chance["all"]["n"], chance["no_gold_ties"]["n"]) == (6, 3)
+    assert found["tables"]["accuracy"]["title"].startswith("Accuracy against gold on 6 of 7 pairs with gold")
+    counts = {row["statistic"]: row["n"] for row in found["tables"]["accuracy"]["rows"]}
+    assert counts == {
+        "accuracy (all)": 6, "accuracy (no_gold_ties)": 3, "accuracy (half)": 3, "accuracy (decided)": 3
+    }  # fmt: skip

@@ -59,7 +59,10 @@ def baselines_table(data: Data, given: Paired) -> Table:
     cells = [[row.label, *itertools.chain(*(_with_n(row.statistics.get(rule)) for rule in rules))] for row in rows]
     title, result = "The judge between baselines and ceiling", Baselines(tuple(rows))
     columns = ("who", *itertools.chain(*((_N_OF[rule], rule) for rule in rules)))
-    told = "no_gold_ties: of the pairs whose gold is no tie; baselines: of the pairs that the judge has a verdict on"
+    told = (
+        "n: pairs with gold and, but for rater against rater, a verdict of the judge; no_gold_ties: those whose "
+        "gold is no tie; at random: the judge's shares of labels among the same pairs"
+    )
     return table("beside", title, columns, cells, told, note, result=result, one_order=given.one_order)
 
 
@@ -68,30 +71,39 @@ def _with_n(found: Estimate | None) -> tuple[int | None, Estimate | None]:
 
 
 def _at_random(final: Codes, given: Paired, rules: Sequence[TieRule]) -> dict[str, Estimate]:
-    """A judge with the same shares of labels and no eye for the pairs: accuracy expected under independence."""
-    both = (given.gold != NONE) & (final != NONE)
-    cells = Cells.of(final[both], given.gold[both])
+    """A judge with the same shares of labels and no eye for the pairs: accuracy expected under independence.
 
-    def chance(rule: TieRule) -> TableStatistic:
+    Shares are those among the pairs that the rule counts, which are also those that `n` counts.
+    """
+    found = {}
+    for rule in rules:
+        due = (given.gold != NONE) & (final != NONE) & ((rule == "all") | (given.gold != TIE))
+        if not due.any():
+            continue
+        cells = Cells.of(final[due], given.gold[due])
         worth = np.array([[said == gold for gold in cells.y] for said in cells.x], np.float64)
-        due = np.ones(len(cells.y)) if rule == "all" else (cells.y != TIE).astype(np.float64)
+        chance = _by_chance(worth)
+        draws = bootstrap_tables(cells, {"": chance}, given.how, given.clusters(due))[""]
+        ends = given.how.interval(draws, groups=_groups(given.clusters(due), int(due.sum())))
+        value = float(chance(cells.table, cells.x, cells.y))
+        method = "expected under independence; bootstrap"
+        found[str(rule)] = Estimate(value, int(due.sum()), *ends, given.level, method)
+    return found
 
-        def statistic(tables: Floats, x: Floats, y: Floats) -> Floats:
-            said, gold = tables.sum(-1), tables.sum(-2) * due
-            hits, total = np.einsum("...k,kl,...l->...", said, worth, gold), said.sum(-1) * gold.sum(-1)
-            return np.asarray(np.divide(hits, total, out=np.full(total.shape, np.nan), where=total > 0))
 
-        return statistic
+def _by_chance(worth: Floats) -> TableStatistic:
+    """What verdicts (K) drawn from their shares earn of gold (L) drawn from its own, each pair `worth` (K, L)."""
 
-    if not both.any():
-        return {}
-    statistics = {rule: chance(rule) for rule in rules}
-    draws = bootstrap_tables(
-        cells, {str(rule): each for rule, each in statistics.items()}, given.how, given.clusters(both)
-    )
-    n, method = int(both.sum()), "expected under independence; bootstrap"
-    values = {rule: float(statistics[rule](cells.table, cells.x, cells.y)) for rule in rules}
-    return {rule: Estimate(values[rule], n, *given.how.interval(draws[rule]), given.level, method) for rule in rules}
+    def statistic(tables: Floats, x: Floats, y: Floats) -> Floats:
+        said, gold = tables.sum(-1), tables.sum(-2)
+        hits, total = np.einsum("...k,kl,...l->...", said, worth, gold), said.sum(-1) * gold.sum(-1)
+        return np.asarray(np.divide(hits, total, out=np.full(total.shape, np.nan), where=total > 0))
+
+    return statistic
+
+
+def _groups(cluster: Codes | None, rows: int) -> int:
+    return rows if cluster is None else int(cluster.max(initial=0)) + 1
 
 
 def _rater_rows(given: Paired, rules: Sequence[TieRule]) -> list[Baseline]:

@@ -60,15 +60,20 @@ def accuracy_table(given: Paired, unscored: str, wanted: float = 0.03) -> Table:
         if given.swapped is not None and given.choice is not None:
             row.append(given.estimate(_right_twice(given, rule)))
         main[rule] = _first(row)
-        rows.append([*row, *_bounds(given, rule), labels_for_width(_first(row).half_width, _first(row).n, wanted)])
-    columns = ["statistic", *views, *(["right in both"] if given.swapped is not None else [])]
-    n = int((given.gold != NONE).sum())
+        row.insert(1, main[rule].n)
+        rows.append([*row, *_bounds(given, rule), labels_for_width(main[rule].half_width, main[rule].n, wanted)])
+    columns = ["statistic", "n", *views, *(["right in both"] if given.swapped is not None else [])]
+    n, having = main["all"].n, int((given.gold != NONE).sum())
+    on = counted(n, "pair") if n == having else f"{n:,} of {counted(having, 'pair')} with gold, those with a verdict"
+    first = next(iter(views))
     return table(
         "accuracy",
-        f"Accuracy against gold on {counted(n, 'pair')}",
+        f"Accuracy against gold on {on}",
         (*columns, "worst", "best", f"labels for ±{wanted:g}"),
         rows,
         *(f"{rule}: {text}" for rule, text in TIE_RULES.items()),
+        f"n: pairs that the rule counts, of the figures {first}"
+        + " (those of others are in --json)" * (len(views) > 1),
         _told(unscored),
         NEAREST if given.soft else "",
         "" if given.scored.all() else "worst and best: if the missing verdicts had been any choice",
