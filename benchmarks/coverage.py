@@ -23,15 +23,15 @@ from dikast.audit.sections.raters import raters_table
 from dikast.audit.sections.score_intervals import Centres, conformal_table
 from dikast.audit.sections.scores import spread_of
 from dikast.audit.statistics import calibration as cal
-from dikast.audit.statistics import measures
+from dikast.audit.statistics.against_gold import measures
+from dikast.audit.statistics.against_gold.chance import CHANCE, by_chance
+from dikast.audit.statistics.against_gold.classes import class_estimates
+from dikast.audit.statistics.against_gold.measures import mean_over_pairs, measure
 from dikast.audit.statistics.alt_test import alt_test
-from dikast.audit.statistics.chance import CHANCE, by_chance
 from dikast.audit.statistics.claim_agreement import f1_of
-from dikast.audit.statistics.classes import class_estimates
 from dikast.audit.statistics.drift import drift
 from dikast.audit.statistics.intervals import Resampling, share
 from dikast.audit.statistics.length_bias import length_slope
-from dikast.audit.statistics.measures import mean_over_pairs, measure
 from dikast.audit.statistics.ppi import multiplier_estimate, ppi_difference, ppi_mean, rogan_gladen
 from dikast.audit.statistics.ranking import Bouts, rank_players
 from dikast.core.scale import Scale

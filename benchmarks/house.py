@@ -41,6 +41,7 @@ MECHANISMS: Mapping[str, Sequence[str]] = {
         "audit/concordance.py", "corpus/agreement.py", "corpus/quality/rank_agreement.py",
         *(f"audit/statistics/{name}.py" for name in (
             "agreement", "concordance", "contingency", "correlation", "linearised", "reliability", "weights",
+            "building_blocks/contingency", "building_blocks/linearised", "building_blocks/weights",
         )),
     ),
     "4 ask loops and atomic writes": (

@@ -30,9 +30,9 @@ from typing import Any
 import numpy as np
 
 from dikast.audit.estimate import Estimate
+from dikast.audit.statistics.against_gold.measures import measure
 from dikast.audit.statistics.claim_agreement import ClaimVerdict, claims_of, feedback_scores
 from dikast.audit.statistics.intervals import Resampling, clusters_of, mean_estimate
-from dikast.audit.statistics.measures import measure
 from dikast.core.item import Item
 from dikast.core.part import text_of
 from dikast.core.records import read_items, write_items

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from dikast.audit.estimate import Estimate
+from dikast.audit.statistics.against_gold.measures import measure
 from dikast.audit.statistics.claim_agreement import ClaimVerdict, claims_of, feedback_scores
 from dikast.audit.statistics.intervals import Resampling, mean_estimate, rate
-from dikast.audit.statistics.measures import measure
 from dikast.core.records.items import read_items
 from dikast.core.verdict import Status, Verdict
 from dikast.judging.judge import Judge

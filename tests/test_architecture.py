@@ -31,7 +31,7 @@ MAY_IMPORT["surface"] = set(MAY_IMPORT) - {"testing"}
 FILES = sorted(PACKAGE.rglob("*.py"))
 MOST_FILES = 18  # of a folder, before they want rooms of their own
 # What is left to mend; each of these lists may only get shorter.
-STILL_FLAT = {"audit/statistics", "core"}
+STILL_FLAT = {"core"}
 SAME_FILE_NAME = {
     "engine.py": ["engines/http", "engines/local", "engines/vllm"],  # one engine each
     "gold.py": ["core", "prompts"],
@@ -261,7 +261,7 @@ WITHIN: dict[str, set[str]] = {
 def test_rooms_inside_the_audit_import_downwards() -> None:
     for inner, allowed in WITHIN.items():
         room, name = inner.split("/")
-        for path in sorted((PACKAGE / inner).glob("*.py")):
+        for path in sorted((PACKAGE / inner).rglob("*.py")):
             for imported in imported_names(path):
                 parts = imported.split(".")
                 if parts[:2] == ["dikast", room] and parts[2] != name:
@@ -293,7 +293,7 @@ NO_DEFINITION = {"labels_for_pearson", "pairs_for_mcnemar", "fisher_mean_over", 
 
 def second_definitions(path: Path) -> Iterator[str]:
     """Statistics that a file outside their own defines by name, or takes from a library."""
-    own = path.stem if path.parent.name == "statistics" else ""
+    own = path.stem if "statistics" in path.parts else ""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.FunctionDef) and node.name not in NO_DEFINITION:
             for word, home in DEFINED.items():

@@ -93,7 +93,8 @@ def test_the_search_finds_a_word_from_a_disk(site: Path, tab: Browser) -> None:
     typed = f"{{const f = {dialog}?.querySelector('input'); if (f) {{f.value = 'kappa';"
     typed += " f.dispatchEvent(new Event('input', {bubbles: true}))}; 1}"
     deadline = time.monotonic() + 60
-    while "dikast.cohen_kappa" not in (shown := tab.run(f"{dialog}?.textContent ?? ''")) and time.monotonic() < deadline:
+    found = f"{dialog}?.textContent ?? ''"
+    while "dikast.cohen_kappa" not in (shown := tab.run(found)) and time.monotonic() < deadline:
         tab.run(typed)  # again until the index is loaded, which clears the field
         time.sleep(0.5)
     assert "dikast.cohen_kappa" in shown

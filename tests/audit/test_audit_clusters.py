@@ -10,13 +10,13 @@ import pytest
 
 from audit_tables import Run, refused, rows_of, scores, values, write
 from dikast.audit.estimate import Estimate
+from dikast.audit.statistics.against_gold.chance import by_chance
+from dikast.audit.statistics.against_gold.measures import difference, measure
 from dikast.audit.statistics.alt_test import alt_test
-from dikast.audit.statistics.chance import by_chance
+from dikast.audit.statistics.building_blocks.linearised import ORDER, order_interval
 from dikast.audit.statistics.claim_agreement import Span, span_f1
 from dikast.audit.statistics.drift import drift
 from dikast.audit.statistics.intervals import Resampling
-from dikast.audit.statistics.linearised import ORDER, order_interval
-from dikast.audit.statistics.measures import difference, measure
 from dikast.audit.statistics.ppi import multiplier_estimate, ppi_difference, ppi_mean, rogan_gladen
 from dikast.audit.statistics.significance import mcnemar
 

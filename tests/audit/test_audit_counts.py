@@ -14,8 +14,8 @@ from audit_tables import rows_of, scores, write
 from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Cell, shown, table
 from dikast.audit.results import plain
+from dikast.audit.statistics.against_gold.chance import chance_within
 from dikast.audit.statistics.calibration import floored_told
-from dikast.audit.statistics.chance import chance_within
 from dikast.audit.statistics.intervals import Resampling
 from dikast.surface.commands.audit_command import show
 from dikast.surface.functions import audit

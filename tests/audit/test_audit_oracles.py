@@ -26,8 +26,8 @@ from audit_tables import write
 from dikast.audit.audit import audit_file
 from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Audit, Table
+from dikast.audit.statistics.against_gold.measures import MEASURES
 from dikast.audit.statistics.calibration import brier_score, expected_calibration_error, log_loss
-from dikast.audit.statistics.measures import MEASURES
 from dikast.audit.statistics.reliability import weighted_icc
 from dikast.audit.tables import choices as pairs
 from dikast.core.scale import Scale

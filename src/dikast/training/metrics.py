@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from dikast.audit.estimate import Estimate, undefined
+from dikast.audit.statistics.against_gold.measures import measure
 from dikast.audit.statistics.claim_agreement import ClaimVerdict, claims_of, feedback_scores
 from dikast.audit.statistics.intervals import Resampling, rate
-from dikast.audit.statistics.measures import measure
 from dikast.core.errors import DataError
 from dikast.core.item import Item
 from dikast.core.media import check_image

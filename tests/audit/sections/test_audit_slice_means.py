@@ -9,8 +9,8 @@ import pytest
 
 from audit_tables import Run, rows_of, write
 from dikast.audit.sections.slice_means import fisher_mean_over, mean_over
+from dikast.audit.statistics.building_blocks.linearised import Linear, linear_pearson, linear_spearman
 from dikast.audit.statistics.intervals import error_of, mean_estimate
-from dikast.audit.statistics.linearised import Linear, linear_pearson, linear_spearman
 
 EVEN = np.array([0.1, -0.1, 0.1, -0.1])
 

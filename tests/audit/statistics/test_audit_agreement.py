@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dikast.audit.statistics.against_gold.measures import MEASURES
 from dikast.audit.statistics.agreement import BY_ROW, within
 from dikast.audit.statistics.concordance import (
     by_item,
@@ -14,7 +15,6 @@ from dikast.audit.statistics.concordance import (
     order_of,
 )
 from dikast.audit.statistics.correlation import mid_ranks, pearson, spearman
-from dikast.audit.statistics.measures import MEASURES
 
 SCORES = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=2, max_size=40)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dikast.audit.statistics.against_gold.rank_agreement import rank_agreement, read_ranking
 from dikast.audit.statistics.alt_test import alt_test
 from dikast.audit.statistics.claim_agreement import (
     ClaimVerdict,
@@ -16,7 +17,6 @@ from dikast.audit.statistics.claim_agreement import (
 )
 from dikast.audit.statistics.drift import drift, e_value
 from dikast.audit.statistics.intervals import Resampling
-from dikast.audit.statistics.rank_agreement import rank_agreement, read_ranking
 
 HOW = Resampling(200, seed=1)
 

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dikast.audit.statistics.against_gold.measures import MEASURES, difference, mean_over_pairs, measure
+from dikast.audit.statistics.building_blocks.contingency import Cells
+from dikast.audit.statistics.building_blocks.linearised import order_interval
+from dikast.audit.statistics.building_blocks.weights import mean_of
 from dikast.audit.statistics.concordance import kendall_tau_b
-from dikast.audit.statistics.contingency import Cells
 from dikast.audit.statistics.correlation import pearson, spearman, weighted_pearson, weighted_spearman
 from dikast.audit.statistics.intervals import (
     Resampling,
@@ -18,9 +21,6 @@ from dikast.audit.statistics.intervals import (
     row_kinds,
     wilson,
 )
-from dikast.audit.statistics.linearised import order_interval
-from dikast.audit.statistics.measures import MEASURES, difference, mean_over_pairs, measure
-from dikast.audit.statistics.weights import mean_of
 
 HOW = Resampling(400, seed=3)
 

@@ -16,7 +16,14 @@ from scipy.stats import spearmanr
 
 from audit_tables import Run, rows_of, values, write
 from dikast.audit.statistics.alt_test import alt_test
-from dikast.audit.statistics.exact_means import group_means, means_of_others, row_means, row_medians, settled, units_of
+from dikast.audit.statistics.building_blocks.exact_means import (
+    group_means,
+    means_of_others,
+    row_means,
+    row_medians,
+    settled,
+    units_of,
+)
 from dikast.core.scale import Scale
 from dikast.core.verdict import Question
 from dikast.judging.panel import PanelVerdict

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dikast.audit.statistics.bounds import bounds
-from dikast.audit.statistics.chance import chance_within
+from dikast.audit.statistics.against_gold.bounds import bounds
+from dikast.audit.statistics.against_gold.chance import chance_within
+from dikast.audit.statistics.against_gold.measures import MEASURES
 from dikast.audit.statistics.intervals import Resampling
-from dikast.audit.statistics.measures import MEASURES
 from dikast.audit.tables.row_scales import RowScales, check_alike
 from dikast.core.errors import UserError
 from dikast.core.scale import Scale

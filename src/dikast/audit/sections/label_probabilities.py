@@ -13,9 +13,9 @@ from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.results import Calibration, Curve, CurvePoint
 from dikast.audit.statistics import calibration as cal
 from dikast.audit.statistics import conformal
-from dikast.audit.statistics.exact_means import settled
+from dikast.audit.statistics.against_gold.measures import difference, measure
+from dikast.audit.statistics.building_blocks.exact_means import settled
 from dikast.audit.statistics.intervals import Resampling, clusters_of, error_of, mean_estimate, share
-from dikast.audit.statistics.measures import difference, measure
 from dikast.audit.tables.columns import rows_by
 from dikast.audit.tables.row_scales import RowScales
 from dikast.core.distribution import flaw_of_logprobs, flaw_of_shares

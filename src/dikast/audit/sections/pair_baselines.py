@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Table, table
 from dikast.audit.results import Baseline, Baselines, Role
-from dikast.audit.statistics.contingency import Cells
+from dikast.audit.statistics.building_blocks.contingency import Cells
+from dikast.audit.statistics.building_blocks.weights import TableStatistic
 from dikast.audit.statistics.intervals import bootstrap_tables
-from dikast.audit.statistics.weights import TableStatistic
 from dikast.audit.tables import choices as pairs
 from dikast.audit.tables.choices import FIRST, NONE, SECOND, TIE, TieRule
 from dikast.audit.tables.load import Data

@@ -11,9 +11,9 @@ from dikast.audit.results import Accuracy, Orders
 from dikast.audit.sections.judge_names import judge_names
 from dikast.audit.sections.scores import spread_of
 from dikast.audit.sections.slices import COUNTS, counts_told, worst_decile
-from dikast.audit.statistics.classes import class_estimates
+from dikast.audit.statistics.against_gold.classes import class_estimates
+from dikast.audit.statistics.against_gold.measures import FEW
 from dikast.audit.statistics.intervals import bounded_mean, error_of, share
-from dikast.audit.statistics.measures import FEW
 from dikast.audit.statistics.significance import (
     Against,
     holm,

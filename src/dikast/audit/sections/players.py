@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.results import PlayerRanking, PlayerRecord, Players, RankedPlayer
-from dikast.audit.statistics.exact_means import settled
+from dikast.audit.statistics.building_blocks.exact_means import settled
 from dikast.audit.statistics.intervals import ALIKE, Resampling, bounded_mean
 from dikast.audit.statistics.ranking import (
     PRIOR,

@@ -13,7 +13,7 @@ from dikast.audit.results import ScoreIntervals
 from dikast.audit.sections.label_probabilities import Distributions
 from dikast.audit.statistics import calibration as cal
 from dikast.audit.statistics import conformal
-from dikast.audit.statistics.exact_means import settled
+from dikast.audit.statistics.building_blocks.exact_means import settled
 from dikast.audit.statistics.intervals import Resampling, clusters_of, error_of, mean_estimate, share, t_of
 from dikast.audit.tables.columns import rows_by
 from dikast.core.scale import Scale

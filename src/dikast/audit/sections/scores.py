@@ -11,14 +11,21 @@ from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.results import Agreement, Baseline, Baselines, Headline, Role
 from dikast.audit.sections.judge_names import Judges
+from dikast.audit.statistics.against_gold.bounds import bounds
+from dikast.audit.statistics.against_gold.chance import CHANCE, by_chance, chance_within
+from dikast.audit.statistics.against_gold.classes import class_estimates
+from dikast.audit.statistics.against_gold.measures import (
+    FEW,
+    MEASURES,
+    difference,
+    mean_over_pairs,
+    measure,
+    measures_for,
+)
 from dikast.audit.statistics.agreement import discrimination, weighted_discrimination
-from dikast.audit.statistics.bounds import bounds
-from dikast.audit.statistics.chance import CHANCE, by_chance, chance_within
-from dikast.audit.statistics.classes import class_estimates
+from dikast.audit.statistics.building_blocks.exact_means import group_means, means_of_others, settled
 from dikast.audit.statistics.correlation import mid_ranks
-from dikast.audit.statistics.exact_means import group_means, means_of_others, settled
 from dikast.audit.statistics.intervals import Resampling, bootstrap_kinds, fisher
-from dikast.audit.statistics.measures import FEW, MEASURES, difference, mean_over_pairs, measure, measures_for
 from dikast.audit.statistics.significance import labels_for_pearson, labels_for_width, mcnemar, mcnemar_told
 from dikast.audit.tables.columns import Words
 from dikast.audit.tables.load import Data

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.statistics.agreement import BY_ROW, RANGES
+from dikast.audit.statistics.building_blocks.linearised import ORDER, Linear, linear_pearson, linear_spearman
 from dikast.audit.statistics.concordance import by_item
 from dikast.audit.statistics.intervals import error_of, t_of, z_of
-from dikast.audit.statistics.linearised import ORDER, Linear, linear_pearson, linear_spearman
 from dikast.audit.tables.choices import Share
 from dikast.audit.tables.columns import rows_by
 from dikast.audit.tables.paired import Paired

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Cell, Table, by_slice, table
 from dikast.audit.sections.scores import spread_of
+from dikast.audit.statistics.against_gold.measures import RATES, measure
 from dikast.audit.statistics.agreement import BY_ROW, RANGES
+from dikast.audit.statistics.building_blocks.linearised import ORDER, linear_pearson, squashed_interval
 from dikast.audit.statistics.concordance import by_item
 from dikast.audit.statistics.intervals import Resampling, clusters_of, error_of, fisher, mean_estimate, share
-from dikast.audit.statistics.linearised import ORDER, linear_pearson, squashed_interval
-from dikast.audit.statistics.measures import RATES, measure
 from dikast.audit.statistics.significance import Against, holm, student, two_correlations, two_rates
 from dikast.audit.tables.columns import rows_by
 from dikast.audit.tables.scored import Scored

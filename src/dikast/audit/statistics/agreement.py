@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dikast.audit.statistics.exact_means import NEAR
-from dikast.audit.statistics.weights import ROUNDING, Groups, Weighted, centred, over, point
+from dikast.audit.statistics.building_blocks.exact_means import NEAR
+from dikast.audit.statistics.building_blocks.weights import ROUNDING, Groups, Weighted, centred, over, point
 
 Floats = NDArray[np.float64]
 Costs = Literal["none", "linear", "quadratic"]

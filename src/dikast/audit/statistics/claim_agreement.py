@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.estimate import Estimate, undefined
+from dikast.audit.statistics.against_gold.measures import measure
+from dikast.audit.statistics.building_blocks.weights import Weighted
 from dikast.audit.statistics.intervals import Resampling, bootstrap_kinds, clusters_of
-from dikast.audit.statistics.measures import measure
-from dikast.audit.statistics.weights import Weighted
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dikast.audit.statistics.weights import over
+from dikast.audit.statistics.building_blocks.weights import over
 
 Floats = NDArray[np.float64]
 Numbers = float | Floats

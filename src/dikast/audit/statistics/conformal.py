@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dikast.audit.statistics.exact_means import settled
+from dikast.audit.statistics.building_blocks.exact_means import settled
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

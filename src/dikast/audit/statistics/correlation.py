@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dikast.audit.statistics.weights import ROUNDING, Groups, Weighted, centred, over, point
+from dikast.audit.statistics.building_blocks.weights import ROUNDING, Groups, Weighted, centred, over, point
 
 Floats = NDArray[np.float64]
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.estimate import UNDEFINED, Estimate, Interval
-from dikast.audit.statistics.contingency import Cells
-from dikast.audit.statistics.weights import TableStatistic, Weighted
+from dikast.audit.statistics.building_blocks.contingency import Cells
+from dikast.audit.statistics.building_blocks.weights import TableStatistic, Weighted
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.estimate import Estimate, undefined
+from dikast.audit.statistics.against_gold.measures import measure
 from dikast.audit.statistics.intervals import Resampling, clusters_of, error_of, mean_estimate, t_of, z_of
-from dikast.audit.statistics.measures import measure
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.estimate import Estimate
 from dikast.audit.statistics.bradley_terry import Games, Meetings, Model, Strengths, fit_players
-from dikast.audit.statistics.exact_means import NEAR
+from dikast.audit.statistics.building_blocks.exact_means import NEAR
 from dikast.audit.statistics.intervals import (
     Resampling,
     cluster_profile,

@@ -6,8 +6,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dikast.audit.statistics.building_blocks.weights import ROUNDING, Weighted, centred, over
 from dikast.audit.statistics.correlation import mid_ranks
-from dikast.audit.statistics.weights import ROUNDING, Weighted, centred, over
 
 Floats = NDArray[np.float64]
 Level = Literal["nominal", "ordinal", "interval"]

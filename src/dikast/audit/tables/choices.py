@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.plan import PairLabels, TwoGames, spelling
-from dikast.audit.statistics.exact_means import NEAR
+from dikast.audit.statistics.building_blocks.exact_means import NEAR
 from dikast.audit.tables.columns import Words
 from dikast.core.errors import UserError
 from dikast.core.verdict import DISAGREE as JOINT_DISAGREE

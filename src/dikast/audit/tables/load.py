@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit.plan import NO_CLUSTER, AuditPlan
-from dikast.audit.statistics.exact_means import settled
+from dikast.audit.statistics.building_blocks.exact_means import settled
 from dikast.audit.tables.columns import Frame, Wanted, Words, duplicates, from_json_text, keys_of, match, read_frame
 from dikast.audit.tables.derived_roles import Inputs, check_definitions, derive, undefined_told
 from dikast.audit.tables.long_form import LongRows

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dikast.audit.statistics.against_gold.measures import measures_for
+from dikast.audit.statistics.building_blocks.exact_means import row_means, row_medians
 from dikast.audit.statistics.calibration import FOLDS, folds_of
 from dikast.audit.statistics.equating import equate
-from dikast.audit.statistics.exact_means import row_means, row_medians
 from dikast.audit.statistics.intervals import clusters_of
-from dikast.audit.statistics.measures import measures_for
 from dikast.audit.tables.columns import Words
 from dikast.audit.tables.load import Data
 from dikast.audit.tables.row_scales import UNIT, RowScales, check_alike, check_gold, gold_on_scale, on_scale

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import orjson
 
+from dikast.audit.statistics.against_gold.measures import measure
 from dikast.audit.statistics.intervals import Resampling
-from dikast.audit.statistics.measures import measure
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError
 from dikast.core.item import Item

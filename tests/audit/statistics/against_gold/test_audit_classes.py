@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score, precision_recall_fscore_support
 
-from dikast.audit.statistics.classes import class_estimates
+from dikast.audit.statistics.against_gold.classes import class_estimates
 from dikast.audit.statistics.intervals import Resampling
 
 HOW = Resampling(500, seed=3)

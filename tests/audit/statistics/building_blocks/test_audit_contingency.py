@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 import audit_oracles as oracles
+from dikast.audit.statistics.against_gold.measures import MEASURES
 from dikast.audit.statistics.agreement import discrimination
-from dikast.audit.statistics.contingency import Cells
-from dikast.audit.statistics.measures import MEASURES
+from dikast.audit.statistics.building_blocks.contingency import Cells
 
 PAIRS = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 4)), min_size=2, max_size=40)
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit.estimate import Estimate, undefined
+from dikast.audit.statistics.building_blocks.weights import mean_of
 from dikast.audit.statistics.concordance import order_of, ordered, tau_b
 from dikast.audit.statistics.intervals import Resampling, bootstrap
-from dikast.audit.statistics.weights import mean_of
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

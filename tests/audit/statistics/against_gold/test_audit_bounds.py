@@ -4,8 +4,8 @@ import math
 import numpy as np
 import pytest
 
-from dikast.audit.statistics.bounds import bounds
-from dikast.audit.statistics.measures import MEASURES
+from dikast.audit.statistics.against_gold.bounds import bounds
+from dikast.audit.statistics.against_gold.measures import MEASURES
 
 LABELS = np.array([1.0, 2, 3, 4, 5])
 

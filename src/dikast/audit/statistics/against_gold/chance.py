@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.estimate import Estimate
-from dikast.audit.statistics.contingency import Cells
-from dikast.audit.statistics.exact_means import NEAR, settled
+from dikast.audit.statistics.against_gold.measures import MEASURES
+from dikast.audit.statistics.building_blocks.contingency import Cells
+from dikast.audit.statistics.building_blocks.exact_means import NEAR, settled
+from dikast.audit.statistics.building_blocks.weights import TableStatistic, Weighted
 from dikast.audit.statistics.intervals import Resampling, bootstrap_kinds, mean_estimate
-from dikast.audit.statistics.measures import MEASURES
-from dikast.audit.statistics.weights import TableStatistic, Weighted
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.estimate import Estimate
-from dikast.audit.statistics.contingency import Cells
+from dikast.audit.statistics.against_gold.measures import MEASURES
+from dikast.audit.statistics.building_blocks.contingency import Cells
+from dikast.audit.statistics.building_blocks.weights import TableStatistic
 from dikast.audit.statistics.intervals import Resampling, bootstrap_tables, share
-from dikast.audit.statistics.measures import MEASURES
-from dikast.audit.statistics.weights import TableStatistic
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

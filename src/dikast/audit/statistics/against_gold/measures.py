@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from dikast.audit.estimate import UNDEFINED, Estimate, Interval
 from dikast.audit.statistics.agreement import BY_ROW, weighted_kappa
+from dikast.audit.statistics.building_blocks.contingency import Cells
+from dikast.audit.statistics.building_blocks.linearised import ORDER, order_interval
+from dikast.audit.statistics.building_blocks.weights import Statistic, Weighted, mean_of, on_tables, point
 from dikast.audit.statistics.concordance import Order, by_item, order_of, order_of_tables, ordered, tau_b, tau_c
-from dikast.audit.statistics.contingency import Cells
 from dikast.audit.statistics.correlation import weighted_pearson, weighted_spearman
 from dikast.audit.statistics.intervals import (
     Resampling,
@@ -23,8 +25,6 @@ from dikast.audit.statistics.intervals import (
     row_kinds,
     share,
 )
-from dikast.audit.statistics.linearised import ORDER, order_interval
-from dikast.audit.statistics.weights import Statistic, Weighted, mean_of, on_tables, point
 from dikast.core.text import counted
 
 Floats = NDArray[np.float64]

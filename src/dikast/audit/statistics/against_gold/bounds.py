@@ -6,8 +6,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dikast.audit.statistics.contingency import Cells
-from dikast.audit.statistics.weights import TableStatistic
+from dikast.audit.statistics.building_blocks.contingency import Cells
+from dikast.audit.statistics.building_blocks.weights import TableStatistic
 
 Floats = NDArray[np.float64]
 Masks = NDArray[np.bool_]

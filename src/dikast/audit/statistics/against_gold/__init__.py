@@ -1,0 +1,1 @@
+"""Verdicts against gold: measures, classes and rankings, what chance alone gives, and bounds on what is missing."""
