@@ -89,7 +89,41 @@ LABEL_STUDIO: dict[str, Any] = {
     "predictions": [], "meta": {"batch": 3},
 }  # fmt: skip
 AUTOJ: dict[str, Any] = {"scenario": "chat", "label": 2, "prompt": "Hi", "response 1": "Hello.", "response 2": "Hey."}
+TRL_KTO: dict[str, Any] = {"prompt": "Name a river.", "completion": "Berlin.", "label": False}
+LLAVA_PREFERENCE: dict[str, Any] = {
+    "id": "p-1", "image": "cat.png", "prompt": "<image>\nWhat is it?", "chosen": "A cat.", "rejected": "A dog.",
+}  # fmt: skip
+LLAMAFACTORY: dict[str, Any] = {
+    "conversations": [
+        {"from": "system", "value": "Be short."}, {"from": "human", "value": "<image>\nWhat is it?"},
+        {"from": "gpt", "value": "A cat."}, {"from": "human", "value": "Sure?"},
+    ],
+    "chosen": {"from": "gpt", "value": "Yes."}, "rejected": {"from": "gpt", "value": "No."}, "images": ["cat.png"],
+}  # fmt: skip
+LLAMAFACTORY_KTO: dict[str, Any] = {
+    "conversations": [{"from": "human", "value": "Name a river."}, {"from": "gpt", "value": "The Oder."}],
+    "kto_tag": True,
+}  # fmt: skip
+SWIFT: dict[str, Any] = {
+    "messages": [{"role": "user", "content": "<image>\nWhat is it?"}, {"role": "assistant", "content": "A cat."}],
+    "rejected_response": "A dog.", "images": ["cat.png"],
+}  # fmt: skip
+OPENRLHF: dict[str, Any] = {
+    "prompt": [{"role": "user", "content": "Name a river."}],
+    "chosen": [{"role": "assistant", "content": "The Oder."}],
+    "rejected": [{"role": "assistant", "content": "Berlin."}],
+}  # fmt: skip
+VERL: dict[str, Any] = {
+    "data_source": "dikast", "prompt": [{"role": "user", "content": "<image>\nWhat is it?"}],
+    "images": [{"image": "cat.png"}], "reward_model": {"style": "model", "ground_truth": ""},
+    "extra_info": {
+        "prompt": [{"role": "user", "content": "<image>\nWhat is it?"}], "chosen": "A cat.", "rejected": "A dog.",
+        "images": ["cat.png"], "id": "v-1",
+    },
+}  # fmt: skip
 ALL = [
+    ("trl-kto", TRL_KTO), ("llava-preference", LLAVA_PREFERENCE), ("llamafactory", LLAMAFACTORY),
+    ("llamafactory-kto", LLAMAFACTORY_KTO), ("swift", SWIFT), ("openrlhf", OPENRLHF), ("verl", VERL),
     ("feedback", FEEDBACK), ("preference", PREFERENCE), ("perception", PERCEPTION),
     ("perception-eval", PERCEPTION_EVAL),
     *(("critic", row) for row, _ in CRITIC), ("llava", LLAVA), ("trl", TRL), ("trl", TRL_IMAGES),

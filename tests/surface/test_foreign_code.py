@@ -76,6 +76,7 @@ LINES: dict[str, Line] = {
     "audit": lambda tmp, m: ["audit", m],
     "report": lambda tmp, m: ["report", m],
     "export": lambda tmp, m: ["export", m, tmp / "o.csv"],
+    "prefs": lambda tmp, m: ["prefs", m, "--format", "trl", "--out", tmp / "o.jsonl"],
     "demo": lambda tmp, m: ["demo", "--help"],
     "doctor": lambda tmp, m: ["doctor", m],
     "train new": lambda tmp, m: ["train", "new", "--config", training(tmp, m), "--out", tmp / "new"],

@@ -20,6 +20,7 @@ from dikast.surface.commands import (
     export_command,
     format_commands,
     judge_commands,
+    prefs_command,
     probe_command,
     prove_command,
     report_command,
@@ -49,6 +50,7 @@ app.command("probe")(verb(probe_command.probe, config=CONFIG))
 app.command("prove")(verb(prove_command.prove, config=CONFIG))
 app.command("report")(verb(report_command.report))
 app.command("export")(verb(export_command.export))
+app.command("prefs")(verb(prefs_command.prefs))
 app.command("doctor")(verb(doctor_command.doctor))
 app.add_typer(train_command.app, name="train")
 app.add_typer(world_command.app, name="world")

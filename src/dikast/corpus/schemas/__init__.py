@@ -1,9 +1,11 @@
 """Public schemas of feedback data, by name."""
 
+from typing import Any
+
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import item_to
 from dikast.core.text import near_miss
-from dikast.corpus.schemas import annotation, conversation, prometheus
+from dikast.corpus.schemas import annotation, conversation, preference_rows, prometheus
 from dikast.corpus.schemas import llava_critic as critic
 from dikast.corpus.schemas.public_schema import Row, Schema
 
@@ -29,9 +31,23 @@ def _critic(row: Row) -> bool:
     return "response" in critic.slots_of(text).parts or any(each in text.casefold() for each in _PAIR)
 
 
+def _plain(messages: list[Any]) -> bool:
+    return all(isinstance(each, dict) and isinstance(each.get("content"), str) for each in messages)
+
+
 SCHEMAS: dict[str, Schema] = {
     schema.name: schema
     for schema in (
+        Schema("llamafactory", "LLaMA-Factory pairs: conversations, chosen, rejected, images",
+               lambda r: _talks(r) and isinstance(r.get("chosen"), dict),
+               preference_rows.read_llamafactory, preference_rows.write_llamafactory),
+        Schema("llamafactory-kto", "LLaMA-Factory replies with a kto_tag", lambda r: _talks(r) and "kto_tag" in r,
+               preference_rows.read_llamafactory_kto, preference_rows.write_llamafactory_kto),
+        Schema("swift", "ms-swift: messages, rejected_response, images", lambda r: "rejected_response" in r,
+               preference_rows.read_swift, preference_rows.write_swift),
+        Schema("verl", "verl: data_source, prompt, images, reward_model, extra_info",
+               lambda r: "data_source" in r and "reward_model" in r,
+               preference_rows.read_verl, preference_rows.write_verl),
         Schema("preference", "Preference-Collection: pairs with both scores", lambda r: "orig_response_A" in r,
                prometheus.read_preference, prometheus.write_preference),
         Schema("perception-eval", "Perception evaluation rows: flat columns with an image, no gold",
@@ -45,8 +61,17 @@ SCHEMAS: dict[str, Schema] = {
         Schema("critic", "LLaVA-Critic-113k, both configurations and all its answer dialects",
                lambda r: _talks(r) and _critic(r), critic.read_critic, critic.write_critic),
         Schema("llava", "LLaVA conversations", _talks, conversation.read_llava, conversation.write_llava),
+        Schema("trl-kto", "trl: prompt, completion, label, images",
+               lambda r: {"prompt", "completion", "label"} <= r.keys(),
+               preference_rows.read_trl_kto, preference_rows.write_trl_kto),
         Schema("trl", "trl: prompt, completion, images", lambda r: "prompt" in r and "completion" in r,
                conversation.read_trl, conversation.write_trl),
+        Schema("llava-preference", "LLaVA-NeXT: id, image, prompt, chosen, rejected",
+               lambda r: {"id", "prompt", "chosen", "rejected"} <= r.keys() and isinstance(r["prompt"], str),
+               preference_rows.read_llava_preference, preference_rows.write_llava_preference),
+        Schema("openrlhf", "OpenRLHF: prompt, chosen, rejected as messages of text",
+               lambda r: isinstance(r.get("chosen"), list) and _plain(r["chosen"]) and "images" not in r,
+               conversation.read_trl, preference_rows.write_openrlhf),
         Schema("trl-preference", "trl: prompt, chosen, rejected, images", lambda r: "chosen" in r and "rejected" in r,
                conversation.read_trl, conversation.write_trl_preference),
         Schema("autoj", "pairs as prompt, `response 1`, `response 2` and a label of 0, 1 or 2 (tie)",

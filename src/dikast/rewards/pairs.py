@@ -1,0 +1,272 @@
+"""From a run to pairs of responses to one prompt, the better one first, as trainers of preferences need them.
+
+Items with the same prompt are one prompt, whether their responses stand in one item or in several. What is left out
+is counted by reason.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Literal
+
+from dikast.core.canonical import fingerprint
+from dikast.core.errors import DataError, UserError
+from dikast.core.item import Item, item_to
+from dikast.core.part import Content, text_of
+from dikast.core.records import Arrangement, scan_items
+from dikast.core.records.sources import is_address
+from dikast.core.runs.lock_file import ids_of, read_lock
+from dikast.core.runs.rubrics import load_rubrics
+from dikast.core.runs.run import Run
+from dikast.core.runs.run_files import TOTALS
+from dikast.core.runs.schema import TotalLine, derived_lines
+from dikast.core.verdict import Status
+
+Take = Literal["best-and-worst", "all"]
+_WITHIN = 0.1  # matched pairs differ in the size of their difference in words by at most this share, or by _WORDS
+_WORDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two responses to one prompt, the preferred one first, as an item whose gold says so.
+
+    `margin` is by how much, 0 to 1: the difference in goodness, or |2p - 1| for a probability p of the preference.
+    `words` is the length of the preferred response less that of the other, in words.
+    """
+
+    item: Item
+    margin: float
+    words: int
+
+
+@dataclass(slots=True)
+class Pairs:
+    """The pairs of a run. `dropped` counts prompts (and with `take` all, pairs) that were left out, by reason."""
+
+    pairs: list[Pair]
+    prompts: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    unmatched: int = 0
+
+    def summary(self) -> dict[str, Any]:
+        """As JSON: counts, and how the preferred responses differ in length."""
+        longer, shorter = (sum(sign * each.words > 0 for each in self.pairs) for sign in (1, -1))
+        return {
+            "prompts": self.prompts,
+            "pairs": len(self.pairs),
+            "dropped": dict(self.dropped),
+            **({"unmatched_length": self.unmatched} if self.unmatched else {}),
+            "chosen_longer": longer,
+            "chosen_shorter": shorter,
+            "mean_words_longer": sum(each.words for each in self.pairs) / len(self.pairs) if self.pairs else None,
+        }
+
+
+@dataclass(slots=True)
+class _Prompt:
+    """One prompt with its distinct responses; `better[i, j]` is by how much response i is preferred to j."""
+
+    item: Item
+    responses: list[Content] = field(default_factory=list)
+    numbers: dict[tuple[str, int], int] = field(default_factory=dict)  # by item and index
+    worth: dict[int, float] = field(default_factory=dict)
+    better: dict[tuple[int, int], float] = field(default_factory=dict)
+    disagree: set[tuple[int, int]] = field(default_factory=set)
+    missing: int = 0
+
+
+def pairs_of(
+    run: Run | str | Path,
+    *,
+    items: str | Path = "",
+    criterion: str = "",
+    margin: float = 0.0,
+    take: Take = "best-and-worst",
+    match_length: bool = False,
+) -> Pairs:
+    """The pairs of a finished run of grades or comparisons.
+
+    `take` best-and-worst gives one pair a prompt, all gives every two responses. A prompt is left out where a verdict
+    is missing that the choice could turn on, where its best and worst are equal or less than `margin` apart, and where
+    the two orders of the pair disagree. Comparisons of more than two responses are ordered by what each wins less what
+    it loses. `match_length` keeps pairs in which the preferred response is the longer one and as many, with as large a
+    difference in words, in which it is the shorter one. UserError for a run of a panel, several criteria of which none
+    is named and no total is known, or items that are gone.
+    """
+    run = run if isinstance(run, Run) else Run(run)
+    if run.kind == "panel":
+        raise UserError(f"{run.folder} is of a panel: name the folder of one of its judges")
+    if not 0 <= margin <= 1:
+        raise UserError(f"a margin lies between 0 and 1, got {margin}")
+    prompts, by_id = _prompts(run, str(items))
+    graded = run.kind == "absolute"
+    (_grades if graded else _comparisons)(run, by_id, criterion)
+    found = Pairs([], prompts=len(prompts))
+    for prompt in prompts:
+        found.pairs.extend(_chosen(prompt, margin, take, found.dropped, graded=graded))
+    if match_length:
+        kept = matched(found.pairs)
+        found.unmatched, found.pairs = len(found.pairs) - len(kept), kept
+    return found
+
+
+def _prompts(run: Run, named: str) -> tuple[list[_Prompt], dict[str, _Prompt]]:
+    """The prompts of the items in their order, and by item id."""
+    lock = read_lock(run.folder) or {}
+    told = str(lock.get("items", ""))
+    kept = run.folder / Path(told).name
+    known = () if not told or is_address(told) else (told, str(kept))
+    path = named or next((each for each in known if Path(each).exists()), "")
+    if not path or not Path(path).exists():
+        raise UserError(f"{run.folder}: the items are no longer at {path or told or '-'}: name them with --items FILE")
+    by_print: dict[str, _Prompt] = {}
+    by_id: dict[str, _Prompt] = {}
+    for item in scan_items(path, lock.get("columns") or {}, Arrangement(ids_of(run.folder))):
+        if isinstance(item, DataError):
+            continue
+        shown = item_to(replace(item, responses=(), gold=None, meta={}, id="x", reference=None, rubric=None))
+        prompt = by_print.setdefault(fingerprint(shown), _Prompt(item))
+        by_id[item.id] = prompt
+        for place, response in enumerate(item.responses):
+            same = next((n for n, each in enumerate(prompt.responses) if each == response), None)
+            if same is None:
+                same = len(prompt.responses)
+                prompt.responses.append(response)
+            prompt.numbers[item.id, place] = same
+    return list(by_print.values()), by_id
+
+
+def _grades(run: Run, by_id: Mapping[str, _Prompt], criterion: str) -> None:
+    """Fill in what each response is worth: its total, or its goodness by one criterion."""
+    if not criterion and (run.folder / TOTALS).exists():
+        for record, _ in derived_lines(run.folder, TOTALS, TotalLine):
+            _put(by_id, record["item"], record["response"], record["total"])
+        return
+    rubrics = load_rubrics(run.folder)
+    name = _criterion([rubric.name for rubric in rubrics.values()], criterion, run)
+    for verdict in run.combined:
+        if verdict.question.criterion != name:
+            continue
+        value = None
+        if verdict.status is Status.OK and verdict.hashes is not None:
+            scale = rubrics[verdict.hashes.rubric].scale
+            number = verdict.score if verdict.expected is None else verdict.expected
+            value = None if number is None else scale.goodness(number)
+        _put(by_id, verdict.question.item, verdict.question.responses[0], value)
+
+
+def _put(by_id: Mapping[str, _Prompt], item: str, response: int, value: float | None) -> None:
+    prompt = by_id.get(item)
+    number = None if prompt is None else prompt.numbers.get((item, response))
+    if prompt is None or number is None:
+        return
+    if value is None:
+        prompt.missing += 1
+    else:
+        prompt.worth[number] = value
+
+
+def _criterion(names: Sequence[str], given: str, run: Run) -> str:
+    known = sorted(set(names))
+    if given and given not in known:
+        raise UserError(f"{run.folder} has no criterion {given!r}: it has {', '.join(known)}")
+    if not given and len(known) > 1:
+        raise UserError(f"{run.folder} has several criteria ({', '.join(known)}): name one with --criterion")
+    return given or (known[0] if known else "")
+
+
+def _comparisons(run: Run, by_id: Mapping[str, _Prompt], criterion: str) -> None:
+    """Fill in which responses are preferred to which, by how much, and what each wins less what it loses."""
+    name = _criterion([rubric.name for rubric in load_rubrics(run.folder).values()], criterion, run)
+    for each in run.preferences:
+        prompt = by_id.get(each.item) if each.criterion == name else None
+        numbers = None if prompt is None else [prompt.numbers.get((each.item, place)) for place in each.pair]
+        if prompt is None or numbers is None or None in numbers or numbers[0] == numbers[1]:
+            continue
+        a, b = int(numbers[0] or 0), int(numbers[1] or 0)
+        if each.choice is None:
+            prompt.missing += 1
+            continue
+        if each.consistent is False:
+            prompt.disagree |= {(a, b), (b, a)}
+        edge = {"a": 1.0, "b": -1.0, "tie": 0.0}[each.choice]
+        if each.logit_a is not None:
+            edge = math.tanh(each.logit_a / 2)  # 2p - 1 of the preference
+        prompt.better[a, b], prompt.better[b, a] = edge, -edge
+        prompt.worth[a] = prompt.worth.get(a, 0.0) + edge
+        prompt.worth[b] = prompt.worth.get(b, 0.0) - edge
+
+
+def _chosen(prompt: _Prompt, margin: float, take: Take, dropped: Counter[str], *, graded: bool) -> Iterator[Pair]:
+    """The pairs of one prompt; what is left out is counted."""
+    known = sorted(prompt.worth)
+    if len(prompt.responses) < 2:
+        dropped["fewer than two different responses"] += 1
+        return
+    if take == "best-and-worst" and (prompt.missing or len(known) < len(prompt.responses)):
+        dropped["a verdict is missing"] += 1
+        return
+    if graded and len(known) < len(prompt.responses):
+        dropped["a verdict is missing"] += math.comb(len(prompt.responses), 2) - math.comb(len(known), 2)
+    for a, b in _candidates(prompt, known, take):
+        edge = prompt.worth[a] - prompt.worth[b] if graded else prompt.better.get((a, b))
+        if edge is None:
+            dropped["a verdict is missing"] += 1
+        elif (a, b) in prompt.disagree:
+            dropped["the two orders disagree"] += 1
+        elif abs(edge) < 1e-9:
+            dropped["equal"] += 1
+        elif not graded and take == "best-and-worst" and edge < 0:
+            dropped["the worst won against the best"] += 1
+        elif abs(edge) < margin:
+            dropped["less than the margin apart"] += 1
+        else:
+            yield _pair(prompt, *((a, b) if edge > 0 else (b, a)), abs(edge), alone=take == "best-and-worst")
+
+
+def _candidates(prompt: _Prompt, known: Sequence[int], take: Take) -> Iterable[tuple[int, int]]:
+    if take == "all":
+        return combinations(known, 2)
+    best = max(known, key=lambda n: (prompt.worth[n], -n))
+    worst = min(known, key=lambda n: (prompt.worth[n], n))
+    return [(best, worst)] if best != worst else [(known[0], known[1])]
+
+
+def _pair(prompt: _Prompt, better: int, worse: int, margin: float, *, alone: bool) -> Pair:
+    chosen, rejected = prompt.responses[better], prompt.responses[worse]
+    name = prompt.item.id if alone else f"{prompt.item.id}#{better}-{worse}"
+    item = replace(
+        prompt.item, id=name, responses=(chosen, rejected), gold={"preference": "a"}, meta={}, rubric=None, origin=""
+    )
+    return Pair(item, margin, _words(chosen) - _words(rejected))
+
+
+def _words(content: Content) -> int:
+    return len(text_of(content).split())
+
+
+def matched(pairs: Sequence[Pair]) -> list[Pair]:
+    """As many pairs whose preferred response is longer as such whose is shorter, with differences as large, in order.
+
+    Each longer one is matched with the shorter one closest in size, by at most a tenth or two words; pairs of equal
+    length stay.
+    """
+    order = {id(each): place for place, each in enumerate(pairs)}
+    longer = sorted((each for each in pairs if each.words > 0), key=lambda each: (each.words, order[id(each)]))
+    shorter = sorted((each for each in pairs if each.words < 0), key=lambda each: (-each.words, order[id(each)]))
+    kept = [each for each in pairs if each.words == 0]
+    i = j = 0
+    while i < len(longer) and j < len(shorter):
+        a, b = longer[i].words, -shorter[j].words
+        if abs(a - b) <= max(_WORDS, _WITHIN * max(a, b)):
+            kept += [longer[i], shorter[j]]
+            i, j = i + 1, j + 1
+        elif a < b:
+            i += 1
+        else:
+            j += 1
+    return sorted(kept, key=lambda each: order[id(each)])

@@ -1,0 +1,70 @@
+"""The verb `dikast prefs`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from dikast.core.checking import option
+from dikast.surface.terminal import echo, echo_json
+from dikast.surface.verbs import JsonOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrefsOptions:
+    """Which pairs are taken, and in which form they are written."""
+
+    format: str = option(
+        help="trl, kto, llava, llamafactory, llamafactory-kto, swift, verl or openrlhf.", metavar="TRAINER"
+    )
+    out: Path = option(help="The file: .jsonl; .json for llava and llamafactory, .parquet for verl.", metavar="FILE")
+    margin: float = option(
+        0.0, help="The least difference in goodness, or in |2p - 1| of a preference.", least=0, most=1
+    )
+    take: Literal["best-and-worst", "all"] = option(
+        "best-and-worst", help="Of a prompt: best-and-worst (one pair), or all."
+    )
+    match_length: bool = option(
+        False, help="Keep as many pairs whose chosen response is longer as such whose is shorter."
+    )
+    criterion: str = option("", help="By which criterion, where there are several and no total.")
+    items: str = option("", help="The items file, if it was moved.")
+
+
+def prefs(
+    run: Annotated[Path, typer.Argument(help="The run folder, of grades or comparisons.")],
+    options: PrefsOptions,
+    *,
+    shown: JsonOptions,
+) -> None:
+    """Write pairs of responses, the better and the worse, for trainers of preferences.
+
+    Example: dikast prefs runs/first --format trl --out pairs.jsonl --margin 0.25
+    """
+    from dikast.core.text import counted
+    from dikast.rewards.pairs import pairs_of
+    from dikast.surface.export.preference_file import write_preferences
+
+    found = pairs_of(
+        run,
+        items=options.items,
+        criterion=options.criterion,
+        margin=options.margin,
+        take=options.take,
+        match_length=options.match_length,
+    )
+    rows = write_preferences(found.pairs, options.out, options.format)
+    told = found.summary()
+    if shown.json:
+        echo_json({"rows": rows, **told})
+        return
+    echo(f"{options.out}: {counted(rows, 'row')} from {counted(len(found.pairs), 'pair')}", err=True)
+    for reason, n in sorted(found.dropped.items(), key=lambda each: -each[1]):
+        echo(f"left out: {n:,} ({reason})", err=True)
+    if found.unmatched:
+        echo(f"left out: {found.unmatched:,} (no pair that differs as much in length, the other way)", err=True)
+    echo(
+        f"the chosen response is longer in {told['chosen_longer']:,} pairs, shorter in {told['chosen_shorter']:,}",
+        err=True,
+    )

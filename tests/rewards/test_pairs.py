@@ -1,0 +1,247 @@
+"""Pairs from runs: which are taken, which are left out and why, and each trainer's form read back."""
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from dikast.core.errors import UserError
+from dikast.core.item import Item, item_from
+from dikast.core.part import Text, text_of
+from dikast.core.records import read_records
+from dikast.corpus.convert import to_record
+from dikast.corpus.schemas import get_schema, guess_schema
+from dikast.engines.mock import Failures, Oracle, Random
+from dikast.judging.judge import Judge
+from dikast.judging.judge_file import compare_file, grade_file
+from dikast.rewards.pairs import Pair, matched, pairs_of
+from dikast.surface.cli import app
+from dikast.surface.export.preference_file import SCHEMA_OF, write_preferences
+
+SCORES = {"q0": [5, 1, 3], "q1": [2, 2, 2], "q2": [3, 4, 4], "q3": [1, 5, 2]}
+
+
+def rows(folder: Path, *, apart: bool = False) -> Path:
+    """Items with gold; with `apart` each response is an item of its own."""
+    found: list[dict[str, Any]] = []
+    for name, scores in SCORES.items():
+        responses = [f"{name} response {i} {'word ' * (3 * score)}".strip() for i, score in enumerate(scores)]
+        asked = {"instruction": f"Tell me about {name}."}
+        if apart:
+            found += [{**asked, "id": f"{name}-{i}", "response": r, "gold": s}
+                      for i, (r, s) in enumerate(zip(responses, scores, strict=True))]  # fmt: skip
+        else:
+            found.append({**asked, "id": name, "responses": responses, "gold": scores})
+    path = folder / "items.jsonl"
+    path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in found))
+    return path
+
+
+def exact() -> Judge:
+    return Judge(Oracle(r=1.0), "helpfulness")
+
+
+def texts(pair: Pair) -> list[str]:
+    return [" ".join(text_of(each).split()[:3]) for each in pair.item.responses]
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_best_and_worst_of_grades(apart: bool, tmp_path: Path) -> None:
+    grade_file(exact(), rows(tmp_path, apart=apart), tmp_path / "run")
+    found = pairs_of(tmp_path / "run", margin=0.3)
+    assert [texts(each) for each in found.pairs] == [
+        ["q0 response 0", "q0 response 1"],
+        ["q3 response 1", "q3 response 0"],
+    ]
+    assert all(each.item.gold == {"preference": "a"} and each.margin > 0.5 for each in found.pairs)
+    assert found.prompts == 4
+    assert sum(found.dropped.values()) == 2  # q1 is equal, q2 too close
+    assert found.dropped["less than the margin apart"] >= 1
+
+
+def test_all_pairs_of_grades(tmp_path: Path) -> None:
+    grade_file(exact(), rows(tmp_path), tmp_path / "run")
+    found = pairs_of(tmp_path / "run", margin=0.1, take="all")
+    by_prompt = Counter(each.item.id.partition("#")[0] for each in found.pairs)
+    assert by_prompt == {"q0": 3, "q2": 2, "q3": 3}
+    assert sum(found.dropped.values()) == 4
+
+
+def test_best_and_worst_of_comparisons(tmp_path: Path) -> None:
+    compare_file(exact(), rows(tmp_path), tmp_path / "run")
+    found = pairs_of(tmp_path / "run", margin=0.2)
+    assert texts(found.pairs[0]) == ["q0 response 0", "q0 response 1"]
+    assert texts(found.pairs[-1]) == ["q3 response 1", "q3 response 0"]
+    assert all(0.2 <= each.margin <= 1 for each in found.pairs)
+
+
+def test_orders_that_disagree_are_left_out_and_counted(tmp_path: Path) -> None:
+    biased = Judge(Oracle(r=1.0, nats=60.0), "helpfulness")
+    compare_file(biased, rows(tmp_path), tmp_path / "run")
+    found = pairs_of(tmp_path / "run")
+    assert found.pairs == []
+    assert found.dropped["the two orders disagree"] >= 3
+
+
+def test_missing_verdicts_leave_the_prompt_out(tmp_path: Path) -> None:
+    judge = Judge(Random(failures=Failures(refused=0.4)), "helpfulness")
+    grade_file(judge, rows(tmp_path), tmp_path / "run")
+    found = pairs_of(tmp_path / "run")
+    assert found.dropped["a verdict is missing"] >= 2
+    assert len(found.pairs) + sum(found.dropped.values()) == 4
+
+
+def test_matched_pairs_say_nothing_by_length() -> None:
+    def pair(n: int, words: int) -> Pair:
+        return Pair(Item(str(n), responses=((Text("x"),), (Text("y"),))), 1.0, words)
+
+    lengths = [30, 28, 10, 11, 5, -10, -9, 0, -29, 3, 100, -60]
+    found = matched([pair(n, words) for n, words in enumerate(lengths)])
+    kept = [each.words for each in found]
+    assert kept == [28, 10, 11, -10, -9, 0, -29] or kept == [30, 10, 11, -10, -9, 0, -29]
+    assert sum(words > 0 for words in kept) == sum(words < 0 for words in kept)
+    assert matched([]) == []
+
+
+def test_matching_length_on_a_judge_that_likes_it_long(tmp_path: Path) -> None:
+    items = [
+        {"id": str(n), "instruction": f"Question {n}?", "gold": [5, 1] if n % 4 else [1, 5],
+         "responses": [f"long {n} " + "word " * 20, f"short {n}"]}
+        for n in range(40)
+    ]  # fmt: skip
+    path = tmp_path / "items.jsonl"
+    path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in items))
+    grade_file(exact(), path, tmp_path / "run")
+    plain, even = pairs_of(tmp_path / "run"), pairs_of(tmp_path / "run", match_length=True)
+    assert (plain.summary()["chosen_longer"], plain.summary()["chosen_shorter"]) == (30, 10)
+    assert (even.summary()["chosen_longer"], even.summary()["chosen_shorter"]) == (10, 10)
+    assert even.summary()["mean_words_longer"] == 0
+    assert even.unmatched == 20
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run over items with pictures: a path, and one inside the item."""
+    folder = tmp_path_factory.mktemp("graded")
+    Image.new("RGB", (32, 32), "red").save(folder / "red.png")
+    inside = Item.of("x", image=Image.new("RGB", (32, 32), "blue")).images[0].source
+    items = [
+        {"id": str(n), "image": "red.png" if n % 2 else inside, "instruction": f"What is it, {n}?",
+         "responses": [f"It is red, {n}.", f"It is blue, {n}."], "gold": [1, 5]}
+        for n in range(4)
+    ]  # fmt: skip
+    path = folder / "items.jsonl"
+    path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in items))
+    grade_file(exact(), path, folder / "run")
+    return folder / "run"
+
+
+@pytest.mark.parametrize("form", [form for form in SCHEMA_OF if form != "openrlhf"])
+def test_each_form_is_read_back(form: str, graded: Path, tmp_path: Path) -> None:
+    ending = {"verl": "parquet", "llava": "json"}.get(form, "json" if form.startswith("llama") else "jsonl")
+    out = tmp_path / f"pairs.{ending}"
+    pairs = pairs_of(graded).pairs
+    assert len(pairs) == 4
+    n = write_preferences(pairs, out, form)
+    read = [row for row, _ in read_records(out)]
+    marked = form in ("kto", "llamafactory-kto")
+    assert n == len(read) == (8 if marked else 4)
+    for place, row in enumerate(read):
+        assert guess_schema(row).name == SCHEMA_OF[form]
+        item = item_from({"id": "x", **to_record(row, get_schema(SCHEMA_OF[form]))})
+        number = place // 2 if marked else place
+        said = [text_of(each) for each in item.responses]
+        best, worst = f"It is blue, {number}.", f"It is red, {number}."
+        assert said == ([[best], [worst]][place % 2] if marked else [best, worst])
+        assert item.gold == (1 - place % 2 if marked else {"preference": "a"})
+        assert f"What is it, {number}?" in text_of(item.instruction[-1].content)
+        (image,) = item.images
+        assert Path(image.source).is_absolute()
+        assert Image.open(image.source).getpixel((0, 0)) == ((255, 0, 0) if number % 2 else (0, 0, 255))
+
+
+def test_text_for_openrlhf_with_its_margin(tmp_path: Path) -> None:
+    grade_file(exact(), rows(tmp_path), tmp_path / "run")
+    out = tmp_path / "pairs.jsonl"
+    write_preferences(pairs_of(tmp_path / "run").pairs, out, "openrlhf")
+    for row, _ in read_records(out):
+        assert [each["role"] for each in row["prompt"] + row["chosen"]] == ["user", "assistant"]
+        assert 0 < row["margin"] <= 1
+
+
+def test_pictures_are_refused_where_the_form_has_none(graded: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="OpenRLHF's pairs are text"):
+        write_preferences(pairs_of(graded).pairs, tmp_path / "pairs.jsonl", "openrlhf")
+    assert not (tmp_path / "pairs.jsonl").exists()
+
+
+def test_llamafactory_is_entered_beside_what_is_there(graded: Path, tmp_path: Path) -> None:
+    (tmp_path / "dataset_info.json").write_text('{"mine": {"file_name": "mine.json"}}')
+    for form in ("llamafactory", "llamafactory-kto"):
+        write_preferences(pairs_of(graded).pairs, tmp_path / f"{form}.json", form)
+    info = json.loads((tmp_path / "dataset_info.json").read_text())
+    assert list(info) == ["mine", "llamafactory", "llamafactory-kto"]
+    assert info["llamafactory"]["ranking"] is True
+    assert info["llamafactory-kto"]["columns"]["kto_tag"] == "kto_tag"
+
+
+def test_the_verb(graded: Path, tmp_path: Path) -> None:
+    out = tmp_path / "pairs.jsonl"
+    done = CliRunner().invoke(app, ["prefs", str(graded), "--format", "trl", "--out", str(out), "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["rows"] == 4
+    told = CliRunner().invoke(app, ["prefs", str(graded), "--format", "trl", "--out", str(out)])
+    assert "4 rows from 4 pairs" in told.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--format", "llave", "--out", "x.jsonl"], "did you mean 'llava'"),
+        (["--format", "trl", "--out", "x.csv"], "NAME.jsonl"),
+        (["--format", "verl", "--out", "x.jsonl"], "NAME.parquet"),
+        (["--format", "trl", "--out", "x.jsonl", "--margin", "2"], "range|margin"),
+        (["--format", "trl", "--out", "x.jsonl", "--criterion", "style"], "no criterion 'style'"),
+        (["--format", "trl", "--out", "x.jsonl", "--items", "gone.jsonl"], "no longer at gone.jsonl"),
+    ],
+)
+def test_what_cannot_be_done_is_told(arguments: list[str], told: str, graded: Path, tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["prefs", str(graded), *arguments])
+    assert result.exit_code != 0
+    assert re.search(told, f"{result.output} {result.exception}")
+
+
+def test_trl_trains_on_its_rows(graded: Path, tmp_path: Path) -> None:
+    pytest.importorskip("trl")
+    from datasets import Image as Picture
+    from datasets import List, load_dataset
+    from transformers import AutoModelForImageTextToText, AutoProcessor
+    from trl.trainer.dpo_config import DPOConfig
+    from trl.trainer.dpo_trainer import DPOTrainer
+
+    import tiny_models
+
+    out = tmp_path / "pairs.jsonl"
+    write_preferences(pairs_of(graded).pairs, out, "trl")
+    rows = load_dataset("json", data_files=str(out), split="train", cache_dir=str(tmp_path / "cache"))
+    policy, processor = tiny_models.build("llava", tmp_path / "policy"), AutoProcessor
+    loaded: Any = processor
+    trainer = DPOTrainer(
+        model=AutoModelForImageTextToText.from_pretrained(policy),
+        processing_class=loaded.from_pretrained(policy),
+        args=DPOConfig(
+            output_dir=str(tmp_path / "dpo"), max_steps=2, per_device_train_batch_size=2, use_cpu=True, bf16=False,
+            report_to=[], save_strategy="no", disable_tqdm=True, logging_steps=1, max_length=None,
+        ),
+        train_dataset=rows.cast_column("images", List(Picture())),
+    )  # fmt: skip
+    trainer.train()
+    losses = [line["loss"] for line in trainer.state.log_history if "loss" in line]
+    assert len(losses) == 2
+    assert losses[0] == pytest.approx(0.6931, abs=1e-3)
