@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
-from dikast.core.checking import Mistakes, Option, fit, keys_of, option, read_settings, spelt
+from dikast.core.checking import Mistakes, Option, fit, keys_of, like, option, read_settings, spelt
 from dikast.core.errors import DataError, UserError
 from dikast.core.scale import Scale
 from dikast.core.text import Located, parse_located
@@ -107,6 +107,17 @@ def test_bounds() -> None:
     assert [Option(above=0, below=1).holds(each) for each in (0, 0.5, 1)] == [False, True, False]
     assert Option(above=0, below=1).bounds() == "above 0 and below 1"
     assert Option(most=3).bounds() == "at most 3"
+
+
+def test_an_option_like_another() -> None:
+    @dataclass(frozen=True)
+    class Other:
+        rate: float = like(Settings, "rate")
+        number: int = like(Settings, "count", help="how many")
+
+    assert Other() == Other(1e-3, 1)
+    assert keys_of(Other)["rate"].option == keys_of(Settings)["rate"].option
+    assert keys_of(Other)["number"].option == Option(least=1, help="how many")
 
 
 def test_words_typed_on_a_command_line() -> None:

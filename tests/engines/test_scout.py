@@ -28,7 +28,8 @@ from dikast.engines.scout import _drawn, folder
 from dikast.judging.judge import Judge
 from dikast.judging.judge_file import grade_file
 from dikast.judging.run_plan import Source
-from dikast.surface.report.collect import Asked, collect
+from dikast.surface.report.collect import collect
+from dikast.surface.report.report_options import Asked
 
 
 @pytest.fixture(scope="module")

@@ -74,6 +74,13 @@ def option(default: Any = dataclasses.MISSING, *names: str, more: Mapping[str, A
     return field(metadata=metadata) if default is dataclasses.MISSING else field(default=default, metadata=metadata)
 
 
+def like(kind: type[Any], name: str, **told: Any) -> Any:
+    """A field with default and `Option` of the field `name` of another configuration; `told` takes precedence."""
+    same = next(each for each in dataclasses.fields(kind) if each.name == name)
+    metadata = {**same.metadata, _OPTION: dataclasses.replace(same.metadata[_OPTION], **{"panel": None, **told})}
+    return field(default=same.default, metadata=metadata)
+
+
 class Key(NamedTuple):
     """One key of a configuration: the type of its value, its option, and whether it must be there."""
 

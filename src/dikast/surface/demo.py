@@ -49,8 +49,8 @@ def demo(out: str | Path, *, seed: int = 7, n: int = 120, pairs: int = 60, tell:
     from dikast.judging.judge import Judge
     from dikast.judging.judge_file import compare_file, grade_file
     from dikast.judging.run_plan import Source
-    from dikast.surface.report.collect import Asked
     from dikast.surface.report.report_file import write_report
+    from dikast.surface.report.report_options import Asked
 
     folder = Path(out)
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir()) and not _is_demo(folder)):

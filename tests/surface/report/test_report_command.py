@@ -36,6 +36,23 @@ def test_every_form_tells_the_same_numbers(graded: Path, tmp_path: Path) -> None
     assert str(out[0]) in said
 
 
+def test_flags_from_a_file(graded: Path, tmp_path: Path) -> None:
+    """`--config` gives any flag; what is typed takes precedence, and all mistakes are told at once."""
+    config, out = tmp_path / "report.yaml", tmp_path / "r.json"
+    config.write_text(f"out: [{out}]\nqueue: 3\nlevel: 0.5\nfail-under: [pearson=2]\n")
+    code, _, told = report(graded, "--config", config, "--level", 0.8)
+    assert code == 4, told
+    assert "NOT MET" in told
+    numbers = orjson.loads(out.read_bytes())["runs"][0]
+    assert len(numbers["queue"]) == 3
+    assert numbers["audit"]["plan"]["resampling"]["level"] == 0.8
+    config.write_text("queue: -1\nlevl: 0.5\nlevel: 1.5\n")
+    code, _, told = report(graded, "--config", config)
+    assert code == 2
+    for line in ("report.yaml:1", "report.yaml:2: field 'levl': unknown key: did you mean 'level'?", "report.yaml:3"):
+        assert line in told
+
+
 def test_the_queue_begins_with_the_largest_gap(graded: Path, tmp_path: Path) -> None:
     report(graded, "-o", tmp_path / "r.json", "--queue", 20)
     queue = orjson.loads((tmp_path / "r.json").read_bytes())["runs"][0]["queue"]

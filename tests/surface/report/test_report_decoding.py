@@ -9,7 +9,8 @@ import pytest
 from dikast.audit.plan import AuditPlan
 from dikast.core.errors import UserError
 from dikast.core.runs import current_verdicts, lines
-from dikast.surface.report.collect import Asked, collect
+from dikast.surface.report.collect import collect
+from dikast.surface.report.report_options import Asked
 
 
 @pytest.mark.parametrize("kind", ["graded", "compared"])

@@ -149,8 +149,8 @@ def _run(
 def _tell_headlines(out: Path, verdicts: int, report: Path | None, shown: ShowOptions) -> None:
     """Audit the finished run, end with what it says first, and write the report that was asked for."""
     from dikast.audit.plan import AuditPlan
-    from dikast.surface.report.collect import Asked
     from dikast.surface.report.report_file import headlines, write_report
+    from dikast.surface.report.report_options import Asked
 
     if shown.json and report is None:
         return

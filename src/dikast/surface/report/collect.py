@@ -43,20 +43,11 @@ from dikast.core.verdict import DISAGREE
 from dikast.judging.notes import notes_of
 from dikast.surface.report.contents import Contents, read_contents
 from dikast.surface.report.queue import Entry, Queue
+from dikast.surface.report.report_options import Asked
 
 SYSTEMS = ("system_a", "system_b")  # the columns of a run that name whose responses a pair has
 MOST_LABELS = 30  # bars in a histogram of labels
 MOST_LENGTHS = 20_000  # rows whose response is measured, for the slope on length
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What the caller wants in the report. `plan` is the audit, its `file` to be replaced by each run's folder."""
-
-    plan: AuditPlan
-    items: str = ""  # where the items are, when they are no longer where the run read them
-    queue: int = 200  # verdicts in the queue of a run
-    redact: bool = False  # no text and no pictures of items or replies
 
 
 @dataclass(slots=True)

@@ -12,9 +12,10 @@ from dikast.core.records import write_file
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import SUMMARY, VERDICTS
 from dikast.surface.report import exports, gates
-from dikast.surface.report.collect import Asked, RunPage, collect
+from dikast.surface.report.collect import RunPage, collect
 from dikast.surface.report.headline import leaders, sentence, winners
 from dikast.surface.report.page import render
+from dikast.surface.report.report_options import Asked
 
 KINDS = {".html": "a page", ".md": "Markdown for a pull request", ".json": "every number", ".xml": "JUnit for CI"}
 
