@@ -22,7 +22,6 @@ from dikast.worlds.domains.protocol import DRAWN
 from dikast.worlds.domains.registry import DOMAINS
 from dikast.worlds.drawing.raster import png
 from dikast.worlds.make import Maker, make
-from dikast.worlds.sample import VERSION
 from dikast.worlds.sampling.held_out import HELD_OUT_DOMAIN
 from dikast.worlds.settings import Settings
 
@@ -68,7 +67,7 @@ def _fresh(domain: str) -> Settings:
 def _probes(test: Settings, needs: tuple[str, ...], n: int) -> Iterator[str]:
     train = replace(test, split="domain" if test.domain == HELD_OUT_DOMAIN else "train", seed=0)
     report = probe(collect(test, n, needs=needs), collect(train, n, needs=needs))
-    yield f"\nn = {report.n}, words learnt from as many training items ({VERSION}).\n"
+    yield f"\nn = {report.n}, words learnt from as many training items ({Settings().generator}).\n"
     yield "| feature | n | Pearson with the score | standard error | information, bits |"
     yield "|---|---|---|---|---|"
     for each in report.probes:

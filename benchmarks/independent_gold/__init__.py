@@ -140,22 +140,45 @@ def penalty_of(text: str, asked: str, spec: Mapping[str, Any], reader: Reader, f
             counts["consistency"] += 1
         different.append(claim)
     total = 0
+    wrong: list[tuple[str, set[str], int]] = []
     entries = [(entry["kind"], tuple(entry["subject"])) for entry in spec["entries"]]
     for kind, subject, said in different:
         aspect, off = reader.off(kind, subject, said)
-        if entries:
+        if "terms" in spec:
+            wrong.append((aspect, _named(subject, said), off))
+        elif entries:
             total += (kind, subject) in entries and off > 0
         else:
             far = spec["graded"] and aspect not in _NO_FAR and off >= _FAR[aspect]
             total += spec["weights"].get(aspect, 0) * (0 if off == 0 else 2 if far else 1)
     if entries:
         return total
+    total += sum(_term(term, wrong) for term in spec.get("terms", ()))
     counts["completeness"] = counts["preservation"] = reader.left_out(different)
     counts["format"], counts["length"] = _form(text, asked)
     for aspect, weight in spec["weights"].items():
         if aspect in counts:
             total += weight * min(counts[aspect], _CAPS.get(aspect, 1))
     return total
+
+
+def _named(*parts: Any) -> set[str]:
+    """The words that a claim names."""
+    found: set[str] = set()
+    for part in parts:
+        found |= {part} if isinstance(part, str) else _named(*part) if isinstance(part, (tuple, list)) else set()
+    return found
+
+
+def _term(term: Mapping[str, Any], claims: list[tuple[str, set[str], int]]) -> int:
+    """What the mistakes under one term cost."""
+    costs = []
+    for aspect, named, off in claims:
+        if term["kind"] in ("", aspect) and (not term["word"] or term["word"] in named) and off > 0:
+            far = aspect not in _NO_FAR and off >= _FAR[aspect]
+            costs.append({"each": 1, "once": 1, "double": 2 if far else 1, "far": int(far)}[term["rule"]])
+    points: int = max(costs, default=0) if term["rule"] == "once" else sum(costs)
+    return int(term["weight"]) * points
 
 
 def sentences(text: str, foreign: bool) -> list[str]:

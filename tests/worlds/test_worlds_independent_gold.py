@@ -18,12 +18,12 @@ from dikast.worlds.sampling.held_out import SPLITS
 from dikast.worlds.settings import Settings
 
 
-def _settings(responses: int) -> list[Settings]:
+def _settings(responses: int, version: int = 3) -> list[Settings]:
     found = []
     for domain in DOMAINS:
         for split in SPLITS:
             try:
-                found.append(Settings(domain=domain, split=split, responses=responses, seed=11))
+                found.append(Settings(domain=domain, split=split, responses=responses, seed=11, version=version))
             except UserError:  # a split that this domain cannot have
                 continue
     return found
@@ -49,6 +49,13 @@ def test_the_reader_shares_no_code_with_the_maker() -> None:
 def test_an_independent_reading_gives_the_gold(responses: int) -> None:
     for settings in _settings(responses):
         for sample in make(settings, 40 // responses):
+            assert not _differing(sample)
+
+
+@pytest.mark.parametrize("responses", [1, 2])
+def test_an_independent_reading_gives_the_gold_of_terms(responses: int) -> None:
+    for settings in _settings(responses, 4):
+        for sample in make(settings, 4 // responses):
             assert not _differing(sample)
 
 

@@ -1,19 +1,20 @@
 """Making items: first the sentences, then the score, then the wrong claims, then a scene that makes them wrong."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from dikast.core.errors import RunError, UserError
 from dikast.worlds.domains.protocol import DRAWN, Slot, State
 from dikast.worlds.sample import Sample
 from dikast.worlds.sampling.drafting import Drafted, Drafter
 from dikast.worlds.sampling.error_choice import choose, cut_points, ways
+from dikast.worlds.sampling.families import draw_family
 from dikast.worlds.sampling.pairing import BASE, Cell, draw_cell
 from dikast.worlds.sampling.response import Response, Sentence, compose
 from dikast.worlds.sampling.rng import Stream
 from dikast.worlds.scoring.aspects import ASPECTS, points
-from dikast.worlds.scoring.penalty import SCALES, Spec, level_of
+from dikast.worlds.scoring.penalty import SCALES, Spec, cost, level_of
 from dikast.worlds.settings import Settings
 
 _ATTEMPTS = 5000  # attempts before giving up; about one item in a hundred needs a second one
@@ -22,6 +23,7 @@ _CUTTINGS = 10  # thresholds tried on one text of a pair
 _OVERLAYS = ("5/5", "BEST", "PASS", "TOP")
 _NARROW = ("scales", "claims", "aspects", "objects", "grid", "ties", "responses", "split")  # can be too restrictive
 _WIDE = Settings()
+Found = TypeVar("Found")
 
 
 def make(settings: Settings, n: int, *, start: int = 0) -> Iterator[Sample]:
@@ -36,14 +38,27 @@ class Maker:
     def __init__(self, settings: Settings) -> None:
         self.settings, self.rules, self.domain = settings, settings.rules(), settings.the_domain()
         self._drafter = Drafter(settings)
+        self._last: tuple[int, list[Sample]] = (-1, [])
 
     def sample(self, index: int) -> Sample:
         """Item number `index`. UserError, naming the settings, if they are too restrictive for it."""
         s = self.settings
+        if s.version >= 4 and s.responses == 1 and self.domain.name not in DRAWN:
+            return self.family(index // s.rubrics)[index % s.rubrics]
+        return self._first(index, lambda text: self._found(text, index))
+
+    def family(self, number: int) -> list[Sample]:
+        """From version 4 on: response `number` under each of its rubrics, in an order that says nothing."""
+        if self._last[0] != number:
+            self._last = number, self._first(number, lambda text: self._under_rubrics(text, number))
+        return self._last[1]
+
+    def _first(self, index: int, make: Callable[[Drafted], Found | None]) -> Found:
+        s = self.settings
         for attempt in range(_ATTEMPTS):
             rng = Stream("worlds", s.seed, s.split, s.domain, s.responses, index, attempt)
             text = self._drafter.draft(rng)
-            found = text and self._found(text, index)
+            found = make(text) if text else None
             if found:
                 return found
         told = {name: getattr(s, name) for name in _NARROW if getattr(s, name) != getattr(_WIDE, name)}
@@ -58,6 +73,24 @@ class Maker:
         if self.domain.name in DRAWN:
             return self._drawn(text, index)
         return self._pair(text, index) if self.settings.responses == 2 else self._group(text, index)
+
+    def _under_rubrics(self, text: Drafted, number: int) -> list[Sample] | None:
+        """One response under the text's rubrics; see `families`."""
+        family = draw_family(text, self.domain, self._scaled)
+        for states, counts in zip(family.states, family.counts, strict=True) if family else ():
+            missing = counts.get(self._left_out)
+            graph = self.domain.build(text.draft, text.slots, states, missing)
+            if graph is not None and family:
+                form = {name: counts[name] for name in text.form}
+                one = self._sample(text, family.specs[0], graph, number * self.settings.rubrics, form)
+                shown = f"{one.id[: one.id.rindex('-')]}-{number:07d}"
+                return [
+                    self._checked(
+                        replace(one, spec=spec, index=one.index + k, shown=shown, notes=(("response", shown),)), [level]
+                    )
+                    for k, (spec, level) in enumerate(zip(family.specs, family.levels, strict=True))
+                ]
+        return None
 
     def _drawn(self, text: Drafted, index: int) -> Sample | None:
         """Several pictures for one request, with independent scores; of pairs the share `ties` is tied."""
@@ -157,6 +190,8 @@ class Maker:
 
     def _cost(self, slot: Slot, stated: State, state: State, spec: Spec) -> int:
         metric = self.domain.distance(slot, stated, state)
+        if spec.terms:
+            return cost(self.domain.claim(slot, stated), metric, spec)
         if spec.entries:
             subject = self._drafter.subject(slot)
             return int(metric > 0 and any(e.kind == slot.kind and e.subject == subject for e in spec.entries))

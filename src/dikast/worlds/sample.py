@@ -10,11 +10,9 @@ from dikast.core.rubric import Rubric
 from dikast.worlds.domains.protocol import DRAWN, ClaimFinding, Domain, Picture
 from dikast.worlds.sampling.response import Response
 from dikast.worlds.scoring.aspects import ASPECTS
-from dikast.worlds.scoring.penalty import Spec, cost, extra_cost, label_of, level_of
+from dikast.worlds.scoring.penalty import Spec, costs, extra_cost, label_of, level_of
 from dikast.worlds.scoring.rubric_grammar import rubric_of
 from dikast.worlds.settings import Settings
-
-VERSION = "worlds/3"
 
 
 class Graded(NamedTuple):
@@ -44,6 +42,7 @@ class Sample:
     name: str = ""
     notes: tuple[tuple[str, Any], ...] = ()
     rivals: tuple[Spec, ...] = ()
+    shown: str = ""  # names the pictures that items of one response share
 
     @property
     def id(self) -> str:
@@ -59,13 +58,13 @@ class Sample:
         for response, graph in zip(self.responses, graphs, strict=True):
             claims = response.claims
             findings = tuple(self.domain.measure(claim, graph) for claim in claims)
-            costs = tuple(cost(claim, f.metric, self.spec) for claim, f in zip(claims, findings, strict=True))
+            lost = costs(claims, [finding.metric for finding in findings], self.spec)
             counts = response.counts()
             for name in ("completeness", "preservation"):
                 if name in self.domain.kinds:
                     counts[name] = self.domain.missed(claims, graph)
-            penalty = sum(costs) + extra_cost(counts, self.spec)
-            found.append(Graded(level_of(penalty, self.spec.cuts), penalty, findings, costs, counts))
+            penalty = sum(lost) + extra_cost(counts, self.spec)
+            found.append(Graded(level_of(penalty, self.spec.cuts), penalty, findings, lost, counts))
         return found
 
     @property
@@ -91,7 +90,7 @@ class Sample:
     @property
     def needs(self) -> str:
         """`image` if every weighed aspect needs the picture, `text` if none does, else `both`."""
-        sees = {ASPECTS[name].sees for name, _ in self.spec.weights}
+        sees = {not name or ASPECTS[name].sees for name in self.spec.aspects}
         return "both" if len(sees) == 2 else "image" if sees == {True} else "text"
 
     def pictures(self) -> list[Picture]:
@@ -102,8 +101,9 @@ class Sample:
     def paths(self) -> list[str]:
         """The paths of `pictures`, relative to the record's folder."""
         n = sum(self.domain.frames(graph) for graph in self._graphs) - self._before * (len(self._graphs) - 1)
-        folder = f"images/{self.index // 1000:05d}"
-        return [f"{folder}/{self.id}.png"] if n == 1 else [f"{folder}/{self.id}-{i}.png" for i in range(n)]
+        name = self.shown or self.id
+        folder = f"images/{(int(name[-7:]) if self.shown else self.index) // 1000:05d}"
+        return [f"{folder}/{name}.png"] if n == 1 else [f"{folder}/{name}-{i}.png" for i in range(n)]
 
     def files(self) -> list[tuple[str, Picture]]:
         """Every picture with its path."""
@@ -181,7 +181,7 @@ class Sample:
         scenes = [self.domain.to_json(graph) for graph in self._graphs]
         scene = scenes if isinstance(self.graph, tuple) else scenes[0]
         return {
-            "version": VERSION,
+            "version": s.generator,
             "domain": s.domain,
             "split": s.split,
             "seed": s.seed,

@@ -1,7 +1,8 @@
 """The settings of a world, checked before anything is drawn."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from dikast.core.errors import UserError
 from dikast.core.text import near_miss
@@ -28,6 +29,7 @@ class Settings:
     and `scales` override the split's; `clutter` (specks), `noise` (the most a pixel is off) and `occlusion` (percent of
     scenes with bars across things) are upper ends, drawn per item. `aspects` narrows what rubrics weigh. `form` is the
     percent of rubrics that also weigh aspects of the text alone, `ties` the percent of pairs whose scores are equal.
+    `version` 4 has rubrics of terms, and each single response stands under `rubrics` of them, one item after the other.
     """
 
     domain: str = "scenes"
@@ -46,9 +48,23 @@ class Settings:
     form: int = 20
     edits: bool = True
     ties: int = TIES
+    version: int = 3
+    rubrics: int = 4
 
     def __post_init__(self) -> None:
         self.rules()
+
+    def told(self) -> dict[str, Any]:
+        """The settings as JSON values; up to version 3 without those that came later, so that folders stay the same."""
+        found = asdict(self)
+        for name in ("version", "rubrics") if self.version < 4 else ("version",):
+            del found[name]
+        return found
+
+    @property
+    def generator(self) -> str:
+        """The version as records name it."""
+        return f"worlds/{self.version}"
 
     def the_domain(self) -> Domain:
         """The domain by name."""
@@ -61,6 +77,8 @@ class Settings:
         self._check_numbers()
         objects = self.objects or _fit(rules.objects, self.grid)
         claims = self.claims or rules.claims
+        if self.version >= 4 and not self.claims:
+            claims = claims[0] + 2, claims[1] + 2  # most of them are not weighed
         _check_range("objects", objects, 2, self.grid**2 - 3)
         _check_range("claims", claims, 1, 24)
         if self.split == "objects" and objects[1] <= rules_of("train").objects[1]:
@@ -80,6 +98,7 @@ class Settings:
             scales=self.scales or rules.scales,
             form=self.form if self.responses == 1 and self.domain not in DRAWN else 0,
             edits=self.edits and self.domain not in DRAWN,
+            version=self.version,
         )
 
     def _check_names(self, rules: Rules) -> None:
@@ -135,6 +154,8 @@ class Settings:
     def _check_numbers(self) -> None:
         _check("seed", self.seed, -(2**63), 2**63 - 1)
         _check("responses", self.responses, 1, _LARGEST)
+        _check("version", self.version, 3, 4)
+        _check("rubrics", self.rubrics, 1, 8)
         _check("size", self.size, 32, 1024)
         _check("grid", self.grid, 3, 6)
         for name in ("clutter", "noise", "occlusion", "form", "ties"):

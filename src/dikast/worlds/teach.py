@@ -9,7 +9,7 @@ evidence in lessons about scenes uses the same words as talk.
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -25,7 +25,7 @@ from dikast.worlds.domains.scene_graph import Scene, Thing, corner_cell, unnamed
 from dikast.worlds.domains.text_only import GivenText
 from dikast.worlds.domains.vocabulary import SHAPES
 from dikast.worlds.make import Maker
-from dikast.worlds.sample import VERSION, Graded, Sample
+from dikast.worlds.sample import Graded, Sample
 from dikast.worlds.sampling.response import Response, Sentence
 from dikast.worlds.sampling.rng import Stream
 from dikast.worlds.scoring.aspects import ASPECTS, points
@@ -36,8 +36,14 @@ ASK_TALK = "Say what is in each cell."
 ASK_FIND = "Find"
 
 
-def worked(sample: Sample, which: int = 0) -> str:
-    """The worked feedback on response `which`: findings with their costs, running totals, and the total."""
+NOT_WEIGHED = "not weighed"
+
+
+def worked(sample: Sample, which: int = 0, *, quote: bool = False) -> str:
+    """The worked feedback on response `which`: findings with their costs, running totals, and the total.
+
+    quote: after each finding stand the names that the rubric has for what the claim is about, or `not weighed`.
+    """
     gold = sample.gold()
     one = gold if len(sample.responses) == 1 else gold["responses"][which]
     lines, total = [], 0
@@ -48,6 +54,9 @@ def worked(sample: Sample, which: int = 0) -> str:
         if isinstance(sample.graph, GivenText) and not finding.gone:
             evidence = worked_sum(meant, sample.graph) or evidence
         lines += [f"Claim: {claim['text']}", f"Evidence: {evidence}", f"Finding: {verdict}"]
+        if quote:
+            under = [term.name for term in sample.spec.terms if term.covers(meant)]
+            lines[-1] += f", {' and '.join(under) or NOT_WEIGHED}"
         if claim["cost"]:
             total += claim["cost"]
             lines[-1] += f", {claim['cost']} lost, {total} in all"
@@ -70,10 +79,15 @@ def _whole(sample: Sample, graded: Graded) -> Iterator[tuple[str, int, str]]:
             said = f"{_listed(sample.graph.things)}; left out: {left}"
         elif ASPECTS[name].cap == 1:
             said = "broken" if count else "kept"
-        yield ASPECTS[name].names[0].capitalize(), weight * points(ASPECTS[name], count, sample.spec.graded), said
+        called = dict(zip((each for each, _ in sample.spec.weights), sample.spec.names, strict=False))
+        yield (
+            called.get(name, ASPECTS[name].names[0]).capitalize(),
+            weight * points(ASPECTS[name], count, sample.spec.graded),
+            said,
+        )
 
 
-def lesson(sample: Sample, *, reference: bool = False) -> Item:
+def lesson(sample: Sample, *, reference: bool = False, quote: bool = False) -> Item:
     """The record of `sample` with worked feedback; for pairs, that of both responses with the label each would get.
 
     `reference`: with a reference answer that is correct about everything the (first) response mentions.
@@ -81,11 +95,12 @@ def lesson(sample: Sample, *, reference: bool = False) -> Item:
     item = sample.item()
     gold: dict[str, Any] = dict(item.gold)
     if len(sample.responses) == 1:
-        gold["feedback"] = worked(sample)
+        gold["feedback"] = worked(sample, quote=quote)
     else:
         titles = ("First", "Second", *(f"Number {i}" for i in range(3, len(sample.responses) + 1)))
         gold["feedback"] = "\n".join(
-            f"{titles[i]}\n{worked(sample, i)}\nGrade: {gold['labels'][i]}" for i in range(len(sample.responses))
+            f"{titles[i]}\n{worked(sample, i, quote=quote)}\nGrade: {gold['labels'][i]}"
+            for i in range(len(sample.responses))
         )
     if not reference:
         return replace(item, gold=gold)
@@ -185,6 +200,7 @@ def write_lessons(
     reference: int = 0,
     padding: int = 0,
     only_talk: bool = False,
+    quote: bool = False,
     workers: int = 1,
     shard: int = 1_500,
 ) -> Written:
@@ -202,8 +218,9 @@ def write_lessons(
     if only_talk and settings.domain != "scenes":
         raise UserError(f"talk: only the domain 'scenes' has rows of talk, not {settings.domain!r}")
     about = {"lessons": 1, "reference": reference, "padding": padding, "talk": only_talk, "n": n, "shard": shard}
-    with prepared(out, {**asdict(settings), **about, "version": VERSION}) as folder:
-        task = partial(_shard, settings, folder, n, shard, _Shares(reference, padding), only_talk)
+    about |= {"quote": True} if quote else {}
+    with prepared(out, {**settings.told(), **about, "version": settings.generator}) as folder:
+        task = partial(_shard, settings, folder, n, shard, _Shares(reference, padding, quote), only_talk)
         starts = range(0, n, shard)
         if workers == 1 or len(starts) == 1:
             return Written(tuple(map(task, starts)), n)
@@ -212,10 +229,11 @@ def write_lessons(
 
 
 class _Shares(NamedTuple):
-    """Percent of the lessons that have a reference, and that are padded."""
+    """Percent of the lessons that have a reference, and that are padded; whether they quote the rubric."""
 
     reference: int
     padding: int
+    quote: bool = False
 
 
 def _shard(settings: Settings, folder: Path, n: int, shard: int, shares: _Shares, only_talk: bool, start: int) -> Path:
@@ -227,12 +245,15 @@ def _shard(settings: Settings, folder: Path, n: int, shard: int, shares: _Shares
 
 
 def _records(samples: Iterable[Sample], folder: Path, shares: _Shares, only_talk: bool) -> Iterator[dict[str, Any]]:
+    before = ""
     for sample in samples:
-        write_pictures(sample, folder)
+        if not sample.shown or sample.shown != before:
+            write_pictures(sample, folder)
+        before = sample.shown
         if only_talk:
             yield talk(sample)
         else:
             key = (sample.settings.seed, sample.settings.domain, sample.index)
             drawn, pad = Stream("reference", *key).chance(shares.reference), Stream("padding", *key)
             made = padded(sample, pad) if pad.chance(shares.padding) else sample
-            yield item_to(lesson(made, reference=drawn))
+            yield item_to(lesson(made, reference=drawn, quote=shares.quote))

@@ -19,7 +19,7 @@ from dikast.core.records import write_records
 from dikast.core.runs.run_files import write_whole
 from dikast.worlds.drawing.raster import png
 from dikast.worlds.make import Maker
-from dikast.worlds.sample import VERSION, Sample
+from dikast.worlds.sample import Sample
 from dikast.worlds.settings import Settings
 
 _SUFFIXES = ("jsonl", "jsonl.gz", "parquet")
@@ -61,7 +61,7 @@ def write_world(
         raise UserError(f"domain: name one or more different domains under the same settings, got {', '.join(names)}")
     for world in worlds:
         Maker(world).sample(0)  # settings that are too restrictive are reported before anything is written
-    about = {**asdict(worlds[0]), "n": n, "shard": shard, "version": VERSION}
+    about = {**worlds[0].told(), "n": n, "shard": shard, "version": worlds[0].generator}
     with prepared(out, about if len(worlds) == 1 else {**about, "domain": names}) as folder:
         starts = range(0, n, shard)
         task = partial(_shard, worlds, folder, n, shard, suffix)
@@ -75,7 +75,7 @@ def write_world(
 
 def write_samples(samples: Iterable[Sample], out: str | Path, about: dict[str, Any]) -> Written:
     """Write given samples to one file, in the same form as `write_world`."""
-    with prepared(out, {**about, "version": VERSION}) as folder:
+    with prepared(out, {"version": Settings().generator, **about}) as folder:
         path = folder / "items-00000.jsonl"
         return Written((path,), write_records(path, _records(samples, folder)))
 
@@ -109,8 +109,11 @@ def _shard(worlds: tuple[Settings, ...], folder: Path, n: int, shard: int, suffi
 
 
 def _records(samples: Iterable[Sample], folder: Path) -> Iterator[dict[str, Any]]:
+    before = ""
     for sample in samples:
-        write_pictures(sample, folder)
+        if not sample.shown or sample.shown != before:
+            write_pictures(sample, folder)
+        before = sample.shown
         yield item_to(sample.item())
 
 

@@ -20,7 +20,7 @@ from dikast.core.part import text_of
 from dikast.core.verdict import Usage
 from dikast.engines.base import Completion, Request
 from dikast.worlds.make import Maker
-from dikast.worlds.sample import VERSION, Sample
+from dikast.worlds.sample import Sample
 from dikast.worlds.sampling.response import Response, Sentence, count_words
 from dikast.worlds.scoring.penalty import Spec, cost, level_of, subject_of
 from dikast.worlds.settings import Settings
@@ -77,7 +77,13 @@ class WorldTeacher:
 
     def identity(self) -> Mapping[str, Any]:
         """World, version and seed; the split if it is not `train`; the rubrics if given."""
-        told = {"engine": "world", "version": VERSION, "domain": self.domain, "seed": self.seed, "n": self.per_rubric}
+        told = {
+            "engine": "world",
+            "version": Settings().generator,
+            "domain": self.domain,
+            "seed": self.seed,
+            "n": self.per_rubric,
+        }
         split = {} if self.split == "train" else {"split": self.split}
         specs = {"specs": fingerprint([spec.to_json() for spec in self.specs])} if self.specs else {}
         fit = {"fit": self.fit.__qualname__} if self.fit else {}
@@ -85,7 +91,7 @@ class WorldTeacher:
 
     def versions(self) -> Mapping[str, str]:
         """The version of the worlds."""
-        return {"worlds": VERSION}
+        return {"worlds": Settings().generator}
 
     def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
         """Replies in order; a request of a stage that this teacher does not know is a failed completion."""

@@ -8,6 +8,10 @@ import typer
 from dikast.surface.terminal import echo, echo_json
 from dikast.surface.verbs import JsonOptions, verb
 
+VersionOption = Annotated[
+    int, typer.Option("--version", help="Version of the worlds: 4 has rubrics composed of many parts.")
+]
+RubricsOption = Annotated[int, typer.Option("--rubrics", help="Rubrics for each response (version 4).")]
 app = typer.Typer(no_args_is_help=True, help="Procedural images, text and clips with exact gold scores.")
 
 
@@ -37,6 +41,8 @@ def make(
         int, typer.Option("--occlusion", help="Percent of images with bars that occlude objects.")
     ] = 10,
     form: Annotated[int, typer.Option("--form", help="Percent of rubrics that also weigh form, such as layout.")] = 20,
+    version: VersionOption = 3,
+    rubrics: RubricsOption = 4,
     suite: Annotated[
         str,
         typer.Option(
@@ -75,7 +81,7 @@ def make(
             domain=names[0], split=split, seed=seed, responses=2 if pairs else groups, size=size, grid=grid,
             objects=range_of("objects", objects), claims=range_of("claims", claims), clutter=clutter, noise=noise,
             occlusion=occlusion, aspects=tuple(filter(None, aspects.split(","))),
-            scales=tuple(filter(None, scales.split(","))), form=form, ties=ties,
+            scales=tuple(filter(None, scales.split(","))), form=form, ties=ties, version=version, rubrics=rubrics,
         )  # fmt: skip
         worlds = [replace(settings, domain=name) for name in names]
         written = write_world(worlds, n, out, workers=workers, shard=shard, suffix=suffix)
@@ -98,14 +104,23 @@ def teach(
     ] = False,
     reference: Annotated[int, typer.Option("--reference", help="Percent of lessons with a reference answer.")] = 0,
     padding: Annotated[int, typer.Option("--padding", help="Percent of lessons with added filler sentences.")] = 0,
+    version: VersionOption = 3,
+    rubrics: RubricsOption = 4,
+    quote: Annotated[
+        bool, typer.Option("--quote", help="After each finding, quote what the rubric says of it (version 4).")
+    ] = False,
     workers: Annotated[int, typer.Option("--workers", help="Number of processes; does not change the output.")] = 1,
 ) -> None:
     """Write training data for a small judge: items whose gold feedback checks claim by claim, or look-and-say."""
     from dikast.worlds.settings import Settings
     from dikast.worlds.teach import write_lessons
 
-    settings = Settings(domain=domain, split=split, seed=seed, responses=2 if pairs else 1)
-    written = write_lessons(settings, n, out, reference=reference, padding=padding, only_talk=talk, workers=workers)
+    settings = Settings(
+        domain=domain, split=split, seed=seed, responses=2 if pairs else 1, version=version, rubrics=rubrics
+    )
+    written = write_lessons(
+        settings, n, out, reference=reference, padding=padding, only_talk=talk, quote=quote, workers=workers
+    )
     echo(f"{written.items} lessons in {out}")
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from dikast.worlds.domains.protocol import DRAWN, Draft, Slot
 from dikast.worlds.sampling.rng import Stream
+from dikast.worlds.sampling.term_drafting import draw_specs
 from dikast.worlds.scoring.penalty import Entry, Spec, subject_of
 from dikast.worlds.scoring.rubric_grammar import draw_aspects, draw_weights, draw_wording, held_together
 from dikast.worlds.settings import FORM_ASPECTS, Settings
@@ -15,7 +16,7 @@ _OPPOSABLE = ("colour", "size", "texture", "position", "count", "fact", "number"
 @dataclass(slots=True)
 class Drafted:
     """A draft, fixed before the score is drawn. `form` are the weighed aspects of the text alone, `opposed` the slots
-    that a sentence may contradict.
+    that a sentence may contradict, `rubrics` (from version 4 on) all rubrics that the responses stand under.
     """
 
     draft: Draft
@@ -23,6 +24,7 @@ class Drafted:
     spec: Spec
     form: tuple[str, ...]
     opposed: list[Slot]
+    rubrics: tuple[Spec, ...] = ()
 
 
 class Drafter:
@@ -40,6 +42,8 @@ class Drafter:
         """One draft; None if what was drawn does not fit together."""
         draft = Draft(rng, self.rules, self.texts)
         self.domain.begin(draft)
+        if self.rules.version >= 4:
+            return self._draft_terms(draft)
         aspects, form = self._aspects(rng)
         slots, opposed = self._slots(draft, aspects, "consistency" in form)
         if not slots:
@@ -55,6 +59,30 @@ class Drafter:
             return None
         spec = self._spec(rng, weighed, slots)
         return Drafted(draft, slots, spec, form, opposed)
+
+    def _draft_terms(self, draft: Draft) -> Drafted | None:
+        """From version 4 on: claims about anything, under rubrics of terms."""
+        rng, rules, kinds = draft.rng, self.rules, self.domain.kinds
+        spoken = [a for a in kinds if kinds[a] and self._open(a)]
+        wished = [a for a in (*rules.only_aspects, *rules.about, *rules.must) if a in spoken]
+        form = self._form(rng)
+        slots, opposed = self._slots(draft, spoken, "consistency" in form, rng.shuffled(wished)[:2])
+        if len(slots) < 2 or ("consistency" in form and len(opposed) < 2):
+            return None
+        slots = rng.shuffled(self.domain.settle(draft, slots))
+        alone = self.settings.responses == 1 and self.domain.name not in DRAWN
+        n = self.settings.rubrics if alone else 1
+        rubrics = draw_specs(draft, slots, opposed, form, self.domain, n, alone=alone)
+        return Drafted(draft, slots, rubrics[0], form, opposed, tuple(rubrics)) if rubrics else None
+
+    def _form(self, rng: Stream) -> tuple[str, ...]:
+        """The aspects of the text alone that some of its rubrics weigh."""
+        rules = self.rules
+        forms = [a for a in FORM_ASPECTS if a not in rules.kinds_out and self.domain.name not in DRAWN]
+        forms = [a for a in forms if a != "consistency" and (not rules.only_aspects or a in rules.only_aspects)]
+        if "consistency" in rules.must and self.domain.name == "text" and self.settings.responses == 1:
+            return ("consistency",)
+        return tuple(rng.shuffled(forms)[: 1 + rng.below(2)]) if forms and rng.chance(rules.form) else ()
 
     def _aspects(self, rng: Stream) -> tuple[list[str], tuple[str, ...]]:
         """The aspects that a rubric weighs: those of the domain, and those of form (the text alone)."""
@@ -83,14 +111,17 @@ class Drafter:
         kinds = self.domain.kinds[aspect]
         return not kinds or any(kind not in self.rules.kinds_out for kind in kinds)
 
-    def _slots(self, draft: Draft, aspects: Sequence[str], oppose: bool) -> tuple[list[Slot], list[Slot]]:
+    def _slots(
+        self, draft: Draft, aspects: Sequence[str], oppose: bool, first: Sequence[str] | None = None
+    ) -> tuple[list[Slot], list[Slot]]:
+        """Slots of these aspects, and those that sentences may contradict. `first`: drawn first, else each aspect."""
         rng, kinds = draft.rng, self.domain.kinds
         low, high = self.rules.claims
         wanted = low + rng.below(high - low + 1)
         spoken = [a for a in aspects if kinds[a]]
         if not spoken:
             return [], []
-        off = [a for a in kinds if a not in aspects and kinds[a] and self._open(a)]
+        off = [a for a in kinds if (first is not None or a not in aspects) and kinds[a] and self._open(a)]
         slots: list[Slot] = []
         opposed: list[Slot] = []
         if oppose:
@@ -98,7 +129,7 @@ class Drafter:
                 slot = self._slot(draft, aspect) if len(opposed) < 2 else None
                 if slot:
                     opposed.append(slot)
-        queue = rng.shuffled(spoken)
+        queue = rng.shuffled(spoken) if first is None else list(first)
         tries = 0
         while len(slots) + len(opposed) < wanted and tries < 3 * wanted:
             tries += 1

@@ -26,10 +26,10 @@ SPLITS: dict[str, tuple[str, Rules]] = {
     "train": ("what a judge may learn from", _SEEN),
     "fresh": ("as train, other seeds", _SEEN),
     "wordings": ("rubric wordings never seen", replace(_SEEN, wordings="held_out")),
-    "combinations": ("aspects never weighed together", replace(_SEEN, held_together=True)),
+    "combinations": ("aspects never weighed together", replace(_SEEN, held_together=True, terms="held_out")),
     "aspects": (
         "aspects never weighed",
-        replace(_SEEN, held_aspects=(), only_aspects=HELD_OUT_ASPECTS, held_together=None),
+        replace(_SEEN, held_aspects=(), only_aspects=HELD_OUT_ASPECTS, held_together=None, terms="unseen"),
     ),
     "attributes": (
         "colour and shape pairs never shown or spoken of",
@@ -49,7 +49,7 @@ SPLITS: dict[str, tuple[str, Rules]] = {
     "language": ("a second, word-substituted language", replace(_SEEN, language=1)),
     "all": (
         "everything at once, nothing held out",
-        Rules(held_together=None, wordings="all", voices=tuple(range(6)), objects=(2, 12)),
+        Rules(held_together=None, terms="all", wordings="all", voices=tuple(range(6)), objects=(2, 12)),
     ),
 }
 

@@ -4,13 +4,14 @@ penalty = sum over claims of weight(aspect) x points(metric), plus the same for 
 repetitions, ...). level = number of cuts that the penalty exceeds; level 0 is the best label of the scale.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dikast.core.scale import Scale
 from dikast.worlds.domains.protocol import Claim
 from dikast.worlds.scoring.aspects import ASPECTS, points
+from dikast.worlds.scoring.terms import Term, terms_cost
 
 SCALES = {
     name: Scale.parse(name)
@@ -33,6 +34,8 @@ class Spec:
 
     weights: points that an error in an aspect costs. `graded`: errors that are far off cost double. `cuts`: highest
     penalty of each level, best first, without the worst. `entries`: if any, only claims on these count, 1 point each.
+    `terms`: if any, they and not `weights` say what claims cost; `weights` then holds what is counted in the response
+    as a whole, and `names` what each of these is called.
     """
 
     weights: tuple[tuple[str, int], ...]
@@ -42,6 +45,14 @@ class Spec:
     lower_is_better: bool
     wording: tuple[int, int, int, int]
     entries: tuple[Entry, ...] = ()
+    terms: tuple[Term, ...] = ()
+    names: tuple[str, ...] = ()
+    domain: str = ""  # which words the terms need
+
+    @property
+    def aspects(self) -> tuple[str, ...]:
+        """The aspects that are weighed, once each; "" for claims of any kind."""
+        return tuple(dict.fromkeys([*(term.kind for term in self.terms), *(name for name, _ in self.weights)]))
 
     @property
     def the_scale(self) -> Scale:
@@ -50,7 +61,7 @@ class Spec:
 
     def to_json(self) -> dict[str, Any]:
         """The specification as JSON."""
-        return {
+        found = {
             "weights": dict(self.weights),
             "graded": self.graded,
             "cuts": list(self.cuts),
@@ -59,6 +70,9 @@ class Spec:
             "wording": list(self.wording),
             "entries": [{"kind": e.kind, "subject": list(e.subject), "about": e.about} for e in self.entries],
         }
+        if self.terms:
+            found |= {"terms": [term._asdict() for term in self.terms], "names": list(self.names)}
+        return found
 
 
 def subject_of(claim: Claim) -> tuple[str, ...]:
@@ -70,8 +84,17 @@ def subject_of(claim: Claim) -> tuple[str, ...]:
     return tuple(map(str, claim.args[:2] if claim.kind == "binding" else claim.args[:-1]))
 
 
+def costs(claims: Sequence[Claim], metrics: Sequence[int], spec: Spec) -> tuple[int, ...]:
+    """The penalty points of each claim of a response."""
+    if spec.terms:
+        return tuple(terms_cost(claims, metrics, spec.terms))
+    return tuple(cost(claim, metric, spec) for claim, metric in zip(claims, metrics, strict=True))
+
+
 def cost(claim: Claim, metric: int, spec: Spec) -> int:
-    """The penalty points of one claim that is `metric` units off."""
+    """The penalty points of one claim that is `metric` units off, whatever else the response claims."""
+    if spec.terms:
+        return sum(term.weight * term.points(claim, metric) for term in spec.terms)
     if spec.entries:
         listed = any(e.kind == claim.kind and e.subject == subject_of(claim) for e in spec.entries)
         return int(listed and metric > 0)

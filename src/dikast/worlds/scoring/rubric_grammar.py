@@ -11,7 +11,9 @@ from dikast.core.rubric import Rubric
 from dikast.worlds.domains.protocol import Rules
 from dikast.worlds.sampling.rng import Stream, key_of
 from dikast.worlds.scoring.aspects import ASPECTS, NEVER
+from dikast.worlds.scoring.level_words import HELD_OUT, SEEN, TEMPLATES, levels
 from dikast.worlds.scoring.penalty import Entry, Spec
+from dikast.worlds.scoring.term_text import OPENINGS, SEEN_COSTS, SEEN_OPENINGS, criterion
 
 _OPENINGS = (
     "Judge the {list}.",
@@ -96,12 +98,16 @@ def draw_weights(rng: Stream, aspects: Sequence[str]) -> tuple[tuple[str, int], 
 
 def draw_wording(rng: Stream, rules: Rules) -> tuple[int, int, int, int]:
     """A wording of the kind the split allows."""
+    if rules.version >= 4:
+        templates = {"seen": SEEN, "held_out": HELD_OUT}.get(rules.wordings, tuple(range(TEMPLATES)))
 
     def one(seen: int, count: int) -> int:
         if rules.wordings == "seen":
             return rng.below(seen)
         return seen + rng.below(count - seen) if rules.wordings == "held_out" else rng.below(count)
 
+    if rules.version >= 4:
+        return (one(SEEN_OPENINGS, len(OPENINGS)), one(SEEN_COSTS, len(_EVEN)), rng.pick(templates), 0)
     return (
         one(_SEEN_OPENINGS, len(_OPENINGS)),
         one(_SEEN_COSTS, len(_EVEN)),
@@ -114,11 +120,23 @@ def rubric_of(spec: Spec) -> Rubric:
     """The rubric as it is shown to a judge."""
     opening, _, bands, _ = spec.wording
     scale = spec.the_scale
+    if spec.terms:
+        return _terms_rubric(spec)
     name = "checklist" if spec.entries else "-".join(aspect for aspect, _ in spec.weights)
     text = _checklist(spec.entries, opening) if spec.entries else _criterion(spec.weights, spec.graded, spec.wording)
     described = _bands(spec.cuts, bands)
     order = described if spec.lower_is_better else described[::-1]
     return Rubric(name, text, scale, tuple(zip(scale.labels, order, strict=True)))
+
+
+def _terms_rubric(spec: Spec) -> Rubric:
+    opening, costs, template, _ = spec.wording
+    form = [(aspect, weight, name) for (aspect, weight), name in zip(spec.weights, spec.names, strict=True)]
+    described = levels(spec.cuts, template)
+    order = described if spec.lower_is_better else described[::-1]
+    name = "-".join(aspect or "any" for aspect in spec.aspects)
+    text = criterion(spec.terms, form, (opening, costs), spec.domain)
+    return Rubric(name, text, spec.the_scale, tuple(zip(spec.the_scale.labels, order, strict=True)))
 
 
 @lru_cache(maxsize=4096)

@@ -1,0 +1,137 @@
+"""Several rubrics for one response: what is true is drawn so that each rubric's score is even over its scale.
+
+Draws in which every claim is right or wrong with equal chances, whatever rubrics weigh, are weighted until the levels
+under every rubric are equally frequent (iterative proportional fitting, Deming and Stephan 1940), and one is taken. A
+text without such weights is given up before anything is taken, so that neither its words nor a rubric predict a score.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dikast.worlds.domains.protocol import Domain, Slot, State
+from dikast.worlds.sampling.drafting import Drafted
+from dikast.worlds.sampling.error_choice import cut_points
+from dikast.worlds.sampling.rng import Stream, noise_of
+from dikast.worlds.scoring.aspects import ASPECTS, points
+from dikast.worlds.scoring.penalty import SCALES, Spec
+
+Ints = NDArray[np.int64]
+DRAWS = 512
+_FITS, _CUTTINGS = 4, 12  # attempts at scales and thresholds
+_LEAST = 0.05  # share of the draws in a level before weighting
+_ROUNDS, _OFF = 40, 0.01  # of the fit: iterations, and the largest relative error of a level
+_EFFECTIVE = 20  # draws that the weights are worth
+Scaled = Callable[[Stream, Spec, Sequence[int]], Spec | None]
+
+
+@dataclass(frozen=True)
+class Family:
+    """Rubrics with their scales, and a draw that may be taken: the slots' states and the counts of the response."""
+
+    specs: tuple[Spec, ...]
+    states: list[list[State]]  # draws with the same levels, in random order
+    counts: list[dict[str, int]]
+    levels: tuple[int, ...]
+
+
+def draw_family(text: Drafted, domain: Domain, scaled: Scaled) -> Family | None:
+    """What is true under all of the text's rubrics; None if some rubric's levels cannot be equally frequent."""
+    rng, slots = text.draft.rng, text.slots
+    at = _states(rng, slots, domain)
+    caps = _caps(text, domain)
+    counts = {name: np.array([rng.below(cap + 1) for _ in range(DRAWS)]) for name, cap in caps.items()}
+    penalties = [_penalties(spec, slots, at, counts, domain) for spec in text.rubrics]
+    for _ in range(_FITS):
+        cut = [_cut(rng, spec, found, scaled) for spec, found in zip(text.rubrics, penalties, strict=True)]
+        specs = [spec for spec in cut if spec is not None]
+        if len(specs) < len(cut):
+            return None
+        levels = [np.searchsorted(s.cuts, found, side="left") for s, found in zip(specs, penalties, strict=True)]
+        weights = _even(levels, [len(spec.cuts) + 1 for spec in specs])
+        if weights is not None:
+            break
+    else:
+        return None
+    table = np.stack(levels, axis=1)
+    taken = table[_pick(rng, weights)]
+    alike = rng.shuffled([int(i) for i in np.flatnonzero((table == taken).all(axis=1))])
+    return Family(
+        tuple(specs),
+        [[slot.universe[at[i, j]] for j, slot in enumerate(slots)] for i in alike],
+        [{name: int(found[i]) for name, found in counts.items()} for i in alike],
+        tuple(int(level) for level in taken),
+    )
+
+
+def _states(rng: Stream, slots: Sequence[Slot], domain: Domain) -> Ints:
+    """The number of each slot's state in each draw: its claim holds or does not, with equal chances if both can be."""
+    bytes_ = noise_of(rng.fork(), (2, len(slots), DRAWS)).astype(np.int64)
+    found = np.zeros((DRAWS, len(slots)), dtype=np.int64)
+    for j, slot in enumerate(slots):
+        off = np.array([domain.distance(slot, slot.stated[0], state) for state in slot.universe])
+        sides = [side for side in (np.flatnonzero(off == 0), np.flatnonzero(off)) if len(side)]
+        which = bytes_[0, j] * len(sides) >> 8
+        for k, side in enumerate(sides):
+            found[which == k, j] = side[bytes_[1, j] * len(side) >> 8][which == k]
+    return found
+
+
+def _caps(text: Drafted, domain: Domain) -> Mapping[str, int]:
+    """The most that each aspect of the whole response can count, of those that a rubric weighs."""
+    found = {name: ASPECTS[name].cap for name in text.form}
+    for spec in text.rubrics:
+        for name, _ in spec.weights:
+            if name not in found:
+                found[name] = min(ASPECTS[name].cap, text.draft.budget + 2)
+    return found
+
+
+def _penalties(spec: Spec, slots: Sequence[Slot], at: Ints, counts: Mapping[str, Ints], domain: Domain) -> Ints:
+    total = np.zeros(len(at), dtype=np.int64)
+    for term in spec.terms:
+        sums = np.zeros(len(at), dtype=np.int64)
+        for j, slot in enumerate(slots):
+            claim = domain.claim(slot, slot.stated[0])
+            if term.covers(claim):
+                each = [term.points(claim, domain.distance(slot, slot.stated[0], state)) for state in slot.universe]
+                sums += np.array(each, dtype=np.int64)[at[:, j]]
+        total += term.weight * (np.minimum(sums, 1) if term.rule == "once" else sums)
+    for name, weight in spec.weights:
+        each = [points(ASPECTS[name], n, False) for n in range(ASPECTS[name].cap + 1)]
+        total += weight * np.array(each, dtype=np.int64)[counts[name]]
+    return total
+
+
+def _cut(rng: Stream, spec: Spec, penalty: Ints, scaled: Scaled) -> Spec | None:
+    """A scale, and thresholds that leave each level some of the draws."""
+    reachable = [int(each) for each in np.unique(penalty)]
+    for _ in range(_CUTTINGS):
+        found = scaled(rng, spec, reachable)
+        if found is None:
+            return None
+        cuts = cut_points(reachable, len(SCALES[found.scale].labels), rng)
+        sizes = np.bincount(np.searchsorted(cuts, penalty, side="left"), minlength=len(cuts) + 1)
+        if sizes.min() >= _LEAST * DRAWS:
+            return replace(found, cuts=cuts)
+    return None
+
+
+def _even(levels: Sequence[Ints], sizes: Sequence[int]) -> NDArray[np.float64] | None:
+    """Weights of the draws under which every rubric's levels are equally frequent."""
+    weights = np.full(len(levels[0]), 1.0 / len(levels[0]))
+    for _ in range(_ROUNDS):
+        for each, size in zip(levels, sizes, strict=True):
+            weights /= size * np.bincount(each, weights, minlength=size)[each]
+        off = [abs(np.bincount(e, weights, minlength=n) * n - 1).max() for e, n in zip(levels, sizes, strict=True)]
+        if max(off) < _OFF:
+            return weights if 1 / float((weights**2).sum()) >= _EFFECTIVE else None
+    return None
+
+
+def _pick(rng: Stream, weights: NDArray[np.float64]) -> int:
+    parts = np.maximum(np.round(weights * 10**6), 0).astype(np.int64)
+    at = rng.below(int(parts.sum()))
+    return int(np.searchsorted(np.cumsum(parts), at, side="right"))

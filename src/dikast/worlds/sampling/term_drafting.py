@@ -1,0 +1,110 @@
+"""Drafting from version 4 on: claims about anything, and several rubrics of terms, each of which weighs a few."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dikast.worlds.domains.protocol import Draft, Rules, Slot
+from dikast.worlds.sampling.rng import Stream
+from dikast.worlds.scoring.penalty import Spec
+from dikast.worlds.scoring.rubric_grammar import draw_wording
+from dikast.worlds.scoring.term_names import name_of
+from dikast.worlds.scoring.terms import GROUPS, Term, draw_term, fits_split, unseen
+
+_TRIES = 40  # rubrics drawn before a text is given up
+_STRAY = 25  # percent of rubrics with a term that nothing in the response falls under
+_COUNTED = 15  # percent of rubrics that also count what is left out or changed unasked
+
+
+def draw_specs(
+    draft: Draft,
+    slots: Sequence[Slot],
+    opposed: Sequence[Slot],
+    form: Sequence[str],
+    domain: Any,
+    n: int,
+    *,
+    alone: bool,
+) -> list[Spec]:
+    """`n` rubrics about the slots' claims, without scales; [] if they cannot be had.
+
+    Any two share at most half of what they weigh, so that one score does not imply the other.
+    alone: one response, so that `once` and aspects of form may be weighed. No rubric weighs a claim that a sentence of
+    the response contradicts, since it would cost twice.
+    """
+    found: list[Spec] = []
+    weighed: list[frozenset[int]] = []
+    for _ in range(_TRIES * n):
+        spec = _spec(draft, slots, opposed, form, domain, alone)
+        if spec is None:
+            continue
+        covered = frozenset(i for i, slot in enumerate(slots) if _covered(spec.terms, slot, domain))
+        if all(2 * len(covered & other) <= len(covered | other) for other in weighed):
+            found.append(spec)
+            weighed.append(covered)
+            if len(found) == n:
+                return found
+    return []
+
+
+def _covered(terms: Sequence[Term], slot: Slot, domain: Any) -> bool:
+    return any(term.covers(domain.claim(slot, stated)) for term in terms for stated in slot.stated)
+
+
+def _spec(
+    draft: Draft, slots: Sequence[Slot], opposed: Sequence[Slot], form: Sequence[str], domain: Any, alone: bool
+) -> Spec | None:
+    rng, rules = draft.rng, draft.rules
+    claims = [[domain.claim(slot, stated) for stated in slot.stated] for slot in slots]
+    contradicted = [domain.claim(slot, state) for slot in opposed for state in (*slot.stated, *slot.universe)]
+    open_ = [i for i, slot in enumerate(slots) if slot not in opposed]
+    wished = [i for i in open_ if slots[i].aspect in (*rules.only_aspects, *rules.about, *rules.must)]
+    if rules.terms == "unseen":
+        wished += [i for i in open_ if any(unseen(Term("", str(a), "", 0)) for c in claims[i] for a in c.args)]
+    terms: list[Term] = []
+    for k in range((1, 1, 2, 2, 2, 3)[rng.below(6)]):
+        at = rng.pick(wished if k == 0 and wished else open_)
+        term = draw_term(rng, rng.pick(claims[at]), domain.name, once=alone)
+        if all(term[:2] != other[:2] for other in terms):
+            terms.append(term)
+    if rng.chance(_STRAY) and (stray := _stray(rng, terms)) is not None:
+        terms.append(stray)
+    if not _fits(terms, rules, slots, domain, contradicted):
+        return None
+    weighed = [name for name in form if rng.chance(60)]
+    counted = [name for name, kinds in domain.kinds.items() if not kinds]
+    if counted and rng.chance(_COUNTED):
+        weighed += counted
+    even, one = rng.chance(30), (1, 1, 1, 2)[rng.below(4)]
+    each = [one if even else 1 + rng.below(3) for _ in range(len(terms) + len(weighed))]
+    named = tuple(
+        t._replace(weight=w, name=name_of(rng, t, domain.name, rules.wordings))
+        for t, w in zip(rng.shuffled(terms), each, strict=False)
+    )
+    weights = tuple(zip(weighed, each[len(terms) :], strict=True))
+    names = tuple(name_of(rng, Term(name, "", "each", 0), domain.name, rules.wordings) for name in weighed)
+    if len({*names, *(term.name for term in named)}) < len(each):
+        return None
+    return Spec(weights, False, (), "", False, draw_wording(rng, rules), (), named, names, domain.name)
+
+
+def _stray(rng: Stream, terms: Sequence[Term]) -> Term | None:
+    """A term as one that is there, about another word."""
+    with_words = [term for term in terms if term.word and term.kind]
+    if not with_words:
+        return None
+    model = rng.pick(with_words)
+    word = rng.pick(sorted(other for group in GROUPS if model.word in group for other in group if other != model.word))
+    return model._replace(word=word, rule="each")
+
+
+def _fits(terms: Sequence[Term], rules: Rules, slots: Sequence[Slot], domain: Any, contradicted: Sequence[Any]) -> bool:
+    """Whether the split may have these terms, and they weigh some of the claims: from two to half of them."""
+    if not fits_split(terms, rules.terms) or any(t.covers(claim) for t in terms for claim in contradicted):
+        return False
+    wished = {*rules.only_aspects, *rules.about} if rules.terms != "unseen" else set()
+    if wished and not all(term.kind in wished for term in terms):
+        return False
+    if rules.must and not any(term.kind in rules.must for term in terms) and not set(rules.must) & {"consistency"}:
+        return False
+    covered = sum(_covered(terms, slot, domain) for slot in slots)
+    return min(2, len(slots) // 2) <= covered <= max(1, len(slots) // 2)
