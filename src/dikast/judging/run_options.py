@@ -68,6 +68,15 @@ class RunOptions(FormatOptions, RubricOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ProbedJudgeOptions(FormatOptions):
+    """Which judge `probe` and `prove` test, and where to."""
+
+    judge: str = option(help="The judge to test, as for `dikast grade`.", complete="judges")
+    out: Path = option(help="The folder for the items, the runs and what was found.")
+    compare_format: str | None = option(None, help="The format for pairs.", complete="formats")
+
+
+@dataclass(frozen=True, kw_only=True)
 class PairOptions:
     """How pairs are compared."""
 

@@ -29,9 +29,7 @@ from dikast.surface.commands import (
     world_command,
 )
 from dikast.surface.terminal import PrintableLines, echo
-from dikast.surface.verbs import verb
-
-CONFIG = "YAML file with flags; the command line takes precedence."
+from dikast.surface.verbs import CONFIG, verb
 
 app = typer.Typer(
     name="dikast",

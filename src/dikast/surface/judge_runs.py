@@ -1,4 +1,4 @@
-"""From options to judges and their runs: what the verbs `grade` and `compare` and their functions share."""
+"""From options to judges and their runs: what the verbs that ask a judge share with the functions of Python."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -22,14 +22,21 @@ from dikast.judging.judge import Judge
 from dikast.judging.judge_file import check_readable_twice, compare_file, compare_file_by_scores, grade_file
 from dikast.judging.pair_orders import EQUAL_RULES
 from dikast.judging.panel import write_panel
-from dikast.judging.run_options import DrawOptions, MediaOptions, PairOptions, ReplyOptions, RunOptions, SpendOptions
+from dikast.judging.run_options import (
+    DrawOptions,
+    MediaOptions,
+    PairOptions,
+    ProbedJudgeOptions,
+    ReplyOptions,
+    RunOptions,
+    SpendOptions,
+)
 from dikast.judging.run_plan import Source
 from dikast.judging.watching import Watcher
 from dikast.prompts.format import Format, load_format
 
 _log = logging.getLogger(__name__)
 Rubrics = str | Path | Mapping[str, Any] | Rubric | Sheet
-Formats = Mapping[str, str | Path | Format | None]  # by their place in a judge; None is the judge's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +117,23 @@ def judges_of(
         asked: dict[str, Any] = {told.place: asks_in} if asks_in is not None else {}
         made.append(Judge(told.spend.around(engine), scored, **settings, **asked))
     return made
+
+
+def probed_judge(
+    told: ProbedJudgeOptions, replies: ReplyOptions, spend: SpendOptions, rubric: Rubrics | None = None
+) -> Judge:
+    """The judge that `probe` and `prove` test: formats that are not named are its own."""
+    engine = open_engine(told.judge)
+    taught = is_taught(engine)
+    return Judge(
+        spend.around(engine),
+        rubric,
+        format=told.format or (None if taught else default_format(told.judge, "absolute")),
+        compare_format=told.compare_format or (None if taught else default_format(told.judge, "pairwise")),
+        sampling=Sampling(max_tokens=replies.max_tokens, seed=replies.seed),
+        read=replies.read,
+        min_mass=replies.min_mass,
+    )
 
 
 def stop_if_given_up(each: Sequence[Mapping[str, Any]]) -> None:

@@ -21,6 +21,7 @@ from dikast.core.text import Located, hint, read_located
 from dikast.surface.completion import COMPLETERS
 
 Sections = Mapping[str, Callable[[Located], list[str]]]
+CONFIG = "YAML file with flags; the command line takes precedence."
 _PLAIN = (str, int, float, bool, Path)
 
 

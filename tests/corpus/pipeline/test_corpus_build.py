@@ -25,6 +25,7 @@ from dikast.corpus.pipeline.journal import finished
 from dikast.corpus.pipeline.recipe_file import load_recipe
 from dikast.corpus.pipeline.stage import StageReport, prompt
 from dikast.corpus.quality.check import check_file
+from dikast.corpus.quality.check_options import CheckOptions
 from dikast.corpus.recipes import KINDS
 from dikast.corpus.recipes.feedback import pooled, rubric_tasks
 from dikast.corpus.sources.seed_rubrics import lint, load_seeds
@@ -77,7 +78,7 @@ def test_a_world_teaches_exactly(tmp_path: Path) -> None:
 
 def test_length_tells_nothing_of_a_world_s_scores(tmp_path: Path) -> None:
     build(load_recipe(recipe(tmp_path, rubrics=30, instructions=1, a_call=10, regrade=False)), tmp_path / "out")
-    words = check_file(tmp_path / "out" / "items.jsonl", near=False).information[0]
+    words = check_file(tmp_path / "out" / "items.jsonl", CheckOptions(near=False)).information[0]
     assert words.n == 150
     assert abs(words.r) < 0.05
     assert words.p > 0.05

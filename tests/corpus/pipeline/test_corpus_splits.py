@@ -25,6 +25,7 @@ from dikast.corpus.pipeline.recipe import Recipe
 from dikast.corpus.pipeline.recipe_file import load_recipe
 from dikast.corpus.pipeline.rubric_splits import split
 from dikast.corpus.quality.check import check_file
+from dikast.corpus.quality.check_options import CheckOptions
 from dikast.corpus.quality.topics import topics
 
 LEVELS = {str(n): f"Level {n} of it." for n in range(1, 6)}
@@ -87,7 +88,9 @@ def test_splits_of_a_world_share_no_wording(tmp_path: Path) -> None:
     )
     assert 0.2 < likest < told.apart  # worlds do share some wording, so the test could fail
     out = tmp_path / "out"
-    found = check_file(out / "items.test.jsonl", against=[str(out / "items.train.jsonl")], draws=20).findings
+    found = check_file(
+        out / "items.test.jsonl", CheckOptions(against=(str(out / "items.train.jsonl"),), draws=20)
+    ).findings
     assert all(found[f"leaked: {what}"].found == 0 for what in ("rubric", "instruction", "response"))
     assert found["leaked: rubric"].n > 5
     again = finish(told, tmp_path / "out", read_items(_copied(out / "items.jsonl", tmp_path)))
@@ -149,7 +152,7 @@ def test_length_is_balanced_by_leaving_groups_out(tmp_path: Path) -> None:
     assert abs(length["r"]) <= length["bound"] == pytest.approx(1.96 / math.sqrt(length["rows"]))
     assert done.dropped["length tells the score"] == 600 - done.items == 5 * length["dropped_groups"] > 0
     assert set(done.kept.values()) == {done.items / 5}  # whole instructions go, so that scores stay uniform
-    words = check_file(tmp_path / "items.jsonl", near=False, draws=20).information[0]
+    words = check_file(tmp_path / "items.jsonl", CheckOptions(near=False, draws=20)).information[0]
     assert words.r == pytest.approx(length["r"], abs=1e-6)
 
 
@@ -167,7 +170,7 @@ def test_graded_responses_and_pairs_are_balanced_each_by_itself(tmp_path: Path) 
     assert abs(graded["r"]) <= graded["bound"] == 0.02 == pairs["bound"] >= abs(pairs["r"])
     assert 2 * 1300 < done.items == graded["rows"] + pairs["rows"]
     assert orjson.loads(orjson.dumps(done.figures))["length"]["graded"] == graded  # the report is written from these
-    told = check_file(tmp_path / "items.jsonl", near=False, draws=20)
+    told = check_file(tmp_path / "items.jsonl", CheckOptions(near=False, draws=20))
     assert told.information[0].r == pytest.approx(graded["r"], abs=1e-6)
     assert told.pairs[0].r == pytest.approx(pairs["r"], abs=1e-6)
 

@@ -14,6 +14,7 @@ from dikast.core.errors import DataError
 from dikast.core.records import write_items, write_records
 from dikast.corpus.dedup.text_dedup import Index
 from dikast.corpus.quality.check import Check, check_file
+from dikast.corpus.quality.check_options import CheckOptions
 from dikast.corpus.quality.mutual_information import cut, information, mutual_information
 from dikast.corpus.quality.plots import plots
 from dikast.surface.cli import app
@@ -76,7 +77,7 @@ def feedback(i: int, score: int, words: int, **more: Any) -> dict[str, Any]:
 def checked(tmp_path: Path, rows: list[dict[str, Any]], **options: Any) -> Check:
     path = tmp_path / "set.jsonl"
     write_records(path, rows)
-    return check_file(path, draws=50, **options)
+    return check_file(path, CheckOptions(draws=50, **options))
 
 
 def test_length_bias_is_found(tmp_path: Path) -> None:
@@ -117,7 +118,7 @@ def test_leaks_are_found(tmp_path: Path) -> None:
     bench = tmp_path / "bench.jsonl"
     write_records(bench, [feedback(i, 3, 30) for i in (1, 2)])
     rows = [feedback(i, 3, 30) for i in (7, 2, 9)]
-    check = checked(tmp_path, rows, against=[str(bench)])
+    check = checked(tmp_path, rows, against=(str(bench),))
     assert check.findings["leaked: response"].found == 1
     assert check.findings["leaked: instruction"].found == 1
     assert check.findings["leaked: rubric"].found == 1
@@ -128,7 +129,7 @@ def test_leaks_are_found(tmp_path: Path) -> None:
 def test_worlds_tell_nothing_by_their_length(tmp_path: Path) -> None:
     path = tmp_path / "world.jsonl"
     write_items(path, (s.item() for s in make(Settings(domain="text", scales=("1-5",), form=0), 250)))
-    check = check_file(path, near=False)
+    check = check_file(path, CheckOptions(near=False))
     assert check.information[0].p > 0.01
     assert check.findings["feedback states another score"].found == 0
 
@@ -147,6 +148,24 @@ def test_check_and_card_on_the_command_line(tmp_path: Path) -> None:
     assert text.startswith("# Ours\n")
     assert "| 5 | 4 | 20.0% |" in text
     assert "Leakage was not looked for" in text
+
+
+@pytest.mark.parametrize("verb", ["check", "card"])
+def test_flags_of_both_verbs_come_from_one_place_and_from_files(verb: str, tmp_path: Path) -> None:
+    path, config = tmp_path / "set.jsonl", tmp_path / "check.yaml"
+    write_records(path, [feedback(i, 1 + i % 5, 9 + i % 5) for i in range(20)])
+    more = ["-o", str(tmp_path / "card.md"), "--no-plots"] if verb == "card" else []
+    config.write_text(f"against: [{path}]\nnear: false\ndraws: 20\nlanguage: Klingon\n")
+    refused = CliRunner().invoke(app, ["corpus", verb, str(path), *more, "--config", str(config)])
+    assert "language 'Klingon' cannot be identified" in str(refused.exception)
+    told = CliRunner().invoke(app, ["corpus", verb, str(path), *more, "--config", str(config), "--language", "en"])
+    assert told.exit_code == 0, told.output
+    text = (tmp_path / "card.md").read_text() if verb == "card" else told.output
+    assert "Leakage was not looked for" not in text
+    config.write_text("draws: 3\nlanguag: en\n")
+    refused = CliRunner().invoke(app, ["corpus", verb, str(path), *more, "--config", str(config)])
+    assert "did you mean 'language'?" in str(refused.exception)
+    assert "of at least 20" in str(refused.exception)
 
 
 def test_the_card_s_plots_show_its_figures(tmp_path: Path) -> None:

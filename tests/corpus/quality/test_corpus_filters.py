@@ -15,6 +15,7 @@ from dikast.core.part import Image
 from dikast.corpus.dedup.image_dedup import DISTANCE, NearDuplicateImages, perceptual_hash
 from dikast.corpus.pipeline.stage import Rejected, in_language
 from dikast.corpus.quality.check import check_file
+from dikast.corpus.quality.check_options import CheckOptions
 from dikast.corpus.quality.data_card import card
 from dikast.corpus.quality.languages import KNOWN, code_of, language_of, wrong_language
 from dikast.corpus.sources.image_lists import Listed, readable
@@ -142,7 +143,9 @@ def test_check_counts_languages_refusals_pictures_topics_and_families(tmp_path: 
     ]
     (tmp_path / "items.jsonl").write_bytes(b"\n".join(map(orjson.dumps, rows)))
     (tmp_path / "bench.jsonl").write_bytes(orjson.dumps(record(9, "Else.", image="2.png")))
-    found = check_file(tmp_path / "items.jsonl", against=[str(tmp_path / "bench.jsonl")], language="German", draws=20)
+    found = check_file(
+        tmp_path / "items.jsonl", CheckOptions(against=(str(tmp_path / "bench.jsonl"),), language="German", draws=20)
+    )
     counts = {name: (each.found, each.n) for name, each in found.findings.items()}
     assert counts["response in another language"] == (2, 5)  # the French one and the refusal
     assert counts["feedback in another language"] == (1, 5)
@@ -158,7 +161,7 @@ def test_check_counts_languages_refusals_pictures_topics_and_families(tmp_path: 
     assert "| a | 3 | 62.5% | 2.00 |" in text
     assert "| near-duplicate images | 1 of 3 |" in text
     with pytest.raises(UserError, match="'Klingon' cannot be identified"):
-        check_file(tmp_path / "items.jsonl", language="Klingon")
+        check_file(tmp_path / "items.jsonl", CheckOptions(language="Klingon"))
 
 
 def test_pictures_that_look_like_another_are_not_built_on(tmp_path: Path) -> None:

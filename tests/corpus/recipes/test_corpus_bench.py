@@ -15,6 +15,7 @@ from dikast.corpus.dedup.contamination import Apart
 from dikast.corpus.pipeline.build import build, estimate
 from dikast.corpus.pipeline.recipe_file import load_recipe
 from dikast.corpus.quality.check import check_file
+from dikast.corpus.quality.check_options import CheckOptions
 from dikast.corpus.recipes import bench
 
 pytest.importorskip("datasketch")
@@ -108,7 +109,9 @@ def test_a_world_s_bench_has_its_shape_and_leaks_nothing(tmp_path: Path) -> None
     assert report == {
         "apart_from": {"items.jsonl": 200}, "items": 50, "found": {"rubric": 0, "instruction": 0, "response": 0},
     }  # fmt: skip
-    check = check_file(tmp_path / "out" / "items.jsonl", against=[str(tmp_path / "train" / "items.jsonl")], draws=20)
+    check = check_file(
+        tmp_path / "out" / "items.jsonl", CheckOptions(against=(str(tmp_path / "train" / "items.jsonl"),), draws=20)
+    )
     leaked = [each.found for name, each in check.findings.items() if name.startswith("leaked")]
     assert leaked == [0, 0, 0]
     assert check.findings["near-duplicate rubrics"].found == 0

@@ -19,6 +19,7 @@ from dikast.corpus.pipeline.build import build, estimate
 from dikast.corpus.pipeline.journal import finished
 from dikast.corpus.pipeline.recipe_file import load_recipe
 from dikast.corpus.quality.check import check_file
+from dikast.corpus.quality.check_options import CheckOptions
 from dikast.corpus.sources.pair_templates import templates
 from dikast.engines.base import Request
 from dikast.worlds.make import Maker
@@ -100,7 +101,7 @@ def test_a_world_argues_and_sides_are_even(tmp_path: Path) -> None:
         assert item.gold["feedback"]
         for text, part in zip(item.responses, item.gold["responses"], strict=True):  # turned together
             assert all(claim["text"] in text_of(text) for claim in part["claims"])
-    found = check_file(tmp_path / "out" / "items.jsonl", near=False, draws=20).findings
+    found = check_file(tmp_path / "out" / "items.jsonl", CheckOptions(near=False, draws=20)).findings
     assert found["preference against the scores"].found == 0
     assert found["feedback prefers the other"].found == 0
     again = build(told, tmp_path / "again")

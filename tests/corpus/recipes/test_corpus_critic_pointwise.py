@@ -22,6 +22,7 @@ from dikast.corpus.pipeline.build import build, estimate
 from dikast.corpus.pipeline.recipe import Recipe
 from dikast.corpus.pipeline.recipe_file import load_recipe
 from dikast.corpus.quality.check import check_file
+from dikast.corpus.quality.check_options import CheckOptions
 from dikast.corpus.sources.evaluation_prompts import FAMILIES, pool
 from dikast.corpus.sources.picture_questions import QuestionSource, quotas
 from dikast.corpus.teachers.picture_teacher import PictureTeacher
@@ -386,7 +387,7 @@ def test_the_dry_run_counts_calls(tmp_path: Path) -> None:
 
 def test_length_tells_nothing_of_a_world_s_judgements(tmp_path: Path) -> None:
     build(recipe(tmp_path, pairs=25, text_rich=0.5), tmp_path / "out")
-    words = check_file(tmp_path / "out" / "items.jsonl", near=False, draws=20).information[0]
+    words = check_file(tmp_path / "out" / "items.jsonl", CheckOptions(near=False, draws=20)).information[0]
     assert abs(words.r) < 0.2
     told = orjson.loads((tmp_path / "out" / "report.json").read_bytes())["figures"]["length"]
     assert sorted(told) == ["graded", "pairs"]

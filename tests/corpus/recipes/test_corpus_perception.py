@@ -20,6 +20,7 @@ from dikast.core.records import read_items
 from dikast.corpus.pipeline.build import build, estimate
 from dikast.corpus.pipeline.recipe_file import load_recipe
 from dikast.corpus.quality.check import check_file
+from dikast.corpus.quality.check_options import CheckOptions
 from dikast.corpus.sources.image_lists import Listed, drawn, sensitive_of
 from dikast.corpus.teachers.picture_teacher import PictureTeacher
 from dikast.engines.base import Request
@@ -61,7 +62,7 @@ def test_a_world_teaches_pictures_exactly(tmp_path: Path, domain: str) -> None:
         assert [costs[score] for score in range(1, 6)] == sorted(set(costs.values()), reverse=True)
     build(told, tmp_path / "again")
     assert (tmp_path / "again" / "items.jsonl").read_bytes() == (tmp_path / "out" / "items.jsonl").read_bytes()
-    words = check_file(tmp_path / "out" / "items.jsonl", near=False, draws=20).information[0]
+    words = check_file(tmp_path / "out" / "items.jsonl", CheckOptions(near=False, draws=20)).information[0]
     assert abs(words.r) < 0.05
 
 
@@ -266,8 +267,8 @@ def test_what_is_asked_about_a_picture_leaks_with_its_picture(tmp_path: Path) ->
     for name, part in (("set", rows[:2]), ("other", rows[2:]), ("same", [{**rows[1], "response": "A comb."}])):
         (tmp_path / f"{name}.jsonl").write_bytes(b"\n".join(map(orjson.dumps, part)))
     for name, found in (("other", 0), ("same", 1)):
-        against = [str(tmp_path / f"{name}.jsonl")]
-        findings = check_file(tmp_path / "set.jsonl", against=against, draws=20).findings
+        against = (str(tmp_path / f"{name}.jsonl"),)
+        findings = check_file(tmp_path / "set.jsonl", CheckOptions(against=against, draws=20)).findings
         told = [findings[f"leaked: {what}"] for what in ("instruction", "image")]
         assert [(each.found, each.n) for each in told] == [(found, 2), (found, 2)]
     asked = engine_recipe(tmp_path, near=True, against=["same.jsonl"], per_image=1)

@@ -13,6 +13,7 @@ from dikast.corpus.dedup.image_dedup import NearDuplicateImages
 from dikast.corpus.dedup.text_dedup import Index
 from dikast.corpus.observations import observations, observed
 from dikast.corpus.quality.check import check_file
+from dikast.corpus.quality.check_options import CheckOptions
 
 _LEAKED = "leaked: "
 _DRAWS = 20  # shuffles in `check_file`, whose other figures are not used here
@@ -79,5 +80,5 @@ class Apart:
 
 def leaks(path: Path, files: list[Path], *, near: bool = True) -> Counter[str]:
     """How many rubrics, instructions, responses and images of a file `corpus check` finds in others, zeros included."""
-    found = check_file(path, against=[str(each) for each in files], near=near, draws=_DRAWS).findings
+    found = check_file(path, CheckOptions(against=tuple(map(str, files)), near=near, draws=_DRAWS)).findings
     return Counter({name.removeprefix(_LEAKED): each.found for name, each in found.items() if name.startswith(_LEAKED)})

@@ -15,6 +15,7 @@ from dikast.core.verdict import Status
 from dikast.corpus.dedup.image_dedup import NearDuplicateImages
 from dikast.corpus.dedup.text_dedup import Index
 from dikast.corpus.observations import FEATURES, Observed, features_of, goodness, label_of, observations, words_of
+from dikast.corpus.quality.check_options import CheckOptions
 from dikast.corpus.quality.languages import KNOWN, code_of, language_of, wrong_language
 from dikast.corpus.quality.mutual_information import Information, information
 from dikast.corpus.quality.topics import topics
@@ -89,30 +90,22 @@ class Check:
         }  # fmt: skip
 
 
-def check_file(
-    path: str | Path,
-    *,
-    from_: str = "",
-    against: list[str] | None = None,
-    near: bool = True,
-    draws: int = 200,
-    seed: int = 0,
-    language: str = "",
-) -> Check:
+def check_file(path: str | Path, asked: CheckOptions | None = None) -> Check:
     """Check a file of feedback data of any known schema, also for contamination by the benchmark files in `against`.
 
     With a `language`, by name or code, texts in another language are counted. `near` looks for near duplicates of texts
     and images, and for topics. One pass; features take 80 bytes a response, and the indexes of duplicates what
     `dedup.text_dedup` and `dedup.image_dedup` say. UserError for an unknown language and for a file without records.
     """
-    if language and not code_of(language):
-        raise UserError(f"language {language!r} cannot be identified by this check; known: {', '.join(KNOWN)}")
-    checker = _Checker(str(path), near=near, seed=seed, language=language)
-    for file in against or []:
+    asked = asked or CheckOptions()
+    if asked.language and not code_of(asked.language):
+        raise UserError(f"language {asked.language!r} cannot be identified by this check; known: {', '.join(KNOWN)}")
+    checker = _Checker(str(path), near=asked.near, seed=asked.seed, language=asked.language)
+    for file in asked.against:
         checker.benchmark(file)
-    for observation in observations(path, from_):
+    for observation in observations(path, asked.from_):
         checker.see(observation)
-    return checker.finish(draws)
+    return checker.finish(asked.draws)
 
 
 class _Checker:

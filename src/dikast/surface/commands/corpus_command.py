@@ -1,24 +1,27 @@
 """The verbs `corpus convert`, `corpus check`, `corpus card` and `corpus build`."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from dikast.corpus.quality.check_options import CheckOptions, SchemaOptions
 from dikast.judging.run_options import SpendOptions
 from dikast.surface.terminal import echo, echo_json
-from dikast.surface.verbs import JsonOptions, ShowOptions, verb
+from dikast.surface.verbs import CONFIG, JsonOptions, ShowOptions, verb
 
 app = typer.Typer(no_args_is_help=True, help="Feedback data for judges: convert, check, describe and build it.")
-_From = Annotated[str, typer.Option("--from", help="The schema of the file; by default guessed from its columns.")]
 
 
 @app.command("convert")
+@verb
 def convert(
     source: Annotated[str, typer.Argument(help="The file to read.")],
     out: Annotated[str, typer.Argument(help="The file to write; `-` is JSONL on stdout.")],
     to: Annotated[str, typer.Option("--to", help="The schema to write; docs/corpus.md lists them.")],
-    from_: _From = "",
+    *,
+    schema: SchemaOptions,
     images: Annotated[
         list[str] | None, typer.Option("--images", help="OLD=NEW: replace a prefix of image paths.")
     ] = None,
@@ -41,7 +44,7 @@ def convert(
         if not equals or not old:
             raise UserError(f"--images: write OLD=NEW, got {each!r}")
         moves[old] = new
-    done = convert_file(source, out, to=to, from_=from_, images=moves, skip=skip, raw=raw, escaped=escaped)
+    done = convert_file(source, out, to=to, from_=schema.from_, images=moves, skip=skip, raw=raw, escaped=escaped)
     if json:
         echo_json(done.to_dict(), err=True)
         return
@@ -53,32 +56,18 @@ def convert(
         echo(f"  {done.missing:,} of {done.images:,} images are not there: {shown}; see --images", err=True)
 
 
-_Against = Annotated[
-    list[str] | None, typer.Option("--against", help="A benchmark file to check the data for contamination with.")
-]
-_Near = Annotated[bool, typer.Option("--near/--exact", help="Look for near duplicates too (extra `dedup`).")]
-_Seed = Annotated[int, typer.Option("--seed", help="Seed of the shuffles.")]
-_Language = Annotated[str, typer.Option("--language", help="Count texts in a language other than this.")]
-
-
 @app.command("check")
-@verb
+@partial(verb, config=CONFIG)
 def check(
     file: Annotated[str, typer.Argument(help="Feedback data in any known schema.")],
-    from_: _From = "",
-    against: _Against = None,
-    near: _Near = True,
-    draws: Annotated[int, typer.Option("--draws", min=20, help="Shuffles of the scores.")] = 200,
-    seed: _Seed = 0,
-    language: _Language = "",
-    *,
+    asked: CheckOptions,
     shown: JsonOptions,
 ) -> None:
     """Check feedback data: scores, length bias, duplicates, leakage, rubrics, contradictions."""
     from dikast.corpus.quality.check import check_file
     from dikast.corpus.quality.data_card import card as markdown
 
-    found = check_file(file, from_=from_, against=against, near=near, draws=draws, seed=seed, language=language)
+    found = check_file(file, asked)
     if shown.json:
         echo_json(found.to_dict())
     else:
@@ -86,14 +75,13 @@ def check(
 
 
 @app.command("card")
+@partial(verb, config=CONFIG)
 def card(
     file: Annotated[str, typer.Argument(help="Feedback data in any known schema.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The Markdown file to write.")],
     title: Annotated[str, typer.Option("--title", help="The card's title.")] = "",
-    from_: _From = "",
-    against: _Against = None,
-    near: _Near = True,
-    seed: _Seed = 0,
+    *,
+    asked: CheckOptions,
     plots: Annotated[
         bool, typer.Option("--plots/--no-plots", help="Write plots as SVG next to the card (needs matplotlib).")
     ] = True,
@@ -107,7 +95,7 @@ def card(
 
     if not out.parent.is_dir():
         raise UserError(f"{out}: the folder {out.parent} does not exist: make it first")
-    found, drawn = check_file(file, from_=from_, against=against, near=near, seed=seed), None
+    found, drawn = check_file(file, asked), None
     try:
         drawn = draw(found, out.with_suffix(".svg")) if plots else None
     except MissingExtra as error:

@@ -1,11 +1,10 @@
 """The verb `dikast probe`."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dikast.judging.run_options import FormatOptions, MediaOptions, ReplyOptions, RubricOptions, SpendOptions
+from dikast.judging.run_options import MediaOptions, ProbedJudgeOptions, ReplyOptions, RubricOptions, SpendOptions
 from dikast.surface.terminal import echo, echo_json
 from dikast.surface.verbs import ShowOptions
 
@@ -13,8 +12,7 @@ SUITE = 2000  # calls that the standing suite is made for; for more it is that m
 
 
 def probe(
-    judge: Annotated[str, typer.Option("--judge", help="The judge to probe, as for `dikast grade`.")],
-    out: Annotated[Path, typer.Option("--out", help="The folder for the items, the runs and the card.")],
+    told: ProbedJudgeOptions,
     items: Annotated[
         str, typer.Option("--items", help="Your items, instead of the standard suite of generated items.")
     ] = "",
@@ -22,8 +20,6 @@ def probe(
     rubrics: RubricOptions,
     only: Annotated[list[str], typer.Option("--only", help="Run only this probe; repeat for several.")] = [],  # noqa: B006 - typer reads it, nobody changes it
     calls: Annotated[int, typer.Option("--calls", min=1, help="About how many questions to ask.")] = 2000,
-    formats: FormatOptions,
-    compare_format: Annotated[str | None, typer.Option("--compare-format", help="The format for pairs.")] = None,
     replies: ReplyOptions,
     media: MediaOptions,
     spend: SpendOptions,
@@ -39,30 +35,14 @@ def probe(
     """
     import math
 
-    from dikast.engines.base import Sampling
-    from dikast.engines.spec import open_engine
-    from dikast.judging.defaults import default_format
-    from dikast.judging.judge import Judge
     from dikast.probes.run import load_items, prepare
     from dikast.probes.run import probe as run_probe
     from dikast.surface.commands.audit_command import show_table
-    from dikast.surface.judge_runs import is_taught, told_limits
+    from dikast.surface.judge_runs import probed_judge, told_limits
     from dikast.surface.progress import ProgressLine
 
-    engine = open_engine(judge)
-    taught = is_taught(engine)
-    asked_with = formats.format or (None if taught else default_format(judge, "absolute"))
-    compared_with = compare_format or (None if taught else default_format(judge, "pairwise"))
-    asked = Judge(
-        spend.around(engine),
-        rubrics.rubric,
-        format=asked_with,
-        compare_format=compared_with,
-        sampling=Sampling(max_tokens=replies.max_tokens, seed=replies.seed),
-        read=replies.read,
-        min_mass=replies.min_mass,
-    )
-    for limit in () if shown.quiet else told_limits(asked):
+    judge, out = probed_judge(told, replies, spend, rubrics.rubric), told.out
+    for limit in () if shown.quiet else told_limits(judge):
         echo(limit, err=True)
     if not items:
         from dikast.worlds.prove import write_suite
@@ -74,7 +54,7 @@ def probe(
     found = load_items(items)
     chosen = tuple(only)
     if spend.dry_run:
-        made = prepare(asked, found, out, calls=calls, seed=replies.seed, only=chosen)
+        made = prepare(judge, found, out, calls=calls, seed=replies.seed, only=chosen)
         planned, probes = made.asked.calls, len(made.probes) - len(made.skipped)
         more = f", and up to {calls - planned:,} more to narrow undecided intervals" if calls > planned else ""
         echo(f"{planned:,} calls, {probes} probes{more}")
@@ -82,7 +62,7 @@ def probe(
             echo(f"not probed: {name}: {why}")
         return
     with ProgressLine(quiet=shown.quiet) as line:
-        card = run_probe(asked, found, out, calls=calls, seed=replies.seed, only=chosen, watch=line, name=judge)
+        card = run_probe(judge, found, out, calls=calls, seed=replies.seed, only=chosen, watch=line, name=told.judge)
     if shown.json:
         echo_json(card.to_dict())
     else:
