@@ -64,9 +64,14 @@ def test_a_wide_spread_is_not_sound() -> None:
 
 
 def test_a_constant_judge_is_moved_by_nothing() -> None:
-    found = card("style", [(3, 3)] * 12)
+    found = card("style", [(3, 3)] * 13)
     assert found.result == "sound"
     assert found.p == 1
+    # none of 13 moved; had 3 of them moved by the whole scale, 4 levels, the mean would be 12 / 13
+    assert (found.effect.low, found.effect.high) == pytest.approx((-12 / 13, 12 / 13))
+    few = card("style", [(3, 3)] * 12)
+    assert few.result == "cannot tell"  # 12 / 12: an effect of a level is not excluded
+    assert few.need == 13
 
 
 def test_too_few_sets_are_not_probed() -> None:

@@ -182,7 +182,7 @@ def test_the_bound_is_strict_until_the_last_look() -> None:
 
 def test_calls_go_where_nothing_is_told_yet() -> None:
     rows: list[tuple[str, float | None, float | None]] = []
-    for i in range(12):
+    for i in range(13):
         rows += [
             (f"i{i}~base", None, 3.0),
             (f"i{i}~style", None, 3.0),
@@ -197,7 +197,7 @@ def test_calls_go_where_nothing_is_told_yet() -> None:
 
 
 def test_the_card_lists_what_was_not_probed() -> None:
-    found, told = asked([(f"i{i}~{v}", None, 3.0) for i in range(12) for v in ("base", "style")])
+    found, told = asked([(f"i{i}~{v}", None, 3.0) for i in range(13) for v in ("base", "style")])
     plan = ProbePlan([PROBES["style"], PROBES["decoy"]], 0, found, skipped={"decoy": "the format shows no context"})
     made = Card("judge", 24, 0, tuple(measure(plan, told)))
     assert made.not_probed == {"decoy": "the format shows no context"}
@@ -209,6 +209,7 @@ def test_the_card_lists_what_was_not_probed() -> None:
     assert told_card["not_covered"]
     assert told_card["probes"][0]["faultless"][0] is not None
     assert "nan" not in made.to_markdown()
+    assert "| style | sound | 0.00 [-0.92, 0.92] |" in made.to_markdown()  # 3 in 13 items, 4 levels each
 
 
 def test_the_card_says_how_far_answers_follow_gold() -> None:

@@ -156,8 +156,8 @@ def _decided(found: Result, probe: Probe, adjusted: float, family: int, alpha: f
 
 
 def _ends(effect: Estimate) -> Interval:
-    """The interval; the value itself where all observations are alike, so that it has none."""
-    return Interval(effect.value, effect.value) if math.isnan(effect.low) else Interval(effect.low, effect.high)
+    """The interval; without end where there is none, so that nothing is told sound by a value alone."""
+    return Interval(-math.inf, math.inf) if math.isnan(effect.low) else Interval(effect.low, effect.high)
 
 
 def _need(found: Result, probe: Probe, family: int) -> float:
@@ -168,9 +168,9 @@ def _need(found: Result, probe: Probe, family: int) -> float:
     """
     from scipy.special import ndtri
 
-    if not found.spread > 0:
-        return float(LEAST)
     down = probe.side == "down"
+    if not found.spread > 0:  # all alike: what the rule of three takes to exclude a fault (`plain_mean`)
+        return float(LEAST if down else 3 * STEPS + 1)
     z = ndtri(1 - ALPHA / max(1, family) / (1 if probe.side == "up" else 2))
     share = SHOWN * probe.concern - probe.tolerance
     seen, spread = found.effect.value if probe.side == "up" else abs(found.effect.value), found.spread
@@ -189,12 +189,12 @@ def _change(probe: Probe, told: Sequence[Contrast], known: Known) -> Result:
     """A change that should not matter: the mean effect, and what noise alone would show."""
     values = np.array([each.effect for each in told])
     if probe.side == "none":
-        return replace(blank(probe, "measured", _note(probe, values)), effect=plain_mean(values))
+        return replace(blank(probe, "measured", _note(probe, values)), effect=plain_mean(values, probe))
     mean = adjusted_mean(values, told, known)
     reach = probe.tolerance + quantile(mean.free) * mean.error
     return replace(
         blank(probe, "cannot tell"),
-        effect=estimate_of(mean, values),
+        effect=estimate_of(mean, values, probe),
         deaf=0.0,
         faultless=Interval(-reach if probe.side == "both" else -math.inf, reach),
         p=chance_beyond(mean.value, mean.error, mean.free, probe) if len(values) >= LEAST else math.nan,
@@ -214,7 +214,7 @@ def _keys(probe: Probe, told: Sequence[Contrast], known: Known) -> Result:
     p = chance_beyond(gap, error, len(values) - 1, probe) if len(values) >= LEAST else math.nan
     before = np.array([each.before for each in told])
     reach = expected.value + probe.tolerance
-    found = replace(blank(probe, "cannot tell"), effect=plain_mean(values), p=p, spread=spread_of(values))
+    found = replace(blank(probe, "cannot tell"), effect=plain_mean(values, probe), p=p, spread=spread_of(values))
     deaf = STEPS * float(np.nanmean(before)) if told and not np.isnan(before).all() else math.nan
     return replace(found, deaf=deaf, faultless=Interval(0.0, reach))
 

@@ -34,7 +34,7 @@ def response(probe: Probe, told: Sequence[Contrast], known: Known) -> Result:
     """A change that must matter: how much of what is due shows, and how many answers stay as they were."""
     values, due = np.array([each.effect for each in told]), np.array([each.due for each in told])
     if len(values) < 2:
-        return replace(blank(probe, "cannot tell"), effect=plain_mean(values))
+        return replace(blank(probe, "cannot tell"), effect=plain_mean(values, probe))
     by_gold = all(each.by_gold for each in told)
     noise = known.noise if by_gold else None
     expected, each_due = _expected(told, due, noise)
@@ -57,7 +57,7 @@ def response(probe: Probe, told: Sequence[Contrast], known: Known) -> Result:
         blank(
             probe, "cannot tell", "" if noise else "too little gold to tell the noise: half of what is due must show"
         ),
-        effect=estimate_of(shown, values),
+        effect=estimate_of(shown, values, probe),
         deaf=0.0,
         faultless=Interval(max(0.0, expected.value - reach), expected.value + reach),
         deaf_share=share,

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit.estimate import UNDEFINED, Estimate, Interval, undefined
-from dikast.probes.catalogue import Probe
+from dikast.probes.catalogue import STEPS, Probe
 from dikast.probes.control import Control, Mean, mean_of
 from dikast.probes.measure import Contrast
 from dikast.probes.noise import Noise, Stillness
@@ -70,20 +70,29 @@ def adjusted_mean(values: Floats, told: Sequence[Contrast], known: Known) -> Mea
     return mean_of(values, [each.lead for each in told], [each.kind for each in told], alike)
 
 
-def estimate_of(mean: Mean, values: Floats) -> Estimate:
-    """The mean as an estimate; a mean of observations that are all alike has no interval."""
+def estimate_of(mean: Mean, values: Floats, probe: Probe) -> Estimate:
+    """The mean as an estimate; of observations that are all alike as `plain_mean`."""
     if math.isnan(mean.slope) or not mean.error > 0:
-        return plain_mean(values)
+        return plain_mean(values, probe)
     reach = quantile(mean.free) * mean.error
     method = "t, the chance of originals taken off"
     return Estimate(mean.value, len(values), mean.value - reach, mean.value + reach, LEVEL, method)
 
 
-def plain_mean(values: Floats) -> Estimate:
-    """The mean with Student's interval; none where all are alike."""
-    from dikast.audit.statistics.intervals import mean_estimate
+def plain_mean(values: Floats, probe: Probe) -> Estimate:
+    """The mean with Student's interval.
 
-    return mean_estimate(values, LEVEL)
+    Where all of n are alike, another value on 3 in n items would still go unseen in one set of 20 (the rule of three):
+    the interval is what the largest effect on so many, four times the one that is a concern, would add to the mean.
+    """
+    from dikast.audit.statistics.intervals import ALIKE, mean_estimate
+
+    found = mean_estimate(values, LEVEL)
+    if len(values) < 2 or error_of(values) >= ALIKE:
+        return found
+    reach = 3 / len(values) * STEPS * probe.concern
+    low = -reach if probe.side != "none" else max(-reach, -found.value)  # distances lie above 0
+    return replace(found, low=found.value + low, high=found.value + reach, method="rule of three", note="")
 
 
 def spread_of(values: Floats) -> float:
