@@ -14,7 +14,7 @@ from dikast.core.checking import Mistakes, option
 from dikast.core.errors import UserError
 from dikast.core.scale import Scale
 from dikast.judging.run_options import SpendOptions
-from dikast.surface.verbs import verb
+from dikast.surface.verbs import Verbs, verb
 
 HELD: list[str] = []
 
@@ -47,7 +47,7 @@ def run(*words: str, gather: bool = False) -> tuple[dict[str, Any], Result]:
         wrong.tell("and the last")
         wrong.raise_all()
 
-    app = typer.Typer()
+    app = Verbs()
     app.command("one")(verb(all_told if gather else one, config="Flags as YAML."))
     app.command("two")(lambda: None)
     return found, CliRunner().invoke(app, ["one", *words])
@@ -98,3 +98,22 @@ def test_budgets() -> None:
     assert SpendOptions().bounds == {}
     with pytest.raises(UserError, match=r"--budget 'cals=3': write calls=N"):
         _ = SpendOptions(budget="cals=3").bounds
+
+
+def test_an_option_that_takes_one_value_is_refused_twice() -> None:
+    _, done = run("x.csv", "--mode", "slow", "--mode=fast")
+    assert done.exit_code == 2
+    assert "'--mode': given 2 times; it takes one value" in " ".join(done.output.replace("│", " ").split())
+    found, done = run("x.csv", "--name", "a", "--name", "b", "--mode", "slow")
+    assert done.exit_code == 0
+    assert found["group"].names == ("a", "b")
+
+
+def test_every_verb_refuses_an_option_given_twice() -> None:
+    from dikast.surface.cli import app
+
+    done = CliRunner().invoke(app, ["grade", "x.csv", "--judge", "mock:oracle", "--rubric", "a", "--rubric", "b"])
+    assert done.exit_code == 2
+    assert "given 2 times" in done.output
+    for group in app.registered_groups:
+        assert isinstance(group.typer_instance, Verbs)

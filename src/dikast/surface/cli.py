@@ -29,9 +29,9 @@ from dikast.surface.commands import (
     world_command,
 )
 from dikast.surface.terminal import PrintableLines, echo
-from dikast.surface.verbs import CONFIG, verb
+from dikast.surface.verbs import CONFIG, Verbs, verb
 
-app = typer.Typer(
+app = Verbs(
     name="dikast",
     no_args_is_help=True,
     add_completion=True,

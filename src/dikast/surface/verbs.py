@@ -7,6 +7,7 @@ collected into the dataclass, and `--config FILE` gives any of them as YAML.
 import dataclasses
 import inspect
 import typing
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, is_dataclass
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from dikast.core.checking import Key, Mistakes, fit, keys_of, option
 from dikast.core.errors import UserError
@@ -37,6 +39,28 @@ class ShowOptions(JsonOptions):
     """What is printed."""
 
     quiet: bool = option(False, "--quiet", "-q", help="Do not show progress.")
+
+
+class Verb(TyperCommand):
+    """A command that refuses an option which takes one value and is given twice: all but the last would be ignored."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """What is left of `args`; BadParameter for an option that is repeated."""
+        if not ctx.resilient_parsing:  # of what a shell completes
+            *_, order = self.make_parser(ctx).parse_args(list(args))
+            for each, times in Counter(order).items():
+                flag = getattr(each, "is_flag", False) or getattr(each, "count", False)
+                if times > 1 and not flag and not getattr(each, "multiple", False):
+                    raise typer.BadParameter(f"given {times} times; it takes one value", param_hint=f"'{each.opts[0]}'")
+        return super().parse_args(ctx, args)
+
+
+class Verbs(typer.Typer):
+    """A group of verbs, each a `Verb`."""
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
+        """As Typer's."""
+        return super().command(name, **{"cls": Verb, **settings})
 
 
 def verb(run: Callable[..., None], config: str = "", sections: Sections | None = None) -> Callable[..., None]:

@@ -127,3 +127,17 @@ def test_a_family_is_fitted_by_itself_when_it_is_large_enough() -> None:
     out = cal.cross_fitted(fit, fold, family, least=100)
     assert (out[family == 0] == 1).all()
     assert (out[family == 1] < 2).all()  # too few: the fit on all
+
+
+def test_a_temperature_without_an_upper_end_is_no_figure() -> None:
+    rng = np.random.default_rng(0)
+    sure = rng.dirichlet([0.2, 0.2, 0.2], 60)
+    gold = rng.integers(0, 3, 60)  # the probabilities say nothing of it
+    found = cal.temperature_estimate(sure, gold, 0.95)
+    assert math.isinf(found.high)
+    told = cal.temperature_told(found)
+    assert told.startswith(f"temperature on 60 rows: at least {found.low:.3f}, with no upper end")
+    assert "inf" not in told
+    known = cal.temperature_told(cal.temperature_estimate(*judge(500, 2.0), 0.95))
+    assert "(above 1: too sure)" in known
+    assert "inf" not in known

@@ -293,7 +293,7 @@ def calibration_table(
         f"ECE over {cal.BINS} bins of equal mass",
         cal.floored_told(p, true),
         f"recalibration is fitted on the other {cal.FOLDS - 1} of {cal.FOLDS} folds",
-        f"temperature on {counted(found.n, 'row')}: {found:.3f} (above 1: too sure)",
+        cal.temperature_told(found),
         read_as.told(),
         result=Calibration(errors, ""),
     )

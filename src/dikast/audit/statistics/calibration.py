@@ -94,6 +94,9 @@ class Recalibration(Protocol):
         ...
 
 
+HIGHEST = 400.0  # a temperature; beyond, all labels are as likely, whatever the probabilities were
+
+
 @dataclass(frozen=True, slots=True)
 class Temperature:
     """Probabilities raised to 1/`temperature` and renormalised: above 1 the judge was too sure."""
@@ -114,7 +117,9 @@ def fit_temperature(probabilities: Floats, gold: Codes) -> Temperature:
     probabilities, gold = _enough(probabilities, gold)
 
     found = minimize_scalar(
-        lambda log_t: log_loss(Temperature(math.exp(log_t))(probabilities), gold), bounds=(-4, 6), method="bounded"
+        lambda log_t: log_loss(Temperature(math.exp(log_t))(probabilities), gold),
+        bounds=(-4, math.log(HIGHEST) + 0.01),
+        method="bounded",
     )
     return Temperature(math.exp(float(found.x)))
 
@@ -134,6 +139,15 @@ def temperature_estimate(probabilities: Floats, gold: Codes, level: float, clust
     half = z_of(level) * error_of(parts, None if cluster is None else cluster[::step]).error
     slow, fast = 1 / fitted - half, 1 / fitted + half
     return Estimate(fitted, len(y), 1 / fast, 1 / slow if slow > 0 else math.inf, level, "sandwich")
+
+
+def temperature_told(found: Estimate) -> str:
+    """The temperature; only how high it is at least where the probabilities may say nothing of gold."""
+    rows = counted(found.n, "row")
+    if math.isinf(found.high) or found.value > HIGHEST:
+        least = f"at least {found.low:.3f}, with no upper end" if math.isfinite(found.low) else "without an upper end"
+        return f"temperature on {rows}: {least}; it cannot be excluded that the probabilities say nothing of gold"
+    return f"temperature on {rows}: {found:.3f} (above 1: too sure)"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

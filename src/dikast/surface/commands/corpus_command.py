@@ -9,9 +9,9 @@ import typer
 from dikast.corpus.quality.check_options import CheckOptions, SchemaOptions
 from dikast.judging.run_options import SpendOptions
 from dikast.surface.terminal import echo, echo_json
-from dikast.surface.verbs import CONFIG, JsonOptions, ShowOptions, verb
+from dikast.surface.verbs import CONFIG, JsonOptions, ShowOptions, Verbs, verb
 
-app = typer.Typer(no_args_is_help=True, help="Feedback data for judges: convert, check, describe and build it.")
+app = Verbs(no_args_is_help=True, help="Feedback data for judges: convert, check, describe and build it.")
 
 
 @app.command("convert")

@@ -7,12 +7,12 @@ import typer
 
 from dikast.core.errors import UserError
 from dikast.surface.terminal import echo, echo_json
-from dikast.surface.verbs import JsonOptions, verb
+from dikast.surface.verbs import JsonOptions, Verbs, verb
 
 if TYPE_CHECKING:
     from dikast.prompts.learn.learn import Learnt
 
-app = typer.Typer(no_args_is_help=True, help="The formats that ask a judge and read its answer.")
+app = Verbs(no_args_is_help=True, help="The formats that ask a judge and read its answer.")
 
 
 @app.command("list")

@@ -8,11 +8,12 @@ import typer
 from dikast.core.errors import UserError
 from dikast.surface.completion import rubrics
 from dikast.surface.terminal import echo
+from dikast.surface.verbs import Verbs
 
 if TYPE_CHECKING:
     from dikast.core.rubric import Rubric, Sheet
 
-app = typer.Typer(no_args_is_help=True, help="What is judged by: built-in rubrics, and files of your own.")
+app = Verbs(no_args_is_help=True, help="What is judged by: built-in rubrics, and files of your own.")
 Json = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 
 

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from dikast.surface.terminal import echo, echo_json
-from dikast.surface.verbs import JsonOptions, verb
+from dikast.surface.verbs import JsonOptions, Verbs, verb
 
-app = typer.Typer(no_args_is_help=True, help="Teach a model to judge, and merge judges.")
+app = Verbs(no_args_is_help=True, help="Teach a model to judge, and merge judges.")
 
 
 @app.command("new")

@@ -6,13 +6,13 @@ from typing import Annotated
 import typer
 
 from dikast.surface.terminal import echo, echo_json
-from dikast.surface.verbs import JsonOptions, verb
+from dikast.surface.verbs import JsonOptions, Verbs, verb
 
 VersionOption = Annotated[
     int, typer.Option("--version", help="Version of the worlds: 4 has rubrics composed of many parts.")
 ]
 RubricsOption = Annotated[int, typer.Option("--rubrics", help="Rubrics for each response (version 4).")]
-app = typer.Typer(no_args_is_help=True, help="Procedural images, text and clips with exact gold scores.")
+app = Verbs(no_args_is_help=True, help="Procedural images, text and clips with exact gold scores.")
 
 
 @app.command("make")
