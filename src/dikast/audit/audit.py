@@ -40,13 +40,13 @@ from dikast.audit.sections.scores import (
 from dikast.audit.sections.slices import Slices, slice_table, unlabelled_table
 from dikast.audit.statistics.intervals import Resampling, mean_estimate
 from dikast.audit.tables.canonical_order import in_canonical_order, sorted_names
-from dikast.audit.tables.columns import group_codes
+from dikast.audit.tables.columns import Words, group_codes
 from dikast.audit.tables.load import Data, load
 from dikast.audit.tables.questions import clustered, one_row_each
 from dikast.audit.tables.record_rows import Watch
-from dikast.audit.tables.refs import Ref
+from dikast.audit.tables.refs import PLAYED, Ref
 from dikast.audit.tables.row_scales import note_of, row_scales
-from dikast.audit.tables.run_rows import PROMPT, asked_orders, gold_scale_of, has_gold, scale_of, scales_by_rubric
+from dikast.audit.tables.run_rows import asked_orders, gold_scale_of, has_gold, scale_of, scales_by_rubric
 from dikast.audit.tables.scored import Scored, equated, scored
 from dikast.core.errors import UserError
 from dikast.core.runs.run_files import RUBRICS
@@ -238,9 +238,9 @@ def _scores(data: Data) -> list[Table]:
 
 def _leaderboard(data: Data, given: Scored) -> Iterator[Table]:
     """The systems of a run whose items say which system each response is of."""
-    if (systems := data.words.get("played system")) is not None and len(systems.names) > 1:
-        prompts = data.words.get(f"played {PROMPT}")
-        yield leaderboard_table(systems, prompts, data.words["criterion"], given, data.plan.level)
+    if (systems := data.words.get(PLAYED[0])) is not None and len(systems.names) > 1:
+        criteria = data.words.get("criterion", Words(np.zeros(len(data), np.int64), [""]))
+        yield leaderboard_table(systems, data.words.get(PLAYED[1]), criteria, given, data.plan.level)
 
 
 def _sliced(given: Scored, slices: Slices, how: Resampling, *, labelled: bool) -> Iterator[Table]:

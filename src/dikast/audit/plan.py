@@ -339,6 +339,7 @@ class AuditPlan:
     gold_scale: Scale | None = option(
         None, internal=True
     )  # of a run: the scale that gold is on, where scores are not put on it
+    players: tuple[str, ...] = option((), internal=True)  # of a table: the columns of the system and of the prompt
     unscaled: bool = option(False, internal=True)  # nothing is said of scales: only correlations and order
 
     @property

@@ -3,6 +3,7 @@
 | journey | test |
 |---|---|
 | 3. five models, one file each | `test_five_models_one_file_each` |
+| 5. last year's CSV, a page | `test_a_page_of_last_years_judgments` |
 """
 
 import re
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 import dikast as package
@@ -115,3 +117,76 @@ def test_mistakes_in_one_of_several_files_name_it_and_leave_no_folder(tmp_path: 
     assert f"{bad}: no column is recognised as the response" in done.stderr
     done = dikast_here("grade", good, "-", *JUDGE, "--out", tmp_path / "runs/x")
     assert "standard input (-) cannot be read beside files" in done.stderr
+
+
+def old(path: Path, header: str = "id,question,answer,judge_score,human_score,model", n: int = 20) -> Path:
+    """Last year's judgments: the judge is one too high on every fourth, and silent on the last."""
+    rows = [
+        f"r{i},What is {i}?,It is {i}.,{'' if i == n - 1 else i % 4 + 1 + (i % 4 == 3)},{i % 4 + 1},{'xy'[i % 2]}"
+        for i in range(n)
+    ]
+    path.write_text("\n".join([header, *rows]) + "\n", "utf-8")
+    return path
+
+
+def test_a_page_of_last_years_judgments(tmp_path: Path) -> None:
+    table = old(tmp_path / "old.csv")
+    done = dikast("report", "old.csv", "--out", "page.html", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "page.html").read_text("utf-8")
+    # 19 verdicts, 4 of them (3, 7, 11, 15) one too high
+    assert "5.0% of 20 questions got no verdict; pearson with gold is 0.9" in page
+    assert "judge_score -&gt; the judge&#39;s score, human_score -&gt; gold" in page
+    assert "What is 3?" in page
+    assert "2 systems by mean score" in page
+    numbers = tmp_path / "page.json"
+    assert dikast_here("report", table, "--out", numbers).returncode == 0
+    run = orjson.loads(numbers.read_bytes())["runs"][0]
+    agreement = run["audit"]["results"]["agreement"]["statistics"]
+    assert agreement["exact"]["value"]["value"] == pytest.approx(15 / 19)
+    assert agreement["bias"]["value"]["value"] == pytest.approx(4 / 19)
+    assert run["labels"]["4"] == {"judge": 0, "gold": 5}
+    assert [each["item"] for each in run["queue"]][:4] == ["r3", "r7", "r11", "r15"]
+    assert run["queue"][0]["gap"] == 0.25
+    assert run["queue"][-1]["status"] == "missing"
+    told = dikast_here("audit", table)
+    assert told.returncode == 0
+    assert "old.csv: columns judge_score -> the judge's score, human_score -> gold" in told.stderr
+    redacted = dikast_here("report", table, "--out", tmp_path / "bare.html", "--redact")
+    assert redacted.returncode == 0
+    assert "What is 3?" not in (tmp_path / "bare.html").read_text("utf-8")
+
+
+def test_a_page_of_choices_that_somebody_recorded(tmp_path: Path) -> None:
+    rows = ["q,a says,b says,gpt,llama,model_a,a", "r,a says,b says,gpt,llama,model_b,a", "s,a,b,gpt,llama,tie,tie"] * 4
+    table = tmp_path / "arena.csv"
+    table.write_text("\n".join(["prompt,response_a,response_b,model_a,model_b,judge_winner,winner", *rows]), "utf-8")
+    done = dikast_here("report", table, "--out", tmp_path / "page.md", "--out", tmp_path / "page.json")
+    assert done.returncode == 0, done.stderr
+    run = orjson.loads((tmp_path / "page.json").read_bytes())["runs"][0]
+    assert run["kind"] == "pairwise"
+    assert run["labels"] == {"a": {"judge": 4, "gold": 8}, "b": {"judge": 4, "gold": 0}, "tie": {"judge": 4, "gold": 4}}
+    assert run["audit"]["results"]["accuracy"]["rules"]["all"]["value"] == pytest.approx(8 / 12)
+    assert run["queue"][0]["gap"] == 1.0
+    assert "Win rates (a tie is half a win, each pair in one order only): " in (tmp_path / "page.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("header", "told"),
+    [
+        ("id,question,answer,judge_score,llm_score,model", "'judge_score' and 'llm_score' could both be the judge's"),
+        ("id,question,answer,points,human_score,model", "name it with --score points"),
+        ("id,question,answer,points,mark,model", "name it with --score points, and people's with --gold COLUMN"),
+    ],
+)  # fmt: skip
+def test_judgments_that_are_not_clear_are_asked_for(header: str, told: str, tmp_path: Path) -> None:
+    table = old(tmp_path / "old.csv", header)
+    for verb in (("report", table, "--out", tmp_path / "page.html"), ("audit", table)):
+        done = dikast_here(*verb)
+        assert done.returncode == 2
+        assert told in done.stderr, done.stderr
+        assert header.replace(",", ", ") in done.stderr
+    assert not (tmp_path / "page.html").exists()
+    named = dikast_here("report", table, "--out", tmp_path / "page.html", "--score", header.split(",")[3],
+                        "--gold", header.split(",")[4], "--scale", "1-5")  # fmt: skip
+    assert named.returncode == 0, named.stderr

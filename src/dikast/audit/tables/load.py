@@ -15,9 +15,9 @@ from dikast.audit.tables.columns import Frame, Wanted, Words, duplicates, from_j
 from dikast.audit.tables.derived_roles import Inputs, check_definitions, derive, undefined_told
 from dikast.audit.tables.long_form import LongRows
 from dikast.audit.tables.record_rows import Rows, Watch
-from dikast.audit.tables.refs import Long, Ref, Refs, rated, refuse_all_of_nothing, take_derived
+from dikast.audit.tables.refs import Long, Ref, Refs, played, rated, refuse_all_of_nothing, take_derived
 from dikast.audit.tables.row_scales import RowScales
-from dikast.audit.tables.run_rows import JOINT, RunRows, check_same_scale, gold_by_item, has_gold, open_rows, players_of
+from dikast.audit.tables.run_rows import JOINT, RunRows, check_same_scale, gold_by_item, has_gold, open_rows
 from dikast.core.errors import UserError
 from dikast.core.runs.run_files import GOLD
 from dikast.core.text import counted, near_miss
@@ -71,8 +71,7 @@ def load(plan: AuditPlan, watch: Watch | None = None) -> Data:
         plan = rated(plan, long)
         rows = long.rows if not long.file else rows
     refs = _refs(plan, run)
-    if run and not (plan.pairwise or plan.ranked):
-        refs.words |= {f"played {name}": Ref(name, "") for name in players_of(plan.file)}
+    refs.words |= played(plan, run=run)
     keys = _key_columns(plan, rows, refs)
     _check_columns(plan, rows)
     data = _read_all(plan, rows, refs, keys, long, watch)

@@ -7,7 +7,10 @@ from typing import NamedTuple
 from dikast.audit.plan import AuditPlan
 from dikast.audit.tables.derived import in_order
 from dikast.audit.tables.long_form import ALL, LongRows
+from dikast.audit.tables.run_rows import players_of
 from dikast.core.errors import UserError
+
+PLAYED = ("played system", "played prompt")  # whose response a row is of, and what was asked, for a leaderboard
 
 
 class Ref(NamedTuple):
@@ -81,3 +84,11 @@ def rated(plan: AuditPlan, long: Long) -> AuditPlan:
         all_of = ref.name.endswith(f".{ALL}") and ref.file == long.file
         gold += [each + file for each in long.rows.expand(ref.name, taken)] if all_of else [name]
     return dataclasses.replace(plan, gold=tuple(gold))
+
+
+def played(plan: AuditPlan, *, run: bool) -> dict[str, Ref]:
+    """The columns of a leaderboard by their roles: of a run whose items name several systems, or those of a table."""
+    if plan.pairwise or plan.ranked:
+        return {}
+    columns = players_of(plan.file) if run else plan.players
+    return {role: Ref(name, "") for role, name in zip(PLAYED, columns, strict=False)}

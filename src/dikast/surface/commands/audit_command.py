@@ -1,7 +1,7 @@
 """The verb `dikast audit`: a thin skin over `dikast.audit.audit.audit_file`."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dikast.audit.rendering import Audit, Table
 
 _READ = ("score", "swapped", "retest", "earlier")  # what the judge itself said
+_ANYWAY = {"file", "draws", "level", "seed", "scale", "unscaled", "by", "replies"}  # which name no verdicts or gold
 _MOST_INTERVALS = 3  # with more in a row, intervals are printed as ±half
 
 
@@ -61,7 +62,10 @@ def audit(
     from dikast.audit.tables.column_file import read_columns
 
     columns = read_columns(config)[0] if config else []
-    found = audit_file(completed(plan, columns, scale, parse))
+    plan, told = recognised(completed(plan, columns, scale, parse))
+    if told:
+        echo(f"{plan.file}: columns {told}", err=True)
+    found = audit_file(plan)
     if shown.json:
         echo_json(found.to_dict())
     else:
@@ -106,6 +110,16 @@ def completed(plan: AuditPlan, columns: Sequence[Column], scale: str, parse: str
         pairwise=plan.pairwise or bool(plan.soft or plan.pair_labels or plan.swapped or plan.first or plan.second),
     )
     return with_replies(plan, parse)
+
+
+def recognised(plan: AuditPlan) -> tuple[AuditPlan, str]:
+    """A plan that names no column of a file, with those that the file shows; and what was recognised, in one line."""
+    named = {each.name for each in fields(plan) if getattr(plan, each.name) != each.default}
+    if not plan.file.is_file() or named - _ANYWAY:
+        return plan, ""
+    from dikast.audit.verdict_columns import with_columns
+
+    return with_columns(plan)
 
 
 def with_replies(plan: AuditPlan, dialect: str) -> AuditPlan:

@@ -9,7 +9,7 @@ from dikast.surface.verbs import JsonOptions
 
 
 def report(told: ReportOptions, media: MediaOptions, shown: JsonOptions) -> None:
-    """Write the results of runs as one self-contained page, with gates for CI.
+    """Write the results of runs, or of anybody's file of verdicts, as one self-contained page, with gates for CI.
 
     Example: dikast report runs/mine -o report.html -o report.md --fail-under pearson.low=.7 --fail-over failed=.02
     """

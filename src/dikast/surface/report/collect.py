@@ -132,6 +132,8 @@ def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
 
 def _alike(page: RunPage, other: Path) -> bool:
     """Whether two runs can be compared in pairs; that their scales differ is said."""
+    if other.is_file():
+        return False
     if page.kind != _kind(_summary(other), read_lock(other) or {}):
         return False
     try:

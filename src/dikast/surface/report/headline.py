@@ -310,7 +310,8 @@ def _why_uncalibrated(page: RunPage, calibration: Calibration | None) -> str:
 def _cost(page: RunPage) -> Card:
     usage = page.summary.get("usage")
     if not usage:
-        return Card("Cost", "unknown", ("summary.json is missing",), "unknown")
+        why = "the file does not say what was spent" if page.folder.is_file() else "summary.json is missing"
+        return Card("Cost", "unknown", (why,), "unknown")
     cost = usage.get("cost")
     n = max(1, page.summary.get("verdicts") or 1)
     notes = (

@@ -3,7 +3,7 @@
 import heapq
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -135,7 +135,7 @@ class Queue:
             entry = self._entry(row, [verdicts[line] for line in row["lines"]], redact=redact)
             item = contents.items.get(row["item"])
             if item is not None and not redact:
-                _add_texts(entry, item, row, thumbs)
+                add_texts(entry, item, _place(row)[3], thumbs)
             found.append(entry)
         return found
 
@@ -204,7 +204,8 @@ def _said(verdict: Mapping[str, Any], *, redact: bool) -> Said:
     )
 
 
-def _add_texts(entry: Entry, item: Item, row: Mapping[str, Any], thumbs: Thumbs) -> None:
+def add_texts(entry: Entry, item: Item, shown: Sequence[int], thumbs: Thumbs) -> None:
+    """Put the texts and pictures of an item into an entry; `shown` are the responses that it is about."""
     for turn in item.instruction:
         entry.instruction.append((turn.role, clipped(text_of(turn.content))))
         entry.pictures += thumbs.of(turn.content)
@@ -213,7 +214,6 @@ def _add_texts(entry: Entry, item: Item, row: Mapping[str, Any], thumbs: Thumbs)
         entry.pictures += thumbs.of(item.context)
     if item.reference is not None:
         entry.reference = clipped(text_of(item.reference))
-    shown = _place(row)[3]
     for name, index in zip("AB" if len(shown) == 2 else ("",), shown, strict=False):
         if index < len(item.responses):
             content = item.responses[index]

@@ -16,6 +16,7 @@ from dikast.surface.report.collect import RunPage, collect
 from dikast.surface.report.headline import leaders, sentence, winners
 from dikast.surface.report.page import render
 from dikast.surface.report.report_options import Asked
+from dikast.surface.report.table_page import collect_table
 
 KINDS = {".html": "a page", ".md": "Markdown for a pull request", ".json": "every number", ".xml": "JUnit for CI"}
 
@@ -41,13 +42,16 @@ def write_report(
     """Write the report of `runs` to each file of `out`, whose suffix (.html, .md, .json, .xml) says in which form.
 
     Runs after the first are compared with it, in pairs of the same items; a panel's folder stands for the runs of its
-    judges. Gates are checked in every run. Raises UserError for a folder that is no run, and for a gate on a metric
-    that does not exist.
+    judges, and a file of verdicts for itself. Gates are checked in every run. Raises UserError for a folder that is no
+    run, and for a gate on a metric that does not exist.
     """
     for path in out:
         check_report(path)
     runs = [each for folder in runs for each in judge_folders(folder)]
-    pages = [collect(folder, asked, runs[0] if number else None) for number, folder in enumerate(runs)]
+    pages = [
+        collect_table(each, asked) if each.is_file() else collect(each, asked, runs[0] if number else None)
+        for number, each in enumerate(runs)
+    ]
     _tell_apart(pages)
     wanted: list[tuple[gates.Side, str]] = [("under", text) for text in fail_under]
     wanted += [("over", text) for text in fail_over]

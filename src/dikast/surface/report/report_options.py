@@ -5,6 +5,7 @@ from pathlib import Path
 
 from dikast.audit.plan import AuditPlan
 from dikast.core.checking import like, option
+from dikast.core.scale import Scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,9 @@ class Asked:
 class ReportOptions:
     """The runs of a report, the files to write, what the audit needs to know, and the gates to check."""
 
-    runs: tuple[Path, ...] = option(argument=True, help="Run folders; others are compared with the first.")
+    runs: tuple[Path, ...] = option(
+        argument=True, help="Run folders, others being compared with the first; or files of verdicts (CSV, JSONL, ...)."
+    )
     out: tuple[Path, ...] = option(
         (Path("report.html"),), "--out", "-o", help="Files to write: .html, .md, .json, .xml (JUnit)."
     )
@@ -31,7 +34,10 @@ class ReportOptions:
     gold_file: Path | None = like(AuditPlan, "gold_file")
     key: tuple[str, ...] = like(AuditPlan, "key", help="The column of --gold-file that names the item.")
     by: tuple[str, ...] = like(AuditPlan, "by")
-    score: str = like(AuditPlan, "score", help="Which score to audit: score or expected.")
+    score: str = like(
+        AuditPlan, "score", help="Which score to audit: score or expected; of a file, the judge's column."
+    )
+    scale: str = option("", help="The scale of a file's scores: 1-5, pass/fail; none for no scale.")
     queue: int = option(200, least=0, help="How many verdicts to show in full, largest gap from gold first.")
     redact: bool = option(False, help="Leave out all texts and images: numbers only.")
     fail_under: tuple[str, ...] = option((), metavar="METRIC=VALUE", help="Exit with 4 if it is lower.")
@@ -53,5 +59,7 @@ class ReportOptions:
             draws=self.draws,
             level=self.level,
             seed=self.seed,
+            scale=Scale.parse(self.scale) if self.scale not in ("", "none") else None,
+            unscaled=self.scale == "none",
         )
         return Asked(plan, self.items, self.queue, self.redact)

@@ -1,0 +1,169 @@
+"""Which columns of somebody's table hold the judge's verdicts and people's, where nobody has said so.
+
+`docs/audit.md` shows the names. Columns are looked at as well: a column of verdicts holds numbers or a few short words.
+"""
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dikast.audit.plan import AuditPlan, PairLabels
+from dikast.audit.tables.columns import MISSING
+from dikast.audit.tables.record_rows import Rows
+from dikast.core.errors import DataError, UserError
+from dikast.core.records.arranging import number_in
+from dikast.core.records.shapes import NAMES, SYSTEM, SYSTEMS, plain_name
+from dikast.core.scale import Scale
+from dikast.core.text import one_line
+
+JUDGES = (
+    "judge_score", "judge_rating", "judge_grade", "judge_label", "judge_verdict", "judge_winner", "judge_choice",
+    "judge_preference", "judge", "llm_score", "llm_rating", "llm_label", "llm_judge", "llm_judge_score", "llm_winner",
+    "auto_score", "automatic_score", "model_score", "predicted_score", "ai_score",
+)  # fmt: skip
+PLAIN = ("score", "verdict", "grade", "choice")  # the judge's where no column above is there
+PEOPLE = re.compile(r"(human|gold|annotator|rater|expert|people|person|manual|ground_truth)(_.*|\d+)?|.*_human")
+PLAIN_PEOPLE = (
+    "label",
+    "rating",
+    "winner",
+    "preference",
+    "human_preference",
+)  # people's where no column above is there
+_WORDS = ("pass/fail", "yes/no", "correct/incorrect", "true/false", "good/bad")
+_FIRST, _SECOND, _TIE = ("a", "first", "model_a", "answer_a", "response_a"), (
+    "b", "second", "model_b", "answer_b", "response_b",
+), ("tie", "both", "equal", "same", "neither", "draw")  # fmt: skip
+_FAILURE = -1.0  # as many tables write a score that is missing
+_LOOKED_AT = 2000  # rows
+_MOST_WORDS, _LONGEST = 30, 40  # different words of a column of verdicts, and characters of one
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What the first rows hold in one column."""
+
+    numbers: set[float] = field(default_factory=set)
+    words: set[str] = field(default_factory=set)
+    other: bool = False  # lists, objects, long texts
+
+    def add(self, value: Any) -> None:
+        if value is None or (isinstance(value, str) and value.strip() in MISSING):
+            return
+        if isinstance(value, str):
+            value = number_in(value.strip())
+        if isinstance(value, str) and len(value) <= _LONGEST and len(self.words) <= _MOST_WORDS:
+            self.words.add(value.casefold())
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            self.numbers.add(float(value))
+        else:
+            self.other = True
+
+    @property
+    def is_verdict(self) -> bool:
+        """Numbers, or a few short words."""
+        return not self.other and len(self.words) <= _MOST_WORDS and bool(self.words) != bool(self.numbers)
+
+
+def with_columns(plan: AuditPlan) -> tuple[AuditPlan, str]:
+    """The plan with the columns and the scale that a file of verdicts shows, and what was recognised, in one line.
+
+    What the plan names stays. UserError where two columns could be the judge's, or none can.
+    """
+    rows = itertools.islice(Rows(str(plan.file)), _LOOKED_AT)
+    seen: dict[str, _Seen] = {}
+    for record, _ in rows:
+        for key, value in record.items():
+            seen.setdefault(key, _Seen()).add(value)
+    if not seen:
+        raise DataError("the file holds no records", path=str(plan.file))
+    usable = [name for name, each in seen.items() if each.is_verdict]
+    gold = plan.gold or _people(usable, plan)
+    score = plan.score or _judge(usable, gold, seen, plan)
+    columns = [score, *(each for each in gold if "@" not in each)]
+    told = {} if plan.score else {score: "the judge's score"}
+    told |= {} if plan.gold else dict.fromkeys(gold, "gold")
+    changes: dict[str, Any] = {"score": score, "gold": gold}
+    if (labels := _pair_labels(columns, seen)) is not None and plan.scale is None:
+        changes |= {"pairwise": True, "pair_labels": plan.pair_labels or labels}
+        names = {plain_name(name): name for name in seen}
+        both = next(([names[a], names[b]] for a, b in SYSTEMS if {a, b} <= set(names)), None)
+        if both and not (plan.first or plan.second):
+            changes |= {"first": both[0], "second": both[1]}
+            told |= {both[0]: "first system", both[1]: "second system"}
+    elif plan.scale is None and not plan.unscaled and not plan.pairwise:
+        changes["scale"] = scale = _scale(columns, seen)
+        told |= {} if scale is None else {f"values of {_joined(columns)}": f"the scale {scale} (guessed; else --scale)"}
+    if not (plan.pairwise or changes.get("pairwise")):
+        changes["players"] = _players(seen)
+    line = ", ".join(f"{one_line(name, 60)} -> {what}" for name, what in told.items())
+    return replace(plan, **changes), line
+
+
+def _players(seen: Mapping[str, _Seen]) -> tuple[str, ...]:
+    """The columns that name the system and the prompt of each row; none without several systems."""
+    names = {plain_name(name): name for name in reversed(list(seen))}
+    system = next((names[name] for name in SYSTEM if name in names), "")
+    if not system or len(seen[system].words) < 2:
+        return ()
+    prompt = next((names[name] for name in NAMES["instruction"] if name in names), "")
+    return (system, prompt) if prompt else (system,)
+
+
+def _judge(usable: Sequence[str], gold: Sequence[str], seen: Mapping[str, _Seen], plan: AuditPlan) -> str:
+    for names in (JUDGES, PLAIN):
+        found = [name for name in usable if plain_name(name) in names and name not in gold]
+        if len(found) > 1:
+            named = " and ".join(map(repr, found))
+            raise UserError(
+                f"{plan.file}: {named} could both be the judge's verdicts; the columns are {_joined(seen)}: name the "
+                f"one that is with --score {found[0]}"
+            )
+        if found:
+            return found[0]
+    texts = (name for field, names in NAMES.items() if not field.startswith("gold") for name in names)
+    others = {*texts, *SYSTEM, *itertools.chain.from_iterable(SYSTEMS)}
+    rest = [name for name in usable if name not in gold and plain_name(name) not in others]
+    rest.sort(key=lambda name: not seen[name].numbers)
+    cure = f"--score {rest[0]}" if rest else f"--score {gold[0]}, if it is not people's" if gold else "--score COLUMN"
+    raise UserError(
+        f"{plan.file}: no column is recognised as the judge's verdicts; the columns are {_joined(seen)}: name it with "
+        f"{cure}" + ("" if gold else ", and people's with --gold COLUMN")
+    )
+
+
+def _people(usable: Sequence[str], plan: AuditPlan) -> tuple[str, ...]:
+    if plan.gold_file is not None:
+        return ()
+    found = [name for name in usable if PEOPLE.fullmatch(plain_name(name)) and name != plan.score]
+    if not found:
+        found = [name for name in usable if plain_name(name) in PLAIN_PEOPLE and name != plan.score]
+    return tuple(found)
+
+
+def _pair_labels(columns: Sequence[str], seen: Mapping[str, _Seen]) -> PairLabels | None:
+    words = {word for name in columns if name in seen for word in seen[name].words}
+    numbers = any(seen[name].numbers for name in columns if name in seen)
+    if numbers or not words or not words <= {*_FIRST, *_SECOND, *_TIE} or not words & {*_FIRST, *_SECOND}:
+        return None
+    return PairLabels("|".join(_FIRST), "|".join(_SECOND), "|".join(_TIE))
+
+
+def _scale(columns: Sequence[str], seen: Mapping[str, _Seen]) -> Scale | None:
+    """The usual scale whose labels the values are; None where they are of none."""
+    values = [seen[name] for name in columns if name in seen]
+    words = {word for each in values for word in each.words}
+    if words:
+        fits = (each for each in _WORDS if words <= set(each.split("/")))
+        return next(map(Scale.parse, fits), None)
+    numbers = {number for each in values for number in each.numbers if number != _FAILURE}
+    whole = seen[columns[0]].numbers if columns[0] in seen else set()
+    if not numbers or any(not each.is_integer() for each in whole) or min(numbers) < 1 or max(numbers) > 10:
+        return None
+    return Scale.parse("1-5") if 4 <= max(numbers) <= 5 else Scale.parse("1-10") if max(numbers) > 5 else None
+
+
+def _joined(names: Iterable[str]) -> str:
+    return ", ".join(one_line(name, 60) for name in names)
