@@ -14,7 +14,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from dikast.audit.audit import audit_file
+from dikast.audit.panel_audit import audit_source
 from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Audit
 from dikast.audit.tables.column_file import read_columns
@@ -113,7 +113,7 @@ def audit(
     mistakes.raise_all()
 
     def found(file: Path) -> Audit:
-        return audit_file(completed(AuditPlan(**{**given, "file": file}), derived, str(scale), parse))
+        return audit_source(completed(AuditPlan(**{**given, "file": file}), derived, str(scale), parse))
 
     if isinstance(source, Run | str | Path):
         return found(source.folder if isinstance(source, Run) else Path(source))

@@ -3,6 +3,7 @@
 | journey | test |
 |---|---|
 | 3. five models, one file each | `test_five_models_one_file_each` |
+| 11. a panel of three judges | `test_a_panel_is_one_table_and_one_page` |
 | 5. last year's CSV, a page | `test_a_page_of_last_years_judgments` |
 """
 
@@ -190,3 +191,48 @@ def test_judgments_that_are_not_clear_are_asked_for(header: str, told: str, tmp_
     named = dikast_here("report", table, "--out", tmp_path / "page.html", "--score", header.split(",")[3],
                         "--gold", header.split(",")[4], "--scale", "1-5")  # fmt: skip
     assert named.returncode == 0, named.stderr
+
+
+def test_a_panel_is_one_table_and_one_page(tmp_path: Path) -> None:
+    table = old(tmp_path / "old.csv", "id,question,answer,x,human_score,model")
+    judges = "--judge mock:oracle --judge mock:oracle,seed=3,r=0.5 --judge mock:constant,refused=0.5"
+    graded = dikast_here("grade", table, *judges.split(), "--rubric", "helpfulness", "--out", tmp_path / "panel",
+                         "--max-failures", "100%")  # fmt: skip
+    assert graded.returncode == 0, graded.stderr
+    assert graded.stdout.index("panel: ") < graded.stdout.index("1-mock-oracle: ")
+    done = dikast_here("audit", tmp_path / "panel", "--draws", 20)
+    assert done.returncode == 0, done.stderr
+    assert "3 judges and their joint verdict" in done.stdout
+    found = package.audit(tmp_path / "panel", draws=20)
+    rows = [str(row[0]) for row in found["panel"].rows]
+    assert rows == ["1 mock:oracle", "2 mock:oracle,seed=3,r=0.5", "3 mock:constant,refused=0.5", "panel of 3"]
+    for number, run in enumerate(package.Run(tmp_path / "panel").runs):
+        own = package.audit(run, draws=20)
+        assert found["panel"].estimate(rows[number], "mae") == own["agreement"].estimate("mae")
+        assert found["panel"].estimate(rows[number], "no verdict") == own["failures"].estimate("failed", "share")
+    gold = {each["item"]: each["gold"] for each in lines(tmp_path / "panel/1-mock-oracle/gold.jsonl")}
+    joint = [each for each in lines(tmp_path / "panel/panel.jsonl") if each["mean"] is not None]
+    mae = sum(abs(each["mean"] - gold[each["item"]]) for each in joint) / len(joint)
+    assert found["panel"].estimate("panel of 3", "mae").value == pytest.approx(mae)
+    assert found["judge pairs"]["judge 1 - judge 2"]["n"] == 20
+    page = tmp_path / "page.html"
+    assert dikast_here("report", tmp_path / "panel", "--out", page, "--draws", 20).returncode == 0
+    assert "3 judges and their joint verdict" in page.read_text("utf-8")
+    assert page.read_text("utf-8").count('class="run"') == 4
+
+
+def test_a_panel_that_compares(tmp_path: Path) -> None:
+    rows = [{"prompt": f"q{i}", "answer_a": f"a {i}", "answer_b": f"b {i}", "model_a": "x", "model_b": "y",
+             "winner": "ab"[i % 2]} for i in range(10)]  # fmt: skip
+    table = write_jsonl(tmp_path / "pairs.jsonl", rows)
+    judges = "--judge mock:oracle,r=1 --judge mock:oracle,r=1,seed=2 --judge mock:first-slot"
+    done = dikast_here("compare", table, *judges.split(), "--rubric", "helpfulness", "--out", tmp_path / "panel")
+    assert done.returncode == 0, done.stderr
+    found = package.audit(tmp_path / "panel", draws=20)
+    said = [each["majority"] for each in lines(tmp_path / "panel/panel.jsonl")]
+    right = [a == b for a, b in zip(said, "ab" * 5, strict=True) if a is not None]
+    assert found["panel"].estimate("panel of 3", "accuracy").value == pytest.approx(sum(right) / len(right))
+    assert found["panel"].estimate("panel of 3", "no verdict").value == 1 - len(right) / 10
+    assert found["panel"].estimate("3 mock:first-slot", "same in both orders").value == 0.0
+    assert found["players"]["x"]["games"] == len(right)
+    assert "in one order" not in found["accuracy"].title

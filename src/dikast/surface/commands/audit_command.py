@@ -58,14 +58,14 @@ def audit(
 
     Example: dikast audit verdicts.csv --score score --gold human_1 --gold human_2 --scale 1-5 --by rubric
     """
-    from dikast.audit.audit import audit_file
+    from dikast.audit.panel_audit import audit_source
     from dikast.audit.tables.column_file import read_columns
 
     columns = read_columns(config)[0] if config else []
     plan, told = recognised(completed(plan, columns, scale, parse))
     if told:
         echo(f"{plan.file}: columns {told}", err=True)
-    found = audit_file(plan)
+    found = audit_source(plan)
     if shown.json:
         echo_json(found.to_dict())
     else:

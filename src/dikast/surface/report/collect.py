@@ -14,6 +14,7 @@ import orjson
 
 from dikast.audit.audit import audit_file
 from dikast.audit.estimate import Estimate
+from dikast.audit.panel_audit import panel_audit
 from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Audit
 from dikast.audit.statistics.intervals import clusters_of
@@ -36,6 +37,7 @@ from dikast.core.records.sources import is_address
 from dikast.core.rubric import Rubric
 from dikast.core.runs.lock_file import ids_of, read_lock
 from dikast.core.runs.rubrics import load_rubrics
+from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import GOLD, KEYS, LOCK, RUBRICS, SUMMARY, VERDICTS
 from dikast.core.runs.schema import SummaryForm, misfit
 from dikast.core.scale import Scale
@@ -127,6 +129,16 @@ def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
         _read(page, asked, counts if page.audit is not None else None)
     except (DataError, UserError) as error:
         page.missing.append(f"no queue: {error}")
+    return page
+
+
+def collect_panel(folder: Path, asked: Asked) -> RunPage:
+    """A panel as one page: its judges beside their joint verdict, without a queue. Raises as `collect`."""
+    run = Run(folder)
+    page = RunPage(folder, folder.resolve().name, summary={"judge": f"panel of {len(run.runs)}"})
+    page.kind = "pairwise" if run.runs and run.runs[0].kind in ("pairwise", "from-absolute") else "absolute"
+    page.audit = panel_audit(dataclasses.replace(asked.plan, file=folder))
+    page.rows = page.audit.rows
     return page
 
 

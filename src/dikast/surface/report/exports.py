@@ -54,8 +54,8 @@ def to_markdown(pages: Sequence[RunPage], gates: Sequence[Gate], title: str) -> 
         lines += [f"> {markdown(each)}" for each in page.missing] + [""]
         cards = headline.cards(page)
         lines += _table(["", "", ""], [[c.title, c.value, "; ".join(filter(None, c.notes))] for c in cards])
-        if page.audit is not None and "leaderboard" in page.audit:
-            lines += _audit_table(page.audit["leaderboard"])
+        for name in ("panel", "leaderboard"):
+            lines += _audit_table(page.audit[name]) if page.audit is not None and name in page.audit else []
         if page.audit is not None and "rival" in page.audit:
             lines += [f"Paired with {markdown(pages[0].name)}:", "", *_audit_table(page.audit["rival"])]
         gaps = [entry for entry in page.entries if entry.gap > 0 or entry.status != "ok"][:_MOST_GAPS]

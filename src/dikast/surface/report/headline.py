@@ -311,6 +311,7 @@ def _cost(page: RunPage) -> Card:
     usage = page.summary.get("usage")
     if not usage:
         why = "the file does not say what was spent" if page.folder.is_file() else "summary.json is missing"
+        why = "see each judge" if page.audit is not None and "panel" in page.audit else why
         return Card("Cost", "unknown", (why,), "unknown")
     cost = usage.get("cost")
     n = max(1, page.summary.get("verdicts") or 1)

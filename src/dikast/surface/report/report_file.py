@@ -7,12 +7,13 @@ from typing import Any
 
 import orjson
 
+from dikast.audit.panel_audit import is_panel
 from dikast.core.errors import UserError
 from dikast.core.records import write_file
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import SUMMARY, VERDICTS
 from dikast.surface.report import exports, gates
-from dikast.surface.report.collect import RunPage, collect
+from dikast.surface.report.collect import RunPage, collect, collect_panel
 from dikast.surface.report.headline import leaders, sentence, winners
 from dikast.surface.report.page import render
 from dikast.surface.report.report_options import Asked
@@ -47,8 +48,9 @@ def write_report(
     """
     for path in out:
         check_report(path)
+    pages = [collect_panel(folder, asked) for folder in runs if is_panel(folder)]
     runs = [each for folder in runs for each in judge_folders(folder)]
-    pages = [
+    pages += [
         collect_table(each, asked) if each.is_file() else collect(each, asked, runs[0] if number else None)
         for number, each in enumerate(runs)
     ]

@@ -1,0 +1,155 @@
+"""The audit of a panel: each judge beside their joint verdict, how far they agree, and what that verdict is worth."""
+
+import dataclasses
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from dikast.audit.audit import audit_file
+from dikast.audit.estimate import Estimate
+from dikast.audit.plan import AuditPlan
+from dikast.audit.rendering import ONE_ORDER_NAME, Audit, Cell, Table, table
+from dikast.audit.results import Accuracy, Agreement, Failures, Orders
+from dikast.audit.tables.choices import ONE_ORDER
+from dikast.audit.tables.run_rows import JOINT, PROMPT, gold_by_item, gold_scale_of, has_gold, open_rows, scale_of
+from dikast.core.errors import UserError
+from dikast.core.runs.run import Run
+from dikast.core.runs.run_files import GOLD, SUMMARY, VERDICTS
+from dikast.core.runs.schema import PanelLine, derived_lines
+from dikast.core.text import counted
+
+_PANEL = "panel"  # the column of the joint verdict
+_SHOWN = ("pearson", "exact", "mae", "bias")
+
+
+def is_panel(folder: Path) -> bool:
+    """Whether a folder holds the runs of a panel's judges, and no verdicts of its own."""
+    return (folder / SUMMARY).is_file() and not (folder / VERDICTS).exists() and Run(folder).kind == "panel"
+
+
+def audit_source(plan: AuditPlan) -> Audit:
+    """The audit of a panel's folder, and of anything else that of `audit_file`."""
+    return panel_audit(plan) if is_panel(plan.file) else audit_file(plan)
+
+
+def panel_audit(plan: AuditPlan) -> Audit:
+    """A row for each judge and for their joint verdict (the mean score, of pairs the majority), then the joint verdict.
+
+    `plan` says how, as of a run; columns are those of the judges' runs. Raises UserError where no judge has finished.
+    """
+    run = Run(plan.file)
+    judges = run.runs
+    if not judges:
+        raise UserError(f"{plan.file}: no judge of this panel has finished: run the same command again")
+    names = [f"{number} {judge.summary['judge']}" for number, judge in enumerate(judges, 1)]
+    each = [audit_file(dataclasses.replace(plan, file=judge.folder)) for judge in judges]
+    pairs = judges[0].kind in ("pairwise", "from-absolute")
+    with tempfile.TemporaryDirectory(prefix="dikast-") as scratch:
+        file = Path(scratch, "panel.jsonl")
+        rows = list(_rows(run, judges[0].folder, plan, pairs=pairs))
+        file.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+        gold = any("gold" in row for row in rows)
+        joint = audit_file(_plan(plan, file, judges[0].folder, pairs=pairs, gold=gold, metas=rows))
+        among = _among(plan, file, judges[0].folder, len(judges)) if not pairs and len(judges) > 1 else ()
+    if pairs and not any((judge.summary.get("preferences") or {}).get("one_order") for judge in judges):
+        joint = dataclasses.replace(joint, tables=tuple(_of_both_orders(each) for each in joint))
+    first = _judges_table([*names, f"panel of {len(judges)}"], [*each, joint], pairs=pairs)
+    told = tuple(f"judge {name}: {note}" for name, found in zip(names, each, strict=True) for note in found.notes)
+    return Audit(str(plan.file), joint.rows, (joint.tables[0], first, *among, *joint.tables[1:]), told, each[0].plan)
+
+
+def _rows(run: Run, first: Path, plan: AuditPlan, *, pairs: bool) -> Iterator[dict[str, Any]]:
+    """What the panel says of each question, beside its gold and the metadata of its item."""
+    path = plan.gold_file or first / GOLD
+    known = plan.gold_file is not None or has_gold(first)
+    column = plan.gold[0].partition("@")[0] if plan.gold else "gold"
+    gold = gold_by_item(path, [column], plan.key[0] if plan.key else "") if known else {}
+    about: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row, _ in open_rows(first, gold, gold_scale_of(first)):
+        if row["sample"] in (0, JOINT):
+            about[(row["item"], row["criterion"], *_responses(row))] = row
+    for line, _ in derived_lines(run.folder, "panel.jsonl", PanelLine):
+        if line["sample"]:
+            continue
+        own = about.get((line["item"], line["criterion"], *sorted(line["responses"])), {})
+        told: dict[str, Any] = {**own.get("meta", {}), "item": line["item"], "criterion": line["criterion"]}
+        told |= {name: own[name] for name in ("system", PROMPT, "system_a", "system_b") if own.get(name)}
+        told |= {f"judge {number}": score for number, score in enumerate(line["scores"], 1)}
+        told[_PANEL] = line["majority"] if pairs else line["mean"]
+        if (value := own.get(column)) is not None:
+            told["gold"] = value
+        yield told
+
+
+def _responses(row: dict[str, Any]) -> tuple[int, ...]:
+    return (row["first"], row["second"]) if "first" in row else (row["response"],)
+
+
+def _plan(
+    plan: AuditPlan, file: Path, first: Path, *, pairs: bool, gold: bool, metas: list[dict[str, Any]]
+) -> AuditPlan:
+    """How the joint verdict is audited."""
+    several = len({row["item"] for row in metas}) < len(metas)
+    systems = {"first": "system_a", "second": "system_b"} if pairs and "system_a" in metas[0] else {}
+    own: dict[str, Any] = {"scale": scale_of(first), "between": True} if not pairs else {"pairwise": True, **systems}
+    if not pairs and len({row["system"] for row in metas if "system" in row}) > 1:
+        own["players"] = ("system", PROMPT) if any(PROMPT in row for row in metas) else ("system",)
+    return AuditPlan(
+        file, score=_PANEL, gold=("gold",) if gold else (), by=plan.by, cluster="item" if several else "",
+        where=plan.where, draws=plan.draws, level=plan.level, seed=plan.seed, width=plan.width, **own,
+    )  # fmt: skip
+
+
+def _among(plan: AuditPlan, file: Path, first: Path, count: int) -> tuple[Table, ...]:
+    """How far the judges agree among themselves, as raters do."""
+    found = audit_file(
+        AuditPlan(
+            file, gold=tuple(f"judge {number}" for number in range(1, count + 1)), scale=scale_of(first),
+            draws=plan.draws, level=plan.level, seed=plan.seed,
+        )
+    )  # fmt: skip
+    titles = {"raters": f"{count} judges among themselves", "rater pairs": "Judge against judge"}
+    names = {"raters": "judges", "rater pairs": "judge pairs"}
+    return tuple(
+        dataclasses.replace(each, name=names[each.name], title=titles[each.name])
+        for each in found
+        if each.name in names
+    )
+
+
+def _of_both_orders(told: Table) -> Table:
+    """A table of joint verdicts, which the judges gave in both orders."""
+    result = told.result
+    if isinstance(result, Accuracy):
+        result = dataclasses.replace(result, one_order=False)
+    title, notes = told.title.removesuffix(ONE_ORDER_NAME), tuple(note for note in told.notes if note != ONE_ORDER)
+    return dataclasses.replace(told, title=title, notes=notes, result=result, one_order=False)
+
+
+def _judges_table(names: list[str], audits: list[Audit], *, pairs: bool) -> Table:
+    """One row a judge, the panel last."""
+    rows: list[list[Cell]] = []
+    for name, found in zip(names, audits, strict=True):
+        failures = found.result(Failures)
+        failed = failures.failed if failures else None
+        rows.append([name, failed.n if failed else found.rows, failed, *_figures(found, pairs=pairs)])
+    columns = ("accuracy", "same in both orders") if pairs else _SHOWN
+    if not pairs:
+        rows[-1][3 + _SHOWN.index("exact")] = None  # a mean lies between labels
+    kept = [i for i in range(len(columns)) if any(row[3 + i] is not None for row in rows)]
+    head = ("judge", "n", "no verdict", *(columns[i] for i in kept))
+    cells = [[*row[:3], *(row[3 + i] for i in kept)] for row in rows]
+    note = "of pairs the panel says what most judges say" if pairs else "the panel's score is the mean of its judges"
+    return table("panel", f"{counted(len(names) - 1, 'judge')} and their joint verdict", head, cells, note)
+
+
+def _figures(found: Audit, *, pairs: bool) -> list[Estimate | None]:
+    if pairs:
+        accuracy, orders = found.result(Accuracy), found.result(Orders)
+        return [accuracy.rules.get("all") if accuracy else None, orders.same if orders else None]
+    agreement = found.result(Agreement)
+    told = agreement.statistics if agreement else {}
+    return [told[name].value if name in told else None for name in _SHOWN]
