@@ -6,53 +6,23 @@ grades.
 `DIKAST_WRITE_GOLDEN=1` writes the whole ones anew.
 """
 
-import csv
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise, zip_longest
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dikast.testing.faults import FaultServer
+from stand_in import ROOT, environment, reply
 
-ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
 WRITE = os.environ.get("DIKAST_WRITE_GOLDEN") == "1"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
-
-
-def grades() -> dict[str, int]:
-    """What the server thinks of each answer of the examples: as people do, but for every fifth, one level apart."""
-    with open(ROOT / "examples" / "answers.csv", newline="") as file:
-        rows = [(row["answer"], int(row["human_score"])) for row in csv.DictReader(file)]
-    return {
-        text: (score - 1 if score > 3 else score + 1) if k % 5 == 4 else score for k, (text, score) in enumerate(rows)
-    }
-
-
-def text_of(body: Mapping[str, Any]) -> str:
-    """All text that a request shows."""
-    parts = []
-    for message in body["messages"]:
-        content = message["content"]
-        parts += [content] if isinstance(content, str) else [part.get("text", "") for part in content]
-    return "\n".join(parts)
-
-
-def reply(body: Mapping[str, Any]) -> str:
-    """A grade of the one answer that is shown, or the better of two; the first of equals."""
-    shown = text_of(body)
-    found = sorted((shown.index(text), grade) for text, grade in grades().items() if text in shown)
-    if len(found) < 2:
-        return f"It was held against the rubric.\nVerdict: {found[0][1] if found else 3}"
-    (_, first), (_, second) = found[:2]
-    return f"Both were read.\nVerdict: {'A' if first >= second else 'B'}"
 
 
 @pytest.fixture(scope="module")
@@ -76,18 +46,13 @@ def missing(expected: str, printed: str) -> list[str]:
 )
 def test_the_commands_of_a_page_do_what_it_says(page: Path, server: FaultServer, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path, dirs_exist_ok=True)
-    environment = {
-        **os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "NO_COLOR": "1",
-        "OPENAI_BASE_URL": server.spec.partition("#")[0], "OPENAI_API_KEY": "a-key-for-tests",
-        "COLUMNS": "120", "HOME": str(tmp_path / "home"),
-    }  # fmt: skip
     whole = page.read_text("utf-8")
     blocks = BLOCK.findall(whole)
     for (kind, code), (after, expected) in pairwise([*blocks, ("", "")]):
         if kind not in ("sh", "python"):
             continue
         command = ["bash", "-euo", "pipefail", "-c", code] if kind == "sh" else [sys.executable, "-c", code]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        done = subprocess.run(command, cwd=tmp_path, env=environment(server, tmp_path), capture_output=True, text=True)
         assert done.returncode == 0, f"{code}\n{done.stdout}{done.stderr}"
         if after == "text" and WRITE and "..." not in expected:
             block = f"```{kind}\n{code}```\n\n```text\n"

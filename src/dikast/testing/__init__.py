@@ -1,6 +1,26 @@
 """Aids for testing what plugs into Dikast, and for tests that ask a judge; outside the rooms, imported by none."""
 
-from dikast.testing.asserting import assert_grade, assert_prefers
-from dikast.testing.conformance import RULES, check_engine, sample_requests
+import importlib
+from typing import TYPE_CHECKING, Any
+
+_HOME = {
+    "RULES": "conformance",
+    "assert_grade": "asserting",
+    "assert_prefers": "asserting",
+    "check_engine": "conformance",
+    "sample_requests": "conformance",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name on first use: pytest loads the plugin beside it in every session, and it must be light."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"dikast.testing.{_HOME[name]}"), name)
+
+
+if TYPE_CHECKING:
+    from dikast.testing.asserting import assert_grade, assert_prefers
+    from dikast.testing.conformance import RULES, check_engine, sample_requests
 
 __all__ = ["RULES", "assert_grade", "assert_prefers", "check_engine", "sample_requests"]

@@ -1,0 +1,53 @@
+"""The server that stands in for an API where the commands of README, tutorials and examples are run."""
+
+import csv
+import importlib.metadata
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dikast.testing.faults import FaultServer
+
+ROOT = Path(__file__).parents[1]
+PLUGIN = "dikast.testing.pytest_plugin"
+
+
+def grades() -> dict[str, int]:
+    """What the server thinks of each answer of the examples: as people do, but for every fifth, one level apart."""
+    with open(ROOT / "examples" / "answers.csv", newline="") as file:
+        rows = [(row["answer"], int(row["human_score"])) for row in csv.DictReader(file)]
+    return {
+        text: (score - 1 if score > 3 else score + 1) if k % 5 == 4 else score for k, (text, score) in enumerate(rows)
+    }
+
+
+def text_of(body: Mapping[str, Any]) -> str:
+    """All text that a request shows."""
+    parts = []
+    for message in body["messages"]:
+        content = message["content"]
+        parts += [content] if isinstance(content, str) else [part.get("text", "") for part in content]
+    return "\n".join(parts)
+
+
+def reply(body: Mapping[str, Any]) -> str:
+    """A grade of the one answer that is shown, or the better of two; the first of equals."""
+    shown = text_of(body)
+    found = sorted((shown.index(text), grade) for text, grade in grades().items() if text in shown)
+    if len(found) < 2:
+        return f"It was held against the rubric.\nVerdict: {found[0][1] if found else 3}"
+    (_, first), (_, second) = found[:2]
+    return f"Both were read.\nVerdict: {'A' if first >= second else 'B'}"
+
+
+def environment(server: FaultServer, folder: Path) -> dict[str, str]:
+    """Variables for a command run in `folder`: the API is the server, and the home folder is empty."""
+    installed = any(each.value == PLUGIN for each in importlib.metadata.entry_points(group="pytest11"))
+    return {
+        **os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "NO_COLOR": "1",
+        "OPENAI_BASE_URL": server.spec.partition("#")[0], "OPENAI_API_KEY": "a-key-for-tests",
+        "COLUMNS": "120", "HOME": str(folder / "home"), "PYTEST_ADDOPTS": "",
+        **({} if installed else {"PYTEST_PLUGINS": PLUGIN}),
+    }  # fmt: skip
