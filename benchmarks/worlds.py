@@ -1,4 +1,4 @@
-"""Figures of docs/worlds.md: shortcut probes of every domain, re-reading, speed, memory. `--write` puts them there.
+"""Figures of docs/measurements/worlds.md: shortcut probes of every domain, re-reading, speed, memory. `--write` puts them there.
 
 `python -m benchmarks.worlds` measures all of it (half an hour on one free core), `python -m benchmarks.worlds charts
 speed` only these sections; `--small` runs at a fiftieth of the size. Each section has its place in the page.
@@ -25,7 +25,7 @@ from dikast.worlds.make import Maker, make
 from dikast.worlds.sampling.held_out import HELD_OUT_DOMAIN
 from dikast.worlds.settings import Settings
 
-PAGE = Path(__file__).parent.parent / "docs" / "worlds.md"
+PAGE = Path(__file__).parent.parent / "docs" / "measurements" / "worlds.md"
 END = "<!-- end of figures -->"
 _MOST = "0-10"  # the scale of most levels, so of fewest items in each
 
@@ -200,7 +200,7 @@ def main() -> None:
     parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; all if none is named")
     parser.add_argument("--small", action="store_true", help="a fiftieth of the size")
     parser.add_argument("--part", type=int, default=1, help="one part in so many of the size")
-    parser.add_argument("--write", action="store_true", help="put the figures into docs/worlds.md")
+    parser.add_argument("--write", action="store_true", help="put the figures into docs/measurements/worlds.md")
     options = parser.parse_args()
     if unknown := [name for name in options.sections if name not in SECTIONS]:
         parser.error(f"there is no section {unknown[0]!r}; there are {', '.join(SECTIONS)}")
