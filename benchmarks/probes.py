@@ -69,9 +69,7 @@ FAULTS: dict[str, dict[str, Any]] = {
     "error-place": {"sway": -1.0, "when": "^Two and two"},
     "decoy": {"sway": -1.0, "when": "which was set aside"},
 }
-NAMED: dict[
-    str, tuple[str, ...]
-] = {  # the planted faults of docs/measurements/worlds.md, and the probes meant for them
+NAMED: dict[str, tuple[str, ...]] = {  # the planted faults of docs/worlds.md, and the probes meant for them
     "mock:constant": ("image-blanked", "image-swapped", "rubric-contrast", "dose-response"),
     "mock:text-only": ("image-blanked", "image-swapped", "image-removed", "image-noised"),
     "mock:rubric-blind,r=0.7": ("rubric-contrast",),

@@ -1,4 +1,6 @@
-"""Figures of docs/measurements/worlds.md: shortcut probes of every domain, re-reading, speed, memory. `--write` puts them there.
+"""Figures of docs/measurements/worlds.md: shortcut probes of every domain, re-reading, speed, memory.
+
+`--write` puts them there.
 
 `python -m benchmarks.worlds` measures all of it (half an hour on one free core), `python -m benchmarks.worlds charts
 speed` only these sections; `--small` runs at a fiftieth of the size. Each section has its place in the page.
