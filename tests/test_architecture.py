@@ -25,6 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "training": {"core", "prompts", "engines", "judging", "audit"},
     "corpus": {"core", "prompts", "engines", "judging", "audit", "worlds"},
     "rewards": {"core", "prompts", "engines", "judging", "audit"},
+    "serving": {"core", "prompts", "engines", "judging", "rewards"},
     "testing": {"core", "prompts", "engines", "judging"},  # outside the rooms; imported by none of them
 }
 MAY_IMPORT["surface"] = set(MAY_IMPORT) - {"testing"}

@@ -77,6 +77,7 @@ LINES: dict[str, Line] = {
     "report": lambda tmp, m: ["report", m],
     "export": lambda tmp, m: ["export", m, tmp / "o.csv"],
     "prefs": lambda tmp, m: ["prefs", m, "--format", "trl", "--out", tmp / "o.jsonl"],
+    "serve": lambda tmp, m: ["serve", "--judge", m, "--port", 0],
     "demo": lambda tmp, m: ["demo", "--help"],
     "doctor": lambda tmp, m: ["doctor", m],
     "train new": lambda tmp, m: ["train", "new", "--config", training(tmp, m), "--out", tmp / "new"],
@@ -99,7 +100,16 @@ LINES: dict[str, Line] = {
     "format show": lambda tmp, m: ["format", "show", m],
     "format learn": lambda tmp, m: ["format", "learn", m / "config.json"],
 }
-OPENING = ("grade", "compare", "probe", "prove", "train look", "train sft", "corpus build")  # what opens the model
+OPENING = (
+    "serve",
+    "grade",
+    "compare",
+    "probe",
+    "prove",
+    "train look",
+    "train sft",
+    "corpus build",
+)  # what opens the model
 
 
 def verbs() -> list[str]:

@@ -3,24 +3,29 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from dikast.core.errors import RunError
 from dikast.core.verdict import Verdict
+from dikast.engines.base import Completion, Request
 from dikast.judging.judge import Judge
 from dikast.judging.task import Task
 from dikast.prompts.format import Format
 
 _MOST = 256  # questions of one round, so that none waits for all that come after it
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    task: Task
-    format: Format
-    verdict: "Future[Verdict]"
+    """What waits: a task with its format, a request to the engine, or a function."""
+
+    what: Any
+    lane: Format | type
+    answer: "Future[Any]"
 
 
 class Gathering:
@@ -46,7 +51,18 @@ class Gathering:
 
     def ask(self, tasks: Sequence[Task], format: Format) -> "list[Future[Verdict]]":
         """A future for each task, in their order. RunError once closed."""
-        asked = [_Asked(task, format, Future()) for task in tasks]
+        return self._queued(tasks, format)
+
+    def ask_engine(self, requests: Sequence[Request]) -> "list[Future[Completion]]":
+        """A future for each request to the engine itself; their keys differ. RunError once closed."""
+        return self._queued(requests, Request)
+
+    def call(self, function: Callable[[], T]) -> "Future[T]":
+        """What a function returns that uses the judge, run between rounds. RunError once closed."""
+        return self._queued([function], Future)[0]
+
+    def _queued(self, what: Sequence[Any], lane: Format | type) -> "list[Future[Any]]":
+        asked = [_Asked(each, lane, Future()) for each in what]
         with self._awake:
             if self._closed:
                 raise RunError(f"{self.judge.engine.name}: this judge is closed; open it again")
@@ -55,7 +71,7 @@ class Gathering:
                 self._thread.start()
             self._waiting.extend(asked)
             self._awake.notify()
-        return [each.verdict for each in asked]
+        return [each.answer for each in asked]
 
     def close(self) -> None:
         """Answer what waits, then stop. The judge stays open."""
@@ -81,30 +97,40 @@ class Gathering:
             self._round()
 
     def _round(self) -> None:
-        """Ask what waits in the format of the first question; those in others are for the next round."""
+        """Ask what waits in the way of the first question; others are for the next round."""
         self.rounds += 1
-        format, open_ = self._waiting[0].format, dict[str, list[_Asked]]()
+        lane, open_ = self._waiting[0].lane, dict[str, list[_Asked]]()
         try:
-            for verdict in self.judge.answer(self._taken(format, open_), format):
-                for asked in open_.pop(verdict.key, ()):
-                    asked.verdict.set_result(verdict)
+            if lane is Future:
+                for function in self._taken(lane, open_, most=1):
+                    result = function()
+                    open_.pop("")[0].answer.set_result(result)
+                return
+            taken = self._taken(lane, open_, most=self.most)
+            answers = self.judge.answer(taken, lane) if isinstance(lane, Format) else self.judge.engine.stream(taken)
+            for each in answers:
+                for asked in open_.pop(each.key, ()):
+                    asked.answer.set_result(each)
+            for asked in (each for same in open_.values() for each in same):
+                asked.answer.set_exception(RunError(f"{self.judge.engine.name} ended without an answer"))
         except BaseException as error:  # whoever waits must hear of it, whatever it is
             for asked in (each for same in open_.values() for each in same):
-                asked.verdict.set_exception(error)
+                asked.answer.set_exception(error)
             if not isinstance(error, Exception):
                 raise
 
-    def _taken(self, format: Format, open_: dict[str, list[_Asked]]) -> Iterator[Task]:
-        left = self.most
-        while left and self._waiting and self._waiting[0].format is format:
+    def _taken(self, lane: Format | type, open_: dict[str, list[_Asked]], *, most: int) -> Iterator[Any]:
+        """What waits in one lane, each key once, noted in `open_`."""
+        while most and self._waiting and self._waiting[0].lane is lane:
             asked = self._waiting.popleft()
-            if not asked.verdict.set_running_or_notify_cancel():
+            if not asked.answer.set_running_or_notify_cancel():
                 continue
-            same = open_.get(asked.task.key)
+            key = getattr(asked.what, "key", "")
+            same = open_.get(key)
             if same is not None:
                 same.append(asked)
                 continue
-            open_[asked.task.key] = [asked]
+            open_[key] = [asked]
             self.asked += 1
-            left -= 1
-            yield asked.task
+            most -= 1
+            yield asked.what

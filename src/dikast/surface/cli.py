@@ -25,6 +25,7 @@ from dikast.surface.commands import (
     prove_command,
     report_command,
     rubric_commands,
+    serve_command,
     train_command,
     world_command,
 )
@@ -49,6 +50,7 @@ app.command("prove")(verb(prove_command.prove, config=CONFIG))
 app.command("report")(verb(report_command.report, config=CONFIG))
 app.command("export")(verb(export_command.export))
 app.command("prefs")(verb(prefs_command.prefs))
+app.command("serve")(verb(serve_command.serve, config=CONFIG))
 app.command("doctor")(verb(doctor_command.doctor))
 app.add_typer(train_command.app, name="train")
 app.add_typer(world_command.app, name="world")

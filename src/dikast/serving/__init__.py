@@ -1,0 +1,1 @@
+"""A judge behind HTTP, for many clients at once."""

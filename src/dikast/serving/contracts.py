@@ -1,0 +1,282 @@
+"""Contracts of others over the judge's own model: typed decisions in two spellings, and chat completions."""
+
+import itertools
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dikast.core.errors import DataError, UserError
+from dikast.core.message import Message, Span
+from dikast.core.part import Image, Text, content_from
+from dikast.engines.base import Completion, Readout, Request, Sampling
+from dikast.serving.messages import Refused
+
+_MOST_ANSWERS = 1024
+_count = itertools.count()
+
+
+class Offered(NamedTuple):
+    """A question with the answers that are offered, as they are spelt: levels from the lowest if `ordered`."""
+
+    name: str
+    kind: str
+    instructions: str
+    answers: tuple[str, ...]
+    ordered: bool
+
+
+def _text(value: object, field: str) -> str:
+    if not isinstance(value, str):
+        raise Refused(422, f"expected text, got {type(value).__name__}", field)
+    return value
+
+
+def _object(value: object, field: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise Refused(422, f"expected an object, got {type(value).__name__}", field)
+    return value
+
+
+def _list(value: object, field: str) -> Sequence[Any]:
+    if not isinstance(value, list) or not value:
+        raise Refused(422, "expected a list that is not empty", field)
+    return value
+
+
+def _message(role: object, content: object, field: str, assets: Mapping[str, Image] | None = None) -> Message:
+    """A message of a client, all of it untrusted."""
+    if role not in ("system", "user", "assistant", "developer"):
+        raise Refused(422, f"{role!r} is not a role: use system, user or assistant", f"{field}.role")
+    spelt: Any = "system" if role == "developer" else role
+    try:
+        found = content_from(_plain(content), field=f"{field}.content")
+    except DataError as error:
+        raise Refused(422, str(error), str(error.field)) from None
+    parts: list[Any] = []
+    for part in found:
+        if isinstance(part, Text):
+            parts += _with_assets(part.text, assets or {})
+        elif isinstance(part, Image) and part.source.startswith(("data:", "http://", "https://")):
+            parts.append(part)
+        else:
+            raise Refused(422, "send pictures as data URLs", f"{field}.content")
+    return Message(spelt, tuple(parts))
+
+
+def _plain(content: object) -> object:
+    """Parts in the spelling of decisions (`input_text`, `input_image`) as those of chats."""
+    if not isinstance(content, list):
+        return content
+    found = []
+    for part in content:
+        if isinstance(part, Mapping) and part.get("type") in ("input_text", "output_text"):
+            found.append({"type": "text", "text": part.get("text")})
+        elif isinstance(part, Mapping) and part.get("type") == "input_image":
+            found.append({"type": "image_url", "image_url": {"url": part.get("image_url")}})
+        else:
+            found.append(part)
+    return found
+
+
+def _with_assets(text: str, assets: Mapping[str, Image]) -> list[Any]:
+    """Text with pictures in the place of their words."""
+    for word, image in assets.items():
+        before, found, after = text.partition(word)
+        if found:
+            return [*_with_assets(before, assets), image, *_with_assets(after, assets)]
+    return [Span(text, trusted=False)] if text else []
+
+
+def requests_of(messages: Sequence[Message], offered: Sequence[Offered]) -> list[Request]:
+    """A request for each question: the messages, the question with its answers, and the reading of their labels."""
+    found = []
+    for each in offered:
+        listed = "\n".join(f"- {answer}" for answer in each.answers)
+        told = f"\n\n{each.instructions}\nAnswer with exactly one of these:\n{listed}\n"
+        last = messages[-1]
+        asked = Message("user", (Span(told, trusted=False),))
+        shown = (*messages, asked)
+        if last.role == "user":
+            shown = (*messages[:-1], Message("user", (*last.parts, *asked.parts)))
+        readout = Readout(tuple(f" {a}" for a in each.answers), "Answer:", generate=False, ordered=each.ordered)
+        found.append(Request(f"decision-{next(_count)}", shown, Sampling(max_tokens=16), readout=readout))
+    return found
+
+
+def shares_of(completion: Completion, offered: Offered) -> list[float] | None:
+    """The probabilities of the answers among each other; None for a refusal. Refused (502) where none were read."""
+    if completion.error is not None:
+        raise Refused(502, f"the model gave no answer: {completion.error}")
+    if completion.refusal:
+        return None
+    read = completion.label_logprobs
+    if read is None:
+        raise Refused(501, "this server's model shows no probabilities of answers")
+    raw = [math.exp(read.get(f" {answer}", -math.inf)) for answer in offered.answers]
+    total = math.fsum(raw)
+    if not total > 0:
+        raise Refused(502, "the model gives no probability to any of the answers")
+    return [each / total for each in raw]
+
+
+def decisions_asked(body: Mapping[str, Any]) -> tuple[list[Message], list[Offered]]:
+    """What `POST /v1/decisions` asks."""
+    given = body.get("input")
+    said = [{"role": "user", "content": given}] if isinstance(given, str) else _list(given, "input")
+    messages = []
+    for i, each in enumerate(said):
+        one = _object(each, f"input[{i}]")
+        messages.append(_message(one.get("role", "user"), one.get("content"), f"input[{i}]"))
+    offered = []
+    for i, each in enumerate(_list(body.get("questions"), "questions")):
+        field, one = f"questions[{i}]", _object(each, f"questions[{i}]")
+        kind = one.get("type")
+        if kind in ("score", "choice"):
+            place, key = ("levels", "label") if kind == "score" else ("choices", "value")
+            listed = _list(one.get(place), f"{field}.{place}")
+            answers = [_text(_object(each, field).get(key), f"{field}.{place}") for each in listed]
+        elif kind == "predicate":
+            answers = ["false", "true"]
+        else:
+            raise Refused(422, f"{kind!r} is no type of question: use predicate, choice or score", f"{field}.type")
+        offered.append(_offered(str(one.get("name") or ""), str(kind), one.get("instructions"), answers, field))
+    return messages, offered
+
+
+def _offered(name: str, kind: str, instructions: object, answers: list[str], field: str) -> Offered:
+    if (
+        not 2 <= len(answers) <= _MOST_ANSWERS
+        or len(set(answers)) < len(answers)
+        or not all(a.strip() for a in answers)
+    ):
+        raise Refused(422, f"2 to {_MOST_ANSWERS} different answers that are not empty are needed", field)
+    return Offered(name, kind, _text(instructions, f"{field}.instructions"), tuple(answers), kind != "choice")
+
+
+def decisions_told(offered: Sequence[Offered], shares: Sequence[list[float] | None]) -> list[dict[str, Any]]:
+    """The answers of `POST /v1/decisions`, in the order of the questions."""
+    told: list[dict[str, Any]] = []
+    for each, share in zip(offered, shares, strict=True):
+        named: dict[str, Any] = {"name": each.name or None, "type": each.kind}
+        if share is None:
+            told.append({**named, "type": "refusal", "refusal": "the model declined to answer"})
+        elif each.kind == "predicate":
+            told.append({**named, "probability": share[1]})
+        elif each.kind == "choice":
+            ranked = sorted(zip(each.answers, share, strict=True), key=lambda one: -one[1])
+            shown = [{"value": value, "probability": p} for value, p in ranked]
+            told.append({**named, "choice": ranked[0][0], "confidence": ranked[0][1], "probabilities": shown})
+        else:
+            listed = enumerate(zip(each.answers, share, strict=True), 1)
+            levels = [{"label": label, "probability": p, "value": i} for i, (label, p) in listed]
+            score = math.fsum(i * p for i, p in enumerate(share, 1))
+            told.append({**named, "score": score, "confidence": max(share), "probabilities": levels})
+    return told
+
+
+def systemone_asked(body: Mapping[str, Any]) -> tuple[list[Message], list[Offered]]:
+    """What `POST /v1/systemone` asks."""
+    assets = {}
+    for word, asset in _object(body.get("assets") or {}, "assets").items():
+        one = _object(asset, f"assets.{word}")
+        data = _text(one.get("data_base64"), f"assets.{word}.data_base64")
+        assets[word] = Image(f"data:image/{one.get('format', 'png')};base64,{data}")
+    state = body.get("state")
+    listed = [{"role": "user", "content": state}] if isinstance(state, str) else _list(state, "state")
+    messages = []
+    for i, each in enumerate(listed):
+        turn = _object(each, f"state[{i}]")
+        messages.append(
+            _message(turn.get("role"), _text(turn.get("content"), f"state[{i}].content"), f"state[{i}]", assets)
+        )
+    offered = []
+    for name, each in _object(body.get("questions"), "questions").items():
+        field, one = f"questions.{name}", _object(each, f"questions.{name}")
+        kind, criteria = one.get("type"), one.get("criteria")
+        if kind == "noul":
+            spelt = _object(criteria, f"{field}.criteria")
+            answers = [_text(spelt.get(key), f"{field}.criteria.{key}") for key in ("false", "true")]
+        elif kind == "choice":
+            answers = list(_object(criteria, f"{field}.criteria"))
+        elif kind == "score":
+            answers = [_text(level, f"{field}.criteria") for level in _list(criteria, f"{field}.criteria")]
+        else:
+            raise Refused(422, f"{kind!r} is no type of question: use noul, choice or score", f"{field}.type")
+        offered.append(_offered(str(name), str(kind), one.get("instructions"), answers, field))
+    if not offered:
+        raise Refused(422, "there is no question", "questions")
+    return messages, offered
+
+
+def systemone_told(offered: Sequence[Offered], shares: Sequence[list[float] | None]) -> dict[str, Any]:
+    """The answers of `POST /v1/systemone`, by the names of the questions."""
+    told: dict[str, Any] = {}
+    for each, share in zip(offered, shares, strict=True):
+        if share is None:
+            told[each.name] = {"type": "refusal"}
+        elif each.kind == "noul":
+            told[each.name] = {"type": "noul", "noul": share[1]}
+        elif each.kind == "choice":
+            told[each.name] = {"type": "choice", "probabilities": dict(zip(each.answers, share, strict=True))}
+        else:
+            by_level = {str(i): p for i, p in enumerate(share)}
+            legend = {str(i): label for i, label in enumerate(each.answers)}
+            told[each.name] = {"type": "score", "probabilities": by_level, "legend": legend}
+    return told
+
+
+def usage_of(completions: Sequence[Completion]) -> dict[str, Any]:
+    """Tokens in the spelling of decisions."""
+    tokens_in, tokens_out = (
+        sum(getattr(each.usage, name) for each in completions) for name in ("tokens_in", "tokens_out")
+    )
+    cached = sum(each.usage.tokens_cached for each in completions)
+    return {
+        "input_tokens": tokens_in, "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": 0},
+        "output_tokens": tokens_out, "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": tokens_in + tokens_out,
+    }  # fmt: skip
+
+
+def chat_asked(body: Mapping[str, Any]) -> Request:
+    """The request of `POST /v1/chat/completions`."""
+    if body.get("stream"):
+        raise Refused(422, "this server does not stream: leave it out", "stream")
+    messages = []
+    for i, each in enumerate(_list(body.get("messages"), "messages")):
+        one = _object(each, f"messages[{i}]")
+        messages.append(_message(one.get("role"), one.get("content"), f"messages[{i}]"))
+    told: dict[str, Any] = {}
+    for name, kinds, ours in (
+        ("temperature", (int, float), "temperature"), ("top_p", (int, float), "top_p"), ("seed", (int,), "seed"),
+        ("max_tokens", (int,), "max_tokens"), ("max_completion_tokens", (int,), "max_tokens"),
+    ):  # fmt: skip
+        if (value := body.get(name)) is not None:
+            if isinstance(value, bool) or not isinstance(value, kinds):
+                raise Refused(422, f"expected a number, got {value!r:.40}", name)
+            told[ours] = value
+    try:
+        sampling = Sampling(**told)
+    except UserError as error:
+        raise Refused(422, str(error)) from None
+    return Request(f"chat-{next(_count)}", tuple(messages), sampling)
+
+
+def chat_told(completion: Completion, model: str) -> dict[str, Any]:
+    """A completion as OpenAI's clients expect it. Refused (502) for one that failed."""
+    if completion.error is not None:
+        wrong = completion.error.kind in ("context_length", "bad_request")
+        raise Refused(400 if wrong else 502, str(completion.error))
+    usage = completion.usage
+    return {
+        "id": completion.key, "object": "chat.completion", "created": int(time.time()), "model": model,
+        "choices": [{
+            "index": 0, "finish_reason": completion.finish, "logprobs": None,
+            "message": {"role": "assistant", "content": completion.text, "refusal": completion.refusal or None},
+        }],
+        "usage": {
+            "prompt_tokens": usage.tokens_in, "completion_tokens": usage.tokens_out,
+            "total_tokens": usage.tokens_in + usage.tokens_out,
+        },
+    }  # fmt: skip

@@ -1,0 +1,138 @@
+"""The desk between the clients of a server and its judge: a bounded queue, known verdicts, and counts."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from dikast.core.item import Item
+from dikast.core.rubric import Rubric, Sheet
+from dikast.core.verdict import Verdict
+from dikast.engines.base import Completion, Request
+from dikast.judging.joining import join_orders, join_samples
+from dikast.judging.judge import Judge
+from dikast.judging.task import Shape, Task
+from dikast.rewards.gathering import Gathering
+from dikast.serving.known import KnownVerdicts
+from dikast.serving.messages import Refused, told_preference, told_scores
+
+_SOONEST, _LATEST = 1.0, 60.0  # seconds after which a client that was turned away may ask again
+T = TypeVar("T")
+
+
+class Desk:
+    """Takes questions from an event loop, asks what is not known, and turns clients away while too much waits."""
+
+    def __init__(self, judge: Judge, *, wait: float, most_waiting: int, known: KnownVerdicts | None = None) -> None:
+        self.judge, self.known, self.most_waiting = judge, known, most_waiting
+        self.gathering = Gathering(judge, wait=wait)
+        self.counts: Counter[str] = Counter()
+        self.statuses: Counter[str] = Counter()
+        self.pending = 0  # questions that are asked and not answered
+        self._began, self._answered = time.monotonic(), 0
+
+    async def scores(self, items: Sequence[Item]) -> list[dict[str, object]]:
+        """The verdicts on every response of each item, in their order."""
+        found = await self._asked(items, "each")
+        told = []
+        for item, (tasks, verdicts) in zip(items, found, strict=True):
+            rubrics = {task.hashes.rubric: task.rubric for task in tasks}
+            joined = list(join_samples(verdicts, self.judge.samples, rubrics))
+            told.append(told_scores(item, self.rubric_of(item), joined))
+        return told
+
+    async def preferences(self, items: Sequence[Item], *, both_orders: bool) -> list[dict[str, object]]:
+        """The preference of every pair of responses of each item."""
+        found = await self._asked(items, "both-orders" if both_orders else "pairs")
+        return [
+            {
+                "id": item.id,
+                "preferences": [
+                    told_preference(each) for each in join_orders(verdicts, self.judge.samples, both_orders=both_orders)
+                ],
+            }
+            for item, (_, verdicts) in zip(items, found, strict=True)
+        ]
+
+    async def verdicts(self, items: Sequence[Item]) -> list[list[Verdict]]:
+        """The verdicts of each item's questions, in their order, samples apart."""
+        return [verdicts for _, verdicts in await self._asked(items, "each")]
+
+    def rubric_of(self, item: Item) -> Rubric | Sheet:
+        """By which an item is judged; Refused (422) where there is none."""
+        rubric = item.rubric or self.judge.rubric
+        if rubric is None:
+            raise Refused(422, "no rubric: this server has no default one, so a request brings it", "rubric")
+        return rubric
+
+    async def _asked(self, items: Sequence[Item], shape: Shape) -> list[tuple[list[Task], list[Verdict]]]:
+        for item in items:
+            self.rubric_of(item)
+        tasks = [list(self.judge.tasks(iter((item,)), shape)) for item in items]
+        flat = [task for each in tasks for task in each]
+        answers = iter(await self._answers(flat, shape))
+        return [(each, [next(answers) for _ in each]) for each in tasks]
+
+    async def _answers(self, tasks: Sequence[Task], shape: Shape) -> list[Verdict]:
+        format = self.judge.format if shape == "each" else self.judge.compare_format
+        found: dict[int, Verdict] = {}
+        if self.known is not None:
+            for place, task in enumerate(tasks):
+                if (verdict := self.known.get(task.key)) is not None:
+                    found[place] = verdict
+            self.counts["known"] += len(found)
+        open_ = [(place, task) for place, task in enumerate(tasks) if place not in found]
+        if open_:
+            self.check_room(len(open_))
+            self.pending += len(open_)
+            futures = [asyncio.wrap_future(each) for each in self.gathering.ask([t for _, t in open_], format)]
+            try:
+                for (place, task), future in zip(open_, futures, strict=True):
+                    verdict = found[place] = await future
+                    self.statuses[verdict.status.value] += 1
+                    if self.known is not None:
+                        self.known.add(verdict, task.rubric)
+            finally:
+                self.pending -= len(open_)
+                self._answered += len(open_)
+                for future in futures:  # of a client that went away
+                    future.cancel()
+        return [found[place] for place in range(len(tasks))]
+
+    def check_room(self, more: int) -> None:
+        """Refused (429), with when to come again, where more questions would wait than may."""
+        if self.pending + more <= self.most_waiting or (more > self.most_waiting and not self.pending):
+            return
+        pace = self._answered / max(time.monotonic() - self._began, 1e-3)
+        wait = min(max(self.pending / pace if pace else _SOONEST, _SOONEST), _LATEST)
+        raise Refused(429, f"{self.pending:,} questions wait already: come again later", wait=wait)
+
+    async def completions(self, requests: Sequence[Request]) -> list[Completion]:
+        """What the engine itself says to requests."""
+        self.check_room(len(requests))
+        self.pending += len(requests)
+        futures = [asyncio.wrap_future(each) for each in self.gathering.ask_engine(requests)]
+        try:
+            return [await each for each in futures]
+        finally:
+            self.pending -= len(requests)
+            self._answered += len(requests)
+            for future in futures:
+                future.cancel()
+
+    async def call(self, function: Callable[[], T]) -> T:
+        """What a function of the judge returns, which runs alone, between rounds."""
+        self.check_room(1)
+        self.pending += 1
+        try:
+            return await asyncio.wrap_future(self.gathering.call(function))
+        finally:
+            self.pending -= 1
+            self._answered += 1
+
+    def close(self) -> None:
+        """Answer what waits, then let the ledger go."""
+        self.gathering.close()
+        if self.known is not None:
+            self.known.close()

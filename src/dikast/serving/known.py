@@ -1,0 +1,79 @@
+"""Verdicts that were given before: a run folder as the memory of a server."""
+
+import os
+from pathlib import Path
+
+import orjson
+
+from dikast.core.rubric import Rubric
+from dikast.core.runs.lines import open_line
+from dikast.core.runs.lock_file import check_version
+from dikast.core.runs.run_files import RUBRICS, VERDICTS
+from dikast.core.verdict import Status, Verdict, verdict_from
+from dikast.judging.ledger import Ledger
+
+_NO_ANSWER = Status.ENGINE_ERROR  # asked again
+
+
+class KnownVerdicts:
+    """A ledger and where in it each key is answered; some 150 bytes of memory a verdict. In one thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self._ledger = Ledger(folder)
+        try:
+            check_version(folder)
+            self._path, self._rubrics = folder / VERDICTS, folder / RUBRICS
+            self._places: dict[bytes, int] = {}
+            self._end = 0
+            with self._path.open("rb") as file:
+                for number, line in enumerate(file, 1):
+                    record, _ = open_line(line, path=str(self._path), line=number)
+                    if record["status"] != _NO_ANSWER:
+                        self._places.setdefault(bytes.fromhex(record["key"]), self._end)
+                    self._end += len(line)
+            self._told = set(_hashes(self._rubrics))
+            self._file = os.open(self._path, os.O_RDONLY)
+        except BaseException:
+            self._ledger.close()
+            raise
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def get(self, key: str) -> Verdict | None:
+        """The verdict under a key."""
+        at = self._places.get(bytes.fromhex(key))
+        if at is None:
+            return None
+        line, size = b"", 1 << 14
+        while not line.endswith(b"\n"):
+            line = os.pread(self._file, size, at)
+            cut = line.find(b"\n")
+            line, size = (line[: cut + 1], size) if cut >= 0 else (b"", size * 4)
+        return verdict_from(open_line(line, path=str(self._path), line=0)[0])
+
+    def add(self, verdict: Verdict, rubric: Rubric) -> None:
+        """Append a verdict whose key has none yet; the rubric the first time that it comes."""
+        name = bytes.fromhex(verdict.key)
+        if name in self._places:
+            return
+        assert verdict.hashes is not None
+        if verdict.hashes.rubric not in self._told:
+            self._told.add(verdict.hashes.rubric)
+            with self._rubrics.open("ab") as file:
+                file.write(orjson.dumps({"hash": verdict.hashes.rubric, "rubric": rubric.to_dict()}) + b"\n")
+        self._ledger.append(verdict)
+        if verdict.status is not _NO_ANSWER:
+            self._places[name] = self._end
+        self._end = self._path.stat().st_size
+
+    def close(self) -> None:
+        """To the disk itself."""
+        os.close(self._file)
+        self._ledger.close()
+
+
+def _hashes(path: Path) -> list[str]:
+    if not path.exists():
+        return []
+    return [orjson.loads(line)["hash"] for line in path.read_bytes().splitlines()]

@@ -1,0 +1,170 @@
+"""From a client's JSON to items and back: what may be asked, what is refused, how verdicts are told."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from dikast.core.errors import DataError, UserError
+from dikast.core.item import Item, item_from
+from dikast.core.part import Image
+from dikast.core.rubric import Rubric, Sheet, builtin_rubrics, load_rubric
+from dikast.core.text import near_miss
+from dikast.core.verdict import Preference, Status, Verdict
+from dikast.rewards.rollouts import named
+
+_MOST_ITEMS = 1024  # of one request
+
+
+class Refused(Exception):
+    """An answer that is not 200: its status, what is wrong, and the field it is about."""
+
+    def __init__(self, status: int, message: str, field: str = "", *, wait: float | None = None) -> None:
+        super().__init__(message)
+        self.status, self.field, self.wait = status, field, wait
+
+    @property
+    def body(self) -> bytes:
+        """As JSON, the way OpenAI's clients expect errors."""
+        told: dict[str, Any] = {
+            "message": str(self),
+            "type": "invalid_request_error" if self.status < 500 else "server",
+        }
+        return orjson.dumps({"error": told | ({"param": self.field, "field": self.field} if self.field else {})})
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """What clients may name: rubrics by name, and files where there is a media root."""
+
+    rubrics: Mapping[str, Rubric | Sheet]
+    files: bool = False
+
+    def rubric(self, given: object, field: str) -> Rubric | Sheet | None:
+        """The rubric that a request names or brings. Refused (404) for a name that there is none of."""
+        if given is None:
+            return None
+        if isinstance(given, str):
+            if given in self.rubrics:
+                return self.rubrics[given]
+            if given in builtin_rubrics():
+                return load_rubric(given)
+            known = [*self.rubrics, *builtin_rubrics()]
+            near = near_miss(given, known)
+            hint = f"; did you mean {near!r}?" if near else f": there are {', '.join(known)}"
+            raise Refused(404, f"there is no rubric {given!r} here{hint}", field)
+        if not isinstance(given, dict):
+            raise Refused(422, f"a rubric is a name or an object, got {type(given).__name__}", field)
+        try:
+            return load_rubric(given)
+        except UserError as error:
+            raise Refused(422, str(error), field) from None
+
+    def item(self, given: object, field: str, default: object = None) -> Item:
+        """The item of a request. Refused (422) with the field that is wrong, for files above all."""
+        if not isinstance(given, dict):
+            raise Refused(422, f"an item is an object, got {type(given).__name__}", field or "items")
+        rubric = self.rubric(given.get("rubric", default), _at(field, "rubric"))
+        spelt = {key: each for key, each in given.items() if key != "rubric"}
+        try:
+            item = item_from(spelt if spelt.get("id") is not None else {**spelt, "id": "row"})
+        except DataError as error:
+            told = str(error).removeprefix(f"field {error.field!r}: ")
+            raise Refused(422, told, _at(field, error.field)) from None
+        if not self.files:
+            media: list[Image | Any] = [*item.images, *item.videos]
+            for each in media:
+                if not each.source.startswith(("data:", "http://", "https://")):
+                    told = "files of this machine are not for clients: send the picture as a data URL"
+                    raise Refused(422, told, _at(field, "images"))
+        item = replace(item, rubric=rubric)
+        return item if spelt.get("id") is not None else replace(item, id=named(item))
+
+
+def _at(field: str, name: object) -> str:
+    return f"{field}.{name}" if field and name else str(name or field)
+
+
+def parsed(raw: bytes) -> dict[str, Any]:
+    """The body as an object; Refused (422) for anything else."""
+    try:
+        value = orjson.loads(raw)
+    except ValueError as error:
+        raise Refused(422, f"the body is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise Refused(422, f"the body is an object, got {type(value).__name__}")
+    return value
+
+
+def items_of(body: Mapping[str, Any], allowed: Allowed, least: int) -> tuple[list[Item], bool]:
+    """The items of a request, and whether they came as a list; each with at least so many responses."""
+    several = "items" in body
+    listed = body["items"] if several else [body]
+    if not isinstance(listed, list) or not 0 < len(listed) <= _MOST_ITEMS:
+        raise Refused(422, f"items is a list of 1 to {_MOST_ITEMS} objects", "items")
+    default = body.get("rubric") if several else None
+    items = [allowed.item(each, f"items[{i}]" if several else "", default) for i, each in enumerate(listed)]
+    for i, item in enumerate(items):
+        if len(item.responses) < least:
+            told = f"{len(item.responses)} responses, and {least} or more are needed"
+            raise Refused(422, told, _at(f"items[{i}]" if several else "", "responses"))
+    return items, several
+
+
+def told_verdict(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as clients get it."""
+    return {
+        "key": verdict.key,
+        "criterion": verdict.question.criterion,
+        "response": verdict.question.responses[0],
+        "status": verdict.status.value,
+        "label": verdict.label,
+        "score": verdict.score,
+        "expected": verdict.expected,
+        "distribution": verdict.distribution,
+        "reason": verdict.reason,
+        "feedback": verdict.feedback,
+        "usage": {"tokens_in": verdict.usage.tokens_in, "tokens_out": verdict.usage.tokens_out},
+    }
+
+
+def told_scores(item: Item, rubric: Rubric | Sheet, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """The verdicts on an item's responses; `goodness` by response is None where a verdict is missing."""
+    sheet = rubric if isinstance(rubric, Sheet) else Sheet(rubric.name, (rubric,))
+    values: list[dict[str, float | None]] = [{} for _ in item.responses]
+    for each in verdicts:
+        number = each.score if each.expected is None else each.expected
+        values[each.question.responses[0]][each.question.criterion] = number if each.status is Status.OK else None
+    goodness = [sheet.total(each) for each in values]
+    return {
+        "id": item.id,
+        "goodness": goodness[0] if len(goodness) == 1 else goodness,
+        "verdicts": [told_verdict(each) for each in verdicts],
+    }
+
+
+def told_preference(preference: Preference) -> dict[str, Any]:
+    """A preference as clients get it, with the label of each order."""
+    return {
+        "criterion": preference.criterion,
+        "pair": list(preference.pair),
+        "choice": preference.choice,
+        "outcome": preference.outcome,
+        "consistent": preference.consistent,
+        "logit_a": preference.logit_a,
+        "position_bias": preference.position_bias,
+        "status": preference.status.value,
+        "reason": preference.reason,
+        "orders": [
+            {
+                "key": each.key,
+                "shown": list(each.question.responses),
+                "label": each.label,
+                "status": each.status.value,
+                "distribution": each.distribution,
+                "feedback": each.feedback,
+            }
+            for each in preference.orders
+        ],
+    }

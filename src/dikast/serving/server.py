@@ -1,0 +1,285 @@
+"""The server: which addresses there are, who may ask, how it stops.
+
+Requests are read and answered in one event loop; the judge works in a thread of its own (`rewards.gathering`), which
+asks for all clients together.
+"""
+
+import asyncio
+import hmac
+import logging
+import math
+import signal
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from dikast.core.errors import DataError, DikastError, UserError
+from dikast.engines.wrapper import found_in
+from dikast.rewards.reward import MissingVerdict, Scored
+from dikast.rewards.trainers import Missing, number_of, reply_of
+from dikast.serving import contracts
+from dikast.serving.front_desk import Desk
+from dikast.serving.messages import Allowed, Refused, items_of, parsed
+
+_log = logging.getLogger(__name__)
+_JSON = {"Content-Type": "application/json"}
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+Handler = Callable[[Mapping[str, Any]], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Where a server listens, to whom, and what it takes. UserError for an address beyond loopback without a token."""
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    token: str = ""
+    most_bytes: int = 32 * 2**20
+    body_seconds: float = 30.0
+    stop_seconds: float = 30.0
+
+    def __post_init__(self) -> None:
+        if self.host not in _LOOPBACK and not self.token:
+            raise UserError(
+                f"--host {self.host} can be reached from other machines: name the variable that holds the token which"
+                " clients must send with --token-env NAME, or listen on 127.0.0.1"
+            )
+
+
+class Server:
+    """A judge behind HTTP. `missing` and `separator` are for `/get_reward`: see `docs/serving.md`."""
+
+    def __init__(
+        self, desk: Desk, allowed: Allowed, door: Door, *, missing: Missing = "raise", separator: str = ""
+    ) -> None:
+        self.desk, self.allowed, self.door = desk, allowed, door
+        self.missing, self.separator = missing, separator
+        self.requests: Counter[tuple[str, int]] = Counter()
+        self.port = door.port
+        self.stopping = asyncio.Event()
+        self._runner: web.AppRunner | None = None
+
+    async def start(self) -> None:
+        """Listen; `port` is then the one that was given by the system where 0 was asked for."""
+        app = web.Application(client_max_size=self.door.most_bytes, logger=_log)
+        posts: dict[str, Handler] = {
+            "/v1/score": self.score, "/v1/compare": self.compare, "/v1/rank": self.rank,
+            "/get_reward": self.get_reward, "/v1/decisions": self.decisions, "/v1/systemone": self.systemone,
+            "/v1/chat/completions": self.chat,
+        }  # fmt: skip
+        for path, handler in posts.items():
+            app.router.add_post(path, self._answering(path, handler))
+        app.router.add_get("/health", self._health)
+        app.router.add_get("/metrics", self._metrics)
+        app.router.add_get("/v1/models", self._answering("/v1/models", self.models))
+        self._runner = web.AppRunner(
+            app, handler_cancellation=True, access_log=None, shutdown_timeout=self.door.stop_seconds
+        )
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, self.door.host, self.door.port, backlog=1024)
+        try:
+            await site.start()
+        except OSError as error:
+            await self._runner.cleanup()
+            raise UserError(f"cannot listen on {self.door.host}:{self.door.port}: {error.strerror or error}") from None
+        self.port = self._runner.addresses[0][1]
+
+    async def run(self, ready: Callable[[int], None] = lambda port: None) -> None:
+        """Serve until SIGTERM or SIGINT, then answer what was asked and stop."""
+        loop = asyncio.get_running_loop()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            with suppress(NotImplementedError, ValueError):  # not in a thread that is not the main one
+                loop.add_signal_handler(name, self.stopping.set)
+        await self.start()
+        ready(self.port)
+        await self.stopping.wait()
+        await self.stop()
+
+    async def stop(self) -> None:
+        """Take no more connections, answer what was asked (as long as `stop_seconds`), close."""
+        self.stopping.set()
+        if self._runner is not None:
+            await self._runner.cleanup()
+        await asyncio.to_thread(self.desk.close)
+
+    def _answering(self, path: str, handler: Handler) -> Callable[[web.Request], Awaitable[web.Response]]:
+        """A handler of JSON as aiohttp takes it: whoever asks is checked, errors become answers."""
+
+        async def answer(request: web.Request) -> web.Response:
+            headers: dict[str, str] = _JSON
+            try:
+                self._check_token(request)
+                body = parsed(await self._read(request)) if request.method == "POST" else {}
+                raw, status = orjson.dumps(await handler(body), option=orjson.OPT_SERIALIZE_NUMPY), 200
+            except Refused as refused:
+                raw, status = refused.body, refused.status
+                if refused.wait is not None:
+                    headers = {**_JSON, "Retry-After": str(math.ceil(refused.wait))}
+                if status == 401:
+                    headers = {**_JSON, "WWW-Authenticate": "Bearer"}
+            except web.HTTPRequestEntityTooLarge:
+                told = f"a request has at most {self.door.most_bytes:,} bytes here"
+                raw, status = Refused(413, told).body, 413
+            except DataError as error:
+                raw, status = Refused(422, str(error), str(error.field or "")).body, 422
+            except DikastError as error:
+                raw, status = Refused(503, str(error)).body, 503
+            except (asyncio.CancelledError, ConnectionError):
+                self.requests[path, 499] += 1
+                raise
+            except Exception:
+                _log.exception("%s failed", path)
+                raw, status = Refused(500, "the server failed; its log says more").body, 500
+            self.requests[path, status] += 1
+            return web.Response(body=raw, status=status, headers=headers)
+
+        return answer
+
+    def _check_token(self, request: web.Request) -> None:
+        if self.door.token:
+            given = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
+            if not hmac.compare_digest(given.encode("utf-8", "replace"), self.door.token.encode()):
+                raise Refused(401, "send the token of this server: Authorization: Bearer TOKEN")
+
+    async def _read(self, request: web.Request) -> bytes:
+        if request.content_length is not None and request.content_length > self.door.most_bytes:
+            raise Refused(413, f"a request has at most {self.door.most_bytes:,} bytes here")
+        if request.content.is_eof():
+            return await request.read()
+        try:
+            async with asyncio.timeout(self.door.body_seconds):
+                return await request.read()
+        except TimeoutError:
+            raise Refused(408, f"the body did not arrive within {self.door.body_seconds:g} seconds") from None
+
+    async def score(self, body: Mapping[str, Any]) -> Any:
+        """`POST /v1/score`: the verdicts on each response."""
+        items, several = items_of(body, self.allowed, 1)
+        found = await self.desk.scores(items)
+        return {"results": found} if several else found[0]
+
+    async def compare(self, body: Mapping[str, Any]) -> Any:
+        """`POST /v1/compare`: the preference of each pair of responses."""
+        both = body.get("both_orders", True)
+        if not isinstance(both, bool):
+            raise Refused(422, f"expected true or false, got {both!r:.40}", "both_orders")
+        items, several = items_of({k: v for k, v in body.items() if k != "both_orders"}, self.allowed, 2)
+        found = await self.desk.preferences(items, both_orders=both)
+        return {"results": found} if several else found[0]
+
+    async def rank(self, body: Mapping[str, Any]) -> Any:
+        """`POST /v1/rank`: the order of an item's responses, where the judge can rank."""
+        ranking: Any = getattr(self.desk.judge, "rank", None)
+        if ranking is None:
+            raise Refused(501, "this version cannot rank: compare the pairs with /v1/compare")
+        items, several = items_of(body, self.allowed, 2)
+        found = [await self.desk.call(partial(ranking, item)) for item in items]
+        told = [each.to_dict() for each in found]
+        return {"results": told} if several else told[0]
+
+    async def get_reward(self, body: Mapping[str, Any]) -> Any:
+        """`POST /get_reward`: rewards as OpenRLHF asks for them."""
+        queries, prompts = _texts(body, "query"), body.get("prompts")
+        if prompts is None:
+            if not self.separator:
+                told = "prompt and reply in one text cannot be told apart: send prompts, or start with --separator"
+                raise Refused(422, told, "prompts")
+            split = [each.rpartition(self.separator) for each in queries]
+            if any(not found for _, found, _ in split):
+                raise Refused(422, f"a query lacks the separator {self.separator!r}", "query")
+            prompts = [before + found for before, found, _ in split]
+        else:
+            prompts = _texts(body, "prompts")
+        if len(prompts) != len(queries):
+            raise Refused(422, f"{len(prompts)} prompts for {len(queries)} queries", "prompts")
+        rows = zip(queries, prompts, strict=True)
+        items = [self.allowed.item({"instruction": p, "response": reply_of(q, p)}, "query") for q, p in rows]
+        scored = [_scored(each) for each in await self.desk.scores(items)]
+        try:
+            numbers = [number_of(each, self.missing) for each in scored]
+        except MissingVerdict as error:
+            raise Refused(502, str(error)) from None
+        none = [float(each.value is None) for each in scored]
+        return {"rewards": numbers, "scores": numbers, "extra_logs": {"no_verdict": none}}
+
+    async def decisions(self, body: Mapping[str, Any]) -> Any:
+        """`POST /v1/decisions`."""
+        messages, offered = contracts.decisions_asked(body)
+        completions = await self.desk.completions(contracts.requests_of(messages, offered))
+        shares = [contracts.shares_of(*each) for each in zip(completions, offered, strict=True)]
+        told = contracts.decisions_told(offered, shares)
+        return {"answers": told, "model": self._model(body), "usage": contracts.usage_of(completions)}
+
+    async def systemone(self, body: Mapping[str, Any]) -> Any:
+        """`POST /v1/systemone`."""
+        messages, offered = contracts.systemone_asked(body)
+        completions = await self.desk.completions(contracts.requests_of(messages, offered))
+        shares = [contracts.shares_of(*each) for each in zip(completions, offered, strict=True)]
+        told = contracts.systemone_told(offered, shares)
+        return {"answers": told, "model": self._model(body), "usage": contracts.usage_of(completions)}
+
+    async def chat(self, body: Mapping[str, Any]) -> Any:
+        """`POST /v1/chat/completions`, for a model that runs here."""
+        if self.desk.judge.engine.identity().get("engine") != "local":
+            raise Refused(404, "the judge's model does not run here: ask its own server for completions")
+        (completion,) = await self.desk.completions([contracts.chat_asked(body)])
+        return contracts.chat_told(completion, self._model(body))
+
+    async def models(self, body: Mapping[str, Any]) -> Any:
+        """`GET /v1/models`."""
+        return {
+            "object": "list",
+            "data": [{"id": self.desk.judge.engine.name, "object": "model", "owned_by": "dikast"}],
+        }
+
+    def _model(self, body: Mapping[str, Any]) -> str:
+        return str(body.get("model") or self.desk.judge.engine.name)
+
+    async def _health(self, request: web.Request) -> web.Response:
+        """`GET /health`, for anyone: 503 once the server stops, or its judge has given up."""
+        why = found_in(self.desk.judge.engine, "gave_up", None)
+        state = "stopping" if self.stopping.is_set() else "judge gave up" if why is not None else "ok"
+        body = {"status": state, "judge": self.desk.judge.engine.name, "pending": self.desk.pending}
+        return web.Response(body=orjson.dumps(body), status=200 if state == "ok" else 503, headers=_JSON)
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        """`GET /metrics` in the text form of Prometheus."""
+        try:
+            self._check_token(request)
+        except Refused as refused:
+            return web.Response(body=refused.body, status=refused.status, headers=_JSON)
+        desk, lines = self.desk, []
+        told: dict[str, tuple[str, dict[str, float]]] = {
+            "dikast_requests_total": (
+                "counter", {f'path="{path}",status="{status}"': n for (path, status), n in self.requests.items()}
+            ),
+            "dikast_verdicts_total": ("counter", {f'status="{status}"': n for status, n in desk.statuses.items()}),
+            "dikast_known_total": ("counter", {"": desk.counts["known"]}),
+            "dikast_asked_total": ("counter", {"": desk.gathering.asked}),
+            "dikast_rounds_total": ("counter", {"": desk.gathering.rounds}),
+            "dikast_pending": ("gauge", {"": desk.pending}),
+        }  # fmt: skip
+        for name, (kind, values) in told.items():
+            lines.append(f"# TYPE {name} {kind}")
+            lines += [
+                f"{name}{{{labels}}} {value:g}" if labels else f"{name} {value:g}" for labels, value in values.items()
+            ]
+        return web.Response(text="\n".join(lines) + "\n", headers={"Content-Type": "text/plain; version=0.0.4"})
+
+
+def _texts(body: Mapping[str, Any], field: str) -> list[str]:
+    value = body.get(field)
+    if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
+        raise Refused(422, "expected a list of texts", field)
+    return value
+
+
+def _scored(told: Mapping[str, Any]) -> Scored:
+    failed = next((each for each in told["verdicts"] if each["status"] != "ok"), None)
+    return Scored(told["goodness"], (), "" if failed is None else f"{failed['status']}: {failed['reason']}")

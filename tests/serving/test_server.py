@@ -1,0 +1,382 @@
+"""The server over real connections: answers, refusals, batching, memory of verdicts, and the way it stops."""
+
+import asyncio
+import json
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from PIL import Image
+
+from dikast.audit.audit import audit_file
+from dikast.audit.plan import AuditPlan
+from dikast.core.errors import UserError
+from dikast.core.item import Item
+from dikast.core.rubric import load_rubric
+from dikast.engines.base import Completion, Request
+from dikast.engines.decision import DecisionEngine
+from dikast.engines.mock import Failures, Random
+from dikast.judging.judge import Judge
+from dikast.rewards import Reward
+from dikast.rewards.trainers import openrlhf
+from dikast.serving.server import Door
+from serving.serving_here import Here, send, served, serving
+
+
+class Slow(Random):
+    """A mock whose rounds take a while, and which keeps how many questions each had."""
+
+    def __init__(self, seconds: float = 0.05, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.seconds, self.sizes = seconds, list[int]()
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        together = list(requests)
+        self.sizes.append(len(together))
+        time.sleep(self.seconds)
+        yield from super().stream(together)
+
+
+def item(n: int) -> dict[str, Any]:
+    return {"id": f"i{n}", "instruction": f"Question {n}?", "response": f"Answer {n}."}
+
+
+@pytest.fixture(scope="module")
+def here() -> Iterator[Here]:
+    with serving(Judge(Random(), "helpfulness"), most_bytes=100_000) as found:
+        yield found
+
+
+def test_a_score_is_what_grade_says(here: Here) -> None:
+    told = here.post("/v1/score", item(1)).json()
+    verdict = Judge(Random(), "helpfulness").grade(item(1))
+    (shown,) = told["verdicts"]
+    assert (shown["key"], shown["score"], shown["expected"]) == (verdict.key, verdict.score, verdict.expected)
+    assert told["goodness"] == pytest.approx(((verdict.expected or 0) - 1) / 4)
+    several = here.post("/v1/score", {"items": [item(1), item(2)]}).json()["results"]
+    assert several[0] == told
+    assert [each["id"] for each in several] == ["i1", "i2"]
+    one = here.post("/v1/score", {"instruction": "Q?", "responses": ["A.", "B."]}).json()
+    assert len(one["goodness"]) == len(one["verdicts"]) == 2
+
+
+def test_a_comparison_is_what_compare_says(here: Here) -> None:
+    pair = {"id": "p", "instruction": "Q?", "responses": ["A.", "B.", "C."]}
+    told = here.post("/v1/compare", pair).json()["preferences"]
+    plain = {each.pair: each for each in Judge(Random(), "helpfulness").compare_many([pair])}
+    assert len(told) == 3
+    for each in told:
+        own = plain[tuple(each["pair"])]
+        assert (each["choice"], each["consistent"], each["logit_a"]) == (own.choice, own.consistent, own.logit_a)
+    one_order = here.post("/v1/compare", {**pair, "both_orders": False}).json()["preferences"]
+    assert all(len(each["orders"]) == 1 for each in one_order)
+
+
+def test_rubrics_by_name_by_object_and_not_at_all() -> None:
+    mine = load_rubric({"name": "mine", "criterion": "Is it short?", "scale": "0-10"})
+    with serving(Judge(Random()), rubrics=[mine]) as here:
+        for rubric in ("mine", "honesty", {"name": "own", "criterion": "Is it kind?", "scale": "1-3"}):
+            told = here.post("/v1/score", {**item(1), "rubric": rubric})
+            assert told.status_code == 200, told.text
+        made_up = here.post("/v1/score", {**item(1), "rubric": "helpfullness"})
+        assert made_up.status_code == 404
+        assert "did you mean 'helpfulness'" in made_up.json()["error"]["message"]
+        assert made_up.json()["error"]["field"] == "rubric"
+        assert here.post("/v1/score", {**item(1), "rubric": "/etc/passwd"}).status_code == 404
+        assert here.post("/v1/score", item(1)).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "field"),
+    [
+        ("/v1/score", b"{", 422, None),
+        ("/v1/score", b"[]", 422, None),
+        ("/v1/score", {"items": []}, 422, "items"),
+        ("/v1/score", {"items": [3]}, 422, "items[0]"),
+        ("/v1/score", {"items": [item(1), {"instruction": "Q?", "response": 7}]}, 422, "items[1].response"),
+        ("/v1/score", {"instruction": "Q?"}, 422, "responses"),
+        ("/v1/score", {"instruction": "Q?", "respons": "A."}, 422, "respons"),
+        ("/v1/score", {**item(1), "rubric": 3}, 422, "rubric"),
+        ("/v1/score", {**item(1), "rubric": {"criterion": 3}}, 422, "rubric"),
+        ("/v1/score", {**item(1), "image": "/etc/hostname"}, 422, "images"),
+        ("/v1/score", {**item(1), "image": "x.png"}, 422, "images"),
+        ("/v1/compare", item(1), 422, "responses"),
+        ("/v1/compare", {"instruction": "Q?", "responses": ["A.", "B."], "both_orders": "yes"}, 422, "both_orders"),
+        ("/get_reward", {"query": "x"}, 422, "query"),
+        ("/get_reward", {"query": ["x"]}, 422, "prompts"),
+        ("/get_reward", {"query": ["x"], "prompts": ["y"]}, 422, "queries"),
+        ("/get_reward", {"query": ["x"], "prompts": ["x", "y"]}, 422, "prompts"),
+        ("/v1/decisions", {"input": "x"}, 422, "questions"),
+        ("/v1/decisions", {"input": "x", "questions": [{"type": "essay"}]}, 422, "questions[0].type"),
+        ("/v1/systemone", {"state": "x", "questions": {}}, 422, "questions"),
+        ("/v1/chat/completions", {"messages": []}, 404, None),
+        ("/v1/score", b"x" * 200_000, 413, None),
+        ("/nowhere", {}, 404, None),
+    ],
+)
+def test_what_is_refused_and_why(here: Here, path: str, body: Any, status: int, field: str | None) -> None:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    told = send(here.url + path, raw)
+    assert told.status_code == status, told.text
+    if field is not None:
+        assert told.json()["error"]["field"] == field
+    assert here.post("/v1/score", item(1)).status_code == 200  # it goes on
+
+
+def test_a_chunked_body_that_is_too_large_is_refused(here: Here) -> None:
+    def chunks() -> Iterator[bytes]:
+        for _ in range(40):
+            yield b"x" * 10_000
+
+    with suppress(OSError):  # it may close while the rest is sent
+        assert send(here.url + "/v1/score", chunks()).status_code == 413
+    assert here.get("/health").json()["status"] == "ok"
+
+
+def test_pictures_are_data_urls() -> None:
+    image = Item.of("x", image=Image.new("RGB", (32, 32), "red")).images[0].source
+    with serving(Judge(Random(), "helpfulness")) as here:
+        told = here.post("/v1/score", {**item(1), "image": image}).json()
+    plain = Judge(Random(), "helpfulness").grade({**item(1), "image": image})
+    assert told["verdicts"][0]["key"] == plain.key
+
+
+def test_a_missing_verdict_is_no_number() -> None:
+    with serving(Judge(Random(failures=Failures(refused=1.0)), "helpfulness")) as here:
+        told = here.post("/v1/score", item(1)).json()
+        assert told["goodness"] is None
+        assert told["verdicts"][0]["status"] == "refused"
+        reward = here.post("/get_reward", {"query": ["Q?A."], "prompts": ["Q?"], "labels": [""]})
+        assert reward.status_code == 502
+        assert "no verdict" in reward.json()["error"]["message"]
+    with serving(Judge(Random(failures=Failures(refused=1.0)), "helpfulness"), missing=-1.0) as here:
+        reward = here.post("/get_reward", {"query": ["Q?A."], "prompts": ["Q?"], "labels": [""]})
+        assert reward.json() == {"rewards": [-1.0], "scores": [-1.0], "extra_logs": {"no_verdict": [1.0]}}
+
+
+def test_rewards_as_openrlhf_asks_for_them() -> None:
+    """One query a request, many at once, each over a connection of its own; and older clients with a separator."""
+    pytest.importorskip("torch")
+    prompts = [f"Question {n}?" for n in range(24)]
+    queries = [f"{prompt} Answer {n}.</s>" for n, prompt in enumerate(prompts)]
+    plain = openrlhf(Reward(Random(), "helpfulness"))(queries, prompts, None)["rewards"].tolist()
+
+    async def ask(url: str, query: str, prompt: str) -> Any:
+        payload = {"query": [query], "prompts": [prompt], "labels": [None]}
+        async with aiohttp.ClientSession() as session, session.post(url, json=payload) as response:
+            response.raise_for_status()
+            return await response.json()
+
+    async def all_at_once(url: str) -> Any:
+        return await asyncio.gather(*(ask(url, q, p) for q, p in zip(queries, prompts, strict=True)))
+
+    with serving(Judge(Random(), "helpfulness"), separator="?") as here:
+        told = asyncio.run(all_at_once(f"{here.url}/get_reward"))
+        assert [each["rewards"][0] for each in told] == pytest.approx(plain)
+        older = here.post("/get_reward", {"query": queries}).json()
+        assert older["rewards"] == pytest.approx(plain)
+        assert here.post("/get_reward", {"query": ["no mark"]}).status_code == 422
+
+
+def test_clients_that_wait_are_asked_together_and_each_gets_its_own() -> None:
+    engine = Slow()
+    with serving(Judge(engine, "helpfulness")) as here, ThreadPoolExecutor(40) as pool:
+        told = list(pool.map(lambda n: here.post("/v1/score", item(n)).json(), range(80)))
+    assert [each["id"] for each in told] == [f"i{n}" for n in range(80)]
+    alone = {v.question.item: v.key for v in Judge(engine, "helpfulness").grade_many(map(item, range(80)))}
+    assert all(each["verdicts"][0]["key"] == alone[each["id"]] for each in told)
+    assert sum(engine.sizes[:-1]) == 80
+    assert max(engine.sizes) > 10
+
+
+def test_a_full_queue_turns_clients_away_and_says_when_to_come_again() -> None:
+    with serving(Judge(Slow(0.5), "helpfulness"), queue=10) as here, ThreadPoolExecutor(40) as pool:
+        told = list(pool.map(lambda n: here.post("/v1/score", item(n)), range(40)))
+        turned = [each for each in told if each.status_code == 429]
+        assert len(turned) >= 20
+        assert all(int(each.headers["Retry-After"]) >= 1 for each in turned)
+        assert {each.status_code for each in told} == {200, 429}
+        assert here.post("/v1/score", item(99)).status_code == 200
+
+
+def test_a_client_that_hangs_and_one_that_goes_away_disturb_no_one() -> None:
+    engine = Slow(0.2)
+    with serving(Judge(engine, "helpfulness"), body_seconds=1.0) as here:
+        port = here.server.port
+        silent = socket.create_connection(("127.0.0.1", port))
+        half = socket.create_connection(("127.0.0.1", port))
+        half.sendall(b"POST /v1/score HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\n{")
+        body = json.dumps(item(1)).encode()
+        for _ in range(5):
+            gone = socket.create_connection(("127.0.0.1", port))
+            gone.sendall(b"POST /v1/score HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            gone.close()
+        began = time.monotonic()
+        assert here.post("/v1/score", item(2)).status_code == 200
+        assert time.monotonic() - began < 2
+        assert half.recv(100).startswith(b"HTTP/1.1 408")
+        deadline = time.monotonic() + 5
+        while here.desk.pending and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert here.desk.pending == 0
+        silent.close()
+        half.close()
+
+
+def test_known_questions_are_answered_without_the_model(tmp_path: Path) -> None:
+    engine = Slow(0)
+    with serving(Judge(engine, "helpfulness"), out=tmp_path / "kept") as here:
+        first = [here.post("/v1/score", item(n)).json() for n in range(5)]
+        again = [here.post("/v1/score", item(n)).json() for n in range(5)]
+        assert again == first
+        assert sum(engine.sizes) == 5
+    other = Slow(0)
+    with serving(Judge(other, "helpfulness"), out=tmp_path / "kept") as here:
+        assert [here.post("/v1/score", item(n)).json() for n in range(5)] == first
+        assert here.post("/v1/score", item(6)).status_code == 200
+        assert sum(other.sizes) == 1
+    found = audit_file(AuditPlan(tmp_path / "kept"))
+    assert "6" in str(found)
+
+
+def test_a_failed_call_is_asked_again(tmp_path: Path) -> None:
+    engine = Slow(0, failures=Failures(errors=1.0))
+    with serving(Judge(engine, "helpfulness"), out=tmp_path / "kept") as here:
+        for _ in range(3):
+            assert here.post("/v1/score", item(1)).json()["verdicts"][0]["status"] == "engine_error"
+    assert sum(engine.sizes) == 3
+
+
+def test_the_token(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="--token-env"):
+        Door("0.0.0.0")
+    with serving(Judge(Random(), "helpfulness"), token="s3cret") as here:
+        assert here.get("/health").status_code == 200
+        for given in (None, "Bearer wrong", "Bearer s3crét", "s3cret2"):
+            told = here.post("/v1/score", item(1), headers={"Authorization": given} if given else {})
+            assert told.status_code == 401
+            assert "s3cret" not in told.text
+        assert here.get("/metrics").status_code == 401
+        right = {"Authorization": "Bearer s3cret"}
+        assert here.post("/v1/score", item(1), headers=right).status_code == 200
+        assert here.get("/metrics", headers=right).status_code == 200
+
+
+def test_metrics_count_what_happened() -> None:
+    with serving(Judge(Random(), "helpfulness")) as here:
+        for n in range(3):
+            here.post("/v1/score", item(n))
+        here.post("/v1/score", {})
+        told = here.get("/metrics").text
+    assert 'dikast_requests_total{path="/v1/score",status="200"} 3' in told
+    assert 'dikast_requests_total{path="/v1/score",status="422"} 1' in told
+    assert 'dikast_verdicts_total{status="ok"} 3' in told
+    assert "dikast_pending 0" in told
+
+
+def test_decisions_by_our_own_client() -> None:
+    """Our engine of typed decisions asks a served judge, in both contracts."""
+    pytest.importorskip("torch")
+    with serving(Judge("scout")) as here:
+        for contract in ("decisions", "systemone"):
+            judge = Judge(f"decision:{here.url}/v1/{contract}#scout", "helpfulness", format="score-only")
+            assert isinstance(judge.engine, DecisionEngine)
+            verdict = judge.grade(instruction="What is here?", response="a red square")
+            assert verdict.status.value == "ok", verdict.reason
+            assert verdict.distribution is not None
+            assert sum(verdict.distribution.values()) == pytest.approx(1)
+            pair = Judge(judge.engine, "helpfulness", compare_format="choice-only").compare(
+                instruction="What is here?", responses=["a red square", "a blue square"]
+            )
+            assert pair.logit_a is not None
+            judge.close()
+
+
+def test_chat_completions_and_decisions_by_the_openai_client() -> None:
+    pytest.importorskip("torch")
+    import openai
+
+    with serving(Judge("scout")) as here:
+        client = openai.OpenAI(base_url=f"{here.url}/v1", api_key="none", max_retries=0)
+        told = client.chat.completions.create(
+            model="scout", messages=[{"role": "user", "content": "Hello"}], max_tokens=5
+        )
+        assert told.choices[0].finish_reason in ("stop", "length")
+        assert (told.usage.completion_tokens if told.usage else 0) <= 5
+        decision = client.decisions.create(
+            model="scout",
+            input=[{"role": "user", "content": [{"type": "input_text", "text": "a red square"}]}],
+            questions=[
+                {"type": "predicate", "instructions": "It is red."},
+                {"type": "choice", "instructions": "Which?", "choices": [{"value": "red"}, {"value": "blue"}]},
+                {"type": "score", "instructions": "How red?", "levels": [{"label": "not"}, {"label": "very"}]},
+            ],
+        )
+        assert [each.type for each in decision.answers] == ["predicate", "choice", "score"]
+        assert client.models.list().data[0].id == "scout"
+        client.close()
+
+
+def test_sigterm_answers_what_was_asked_and_ends_in_order(tmp_path: Path) -> None:
+    told: list[int] = []
+    with served("--judge", "mock:random,latency=0.05", "--rubric", "helpfulness", "--out", tmp_path / "kept") as (
+        url,
+        process,
+    ):
+
+        def ask(n: int) -> None:
+            try:
+                told.append(send(f"{url}/v1/score", json.dumps(item(n)).encode()).status_code)
+            except OSError:
+                told.append(0)
+
+        threads = [threading.Thread(target=ask, args=(n,)) for n in range(30)]
+        for each in threads:
+            each.start()
+        while "dikast_pending 30" not in send(f"{url}/metrics").text:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        for each in threads:
+            each.join()
+        assert process.wait(30) == 0
+    assert told == [200] * 30
+    assert len((tmp_path / "kept" / "verdicts.jsonl").read_text().splitlines()) == 30
+
+
+@pytest.mark.parametrize(("clients", "each"), [(40, 10), pytest.param(200, 50, marks=pytest.mark.slow)])
+def test_many_clients_lose_nothing_and_swap_nothing(clients: int, each: int) -> None:
+    """Real clients on connections of their own; malformed and oversized requests among them are refused meanwhile."""
+    judge = Judge(Random(), "helpfulness")
+    due = {v.question.item: v.key for v in judge.grade_many(item(n) for n in range(clients * each))}
+
+    async def client(url: str, number: int) -> tuple[int, int, int]:
+        right = wrong = refused = 0
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=300)) as session:
+            for k in range(each):
+                n = number * each + k
+                async with session.post(f"{url}/v1/score", json=item(n)) as response:
+                    told = await response.json()
+                right += response.status == 200 and told["id"] == f"i{n}" and told["verdicts"][0]["key"] == due[f"i{n}"]
+                wrong += response.status != 200
+                if k % 10 == 5:
+                    bad = b"{" if number % 2 else b"x" * 200_000
+                    async with session.post(f"{url}/v1/score", data=bad) as response:
+                        refused += response.status == (422 if number % 2 else 413)
+        return right, wrong, refused
+
+    async def all_of_them(url: str) -> Any:
+        return await asyncio.gather(*(client(url, number) for number in range(clients)))
+
+    with serving(judge, queue=10_000, most_bytes=100_000) as here:
+        found = asyncio.run(all_of_them(here.url))
+    assert sum(right for right, _, _ in found) == clients * each
+    assert sum(wrong for _, wrong, _ in found) == 0
+    assert sum(refused for _, _, refused in found) == clients * sum(k % 10 == 5 for k in range(each))
