@@ -37,17 +37,19 @@ class Scout(LocalEngine):
 
     formats: ClassVar[Mapping[str, str]] = {"absolute": "scout", "pairwise": "scout-pairs"}
 
-    def __init__(self, target: str = "", *, device: str = "auto", batch_size: int = 32, window: int = 256) -> None:
+    def __init__(self, target: str = "", *, device: str = "auto", batch_size: int = 32, window: int = 256,
+        share: bool = True,
+    ) -> None:  # fmt: skip
         if target:
             raise UserError(f"scout takes no name, got {target!r}: write `scout`")
-        super().__init__(str(folder()), device=device, batch_size=batch_size, window=window)
+        super().__init__(str(folder()), device=device, batch_size=batch_size, window=window, share=share)
         self.name = "scout"
         self._outside = 0
 
     @property
     def notes(self) -> dict[str, int]:
         """What whoever reads the verdicts must know, with the number of questions it is about."""
-        return {_OUTSIDE: self._outside} if self._outside else {}
+        return {**super().notes, **({_OUTSIDE: self._outside} if self._outside else {})}
 
     def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
         """As every local engine; questions about another world are counted."""

@@ -170,8 +170,8 @@ def test_the_engine_keeps_the_rules_of_all_engines(family: str, engine: Engines)
     )
 
 
-def test_memory_that_does_not_suffice_halves_the_batch(engine: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = engine("llama")
+def test_memory_that_does_not_suffice_halves_the_batch(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = LocalEngine(str(tiny("llama")), device="cpu", share=False)
     asked = [ask(str(i), "x " * i, choices=("good", "bad")) for i in range(7)] + [ask("huge", "x " * 200)]
     expected = {done.key: done.text for done in made.stream(asked)}
     sizes: list[int] = []
@@ -196,8 +196,8 @@ def test_memory_that_does_not_suffice_halves_the_batch(engine: Engines, monkeypa
     assert {key: each.text for key, each in done.items()} == {key: expected[key] for key in done}
 
 
-def test_whatever_a_model_raises_is_one_requests_error(engine: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = engine("llama")
+def test_whatever_a_model_raises_is_one_requests_error(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = LocalEngine(str(tiny("llama")), device="cpu", share=False)
     generate = made._loaded.model.generate
 
     def fragile(**options: Any) -> Any:

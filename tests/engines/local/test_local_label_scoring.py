@@ -75,7 +75,7 @@ def check(completion: Completion, expected: dict[str, float]) -> None:
     assert completion.label_logprobs is not None
     assert list(completion.label_logprobs) == list(expected)
     for label, value in expected.items():
-        assert completion.label_logprobs[label] == pytest.approx(value, abs=1e-5), label
+        assert completion.label_logprobs[label] == pytest.approx(value, abs=5e-5), label
 
 
 @pytest.mark.parametrize("family", tiny_models.FAMILIES)
@@ -116,7 +116,7 @@ def test_batched_reads_equal_single_reads(family: str, engine: Engines) -> None:
     together = {done.key: done.label_logprobs for done in model.stream(asked)}
     for request in asked:
         (alone,) = model.stream([request])
-        assert alone.label_logprobs == pytest.approx(together[request.key], abs=1e-5)
+        assert alone.label_logprobs == pytest.approx(together[request.key], abs=5e-5)
 
 
 @pytest.mark.parametrize("family", tiny_models.FAMILIES)

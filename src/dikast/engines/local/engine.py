@@ -30,17 +30,14 @@ class _Job:
     ask: "Ask | None" = field(default=None)
     reply: "GeneratedReply | None" = field(default=None)
 
-    @property
-    def kind(self) -> tuple[bool, tuple[int, ...]]:
-        """Jobs of one kind may share a batch."""
-        return self.ask is None, self.prompt.seen.shape
-
 
 class LocalEngine(Closing):
     """A transformers model as an engine: `hf:ORG/NAME[@REV]`, or a folder with its files, or with a LoRA adapter's.
 
     device: `auto` (CUDA, else MPS, else CPU) or a torch device. dtype: `auto` (as saved; float32 on a CPU) or a torch
-    dtype's name. Requests are taken `window` at a time, sorted by length, and run `batch_size` at a time.
+    dtype's name. Requests are taken `window` at a time, and replies are written for `batch_size` of them at a time.
+    share: what prompts begin with alike is computed once for all of a window; otherwise they are sorted by length and
+    padded. memory: GB that keys and values may take where prompts are shared; they are then computed in parts that fit.
     base: the model that an adapter goes over, where it is not where the adapter says; the adapter is merged into it.
     clips: a clip goes in as `video` where the model knows video, or as its `frames`, one image each, as in every other
     model. The checkpoint's own sampling defaults are not applied: `Request.sampling` alone decides.
@@ -61,6 +58,8 @@ class LocalEngine(Closing):
         window: int = 64,
         clips: Literal["video", "frames"] = "video",
         base: str | None = None,
+        share: bool = True,
+        memory: float | None = None,
     ) -> None:
         if batch_size < 1 or window < batch_size:
             raise ValueError(
@@ -69,6 +68,7 @@ class LocalEngine(Closing):
         require("torch", "hf")
         require("transformers", "hf")
         from dikast.engines.local.constraint import Grammars
+        from dikast.engines.local.execution import execution_of
         from dikast.engines.local.loading import load
 
         self.name = source
@@ -78,12 +78,14 @@ class LocalEngine(Closing):
         self._loaded = load(self._source, device=device, dtype=dtype, as_video=clips == "video")
         vocabulary = int(self._loaded.model.get_output_embeddings().weight.shape[0])
         self._grammars = Grammars(self._loaded.tokens, vocabulary, self._loaded.ends)
+        self._execution = execution_of(self._loaded, batch_size, share=share, memory=memory)
         self._identity: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, loaded: "Loaded", *, name: str, batch_size: int = 8, window: int = 64) -> "LocalEngine":
         """An engine on a model that is in memory, such as one in training; `name` says which, and is its identity."""
         from dikast.engines.local.constraint import Grammars
+        from dikast.engines.local.execution import execution_of
         from dikast.engines.local.loading import fixed_settings
 
         engine = cls.__new__(cls)
@@ -91,6 +93,7 @@ class LocalEngine(Closing):
         engine._loaded, engine._adapted = loaded, False
         vocabulary = int(loaded.model.get_output_embeddings().weight.shape[0])
         engine._grammars = Grammars(loaded.tokens, vocabulary, loaded.ends)
+        engine._execution = execution_of(loaded, batch_size)
         engine._identity = {"engine": "local", "weights": name, **fixed_settings(loaded)}
         return engine
 
@@ -106,25 +109,35 @@ class LocalEngine(Closing):
                     jobs.append(self._job(request))
                 except EngineError as error:
                     yield Completion(request.key, finish="error", error=error)
-            jobs.sort(key=lambda job: (job.kind, len(job.prompt.ids)))
-            while jobs:
-                batch = [job for job in jobs[: self.batch_size] if job.kind == jobs[0].kind]
-                jobs = jobs[len(batch) :]
-                yield from self._run(batch)
+            for batch in self._execution.batches([(job.prompt, job.ask) for job in jobs]):
+                yield from self._run([jobs[i] for i in batch])
+
+    @property
+    def notes(self) -> dict[str, int]:
+        """What readers of the verdicts should know, with the number of requests it is about."""
+        return dict(self._execution.notes) if hasattr(self, "_execution") else {}
+
+    @property
+    def work(self) -> dict[str, int]:
+        """Tokens and pictures asked and computed so far, where what requests share is computed once."""
+        return dict(self._execution.counts) if hasattr(self, "_execution") else {}
 
     def identity(self) -> Mapping[str, Any]:
         """Model and revision or a hash of the weight files, tokenizer, template, dtype; see `Engine.identity`."""
         if self._identity is None:
             from dikast.engines.local.loading import fixed_settings
 
-            self._identity = {"engine": "local", **self._source.identity(), **fixed_settings(self._loaded)}
+            fixed = fixed_settings(self._loaded)
+            # in float32 sharing changes no more than the last digits of an answer, in half precision it may change more
+            shares = {"share": "yes"} if self._execution.shares and fixed["dtype"] != "float32" else {}
+            self._identity = {"engine": "local", **self._source.identity(), **fixed, **shares}
         return self._identity
 
     def close(self) -> None:
         """Let go of the model, and give memory that CUDA keeps for it back."""
         if hasattr(self, "_loaded"):
             self.identity()  # still reported for a closed engine
-            del self._loaded, self._grammars
+            del self._loaded, self._grammars, self._execution
             import torch
 
             torch.cuda.empty_cache()
@@ -176,7 +189,7 @@ class LocalEngine(Closing):
                 yield Completion(batch[0].request.key, finish="error", error=reason)
                 return
             _log.info("a batch of %d did not run (%s), trying its halves", len(batch), type(error).__name__)
-            middle = len(batch) // 2
+            middle = self._execution.middle([job.prompt for job in batch])
             failed = [batch[:middle], batch[middle:]]
         else:
             seconds = (time.perf_counter() - started) / len(batch)
@@ -190,11 +203,11 @@ class LocalEngine(Closing):
         return self._job(job.request) if job.ask is not None and job.ask.constraint is not None else job
 
     def _answer(self, batch: Sequence[_Job]) -> list[Callable[[float], Completion]]:
-        from dikast.engines.local.generating import generate
         from dikast.engines.local.label_scoring import Read, label_logprobs, place
 
+        running = self._execution.begin()
         asks = [job.ask for job in batch if job.ask is not None]
-        replies = generate(asks, self._loaded) if asks else [None] * len(batch)
+        replies = running.generate(asks) if asks else [None] * len(batch)
         reads: dict[int, Read] = {}
         for i, (job, reply) in enumerate(zip(batch, replies, strict=True)):
             readout = job.request.readout
@@ -203,7 +216,8 @@ class LocalEngine(Closing):
             written = reply.ids if reply is not None else ()
             text = up_to_marker(job.request, readout, reply)
             reads[i] = place(job.prompt, written, text, readout.labels, self._loaded.tokens)
-        found = label_logprobs(list(reads.values()), self._loaded, batch_size=self.batch_size) if reads else []
+        numbers = list(reads)
+        found = label_logprobs([reads[i] for i in numbers], lambda rows: running.logits(rows, numbers)) if reads else []
         logprobs = dict(zip(reads, found, strict=True))
         return [
             _completion(job, reply, logprobs.get(i)) for i, (job, reply) in enumerate(zip(batch, replies, strict=True))

@@ -1,17 +1,13 @@
-"""Verdicts read from the distribution: how probable each label is where the marker ends.
-
-`label_logprobs` is the one place where the model runs for this; it takes all reads of a batch together, so that an
-execution which shares prefixes between them can take its place.
-"""
+"""Verdicts read from the distribution: how probable each label is where the marker ends."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
-from dikast.engines.local.batch import TokenRow, last_logits
-from dikast.engines.local.loading import Loaded
+from dikast.engines.local.batch import TokenRow
 from dikast.engines.local.prompt import Prompt
 from dikast.engines.local.tokens import Piece, Tokens
 
@@ -54,24 +50,30 @@ def place(prompt: Prompt, reply: Sequence[int], text: str, labels: Sequence[str]
     return _read(prompt, [*prompt.ids, *kept, *base[:shared]], [ids[shared:] for ids in whole])
 
 
-def label_logprobs(reads: Sequence[Read], loaded: Loaded, *, batch_size: int) -> list[list[float]]:
+class LabelRow(NamedTuple):
+    """A beginning of labels behind the context of read number `read`; logits are needed after its last `keep` ids."""
+
+    read: int
+    row: TokenRow
+    keep: int
+
+
+def label_logprobs(
+    reads: Sequence[Read], logits: Callable[[Sequence[LabelRow]], Iterable[torch.Tensor]]
+) -> list[list[float]]:
     """Natural logarithms of each label's absolute probability, for each read; computed in float32.
 
     A label's probability is the product over its tokens, less the probability of every longer label of the same read
-    that begins with the same tokens.
+    that begins with the same tokens. `logits` gives those of each row, (keep, vocabulary) in float32.
     """
-    rows = [(i, path) for i, read in enumerate(reads) for path in _paths(read.labels)]
-    rows.sort(key=lambda row: len(reads[row[0]].context) + len(row[1]))
+    paths = [(i, path) for i, read in enumerate(reads) for path in _paths(read.labels)]
+    rows = [LabelRow(i, TokenRow(reads[i].prompt, [*reads[i].context, *path]), len(path) + 1) for i, path in paths]
     found: list[dict[tuple[int, ...], float]] = [{} for _ in reads]
-    for start in range(0, len(rows), batch_size):
-        chunk = rows[start : start + batch_size]
-        keep = max(len(path) for _, path in chunk) + 1
-        inputs = [TokenRow(reads[i].prompt, [*reads[i].context, *path]) for i, path in chunk]
-        logits = last_logits(inputs, loaded, keep)
-        for (i, path), row in zip(chunk, logits.log_softmax(-1), strict=True):
-            for label in reads[i].labels:
-                if label[:-1] == path[: len(label) - 1] and len(label) - 1 <= len(path):
-                    found[i][label] = _teacher_forced(row[keep - len(path) - 1 :], label)
+    for (i, path), computed in zip(paths, logits(rows), strict=True):
+        logprobs = computed.log_softmax(-1)
+        for label in reads[i].labels:
+            if label[:-1] == path[: len(label) - 1] and len(label) - 1 <= len(path):
+                found[i][label] = _teacher_forced(logprobs, label)
     return [less_longer(read.labels, sums) for read, sums in zip(reads, found, strict=True)]
 
 

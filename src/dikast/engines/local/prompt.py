@@ -2,22 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from dikast.core.errors import DataError, EngineError
-from dikast.core.media import load_image
+from dikast.core.media import LoadedImage, load_image
 from dikast.core.message import Message, Span
 from dikast.core.part import Image, Video
 from dikast.core.thinking import begun_thinking
 from dikast.engines.base import Request
 from dikast.engines.local.processor import Processor
+from dikast.engines.local.seen import Seen
 from dikast.engines.local.template import Medium, Part, Turn
 from dikast.engines.local.tokens import Piece, Tokens, unused_character
 from dikast.engines.local.video_tensors import Clip
-from dikast.engines.local.vision import Seen, Vision
-
-if TYPE_CHECKING:
-    from PIL.Image import Image as Picture
+from dikast.engines.local.vision import Vision
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,13 +163,25 @@ def _see(media: _Media, processor: Processor) -> Seen:
             f"the request has images, but this model cannot see them: {processor.blind}; use a vision-language model",
             kind="no_vision",
         )
-    clips = [Clip([_picture(frame) for frame in clip.frames], clip.seconds) for clip in media.clips]
-    return processor.vision.see([_picture(image) for image in media.images], clips)
+    images = [_loaded(image) for image in media.images]
+    frames = [[_loaded(frame) for frame in clip.frames] for clip in media.clips]
+    timed = [
+        (tuple(each.sha256 for each in shown), clip.seconds) for shown, clip in zip(frames, media.clips, strict=True)
+    ]
+    key = (tuple(image.sha256 for image in images), tuple(timed))
+    if (found := processor.vision.remembered.get(key)) is None:
+        clips = [
+            Clip([each.picture for each in shown], clip.seconds)
+            for shown, clip in zip(frames, media.clips, strict=True)
+        ]
+        found = processor.vision.see([image.picture for image in images], clips)
+        processor.vision.remembered.put(key, found)
+    return found
 
 
-def _picture(image: Image) -> "Picture":
+def _loaded(image: Image) -> LoadedImage:
     try:
-        return load_image(image).picture
+        return load_image(image)
     except DataError as error:
         raise EngineError(f"image {image.name}: {error}", kind="bad_media") from error
 

@@ -5,18 +5,18 @@ torchvision even to be created, so `clips` stands in for it. Images are resized 
 (`backend="pil"`), whether or not torchvision is installed, so that the same image gives the same numbers.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dikast.core.bounded import Bounded
 from dikast.core.errors import EngineError
 from dikast.engines.local.install_hints import TORCHVISION_CURE
+from dikast.engines.local.seen import Seen
 from dikast.engines.local.trusted import pretrained
 from dikast.engines.local.video_tensors import Clip, Clips, load_clips
 
 if TYPE_CHECKING:
-    import torch
     from PIL.Image import Image as Picture
 
 # By `model_type`. Other vision-language models differ in how images become tokens, so they are refused, not guessed.
@@ -27,21 +27,8 @@ FAMILIES = {
     "qwen3_vl": "Qwen3-VL",
 }
 
+_REMEMBERED = 256 * 2**20  # bytes of tensors
 _PARTS = ("image_processor", "tokenizer")
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """The media of one prompt for one model: ids that replace each placeholder, in order, and the tensors of all.
-
-    `shape` is equal for what may share a batch: whether there are images, clips, and, where the model takes clips only
-    as one block, how many frames.
-    """
-
-    images: tuple[tuple[int, ...], ...] = ()
-    clips: tuple[tuple[int, ...], ...] = ()
-    tensors: "Mapping[str, torch.Tensor]" = field(default_factory=dict)
-    shape: tuple[int, ...] = (0, 0)
 
 
 class Vision:
@@ -57,6 +44,7 @@ class Vision:
         self.placeholders = tuple(token for token in (self.image_token, self.video_token) if token)
         self.types_tokens = bool(getattr(processor, "return_mm_token_type_ids", False))  # older ones have none
         self._counts_images = "batch_num_images" in processor.image_processor.model_input_names
+        self.remembered: Bounded[object, Seen] = Bounded(_REMEMBERED, lambda seen: seen.bytes)  # what was seen lately
         if clips is not None:
             processor.video_processor = clips  # for `replace_video_token`, which asks it for its patch sizes
 
@@ -120,17 +108,3 @@ def _without_video(base: type[Any]) -> type[Any]:
     if list(base.get_attributes())[:2] != list(_PARTS):
         raise TypeError(f"{base.__name__} does not start with {_PARTS}")
     return type(base.__name__, (base,), {"get_attributes": classmethod(lambda cls: list(_PARTS))})
-
-
-def together(seen: Sequence[Seen]) -> "dict[str, torch.Tensor]":
-    """The tensors of several prompts as one batch, in order; images of fewer tiles are filled up with empty ones."""
-    import torch
-
-    found: dict[str, torch.Tensor] = {}
-    for name in seen[0].tensors if seen else ():
-        rows = [each.tensors[name] for each in seen]
-        if name == "pixel_values" and rows[0].ndim == 5:  # (images, tiles, channels, height, width)
-            most = max(row.shape[1] for row in rows)
-            rows = [torch.nn.functional.pad(row, (0, 0, 0, 0, 0, 0, 0, most - row.shape[1])) for row in rows]
-        found[name] = torch.cat(rows)
-    return found

@@ -13,10 +13,10 @@ import torch
 from numpy.typing import NDArray
 
 from dikast.engines.local.loading import Loaded
+from dikast.engines.local.seen import Medium, Seen, joined, separated, together
 from dikast.engines.local.sharing.trie import Tree
-from dikast.engines.local.vision import Seen, together
 from dikast.training.data.batches import Unit
-from dikast.training.data.distinct_media import Medium, distinct, joined, separated
+from dikast.training.data.distinct_media import distinct
 from dikast.training.data.shards import Shards
 from dikast.training.packed_attention import segment_table
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, EngineError
 from dikast.engines.local.label_scoring import behind_anchor
 from dikast.engines.local.loading import Loaded
@@ -16,7 +15,6 @@ from dikast.engines.local.prompt import Prompt
 from dikast.engines.local.prompt import encode as encode_prompt
 from dikast.engines.local.template import Turn
 from dikast.engines.local.tokens import Tokens
-from dikast.training.data.distinct_media import separated
 from dikast.training.data.examples import Example
 
 if TYPE_CHECKING:
@@ -104,10 +102,9 @@ def encode(example: Example, loaded: Loaded, *, end: int, most: int, find_label:
 
 def _shown(made: Prompt, loaded: Loaded) -> Iterator[Shown]:
     seen, vision = made.seen, loaded.processor.vision
-    for medium, ids in zip(separated(seen.tensors), (*seen.images, *seen.clips), strict=True):
+    for medium, ids, key in zip(seen.media, (*seen.images, *seen.clips), seen.keys, strict=True):
         assert vision is not None
         token = vision.video_token_id if medium.clip else vision.image_token_id
-        key = int(fingerprint([medium.key, ids])[:15], 16)  # clips of equal frames may differ in their times
         yield Shown(medium.clip, ids.count(token), key)
 
 

@@ -18,17 +18,21 @@ class Tree:
     `ends` and `parents` are those of its segments, as `segment_table` takes them; `firsts` are rows that go through
     them. `places[i]` is where each token of row i stands, (its tokens,), and `leaves[i]` is its last segment, -1 for a
     row without tokens. Rows are token ids; where a picture or clip stands, ids are replaced by its key, so that only
-    equal ones are shared. `least`: rows share a segment if they have as many tokens in common.
+    equal ones are shared. `least`: rows share a segment if they have as many tokens in common. `groups`: a name for
+    each row; rows of different names share nothing.
     """
 
-    def __init__(self, rows: Sequence[Row], *, least: int = _LEAST) -> None:
+    def __init__(self, rows: Sequence[Row], *, least: int = _LEAST, groups: Sequence[object] | None = None) -> None:
         self.ends: list[int] = []
         self.parents: list[int] = []
         self.firsts: list[int] = []
         self.places = [np.zeros(len(row), np.int64) for row in rows]
         self.leaves = [-1] * len(rows)
         self._rows, self._least = rows, least
-        growing = [(sorted_rows(rows), 0, -1)]
+        members: dict[object, list[int]] = {}
+        for i in sorted_rows(rows):
+            members.setdefault(None if groups is None else groups[i], []).append(i)
+        growing = [(each, 0, -1) for each in reversed(members.values())]
         while growing:
             growing.extend(reversed(self._grow(*growing.pop())))
 
@@ -82,13 +86,15 @@ class Walk:
     """A tree cut into forward passes of a bounded number of tokens, in preorder.
 
     `segments` are those of the tree, cut where a pass ends; `passes` are ranges of them. `leaves[i]` is the last
-    segment of row i, and `until[n]` is the last pass that needs segment n: its own unless others continue it.
+    segment of row i, and `until[n]` is the last pass that needs segment n: its own unless others continue it. These
+    are the segments after it up to `stops[n]`.
     """
 
     segments: list[Segment]
     passes: list[range]
     leaves: list[int]
     until: list[int]
+    stops: list[int]
 
     @property
     def held(self) -> int:
@@ -125,10 +131,12 @@ def walk(tree: Tree, most: int) -> Walk:
     if begun < len(segments):
         passes.append(range(begun, len(segments)))
     until = [number for number, part in enumerate(passes) for _ in part]
+    stops = [n + 1 for n in range(len(segments))]
     for n in range(len(segments) - 1, -1, -1):
         if (parent := segments[n].parent) >= 0:
             until[parent] = max(until[parent], until[n])
-    return Walk(segments, passes, [last[leaf] if leaf >= 0 else -1 for leaf in tree.leaves], until)
+            stops[parent] = max(stops[parent], stops[n])
+    return Walk(segments, passes, [last[leaf] if leaf >= 0 else -1 for leaf in tree.leaves], until, stops)
 
 
 def sorted_rows(rows: Sequence[Row]) -> list[int]:
@@ -145,5 +153,6 @@ def agreed(one: Row, other: Row, start: int = 0) -> int:
 
 
 def parting(rows: Sequence[Row]) -> int:
-    """Where to cut sorted rows in two so that the halves share least; of equal cuts, the one nearest to the middle."""
-    return min(range(1, len(rows)), key=lambda n: (agreed(rows[n - 1], rows[n]), abs(2 * n - len(rows))))
+    """Where in their middle half to cut sorted rows so that the parts share least, nearest to the middle of equals."""
+    middle = range(max(1, len(rows) // 4), len(rows) - len(rows) // 4)
+    return min(middle, key=lambda n: (agreed(rows[n - 1], rows[n]), abs(2 * n - len(rows))))

@@ -1,0 +1,182 @@
+"""How the requests of a window run through a model: each by itself in padded batches, or what they share once."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Protocol
+
+import torch
+
+from dikast.engines.local.batch import last_logits
+from dikast.engines.local.generating import Ask, GeneratedReply, generate
+from dikast.engines.local.label_scoring import LabelRow
+from dikast.engines.local.loading import Loaded
+from dikast.engines.local.prompt import Prompt
+from dikast.engines.local.sharing.media_features import Encoder
+from dikast.engines.local.sharing.tree_forward import TreeModel, TreeRow, keyed_ids, why_alone
+from dikast.engines.local.sharing.trie import parting, sorted_rows
+
+Planned = tuple[Prompt, Ask | None]
+
+
+class Running(Protocol):
+    """A batch on its way."""
+
+    def generate(self, asks: Sequence[Ask]) -> list[GeneratedReply]:
+        """A reply for each ask of the batch, in order."""
+        ...
+
+    def logits(self, rows: Sequence[LabelRow], numbers: Sequence[int]) -> Sequence[torch.Tensor]:
+        """The logits that rows ask for, (keep, vocabulary) in float32; `numbers[row.read]` is the request's place."""
+        ...
+
+
+class Execution(Protocol):
+    """A way to run requests. `shares`: what they share is computed once."""
+
+    shares: bool
+
+    @property
+    def notes(self) -> Mapping[str, int]:
+        """Why nothing is shared, where that was not asked for, with the number of requests."""
+        ...
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What was asked, and what was computed for it."""
+        ...
+
+    def batches(self, planned: Sequence[Planned]) -> Iterator[list[int]]:
+        """Which requests run together, in the order of running."""
+        ...
+
+    def middle(self, prompts: Sequence[Prompt]) -> int:
+        """Where to cut a batch in two that did not run."""
+        ...
+
+    def begin(self) -> Running:
+        """A new batch."""
+        ...
+
+
+def execution_of(loaded: Loaded, batch_size: int, *, share: bool = True, memory: float | None = None) -> Execution:
+    """Sharing where it is wanted and the model can be served so; where it cannot, `notes` say why."""
+    if memory is not None and memory <= 0:
+        raise ValueError(f"memory must be positive, in GB, got {memory}")
+    if not share:
+        return Alone(loaded, batch_size)
+    if why := why_alone(loaded.model):
+        return Alone(loaded, batch_size, f"what prompts share is computed for each of them: {why}")
+    return Together(loaded, batch_size, None if memory is None else int(memory * 1e9))
+
+
+class Alone:
+    """Every request by itself, in batches of like lengths, padded."""
+
+    shares = False
+
+    def __init__(self, loaded: Loaded, batch_size: int, note: str = "") -> None:
+        self._loaded, self._batch_size, self._note, self._asked = loaded, batch_size, note, 0
+
+    @property
+    def notes(self) -> Mapping[str, int]:
+        """Why nothing is shared, where that was not asked for."""
+        return {self._note: self._asked} if self._note and self._asked else {}
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Nothing."""
+        return {}
+
+    def batches(self, planned: Sequence[Planned]) -> Iterator[list[int]]:
+        """`batch_size` requests at a time, those that write and those that do not apart, with like media."""
+        self._asked += len(planned)
+
+        def kind(i: int) -> tuple[bool, tuple[int, ...]]:
+            prompt, ask = planned[i]
+            return ask is None, prompt.seen.shape
+
+        waiting = sorted(range(len(planned)), key=lambda i: (kind(i), len(planned[i][0].ids)))
+        while waiting:
+            batch = [i for i in waiting[: self._batch_size] if kind(i) == kind(waiting[0])]
+            waiting = waiting[len(batch) :]
+            yield batch
+
+    def middle(self, prompts: Sequence[Prompt]) -> int:
+        """Half of them."""
+        return len(prompts) // 2
+
+    def begin(self) -> Running:
+        """A batch keeps nothing."""
+        return self
+
+    def generate(self, asks: Sequence[Ask]) -> list[GeneratedReply]:
+        """By the model's own `generate`."""
+        return generate(asks, self._loaded)
+
+    def logits(self, rows: Sequence[LabelRow], numbers: Sequence[int]) -> Sequence[torch.Tensor]:
+        """In padded batches of `batch_size` rows."""
+        found: dict[int, torch.Tensor] = {}
+        order = sorted(range(len(rows)), key=lambda n: len(rows[n].row.ids))
+        for start in range(0, len(order), self._batch_size):
+            chunk = order[start : start + self._batch_size]
+            keep = max(rows[n].keep for n in chunk)
+            logits = last_logits([rows[n].row for n in chunk], self._loaded, keep)
+            found |= {n: each[keep - rows[n].keep :] for n, each in zip(chunk, logits, strict=True)}
+        return [found[n] for n in range(len(rows))]
+
+
+class Together:
+    """What requests of a window share is computed once."""
+
+    shares = True
+
+    def __init__(self, loaded: Loaded, batch_size: int, memory: int | None) -> None:
+        self._loaded, self._batch_size = loaded, batch_size
+        self.trees = TreeModel(loaded, memory=memory)
+
+    @property
+    def notes(self) -> Mapping[str, int]:
+        """Nothing."""
+        return {}
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What was asked, and what was computed for it."""
+        return asdict(self.trees.counts)
+
+    def batches(self, planned: Sequence[Planned]) -> Iterator[list[int]]:
+        """Requests that begin alike next to each other: `batch_size` that write at a time, then all others."""
+        rows = [keyed_ids(prompt, prompt.ids, self._loaded) for prompt, _ in planned]
+        order = sorted_rows(rows)
+        writing = [i for i in order if planned[i][1] is not None]
+        shapes = {planned[i][0].seen.shape for i in writing}
+        for shape in sorted(shapes):
+            alike = [i for i in writing if planned[i][0].seen.shape == shape]
+            yield from (alike[n : n + self._batch_size] for n in range(0, len(alike), self._batch_size))
+        if reading := [i for i in order if planned[i][1] is None]:
+            yield reading
+
+    def middle(self, prompts: Sequence[Prompt]) -> int:
+        """Where neighbours share least."""
+        return parting([keyed_ids(prompt, prompt.ids, self._loaded) for prompt in prompts])
+
+    def begin(self) -> Running:
+        """A batch keeps the features of its pictures."""
+        return _TreeBatch(self._loaded, self.trees)
+
+
+class _TreeBatch:
+    def __init__(self, loaded: Loaded, trees: TreeModel) -> None:
+        self._loaded, self._trees = loaded, trees
+        self._encoder = Encoder(loaded)
+
+    def generate(self, asks: Sequence[Ask]) -> list[GeneratedReply]:
+        return generate(asks, self._loaded)
+
+    def logits(self, rows: Sequence[LabelRow], numbers: Sequence[int]) -> Sequence[torch.Tensor]:
+        given = [TreeRow(each.row.prompt, each.row.ids) for each in rows]
+        logits, _ = self._trees.run(given, [each.keep for each in rows], self._encoder)
+        prompts = {each.read: each.row.prompt for each in rows}
+        self._trees.counts.pictures_shown += sum(len(prompt.seen.keys) for prompt in prompts.values())
+        self._trees.counts.pictures_encoded += self._encoder.taken()
+        return logits
