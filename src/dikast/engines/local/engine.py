@@ -35,7 +35,8 @@ class LocalEngine(Closing):
     """A transformers model as an engine: `hf:ORG/NAME[@REV]`, or a folder with its files, or with a LoRA adapter's.
 
     device: `auto` (CUDA, else MPS, else CPU) or a torch device. dtype: `auto` (as saved; float32 on a CPU) or a torch
-    dtype's name. Requests are taken `window` at a time, and replies are written for `batch_size` of them at a time.
+    dtype's name. Requests are taken `window` at a time, and replies are written for `batch_size` of them at a time,
+    by default 32 that share or 8 that do not.
     share: what prompts begin with alike is computed once for all of a window; otherwise they are sorted by length and
     padded. memory: GB that keys and values may take where prompts are shared; they are then computed in parts that fit.
     base: the model that an adapter goes over, where it is not where the adapter says; the adapter is merged into it.
@@ -54,14 +55,14 @@ class LocalEngine(Closing):
         revision: str | None = None,
         device: str = "auto",
         dtype: str = "auto",
-        batch_size: int = 8,
+        batch_size: int | None = None,
         window: int = 64,
         clips: Literal["video", "frames"] = "video",
         base: str | None = None,
         share: bool = True,
         memory: float | None = None,
     ) -> None:
-        if batch_size < 1 or window < batch_size:
+        if (batch_size or 1) < 1 or window < (batch_size or 1):
             raise ValueError(
                 f"batch_size must be at least 1 and window at least batch_size, got {batch_size}, {window}"
             )
@@ -82,14 +83,14 @@ class LocalEngine(Closing):
         self._identity: dict[str, Any] | None = None
 
     @classmethod
-    def of(cls, loaded: "Loaded", *, name: str, batch_size: int = 8, window: int = 64) -> "LocalEngine":
+    def of(cls, loaded: "Loaded", *, name: str, batch_size: int | None = None, window: int = 64) -> "LocalEngine":
         """An engine on a model that is in memory, such as one in training; `name` says which, and is its identity."""
         from dikast.engines.local.constraint import Grammars
         from dikast.engines.local.execution import execution_of
         from dikast.engines.local.loading import fixed_settings
 
         engine = cls.__new__(cls)
-        engine.name, engine.batch_size, engine.window = name, batch_size, max(window, batch_size)
+        engine.name, engine.batch_size, engine.window = name, batch_size, max(window, batch_size or 1)
         engine._loaded, engine._adapted = loaded, False
         vocabulary = int(loaded.model.get_output_embeddings().weight.shape[0])
         engine._grammars = Grammars(loaded.tokens, vocabulary, loaded.ends)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Protocol
 
+import numpy as np
 import torch
 
 from dikast.engines.local.batch import last_logits
@@ -12,8 +13,12 @@ from dikast.engines.local.label_scoring import LabelRow
 from dikast.engines.local.loading import Loaded
 from dikast.engines.local.prompt import Prompt
 from dikast.engines.local.sharing.media_features import Encoder
-from dikast.engines.local.sharing.tree_forward import TreeModel, TreeRow, keyed_ids, why_alone
-from dikast.engines.local.sharing.trie import parting, sorted_rows
+from dikast.engines.local.sharing.tree_forward import Path, TreeModel, TreeRow, cut_path, keyed_ids, why_alone
+from dikast.engines.local.sharing.tree_replies import OWN, TreeReply, write
+from dikast.engines.local.sharing.trie import agreed, parting, sorted_rows
+
+_MOST_TOKENS = 65536  # whose keys and values are held together, where `memory` says nothing
+_ALONE, _TOGETHER = 8, 32  # requests that write at a time
 
 Planned = tuple[Prompt, Ask | None]
 
@@ -58,15 +63,17 @@ class Execution(Protocol):
         ...
 
 
-def execution_of(loaded: Loaded, batch_size: int, *, share: bool = True, memory: float | None = None) -> Execution:
+def execution_of(
+    loaded: Loaded, batch_size: int | None = None, *, share: bool = True, memory: float | None = None
+) -> Execution:
     """Sharing where it is wanted and the model can be served so; where it cannot, `notes` say why."""
     if memory is not None and memory <= 0:
         raise ValueError(f"memory must be positive, in GB, got {memory}")
     if not share:
-        return Alone(loaded, batch_size)
+        return Alone(loaded, batch_size or _ALONE)
     if why := why_alone(loaded.model):
-        return Alone(loaded, batch_size, f"what prompts share is computed for each of them: {why}")
-    return Together(loaded, batch_size, None if memory is None else int(memory * 1e9))
+        return Alone(loaded, batch_size or _ALONE, f"what prompts share is computed for each of them: {why}")
+    return Together(loaded, batch_size or _TOGETHER, None if memory is None else int(memory * 1e9))
 
 
 class Alone:
@@ -133,6 +140,7 @@ class Together:
     def __init__(self, loaded: Loaded, batch_size: int, memory: int | None) -> None:
         self._loaded, self._batch_size = loaded, batch_size
         self.trees = TreeModel(loaded, memory=memory)
+        self._most_tokens = _MOST_TOKENS if memory is None else memory // self.trees.token_bytes
 
     @property
     def notes(self) -> Mapping[str, int]:
@@ -145,14 +153,27 @@ class Together:
         return asdict(self.trees.counts)
 
     def batches(self, planned: Sequence[Planned]) -> Iterator[list[int]]:
-        """Requests that begin alike next to each other: `batch_size` that write at a time, then all others."""
+        """Requests that begin alike next to each other: those that write in batches, then all others in one.
+
+        Of those that write, `batch_size` at a time, or as many as have their keys and values held together.
+        """
+        if not planned:
+            return
         rows = [keyed_ids(prompt, prompt.ids, self._loaded) for prompt, _ in planned]
         order = sorted_rows(rows)
-        writing = [i for i in order if planned[i][1] is not None]
-        shapes = {planned[i][0].seen.shape for i in writing}
-        for shape in sorted(shapes):
-            alike = [i for i in writing if planned[i][0].seen.shape == shape]
-            yield from (alike[n : n + self._batch_size] for n in range(0, len(alike), self._batch_size))
+        batch, tokens, before = list[int](), 0, rows[0]
+        for i in order:
+            ask = planned[i][1]
+            if ask is None:
+                continue
+            new = len(rows[i]) - (agreed(before, rows[i]) if batch else 0) + ask.most + OWN
+            if batch and (len(batch) == self._batch_size or tokens + new > self._most_tokens):
+                yield batch
+                batch, tokens, new = [], 0, len(rows[i]) + ask.most + OWN
+            batch.append(i)
+            tokens, before = tokens + new, rows[i]
+        if batch:
+            yield batch
         if reading := [i for i in order if planned[i][1] is None]:
             yield reading
 
@@ -169,14 +190,28 @@ class _TreeBatch:
     def __init__(self, loaded: Loaded, trees: TreeModel) -> None:
         self._loaded, self._trees = loaded, trees
         self._encoder = Encoder(loaded)
+        self._written: list[TreeReply] = []
 
     def generate(self, asks: Sequence[Ask]) -> list[GeneratedReply]:
-        return generate(asks, self._loaded)
+        self._written = write(asks, self._loaded, self._trees, self._encoder)
+        self._count([ask.prompt for ask in asks])
+        return [each.reply for each in self._written]
 
     def logits(self, rows: Sequence[LabelRow], numbers: Sequence[int]) -> Sequence[torch.Tensor]:
-        given = [TreeRow(each.row.prompt, each.row.ids) for each in rows]
+        """Those of a request that has a reply go on from the keys and values of the reply."""
+        given = []
+        for read, row, keep in rows:
+            path: Path = ()
+            if self._written:
+                written = self._written[numbers[read]]
+                same = agreed(np.array(row.ids), np.array(written.ids))
+                path = cut_path(written.path, min(same, len(row.ids) - keep))
+            given.append(TreeRow(row.prompt, row.ids, path))
         logits, _ = self._trees.run(given, [each.keep for each in rows], self._encoder)
-        prompts = {each.read: each.row.prompt for each in rows}
-        self._trees.counts.pictures_shown += sum(len(prompt.seen.keys) for prompt in prompts.values())
-        self._trees.counts.pictures_encoded += self._encoder.taken()
+        if not self._written:
+            self._count(list({each.read: each.row.prompt for each in rows}.values()))
         return logits
+
+    def _count(self, prompts: Sequence[Prompt]) -> None:
+        self._trees.counts.pictures_shown += sum(len(prompt.seen.keys) for prompt in prompts)
+        self._trees.counts.pictures_encoded += self._encoder.taken()

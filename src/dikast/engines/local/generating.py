@@ -50,9 +50,9 @@ def generate(asks: Sequence[Ask], loaded: Loaded) -> list[GeneratedReply]:
     """One reply for each ask, in order."""
     batch = collate([TokenRow(ask.prompt, ask.prompt.ids) for ask in asks], loaded)
     width = batch["input_ids"].shape[1]
-    stop = _Stop(asks, loaded, width)
+    stop = _StopEach(asks, loaded, width)
     config = GenerationConfig(
-        do_sample=False,  # greedy over scores in which `_Pick` has left one token where a request samples
+        do_sample=False,  # greedy over scores in which `Picks` has left one token where a request samples
         max_new_tokens=max(ask.most for ask in asks),
         eos_token_id=list(loaded.ends) or None,
         pad_token_id=loaded.processor.padding,
@@ -62,7 +62,7 @@ def generate(asks: Sequence[Ask], loaded: Loaded) -> list[GeneratedReply]:
             **batch,
             past_key_values=growable_cache(loaded.model),
             generation_config=config,
-            logits_processor=LogitsProcessorList([_Pick(asks, loaded, width)]),
+            logits_processor=LogitsProcessorList([_PickEach(asks, loaded, width)]),
             stopping_criteria=StoppingCriteriaList([stop]),
         )
     return [
@@ -94,62 +94,85 @@ def choose(logits: torch.Tensor, temperature: float, top_p: float, uniform: floa
     return min(chosen, int(probabilities.nonzero()[-1]))
 
 
-class _Pick(LogitsProcessor):
+class Picks:
     """Scores in which forbidden tokens are out, constraints are kept, and sampling rows have their draw alone."""
 
-    def __init__(self, asks: Sequence[Ask], loaded: Loaded, width: int) -> None:
+    def __init__(self, asks: Sequence[Ask], loaded: Loaded) -> None:
         self._asks = asks
-        self._width = width
         self._forbidden = torch.tensor(loaded.forbidden, dtype=torch.long, device=loaded.device)
         self._draws = [draws(ask.request.sampling, ask.request.key) for ask in asks]
-        self._ended = [False] * len(asks)
-        self._ends = set(loaded.ends)
 
-    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
+    def forbid(self, scores: torch.Tensor) -> None:
+        """Take out what is never generated, in place: (rows, vocabulary)."""
         scores[:, self._forbidden] = -torch.inf
-        for i, ask in enumerate(self._asks):
-            if self._ended[i]:
-                continue
-            if input_ids.shape[1] > self._width:
-                last = int(input_ids[i, -1])
-                self._ended[i] = last in self._ends
-                if ask.constraint is not None and not self._ended[i]:
-                    ask.constraint.take(last)
-            if ask.constraint is not None:
-                allowed = ask.constraint.allowed().to(scores.device)
-                scores[i, : len(allowed)].masked_fill_(~allowed[: scores.shape[1]], -torch.inf)
-            sampling = ask.request.sampling
-            if sampling.temperature > 0:
-                token = choose(scores[i], sampling.temperature, sampling.top_p, self._draws[i].random())
-                scores[i] = -torch.inf
-                scores[i, token] = 0
-        return scores
+
+    def pick(self, i: int, last: int | None, scores: torch.Tensor) -> None:
+        """Row i, (vocabulary), in place; `last` is the token that its reply went on with."""
+        ask = self._asks[i]
+        if ask.constraint is not None:
+            if last is not None:
+                ask.constraint.take(last)
+            allowed = ask.constraint.allowed().to(scores.device)
+            scores[: len(allowed)].masked_fill_(~allowed[: len(scores)], -torch.inf)
+        sampling = ask.request.sampling
+        if sampling.temperature > 0:
+            token = choose(scores, sampling.temperature, sampling.top_p, self._draws[i].random())
+            scores[:] = -torch.inf
+            scores[token] = 0
 
 
-class _Stop(StoppingCriteria):
-    """Ends a row at its own token limit, or as soon as it has written the marker for label scoring."""
+class Stops:
+    """Which rows end at their own token limit, or because they have written the marker for label scoring."""
 
-    def __init__(self, asks: Sequence[Ask], loaded: Loaded, width: int) -> None:
+    def __init__(self, asks: Sequence[Ask], loaded: Loaded) -> None:
         self._asks = asks
         self._loaded = loaded
-        self._width = width
 
-    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor, **kwargs: object) -> torch.BoolTensor:
-        written = input_ids[:, self._width :]
-        ended = [written.shape[1] >= ask.most or self._marked(ask, written[i]) for i, ask in enumerate(self._asks)]
-        return torch.tensor(ended, dtype=torch.bool, device=input_ids.device)  # type: ignore[return-value]
+    def ended(self, i: int, written: list[int]) -> bool:
+        """Whether row i ends with the last of the tokens that it has written."""
+        ask = self._asks[i]
+        return len(written) >= ask.most or self._marked(ask, written)
 
-    def _marked(self, ask: Ask, written: torch.Tensor) -> bool:
+    def _marked(self, ask: Ask, written: list[int]) -> bool:
         readout = ask.request.readout
         if readout is None:
             return False
-        window = written[-len(readout.marker) - _SPARE_TOKENS :].tolist()
-        before = ask.prompt.ids if len(window) == len(written) else written[: -len(window)].tolist()
+        window = written[-len(readout.marker) - _SPARE_TOKENS :]
+        before = ask.prompt.ids if len(window) == len(written) else written[: -len(window)]
         start = ask.request.prefill if len(window) == len(written) else ""
         decode = self._loaded.tokens.decode
         if _first_marker(start, decode(window, after=before), readout.marker) is None:
             return False
-        return marker_end(ask, decode(written.tolist(), after=ask.prompt.ids)) is not None
+        return marker_end(ask, decode(written, after=ask.prompt.ids)) is not None
+
+
+class _PickEach(LogitsProcessor):
+    """`Picks` as `generate` calls it."""
+
+    def __init__(self, asks: Sequence[Ask], loaded: Loaded, width: int) -> None:
+        self._picks, self._width = Picks(asks, loaded), width
+        self._ended = [False] * len(asks)
+        self._ends = set(loaded.ends)
+
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
+        self._picks.forbid(scores)
+        for i, row in enumerate(scores):
+            last = int(input_ids[i, -1]) if input_ids.shape[1] > self._width else None
+            self._ended[i] |= last in self._ends
+            if not self._ended[i]:
+                self._picks.pick(i, last, row)
+        return scores
+
+
+class _StopEach(StoppingCriteria):
+    """`Stops` as `generate` calls it."""
+
+    def __init__(self, asks: Sequence[Ask], loaded: Loaded, width: int) -> None:
+        self._stops, self._width = Stops(asks, loaded), width
+
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor, **kwargs: object) -> torch.BoolTensor:
+        ended = [self._stops.ended(i, row) for i, row in enumerate(input_ids[:, self._width :].tolist())]
+        return torch.tensor(ended, dtype=torch.bool, device=input_ids.device)  # type: ignore[return-value]
 
 
 def marker_end(ask: Ask, text: str) -> int | None:

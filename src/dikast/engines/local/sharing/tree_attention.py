@@ -25,6 +25,10 @@ class Part(NamedTuple):
     out: torch.Tensor
     log_sum: torch.Tensor
 
+    def exact(self) -> "Part":
+        """In float32, for parts to be merged into it."""
+        return Part(self.out.float(), self.log_sum.float())
+
 
 @dataclass(slots=True, eq=False)
 class Block:
@@ -40,7 +44,7 @@ class Block:
         return sum(each.numel() * each.element_size() for each in (*self.keys, *self.values))
 
 
-class Seen(NamedTuple):
+class SeenKeys(NamedTuple):
     """Queries `start` to `end` see the first `tokens` tokens of a block, or of the pass itself from `begin` on."""
 
     start: int
@@ -59,7 +63,7 @@ class TreePass:
     """
 
     own: list[tuple[int, int]]
-    seen: list[Seen]
+    seen: list[SeenKeys]
     kept: list[tuple[int, int, Block]]
 
     def attend(
@@ -73,19 +77,19 @@ class TreePass:
             attend(query[:, :, start:end], key[:, :, start:end], value[:, :, start:end], scale, causal=True)
             for start, end in self.own
         ]
-        whole = Part(torch.cat([part.out for part in parts], 2), torch.cat([part.log_sum for part in parts], 2))
+        whole = Part(*(torch.cat(each, 2) for each in zip(*parts, strict=True))).exact()
         for start, end, block, begin, tokens in self.seen:
             keys, values = (key, value) if block is None else (block.keys[layer], block.values[layer])
             stop = begin + tokens
             part = attend(query[:, :, start:end], keys[:, :, begin:stop], values[:, :, begin:stop], scale)
             merge(Part(whole.out[:, :, start:end], whole.log_sum[:, :, start:end]), part)
-        return whole.out
+        return whole.out.to(query.dtype)
 
 
 def merge(into: Part, part: Part) -> None:
-    """Add what was seen in `part` to `into`, in place."""
+    """Add what was seen in `part` to `into`, which is in float32, in place."""
     share = torch.sigmoid(part.log_sum - into.log_sum)  # of what the part's keys weigh in the sum of both
-    into.out.lerp_(part.out, share.to(into.out.dtype))
+    into.out.lerp_(part.out.to(into.out), share)
     torch.logaddexp(into.log_sum, part.log_sum, out=into.log_sum)
 
 
@@ -100,7 +104,7 @@ def attend(
     """
     folded = query.shape[1] // key.shape[1]
     shape = query.shape
-    if folded > 1 and not causal and (query.device.type != "cpu" or shape[2] == 1):
+    if folded > 1 and not causal:
         # heads that share keys become queries of one head, so that keys are read once
         query = query.reshape(shape[0], key.shape[1], folded * shape[2], shape[3])
         mask = None if mask is None else mask.repeat(1, 1, folded, 1)

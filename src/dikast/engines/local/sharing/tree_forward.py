@@ -16,7 +16,7 @@ from dikast.engines.local.growable_cache import growable_cache
 from dikast.engines.local.loading import Loaded
 from dikast.engines.local.prompt import Prompt
 from dikast.engines.local.sharing.media_features import Encoder, Features, outputs_of
-from dikast.engines.local.sharing.tree_attention import Block, Seen, TreePass, attending_to_trees
+from dikast.engines.local.sharing.tree_attention import Block, SeenKeys, TreePass, attending_to_trees
 from dikast.engines.local.sharing.trie import Row, Tree, Walk, walk
 from dikast.engines.local.vision import FAMILIES
 
@@ -102,7 +102,7 @@ class _Laid:
         for clip, token, shown in _media(row.prompt, loaded):
             before = np.concatenate([[0], (self.ids == token).cumsum()])
             self._stands[clip] = before, [each.count(token) for each in shown]
-        self.positions = _positions(row.prompt, len(self.ids), loaded)
+        self.positions = positions_of(row.prompt, len(self.ids), loaded)
 
     def media(self, start: int, end: int) -> Iterator[tuple[bool, Features]]:
         """The features of the placeholders among tokens `start` to `end`, and whether they are of clips."""
@@ -115,7 +115,7 @@ class _Laid:
                 at += count
 
 
-def _positions(prompt: Prompt, tokens: int, loaded: Loaded) -> torch.Tensor:
+def positions_of(prompt: Prompt, tokens: int, loaded: Loaded) -> torch.Tensor:
     """Positions of the prompt and of text after it: (tokens,), or (3, tokens) for models whose media have three
     dimensions.
     """
@@ -259,19 +259,19 @@ def _tree_pass(
     for n in (*reversed(earlier), *part):
         stop = plan.stops[n]
         if n < part.start:
-            seen.append(Seen(0, at(stop), blocks[n], 0, _length(plan, n)))
+            seen.append(SeenKeys(0, at(stop), blocks[n], 0, _length(plan, n)))
         elif stop > n + 1:
-            seen.append(Seen(at(n + 1), at(stop), None, at(n), _length(plan, n)))
+            seen.append(SeenKeys(at(n + 1), at(stop), None, at(n), _length(plan, n)))
         if plan.segments[n].parent < 0:
             path = laid[plan.segments[n].row].row.path
-            seen += [Seen(at(n), at(stop), block, 0, tokens) for block, tokens in path]
+            seen += [SeenKeys(at(n), at(stop), block, 0, tokens) for block, tokens in path]
     own = [(at(n), at(n + 1)) for n in part]
     return TreePass(own, _merged(seen), [(at(n), at(n + 1), block) for n, block in kept.items()])
 
 
-def _merged(seen: Sequence[Seen]) -> list[Seen]:
+def _merged(seen: Sequence[SeenKeys]) -> list[SeenKeys]:
     """What neighbouring queries see of one block as one call."""
-    found: list[Seen] = []
+    found: list[SeenKeys] = []
     by_keys = sorted((each for each in seen if each.start < each.end), key=lambda s: (id(s.block), s.begin, s.tokens))
     for _, same in groupby(by_keys, lambda s: (id(s.block), s.begin, s.tokens)):
         for each in sorted(same, key=lambda s: s.start):

@@ -1,0 +1,172 @@
+"""Replies of requests that begin alike, written together: what they share is stored once and read once for all."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+import torch
+
+from dikast.engines.local.generating import Ask, GeneratedReply, Picks, Stops, reply_of
+from dikast.engines.local.growable_cache import ROOM, larger
+from dikast.engines.local.loading import Loaded
+from dikast.engines.local.sharing.media_features import Encoder
+from dikast.engines.local.sharing.tree_attention import Block, Part, attend, attending_to_trees, merge
+from dikast.engines.local.sharing.tree_forward import Known, Path, TreeModel, TreeRow, positions_of
+
+OWN = 64  # tokens of a prompt that no other shares, and that are stored beside its reply where they are no more
+
+
+class TreeReply(NamedTuple):
+    """A reply, and the ids of its request whose keys and values are in `path`."""
+
+    reply: GeneratedReply
+    ids: list[int]
+    path: Path
+
+
+def write(asks: Sequence[Ask], loaded: Loaded, trees: TreeModel, encoder: Encoder) -> list[TreeReply]:
+    """A reply for each ask, in order. Rows that have ended are no longer computed."""
+    most = max(ask.most for ask in asks)
+    rows = [TreeRow(ask.prompt, ask.prompt.ids) for ask in asks]
+    logits, paths = trees.run(rows, [1] * len(asks), encoder, hold=most + OWN)
+    picks, stops = Picks(asks, loaded), Stops(asks, loaded)
+    written: list[list[int]] = [[] for _ in asks]
+    replies = _Replies(paths, most)
+    del paths  # what is not shared has been copied
+    first = torch.stack([positions_of(ask.prompt, len(ask.prompt.ids) + 1, loaded)[..., -1] for ask in asks], -1)
+    going, scores = list(range(len(asks))), torch.cat(logits)
+    with torch.inference_mode(), attending_to_trees(loaded.model):
+        while True:
+            picks.forbid(scores)
+            for i in going:
+                here = scores[replies.rows.index(i)]
+                picks.pick(i, written[i][-1] if written[i] else None, here)
+                written[i].append(int(here.argmax()))
+            going = [i for i in going if written[i][-1] not in loaded.ends and not stops.ended(i, written[i])]
+            if not going:
+                break
+            replies.leave_to(going, written)
+            at = first[..., replies.rows] + replies.fed
+            ids = torch.tensor(
+                [written[i][replies.fed] if i in going else loaded.processor.padding for i in replies.rows]
+            )
+            scores = loaded.model(
+                input_ids=ids[:, None].to(loaded.device),
+                position_ids=at[..., None].to(loaded.device),
+                attention_mask=torch.zeros(1, 1, 1, 1, dtype=torch.long, device=loaded.device),
+                logits_to_keep=1, use_cache=False, return_dict=True, tree=replies,
+            ).logits[:, -1].float()  # fmt: skip
+            replies.fed += 1
+            trees.note_bytes(replies.bytes)
+    known = replies.paths(written)
+    found = []
+    for ask, all_ids, path in zip(asks, written, known, strict=True):
+        reply = reply_of(ask, all_ids, loaded.ends, loaded.tokens)
+        found.append(TreeReply(reply, [*ask.prompt.ids, *all_ids[:-1]], path))
+    return found
+
+
+class _Replies:
+    """The keys and values of replies while they are written: blocks that rows share, and each row's own.
+
+    `rows` are the numbers of the rows that are computed, `fed` the tokens that each reply has gone on by.
+    """
+
+    def __init__(self, paths: Sequence[Path], most: int) -> None:
+        self.rows, self.fed, self._most = list(range(len(paths))), 0, most
+        users: dict[int, int] = {}
+        for path in paths:
+            for block, _ in path:
+                users[id(block)] = users.get(id(block), 0) + 1
+        alone = [
+            path[-1].block if users[id(path[-1].block)] == 1 and path[-1].tokens <= OWN else None for path in paths
+        ]
+        self._own = [0 if block is None else block.tokens for block in alone]
+        self._shared = [path if block is None else path[:-1] for path, block in zip(paths, alone, strict=True)]
+        self._begin = max(self._own)  # own tokens of prompts stand right before this column
+        self._left: dict[int, Block] = {}  # what rows that have left wrote
+        self._keys, self._values = list[torch.Tensor](), list[torch.Tensor]()
+        like = paths[0][0].block
+        for layer in range(len(like.keys)):
+            for room, of in ((self._keys, "keys"), (self._values, "values")):
+                known = getattr(like, of)[layer]
+                made = known.new_zeros((len(paths), known.shape[1], self._begin, known.shape[3]))
+                for i, leaf in enumerate(alone):
+                    if leaf is not None:
+                        made[i, :, self._begin - leaf.tokens :] = getattr(leaf, of)[layer][0]
+                room.append(larger(made, self._begin, self._begin, min(most - 1, ROOM)))
+        self._lay_out()
+
+    @property
+    def bytes(self) -> int:
+        """What is held: blocks, and what rows have of their own."""
+        blocks = {id(block): block.bytes for path in self._shared for block, _ in path}
+        own = sum(each.numel() * each.element_size() for each in (*self._keys, *self._values))
+        return sum(blocks.values()) + own + sum(block.bytes for block in self._left.values())
+
+    def leave_to(self, going: Sequence[int], written: Sequence[Sequence[int]]) -> None:
+        """Go on with `going` alone, once a quarter of the rows has ended."""
+        if len(going) > 0.75 * len(self.rows):
+            return
+        for i in set(self.rows) - set(going):
+            self._left[i] = self._block(i, len(written[i]) - 1, copy=True)
+        at = torch.tensor([self.rows.index(i) for i in going])
+        self._keys, self._values = ([each[at] for each in room] for room in (self._keys, self._values))
+        self.rows = list(going)
+        self._lay_out()
+
+    def attend(
+        self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
+    ) -> torch.Tensor:
+        """One more token of each row, (rows, heads, 1, width): its keys and values are kept."""
+        at = self._begin + self.fed
+        for room, new in ((self._keys, key), (self._values, value)):
+            if at >= room[layer].shape[2]:
+                room[layer] = larger(room[layer], at, at + 1, min(self._most - self.fed - 2, ROOM))
+            room[layer][:, :, at : at + 1] = new
+        keys, values = (room[layer][:, :, : at + 1] for room in (self._keys, self._values))
+        mask = None if self._mask is None else _wide(self._mask, at + 1).to(query)
+        whole = attend(query, keys, values, scale, mask=mask).exact()
+        for start, end, (block, tokens) in self._seen:
+            part = attend(
+                query[start:end].transpose(0, 2),
+                block.keys[layer][:, :, :tokens],
+                block.values[layer][:, :, :tokens],
+                scale,
+            )
+            turned = Part(part.out.transpose(0, 2), part.log_sum.transpose(0, 2))
+            merge(Part(whole.out[start:end], whole.log_sum[start:end]), turned)
+        return whole.out.to(query.dtype)
+
+    def paths(self, written: Sequence[Sequence[int]]) -> list[Path]:
+        """Where the keys and values of each row are: of its prompt and all of its reply but the last token."""
+        found = []
+        for i, shared in enumerate(self._shared):
+            block = self._left.get(i) or self._block(i, len(written[i]) - 1)
+            found.append((*shared, Known(block, block.tokens)) if block.tokens else shared)
+        return found
+
+    def _block(self, i: int, fed: int, *, copy: bool = False) -> Block:
+        row, span = self.rows.index(i), slice(self._begin - self._own[i], self._begin + fed)
+        parts = [[each[row : row + 1, :, span] for each in room] for room in (self._keys, self._values)]
+        keys, values = ([each.clone() for each in part] if copy else part for part in parts)
+        return Block(self._own[i] + fed, keys, values)
+
+    def _lay_out(self) -> None:
+        """Which neighbouring rows see which blocks, and which columns before the replies are empty."""
+        self._seen: list[tuple[int, int, Known]] = []
+        for depth in range(max(len(self._shared[i]) for i in self.rows)):
+            deep = [path[depth] if depth < len(path) else None for path in (self._shared[i] for i in self.rows)]
+            at = 0
+            for _, same in groupby(deep, lambda known: id(known.block) if known is not None else 0):
+                members = list(same)
+                if members[0] is not None:
+                    self._seen.append((at, at + len(members), members[0]))
+                at += len(members)
+        own = torch.tensor([self._own[i] for i in self.rows])
+        empty = torch.arange(self._begin) < self._begin - own[:, None]
+        self._mask = torch.zeros(empty.shape).masked_fill(empty, -torch.inf)[:, None, None] if empty.any() else None
+
+
+def _wide(mask: torch.Tensor, columns: int) -> torch.Tensor:
+    return torch.nn.functional.pad(mask, (0, columns - mask.shape[-1]))
