@@ -162,6 +162,13 @@ def _revision(spec: str, target: str, given: dict[str, Any]) -> tuple[str, dict[
     return name, {**given, "revision": revision}
 
 
+def _is_file(spec: str) -> bool:
+    try:
+        return Path(spec).is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def _factory(spec: str, scheme: str) -> Callable[..., Any]:
     if scheme in _BUILT_IN:
         module, _, name = _BUILT_IN[scheme].partition(":")
@@ -173,6 +180,11 @@ def _factory(spec: str, scheme: str) -> Callable[..., Any]:
     if scheme in installed:
         return cast(Callable[..., Any], installed[scheme].load())
     meant = spelling(spec, engine_schemes())
+    if not scheme and _is_file(spec):
+        raise UserError(
+            f"engine {spec!r}: is a file; a judge is a spec (openai:MODEL, hf:ORG/NAME, http://HOST:PORT/v1#MODEL) or"
+            f" the folder of a model; replay:{spec} gives recorded replies"
+        )
     if not scheme:
         near = near_miss(spec, engine_schemes())
         hint = f"did you mean {_HOW.get(near, near + ':TARGET')}? " if near else ""

@@ -285,7 +285,9 @@ def _plan(run: _Run, samples: range, only: set[str] | None, plans: PlanFiles | N
 
     def check_responses() -> None:
         if items and short == items and run.reading.columns:
-            raise DataError(lacking(needed, run.reading.columns, run.reading.mapped), path=run.source.path)
+            raise DataError(
+                lacking(needed, run.reading.columns, run.reading.mapped, run.reading.lengths), path=run.source.path
+            )
 
     for item in run.items(note):
         items += 1

@@ -51,7 +51,9 @@ class RunOptions(FormatOptions, RubricOptions):
         "a URL, or - for standard input. Several files are the answers of several systems, named after their files.",
     )
     judge: tuple[str, ...] = option(
-        help="The judge: hf:ORG/NAME, a folder, mock:NAME, replay:FILE. Repeat for a panel.",
+        help="The judge: openai:MODEL, anthropic:MODEL, gemini:MODEL, ollama:MODEL and other providers, "
+        "http://HOST:PORT/v1#MODEL, hf:ORG/NAME, vllm:ORG/NAME, scout (the bundled judge), a folder, mock:NAME, "
+        "replay:FILE. Repeat for a panel.",
         complete="judges",
     )
     out: Path | None = option(None, help="The run folder; running again resumes.")

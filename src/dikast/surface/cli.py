@@ -12,6 +12,7 @@ from importlib.metadata import version as installed
 import typer
 
 from dikast.core.errors import DikastError, UserError, is_machine_error, machine_error
+from dikast.core.text import near_miss
 from dikast.surface.commands import (
     audit_command,
     corpus_command,
@@ -31,6 +32,29 @@ from dikast.surface.commands import (
 )
 from dikast.surface.terminal import PrintableLines, echo
 from dikast.surface.verbs import CONFIG, Verbs, verb
+
+FIRST = """First steps:
+  dikast grade answers.csv --judge openai:MODEL --rubric "Is the answer correct?" --out runs/first --report page.html
+  dikast grade model-1.jsonl model-2.jsonl --judge ... --rubric ... --out runs/models   (a leaderboard)
+  dikast compare pairs.csv --judge ... --rubric ... --out runs/pairs                    (who wins)
+  dikast report old.csv --out page.html                                                 (verdicts that are there)
+  dikast demo                                                                           (without a model or data)
+"""
+_JUDGE = "the judge is named with --judge (openai:MODEL, hf:ORG/NAME, http://HOST:PORT/v1#MODEL)"
+_RUBRIC = '--rubric takes a criterion in words ("Is the answer polite?"), a file or a built-in name'
+_ITEMS = "the file of items is given by its place: dikast grade FILE"
+_MEANT = {  # what other programs call what is here
+    **dict.fromkeys(("model", "m", "engine", "llm", "evaluator", "judge-model", "provider"), _JUDGE),
+    **dict.fromkeys(("criterion", "criteria", "prompt", "instruction", "p"), _RUBRIC),
+    **dict.fromkeys(("input", "data", "file", "dataset", "items", "input-file", "i", "f"), _ITEMS),
+    **dict.fromkeys(("output", "output-dir", "save", "run"), "--out names the run folder"),
+    **dict.fromkeys(("api-key", "key", "token"), "keys come from the environment (OPENAI_API_KEY=... and the like)"),
+    **dict.fromkeys(("base-url", "url", "api-base"), "the address is part of --judge: http://HOST:PORT/v1#MODEL"),
+    **dict.fromkeys(("num-samples", "repeat", "k"), "--samples N asks each question N times"),
+    **dict.fromkeys(("columns", "column", "mapping"), "--map FIELD=COLUMN reads a field from a column"),
+    **dict.fromkeys(("resume", "continue", "overwrite"), "running the same command again goes on; no option is needed"),
+    **dict.fromkeys(("max-items", "max-examples", "head", "first-n"), "--limit N uses the first N items"),
+}
 
 app = Verbs(
     name="dikast",
@@ -72,10 +96,26 @@ def _root(
     pass
 
 
+def unknown_option(error: Exception) -> str:
+    """What to write in place of an option that there is not; "" for other mistakes."""
+    name, context = getattr(error, "option_name", ""), getattr(error, "ctx", None)
+    if type(error).__name__ != "NoSuchOption" or context is None:
+        return ""
+    known = [spelt for each in context.command.params for spelt in each.opts if spelt.startswith("--")]
+    meant = _MEANT.get(name.lstrip("-").replace("_", "-"), "")
+    if meant.startswith("--") and meant.partition(" ")[0] not in known:
+        meant = ""
+    near = near_miss(name, known)
+    cure = f"did you mean {near}?" if near else meant or f"see {context.command_path} --help"
+    return f"there is no option {name}: {meant or cure}"
+
+
 def main() -> None:
     """Run the command line and exit with the code that the module's docstring names."""
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(PrintableLines())
+    if len(sys.argv) == 1:
+        echo(FIRST)
     try:
         code = app(standalone_mode=False)
         if code == 130:  # what Typer makes of a KeyboardInterrupt
@@ -97,7 +137,9 @@ def main() -> None:
         if not hasattr(error, "format_message"):  # a fault of ours, not of the command line's user
             raise
         show = getattr(error, "show", None)
-        if show is not None:
+        if told := unknown_option(error):
+            echo(f"dikast: {told}", err=True)
+        elif show is not None:
             show()
         code = int(getattr(error, "exit_code", 2))
     sys.exit(code or 0)

@@ -71,7 +71,7 @@ def _good(found: Iterator[Item | DataError], readings: Mapping[str, Arrangement]
             yield each
     for path, reading in readings.items():
         if items[path] and items[path] == short[path] and reading.columns:
-            raise DataError(lacking(needed, reading.columns, reading.mapped), path=path)
+            raise DataError(lacking(needed, reading.columns, reading.mapped, reading.lengths), path=path)
     if len(errors) == 1:
         raise errors[0]
     if errors:

@@ -65,6 +65,8 @@ def _show_one(summary: dict[str, Any]) -> None:
     else:
         echo(f"verdicts    {summary['verdicts']:,} ({summary['asked']:,} asked now)")
     for note in summary.get("notes", ()):
+        if note.startswith("columns: "):
+            continue  # told before the first question
         echo(f"note        {note}")
     echo(f"no verdict  {_rate(summary['failure_rate'])} {_counts(summary['status'], skip='ok')}")
     for reason, count in summary["failures"].items():

@@ -17,6 +17,8 @@ from dikast.core.text import near_miss
 
 NUMBERED = re.compile(r"response_(\d{1,3})")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_COMMA = re.compile(r"[+-]?\d+,\d{1,2}")
+_MEASURED = 20  # records whose texts are measured
 _SHAPES = 1000  # sets of keys whose arrangement is remembered
 Ids = Literal["content", "line"]
 
@@ -31,6 +33,7 @@ class Arrangement:
     ids: Ids = "content"
     columns: tuple[str, ...] = ()
     mapped: dict[str, str] = field(default_factory=dict)
+    lengths: dict[str, int] = field(default_factory=dict)  # of the texts in each column, in the first records
     equal: int = 0
     equal_at: list[str] = field(default_factory=list)  # the first few
 
@@ -51,6 +54,7 @@ class Arranger:
         self._columns, self._cells, self.reading = columns, cells, reading
         self._path = ""  # of the record in hand
         self._shapes: dict[tuple[str, ...], tuple[Recognised, tuple[str, ...]]] = {}
+        self._measured = 0
 
     def item(self, record: Record, *, path: str = "", root: str = "") -> Item:
         """The item of a record, without a name ("") where the record has no id and content is to name it."""
@@ -81,6 +85,8 @@ class Arranger:
                 self._shapes.clear()
             self._shapes[keys] = self._shape(keys, record)
         shape, numbered = self._shapes[keys]
+        if self._measured < _MEASURED:
+            self._measure(value)
         guessed = value.get(shape.gold) if shape.gold else None
         if shape.moves or "" in self._columns.values():
             value = _moved(value, shape.moves, [name for name, column in self._columns.items() if not column])
@@ -105,6 +111,12 @@ class Arranger:
                 told = str(error).removeprefix(f"field {error.field!r}: ")
                 raise DataError(told, path=self._path, line=record.line, field=error.field) from None
         return value
+
+    def _measure(self, value: Mapping[str, Any]) -> None:
+        self._measured += 1
+        for key, each in value.items():
+            if isinstance(each, str):
+                self.reading.lengths[key] = self.reading.lengths.get(key, 0) + len(each)
 
     def _guess(self, said: Any, shape: Recognised, record: Record) -> dict[str, Any]:
         """Gold that nobody named, of a pair as "a", "b" or "tie"."""
@@ -205,7 +217,12 @@ def cell_value(key: str, cell: str, *, path: str = "", line: int | None = None) 
 
 
 def number_in(text: str) -> int | float | str:
-    """The number that `text` writes, else `text`; `007` and numbers too large for a float stay text."""
+    """The number that `text` writes, else `text`; `007` and numbers too large for a float stay text.
+
+    A comma before one or two digits is a decimal comma; before three it may part thousands, and the text stays.
+    """
+    if _COMMA.fullmatch(text):
+        text = text.replace(",", ".")
     if not _NUMBER.fullmatch(text) or re.match(r"[+-]?0\d", text):
         return text
     if re.fullmatch(r"[+-]?\d+", text):

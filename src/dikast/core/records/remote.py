@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from dikast.core.errors import DataError, MissingExtra, RunError, UserError, is_machine_error, machine_error, require
 from dikast.core.fetch import MOST_SOURCE_BYTES, download, shown_url
 from dikast.core.output_folder import replacing
+from dikast.core.records.sniffing import refuse_foreign
 from dikast.core.secrets import without_secrets
 from dikast.core.text import one_line
 
@@ -41,6 +42,9 @@ def local_copy(address: str) -> str:
             download(address, file)
         else:
             _by_fsspec(address, file)
+        file.flush()
+        with open(part, "rb") as got:
+            refuse_foreign(got.read(512), shown_url(address))
     return str(folder / name)
 
 

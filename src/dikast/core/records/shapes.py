@@ -31,6 +31,7 @@ SYSTEMS = (("model_a", "model_b"), ("system_a", "system_b"), ("model_1", "model_
 SYSTEM = ("system", "model")
 _LAST = {"instruction": "input", "response": "answer"}  # these names mean the field only where no other name does
 _PART = re.compile(rf"({'|'.join(PAIRS)})_([ab]|\d{{1,3}})")
+_SAID = re.compile(r"answer|respon|output|reply|replies|generat|predict|complet|candidate|said|result")
 _TIES = ("tie", "both", "equal", "draw", "same", "tie (bothbad)", "tie (both bad)", "neither", "both bad", "bothbad")
 
 
@@ -90,6 +91,10 @@ def recognise(keys: Sequence[str], named: Mapping[str, str]) -> Recognised:
         one(field)
     if not responded:
         one("response")
+    elif "response" in keys and not {"response", "responses"} & named.keys():
+        rivals = [free[name] for name in NAMES["response"][1:-1] if name in free and free[name] not in moves.values()]
+        if rivals:
+            raise DataError(_unclear("response", [*rivals, "response"], keys), field="response")
     for field in ("reference", "context", "image", "images"):
         if field in ("reference", "context"):
             _second(field, free, has, moves)
@@ -164,16 +169,26 @@ def meant(name: str) -> str:
     return f"did you mean {found!r}?" if found else hint(name, ITEM_KEYS)
 
 
-def lacking(needed: int, columns: Sequence[str], mapped: Mapping[str, str]) -> str:
-    """What to say where no record has as many responses as are needed."""
+def lacking(
+    needed: int, columns: Sequence[str], mapped: Mapping[str, str], lengths: Mapping[str, int] | None = None
+) -> str:
+    """What to say where no record has as many responses as are needed; `lengths` of the texts in each column tell
+    which are most likely responses.
+    """
     used = {column for column, field in mapped.items() if field != "gold (guessed)"}
     left = [
         each for each in columns if each not in used and each not in ITEM_KEYS and plain_name(each) not in GOLD_LIKE
     ]
-    one, two = (*left, "COLUMN", "OTHER")[:2] if len(left) != 1 else (left[0], "OTHER")
+    likely = sorted(left, key=lambda each: _likelihood(each, lengths or {}), reverse=True)[:needed]
+    one, two = (*(each for each in left if each in likely), "COLUMN", "OTHER")[:2] if left else ("COLUMN", "OTHER")
     cure = f"--map response={one}" if needed == 1 else f"--map response_0={one} --map response_1={two}"
     what = "the response" if needed == 1 else "two responses"
     return f"no column is recognised as {what}; the columns are {', '.join(columns)}: name it with {cure}"
+
+
+def _likelihood(column: str, lengths: Mapping[str, int]) -> tuple[bool, int]:
+    """How likely a column holds responses: its name says so, or its texts are long."""
+    return bool(_SAID.search(plain_name(column))), lengths.get(column, 0)
 
 
 def winner(value: Any, systems: Sequence[str], numbered: int | None) -> Any:

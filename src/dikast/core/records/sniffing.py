@@ -14,6 +14,7 @@ import orjson
 from dikast.core.errors import DataError, UserError
 from dikast.core.records.files import GZIP_MAGIC, KINDS, Kind, kind_of
 from dikast.core.records.shapes import NAMES, PAIRS, plain_name
+from dikast.core.text import near_miss
 
 _HEAD = 2**16
 _ROWS = 50  # of a table, to tell its delimiter by
@@ -32,11 +33,13 @@ class Form(NamedTuple):
 
 def form_of(path: str) -> Form:
     """The form of a file; UserError or DataError for one that cannot be read, with what to do instead."""
+    if path != "-" and not os.path.lexists(path) and (near := _nearest(path)):
+        raise DataError(f"cannot be opened: No such file or directory; did you mean {near!r}?", path=path)
     if path != "-" and not _is_regular(path):
         kind = kind_of(path)  # a pipe can be read only once
         return Form(kind, "\t" if kind == "tsv" else ",")
     head, whole = _head(path)
-    _refuse_foreign(head, path)
+    refuse_foreign(head, path)
     if head.startswith(b"PAR1"):
         return Form("parquet")
     suffix = _suffix(path)
@@ -54,6 +57,16 @@ def form_of(path: str) -> Form:
     if text and _has_known_names(text, found.delimiter):
         return found
     return Form(kind_of(path))  # which says what suffixes are known
+
+
+def _nearest(path: str) -> str:
+    """The file of the same folder that was most likely meant; "" for none."""
+    folder, name = os.path.split(path)
+    try:
+        near = near_miss(name, (each for each in os.listdir(folder or ".") if not each.startswith(".")))
+    except OSError:
+        return ""
+    return os.path.join(folder, near) if near else ""
 
 
 def _is_regular(path: str) -> bool:
@@ -88,7 +101,8 @@ def _head(path: str) -> tuple[bytes, bool]:
         return b"", False  # reading tells what is wrong
 
 
-def _refuse_foreign(head: bytes, path: str) -> None:
+def refuse_foreign(head: bytes, path: str) -> None:
+    """UserError for what is no file of records, by its first bytes, with what to give instead."""
     start = head[:512].lstrip().lower()
     if head.startswith(b"PK\x03\x04"):
         if b"[Content_Types].xml" in head or b"xl/" in head:

@@ -116,6 +116,8 @@ def _run(
         wrong.tell("name a folder for the verdicts: --out FOLDER (or use --dry-run)")
     if ask.out == Path():  # what an empty variable becomes
         wrong.tell("--out is empty, or the working folder itself: name a folder for the run")
+    if ask.out is not None and ask.out.is_file():
+        wrong.tell(f"--out {ask.out}: is a file: name a folder for the run")
     if report is not None:
         from dikast.surface.report.report_file import check_report
 

@@ -1,0 +1,172 @@
+"""Mistakes of a first hour, each with its exit code and its cure; none reaches a model or leaves a run folder."""
+
+from pathlib import Path
+
+import pytest
+
+from runs import dikast, dikast_here, lines
+
+FILES = {
+    "qa.csv": "question,answer,human_score\nWhy?,Because.,3\nHow?,So.,4\n",
+    "two.csv": "question,output,response\nq,a,b\n",
+    "three.csv": "question,output,completion\nq,a,b\n",
+    "odd.csv": "question,notes,model_says,page\nq,x,This is what it says at length.,1\n",
+    "text.csv": "a,b,c\n1,2,3\n",
+    "pairs.csv": "question,left_text,right_text\nq,The one on the left.,The one on the right.\n",
+    "gold.csv": "question,answer,gold\nq,a,nine\nr,b,9\n",
+    "thousand.csv": 'question,answer,gold\nq,a,"1,234"\n',
+    "twice.csv": "id,question,answer\nx,q,a\nx,r,b\n",
+    "same.csv": "question,answer,answer\nq,a,b\n",
+    "noname.csv": "question,,answer\nq,a,b\n",
+    "ragged.csv": "question,answer\nq,a,b\nr,c\n",
+    "empty.csv": "",
+    "header.csv": "question,answer\n",
+    "open.csv": 'question,answer\nq,"a\n',
+    "cut.jsonl": '{"question": "q", "answer": "a"}\n{"question": "r", "ans\n',
+    "list.jsonl": '{"question": "q", "answer": "a"}\n[1, 2]\n',
+    "number.jsonl": '{"question": "q", "answer": "a"}\n{"question": "r", "answer": 7}\n',
+    "nan.jsonl": '{"question": "q", "answer": "a", "gold": NaN}\n',
+    "slip.jsonl": '{"instructon": "q", "response": "a"}\n',
+    "page.csv": "<!DOCTYPE html><html><body>Sign in</body></html>",
+    "book.xlsx": "PK\x03\x04[Content_Types].xml xl/workbook.xml",
+    "model1.json": "{}",
+    "criteria.yaml": "criteria: Is it polite?\n",
+    "scale.yaml": "criterion: Is it polite?\nscale: 5-1\n",
+    "tabs.yaml": "criterion: Is it polite?\n\tscale: 1-5\n",
+    "key.yaml": "criterion: Is it polite?\nscal: 1-5\n",
+    "run.yaml": "judge: mock:constant\nrubrc: helpfulness\n",
+    "notes.txt": "some text\n",
+    "ok.jsonl": '{"question": "q", "answer": "a"}\n',
+}
+J, R, O = "--judge mock:constant", "--rubric helpfulness", "--out run"  # noqa: E741 - as short as the commands are long
+ASK = f"{J} {R} {O}"
+MISTAKES = [
+    # columns
+    ("grade two.csv " + ASK, "'output' and 'response' could both be the response", "--map response=output"),
+    ("grade three.csv " + ASK, "'output' and 'completion' could both be the response", "--map response=output"),
+    ("grade odd.csv " + ASK, "the columns are question, notes, model_says, page", "--map response=model_says"),
+    ("compare pairs.csv " + ASK, "two responses", "--map response_0=left_text --map response_1=right_text"),
+    ("grade text.csv " + ASK, "no column is recognised as the response", "the columns are a, b, c"),
+    ("compare qa.csv " + ASK, "no column is recognised as two responses", "question, answer, human_score"),
+    ("grade qa.csv --map respose=answer " + ASK, "'respose' is not a field", "did you mean 'response'?"),
+    ("grade qa.csv --map response=anwser " + ASK, "there is no column 'anwser'", "did you mean 'answer'?"),
+    ("grade qa.csv --map answer " + ASK, "--map 'answer'", "write FIELD=COLUMN"),
+    ("grade slip.jsonl " + ASK, "unknown key 'instructon'", "did you mean 'instruction'?"),
+    # files
+    ("grade qa.cvs " + ASK, "qa.cvs: cannot be opened", "did you mean 'qa.csv'?"),
+    ("grade ok.json " + ASK, "ok.json: cannot be opened", "did you mean 'ok.jsonl'?"),
+    ("grade nowhere/qa.csv " + ASK, "cannot be opened", "fix the path"),
+    ("grade notes.txt " + ASK, "the suffix '.txt' is not a known format", ".csv"),
+    ("grade empty.csv " + ASK, "empty.csv: the file holds no records", ""),
+    ("grade header.csv " + ASK, "header.csv: the file holds no records", ""),
+    ("grade page.csv " + ASK, "a web page (HTML or XML)", "give the address of the file itself"),
+    ("grade book.xlsx " + ASK, "an Excel workbook", "save the sheet as CSV UTF-8"),
+    ("grade twice.csv " + ASK, "the id 'x' is on line 2 already", "--map id="),
+    ("grade same.csv " + ASK, "columns 2 and 3 are both called 'answer'", "rename one"),
+    ("grade noname.csv " + ASK, "column 2 of the header has no name", "name it"),
+    ("grade ragged.csv " + ASK, "ragged.csv:2: the row has 3 cells where the header has 2", "quote cells"),
+    ("grade open.csv " + ASK, "open.csv:2: broken row", 'write " inside them as ""'),
+    ("grade cut.jsonl " + ASK, "cut.jsonl:2: the JSON object does not end on its line", "write one object a line"),
+    ("grade list.jsonl " + ASK, "list.jsonl:2: each line holds one JSON object", "named .json"),
+    ("grade number.jsonl " + ASK, "number.jsonl:2", "column 'answer'"),
+    ("grade nan.jsonl " + ASK, "nan.jsonl:1: NaN", "write null"),
+    ("grade . " + ASK, "holds files of several kinds", "name one of them"),
+    ("grade qa.csv qa.csv " + ASK, "qa.csv: given twice", "leave one out"),
+    ("grade https://user:secret@example.com/a.csv " + ASK, "a name or password", "download the file"),
+    ("grade ftp://example.com/a.csv " + ASK, "ftp:// is not read here", "download the file and give its path"),
+    ("grade hf://models/ORG/NAME " + ASK, "hf://", "datasets"),
+    # gold
+    ("grade gold.csv " + ASK, "gold does not lie on its scale", "--equate"),
+    ("grade thousand.csv " + ASK, "1,234", "--equate"),
+    # judges
+    (f"grade qa.csv --judge model1.json {R} {O}", "'model1.json': is a file", "replay:model1.json"),
+    (f"grade qa.csv --judge openai/gpt-4o {R} {O}", "names no scheme", "did you mean 'openai:gpt-4o'?"),
+    (f"grade qa.csv --judge gpt-4o {R} {O}", "names no scheme", "did you mean 'openai:gpt-4o'?"),
+    (f"grade qa.csv --judge mok:constant {R} {O}", "mok", "did you mean 'mock"),
+    (f"grade qa.csv --judge mock:constnt {R} {O}", "constnt", "constant"),
+    (f"grade qa.csv --model mock:constant {R} {O}", "there is no option --model", "--judge (openai:MODEL"),
+    (f"grade qa.csv --jugde mock:constant {R} {O}", "there is no option --jugde", "did you mean --judge?"),
+    (f"grade qa.csv {R} {O}", "--judge", ""),
+    (f"grade {ASK}", "Missing argument", "items"),
+    # rubrics
+    (f"grade qa.csv {J} --rubric criteria.yaml {O}", "criteria.yaml:1", "did you mean 'criterion'"),
+    (f"grade qa.csv {J} --rubric scale.yaml {O}", "runs backwards", "write 1-5"),
+    (f"grade qa.csv {J} --rubric tabs.yaml {O}", "tabs.yaml:2", ""),
+    (f"grade qa.csv {J} --rubric key.yaml {O}", "unknown key", "did you mean 'scale'?"),
+    (f"grade qa.csv {J} --rubric helpfulnes {O}", "helpfulnes", "did you mean 'helpfulness'?"),
+    (f"grade qa.csv {J} --criteria polite {O}", "there is no option --criteria", "--rubric takes a criterion in words"),
+    (f"grade qa.csv {J} {R} {O} --scale 5-1", "runs backwards", "write 1-5"),
+    (f"grade qa.csv {J} {O}", "rubric", "--rubric"),
+    # flags
+    (f"grade qa.csv {J} {R}", "name a folder for the verdicts", "--out FOLDER"),
+    (f"grade qa.csv {J} {R} --output run", "there is no option --output", "--out"),
+    (f"grade qa.csv {J} {R} --out qa.csv", "is a file", "name a folder for the run"),
+    ("grade qa.csv --file qa.csv " + ASK, "there is no option --file", "dikast grade FILE"),
+    ("grade qa.csv --api-key x " + ASK, "there is no option --api-key", "OPENAI_API_KEY"),
+    ("grade qa.csv --resume " + ASK, "there is no option --resume", "running the same command again goes on"),
+    ("grade qa.csv --samples 3 " + ASK, "several samples at temperature 0 are all the same", "--temperature"),
+    ("grade qa.csv --samples 0 " + ASK, "--samples", "greater than or equal to 1"),
+    ("grade qa.csv --budget 5 " + ASK, "--budget '5'", "write calls=N"),
+    ("grade qa.csv --price cheap " + ASK, "cheap", "IN,OUT"),
+    ("grade qa.csv --max-failures lots " + ASK, "--max-failures 'lots'", "5%"),
+    ("grade qa.csv --format absolut " + ASK, "absolut", "did you mean"),
+    ("grade qa.csv --report page.pdf " + ASK, "page.pdf: unknown suffix", ".html"),
+    ("grade qa.csv --split test " + ASK, "split", "Hub"),
+    ("grade qa.csv --config run.yaml " + O, "run.yaml:2", "did you mean 'rubric'?"),
+    ("compare pairs.csv --equal coin " + ASK, "--equal 'coin'", "tie"),
+    ("grad qa.csv " + ASK, "No such command 'grad'", ""),
+    # verdicts
+    ("report nowhere", "nowhere: there is no such run folder", "dikast grade --out nowhere"),
+    ("report nowhere.csv", "nowhere.csv", ""),
+    ("audit qa.csv", "no column is recognised as the judge's verdicts", "--score human_score, if it is not people's"),
+    ("audit qa.csv --score scor", "there is no column 'scor'", "question, answer, human_score"),
+    ("export nowhere out.csv", "nowhere", ""),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("mistakes")
+    for name, text in FILES.items():
+        (made / name).write_text(text, "utf-8")
+    return made
+
+
+@pytest.mark.parametrize(("command", "told", "cure"), MISTAKES, ids=[each[0] for each in MISTAKES])
+def test_a_mistake_says_what_to_write(command: str, told: str, cure: str, folder: Path) -> None:
+    before = sorted(folder.iterdir())
+    done = dikast_here(*command.split(), cwd=folder)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert told in done.stderr
+    assert cure in done.stderr
+    assert "Traceback" not in done.stderr
+    assert sorted(folder.iterdir()) == before, "a refused run leaves nothing behind"
+    told_lines = done.stderr.splitlines()
+    assert len(set(told_lines)) == len(told_lines), "told once"
+
+
+def test_there_are_enough() -> None:
+    assert len(MISTAKES) > 60
+
+
+def test_dikast_alone_says_what_to_do_first() -> None:
+    done = dikast()
+    assert done.stdout.startswith("First steps:\n  dikast grade answers.csv --judge openai:MODEL --rubric")
+    assert "dikast report old.csv --out page.html" in done.stdout
+    helped = dikast_here("grade", "--help").stdout
+    assert all(form in helped for form in ("openai:MODEL", "http://HOST:PORT/v1#MODEL", "hf:ORG/NAME", "replay:FILE"))
+
+
+def test_decimal_commas_are_numbers(tmp_path: Path) -> None:
+    (tmp_path / "qa.csv").write_text("question;answer;human_score\nq;a;3,5\nr;b;4,0\n", "utf-8")
+    done = dikast_here("grade", tmp_path / "qa.csv", "--judge", "mock:oracle,r=1", "--rubric", "helpfulness",
+                       "--scale", "1-5/0.5", "--out", tmp_path / "run")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert [each["gold"] for each in lines(tmp_path / "run/gold.jsonl")] == [3.5, 4.0]
+
+
+def test_what_was_recognised_is_told_once(tmp_path: Path) -> None:
+    (tmp_path / "qa.csv").write_text(FILES["qa.csv"], "utf-8")
+    done = dikast(*f"grade {tmp_path / 'qa.csv'} --judge mock:oracle {R} --out {tmp_path / 'run'}".split())
+    assert done.returncode == 0
+    assert (done.stdout + done.stderr).count("human_score -> gold") == 1
