@@ -69,6 +69,29 @@ def test_a_rate_has_one_interval_in_all_tables(tmp_path: Path, run_audit: Run, c
     assert {(each["low"], each["high"]) for each in (slice_of, judge)} == {(exact["low"], exact["high"])}
 
 
+def test_two_raters_have_one_interval_in_all_tables(tmp_path: Path, run_audit: Run) -> None:
+    """The ceiling of two raters is their row in the table of raters."""
+    rng = np.random.default_rng(0)
+    gold = rng.integers(1, 6, 30)
+    rows = [
+        {"score": int(g), "one": int(g), "two": int(np.clip(g + rng.integers(-1, 2), 1, 5)), "said": "AB"[k % 2],
+         "human": "AB"[g % 2], "other": "AB"[(g + (k % 3 == 0)) % 2]}
+        for k, g in enumerate(gold)
+    ]  # fmt: skip
+    file = write(tmp_path / "x.csv", rows)
+    found = run_audit(file, "--score", "score", "--gold", "one", "--gold", "two", "--scale", "1-5")["tables"]
+    ceiling, pair = found["beside"]["rows"][1], found["rater pairs"]["rows"][0]
+    for name in ("pearson", "spearman", "kendall_tau_b", "exact", "mae", "quadratic_kappa"):
+        assert [ceiling[name][end] for end in ("value", "low", "high")] == pytest.approx(
+            [pair[name][end] for end in ("value", "low", "high")]
+        ), name
+    equal = found["raters"]["rows"][0]["value"]
+    assert (equal["low"], equal["high"]) == (pair["exact"]["low"], pair["exact"]["high"])
+    found = run_audit(file, "--score", "said", "--gold", "human", "--gold", "other", "--pairwise")["tables"]
+    ceiling, pair = found["beside"]["rows"][1]["all"], found["rater pairs"]["rows"][0]["exact"]
+    assert (ceiling["low"], ceiling["high"]) == pytest.approx((pair["low"], pair["high"]))
+
+
 def test_a_covariate_that_decides_its_games_leaves_the_others_alone() -> None:
     # 0 beats 1 in 6 of 9 games, log 2 apart; in 4 further games a mark stands for the winner, whoever that is
     first, second = np.zeros(13, int), np.ones(13, int)

@@ -24,7 +24,7 @@ def test_grade_ends_with_failures_and_agreement(tmp_path: Path) -> None:
     without = [{key: value for key, value in row.items() if key != "gold"} for row in rows(5)]
     (tmp_path / "other").mkdir()
     last = judged(tmp_path / "other", "grade", "--judge", "mock:constant", items=without)[-1]
-    assert last == "All 5 questions got a verdict; without gold, the accuracy of the others is unknown."
+    assert last == "All 5 questions got a verdict; there is no gold, so how often the verdicts are right is unknown."
 
 
 def test_compare_ends_with_who_won(tmp_path: Path) -> None:

@@ -139,8 +139,14 @@ def test_a_run_that_was_made_with_equate_tells_goodness_and_can_be_equated(tmp_p
     found = run_audit(run)
     assert any("gold on 1-5: all figures are of goodness" in note for note in found["notes"])
     agreement = values(found, "agreement")
-    assert "exact" not in agreement
+    assert not {"exact", "within_1", "cohen_kappa", "quadratic_kappa"} & set(agreement)  # no label is one of gold's
     assert agreement["pearson"]["value"]["value"] > 0.3
+    told = [json.loads(line)["score"] for line in (run / "verdicts.jsonl").read_text().splitlines()]
+    gold = [((k % 5) / 4) for k in range(100)]
+    assert agreement["bias"]["value"]["value"] == pytest.approx(np.mean(told) - np.mean(gold))
+    assert agreement["mae"]["value"]["n"] == 100
+    spread = found["tables"]["beside"]["rows"][0]["discrimination"]
+    assert spread["value"] is not None  # scores lie on one scale, whatever gold lies on
     assert "exact" in values(run_audit(run, "--equate", "1-5"), "agreement")
 
 

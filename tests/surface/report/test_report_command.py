@@ -166,7 +166,7 @@ def test_no_gold(tmp_path: Path) -> None:
     assert "no gold" in page
     assert "no audit" not in page
     assert "Least certain first" in page
-    assert "without gold, the accuracy of the others is unknown" in page
+    assert "there is no gold, so how often the verdicts are right is unknown" in page
 
 
 def test_damaged_verdicts_are_told(graded: Path, tmp_path: Path) -> None:
@@ -257,3 +257,32 @@ def test_a_run_on_several_scales_is_told_in_goodness(tmp_path: Path) -> None:
     page = (tmp_path / "r.html").read_text()
     assert "Mean error (bias): score minus gold, as goodness (0 to 1)" in page
     assert "by scale" in {name for name in found["audit"]["tables"]}
+
+
+def test_labels_of_a_reversed_scale_are_counted_apart(tmp_path: Path) -> None:
+    """5 of "how bad" is no 5 of "how good": they shared a bar, "5 of 1-5"."""
+    items = []
+    for k in range(12):
+        rubric = {"name": f"r{k % 2}", "criterion": "How?", "scale": "1-5", "lower_is_better": k % 2 == 1}
+        items.append({"id": f"i{k}", "instruction": "?", "response": "yes", "rubric": rubric, "gold": 5 - k % 2})
+    path, run = runs.write_jsonl(tmp_path / "items.jsonl", items), tmp_path / "run"
+    assert runs.dikast_here("grade", path, "--judge", "mock:oracle,r=1", "--out", run).returncode == 0
+    assert report(run, "-o", tmp_path / "r.json", "-o", tmp_path / "r.html")[0] == 0
+    labels = orjson.loads((tmp_path / "r.json").read_bytes())["runs"][0]["labels"]
+    six = {"judge": 6, "gold": 6}
+    assert labels == {"5 of 1-5": six, "4 of 1-5, lower is better": six}
+    assert "4 of 1-5, lower is better" in (tmp_path / "r.html").read_text()
+
+
+def test_the_mean_error_is_known_where_gold_has_a_scale_of_its_own(tmp_path: Path) -> None:
+    items = [{"id": f"i{k}", "instruction": "?", "response": "yes", "gold": k % 11} for k in range(44)]
+    path, run = runs.write_jsonl(tmp_path / "items.jsonl", items), tmp_path / "run"
+    judge = ("--judge", "mock:oracle,r=.7", "--rubric", "helpfulness", "--equate", "0-10", "--out", run)
+    assert runs.dikast_here("grade", path, *judge).returncode == 0
+    assert report(run, "-o", tmp_path / "r.md", "-o", tmp_path / "r.json")[0] == 0
+    card = next(line for line in (tmp_path / "r.md").read_text().splitlines() if "Mean error" in line)
+    audit = orjson.loads((tmp_path / "r.json").read_bytes())["runs"][0]["audit"]
+    bias = next(row["value"] for row in audit["tables"]["agreement"]["rows"] if row["statistic"] == "bias")
+    assert f"{bias['value']:+z.3f}" in card
+    assert "unknown" not in card
+    assert "discrimination undefined" not in card

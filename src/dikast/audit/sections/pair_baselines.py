@@ -11,11 +11,11 @@ from dikast.audit.rendering import Table, table
 from dikast.audit.results import Baseline, Baselines, Role
 from dikast.audit.statistics.building_blocks.contingency import Cells
 from dikast.audit.statistics.building_blocks.weights import TableStatistic
-from dikast.audit.statistics.intervals import bootstrap_tables
+from dikast.audit.statistics.intervals import bootstrap_tables, pooled_share
 from dikast.audit.tables import choices as pairs
 from dikast.audit.tables.choices import FIRST, NONE, SECOND, TIE, TieRule
 from dikast.audit.tables.load import Data
-from dikast.audit.tables.paired import Paired, ratio, read_column
+from dikast.audit.tables.paired import Paired, read_column
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -130,7 +130,7 @@ def _rater_rows(given: Paired, rules: Sequence[TieRule]) -> list[Baseline]:
                 np.array([s.worth * s.counts for s in shares]).sum(0),
                 np.array([s.counts for s in shares]).sum(0),
             )
-            found[rule] = ratio(worth, counts.astype(np.float64), given)
+            found[rule] = pooled_share(worth, counts.astype(np.float64), given.level, given.cluster)
         if found:
             rows.append(Baseline(key, role, label, found))
     return rows

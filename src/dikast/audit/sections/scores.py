@@ -154,7 +154,7 @@ def _rater_rows(given: Scored, names: Sequence[str], how: Resampling) -> Iterato
     count = len(raters)
     cluster = given.clusters(complete)
     together = np.tile(np.arange(raters.shape[1]) if cluster is None else cluster, count)  # an item's ratings
-    pairs = [(i, j) for i in range(count) for j in range(i)]
+    pairs = [(i, j) for i in range(count) for j in range(i + 1, count)]  # as the table of raters has them
     found = mean_over_pairs(raters, pairs, names, how, cluster)
     yield _row("raters", "ceiling", "one rater against another (ceiling)", found, raters.ravel(), given, how, together)
     both = complete & ~np.isnan(given.score)
@@ -257,7 +257,8 @@ def _row(
 ) -> tuple[int, Baseline]:
     """Of how many rows, and the row itself, with the discrimination of its scores."""
     n = next(iter(found.values())).n
-    spread = spread_of(scores, given.scale, how, cluster)
+    scale = given.scale if given.own is None else given.own.shared
+    spread = spread_of(scores, scale, how, cluster)
     return n, Baseline(key, role, label, {**found, "discrimination": spread})
 
 

@@ -283,16 +283,39 @@ def share(
     value = float(given.sum()) / n
     if cluster is None and np.isin(given, (0, 1)).all():
         return Estimate(value, n, *wilson(float(given.sum()), n, level), level, "Wilson", dropped, note)
+    return _effective(value, n, (given - given.mean()) / n, level, cluster, dropped=dropped, note=note)
+
+
+def pooled_share(
+    worth: ArrayLike, counts: ArrayLike, level: float, cluster: NDArray[np.int64] | None = None
+) -> Estimate:
+    """The sum of `worth` (n,) over that of `counts`, each from 0 to its count, with the interval of a `share`.
+
+    Such as the pairs of raters of each item that agree, of all its pairs; rows that count nothing are left out.
+    """
+    given, many = np.asarray(worth, np.float64), np.asarray(counts, np.float64)
+    due = many > 0
+    given, many, cluster = given[due], many[due], None if cluster is None else cluster[due]
+    if len(given) == 0 or np.ptp(many) == 0:
+        return share(given / many, level, cluster)
+    value = float(given.sum() / many.sum())
+    return _effective(value, len(given), (given - value * many) / many.sum(), level, cluster)
+
+
+def _effective(
+    value: float, n: int, parts: Floats, level: float, cluster: NDArray[np.int64] | None, **told: Any
+) -> Estimate:
+    """A share of `n` rows that each move by `parts` (n,), with the interval that the docstring of `share` names."""
     codes = None if cluster is None else clusters_of(cluster)
-    found = error_of((given - given.mean()) / n, codes)
-    method = "Wilson, effective n" if codes is None else "Wilson, by cluster"
-    if np.ptp(given) == 0 or not found.error > ALIKE:
+    found = error_of(parts, codes)
+    if not (np.ptp(parts) > 0 and found.error > ALIKE):
         alike, method = float(found.groups), "Wilson" if codes is None else "Wilson, clusters counted"
-        return Estimate(value, n, *wilson(value * alike, alike, level), level, method, dropped, note)
+        return Estimate(value, n, *wilson(value * alike, alike, level), level, method, **told)
     effective = value * (1 - value) * (z_of(level) / (t_of(level, found.groups - 1) * found.error)) ** 2
     if codes is None:  # no values in [0, 1] vary more than zeros and ones
         effective = max(effective, n)
-    return Estimate(value, n, *wilson(value * effective, effective, level), level, method, dropped, note)
+    method = "Wilson, effective n" if codes is None else "Wilson, by cluster"
+    return Estimate(value, n, *wilson(value * effective, effective, level), level, method, **told)
 
 
 def bounded_mean(

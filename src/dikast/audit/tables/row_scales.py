@@ -177,7 +177,7 @@ def note_of(scales: RowScales) -> str:
     if scales.gold is not None:
         return (
             f"scores lie on {scales.told()}, gold on {told_scale(scales.gold)}: all figures are of goodness (0 worst, "
-            "1 best) on the scale of each, and only correlations and order are told"
+            "1 best) on the scale of each: correlations, order and errors, but none of labels"
         )
     return (
         f"rows lie on {counted(len(scales.scales), 'scale')}, {scales.told()}: all pooled figures are of goodness "

@@ -21,6 +21,7 @@ from dikast.core.scale import Scale
 from dikast.core.text import counted
 
 Floats = NDArray[np.float64]
+_ON_LABELS = ("exact", "within_1", "cohen_kappa", "quadratic_kappa")  # statistics of labels
 Codes = NDArray[np.int64]
 
 
@@ -146,7 +147,8 @@ def _check_on_scale(data: Data, role: str, failed: NDArray[np.bool_], *, between
 
 def _as_goodness(given: Scored, own: RowScales) -> Scored:
     """Score and gold as goodness. 'Within 1' is left out: it is a step of 1-5, and all of pass/fail."""
-    kinds = tuple(name for name in measures_for(own.gold is None) if name != "within_1")
+    apart = own.gold is not None  # no label of one is a label of the other, but both have a goodness
+    kinds = tuple(name for name in measures_for(True) if name not in (_ON_LABELS if apart else ("within_1",)))
     gold, raters = own.of_gold.goodness(given.gold), given.raters.copy()
     for i, ratings_of_one in enumerate(raters):
         raters[i] = own.of_gold.goodness(ratings_of_one)

@@ -331,7 +331,8 @@ class _Scales:
         if isinstance(value, int | float):
             value = scale.label(value) or value
         label = _label(value)
-        return f"{label} of {scale}" if self.several and label is not None else label
+        named = f"{scale}, lower is better" if scale.lower_is_better else str(scale)
+        return f"{label} of {named}" if self.several and label is not None else label
 
 
 def _gold_scale(folder: Path, plan: AuditPlan) -> Scale | None:

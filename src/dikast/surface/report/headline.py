@@ -54,7 +54,7 @@ def sentence(page: RunPage) -> str:
     told = "; ".join([_failed_in_words(failed, what, one_order=page.one_order), *_position_in_words(page)])
     main = main_figure(page)
     if main is None:
-        return f"{told}; without gold, the accuracy of the others is unknown."
+        return f"{told}; there is no gold, so how often the verdicts are right is unknown."
     name, found = main
     if math.isnan(found.value):
         why = "there is no verdict to compare" if found.n == 0 else _why(found) or "one column is constant"

@@ -194,12 +194,21 @@ def mean_over_pairs(
 ) -> dict[str, Estimate]:
     """The mean of each statistic over several pairs of columns (C, n) of the same items, drawn jointly.
 
-    For raters against raters, and for one judge against each rater.
+    For raters against raters, and for one judge against each rater. Of one pair it is `measure`, and a mean of rates is
+    the `share` of what each item has of it, so that equal figures have equal intervals.
     """
-    values = {name: float(np.mean([MEASURES[name].value(columns[i], columns[j]) for i, j in pairs])) for name in names}
-    draws = _joint(columns, pairs, [1 / len(pairs)] * len(pairs), names, how, cluster)
     n = columns.shape[1]
-    return {name: _joint_estimate(values[name], draws.get(name), n, how) for name in names}
+    if len(pairs) == 1:
+        return measure(columns[pairs[0][0]], columns[pairs[0][1]], names, how, cluster)
+    values = {name: float(np.mean([MEASURES[name].value(columns[i], columns[j]) for i, j in pairs])) for name in names}
+    drawn = [name for name in names if name not in RATES]
+    draws = _joint(columns, pairs, [1 / len(pairs)] * len(pairs), drawn, how, cluster)
+    groups = n if cluster is None else int(cluster.max(initial=0)) + 1
+    found = {name: _joint_estimate(values[name], draws.get(name), n, how, groups=groups) for name in names}
+    for name in set(names) & set(RATES):
+        worth = np.mean([BY_ROW[name](columns[i], columns[j]) for i, j in pairs], axis=0)
+        found[name] = share(worth, how.level, cluster)
+    return found
 
 
 def difference(
@@ -213,10 +222,13 @@ def difference(
     return {name: _joint_estimate(values[name], draws.get(name), len(gold), how, point=same) for name in names}
 
 
-def _joint_estimate(value: float, draws: Floats | None, n: int, how: Resampling, *, point: bool = False) -> Estimate:
+def _joint_estimate(
+    value: float, draws: Floats | None, n: int, how: Resampling, *, point: bool = False, groups: int = 0
+) -> Estimate:
     if draws is None or math.isnan(value):
         return Estimate(value, n, level=how.level)
-    return Estimate(value, n, *how.interval(draws, point=point), how.level, f"paired bootstrap, {how.draws:,} draws")
+    ends = how.interval(draws, point=point, groups=groups)
+    return Estimate(value, n, *ends, how.level, f"paired bootstrap, {how.draws:,} draws")
 
 
 def _joint(
