@@ -70,6 +70,16 @@ class RunOptions(FormatOptions, RubricOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class EndOptions:
+    """What follows a run of `grade` or `compare`."""
+
+    max_failures: str = option("0", help="How many verdicts may be missing (a count or a share, 5%) before exit 3.")
+    report: Path | None = option(
+        None, metavar="FILE", help="Write a report of the run too: .html, .md, .json or .xml (JUnit)."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ProbedJudgeOptions(FormatOptions):
     """Which judge `probe` and `prove` test, and where to."""
 

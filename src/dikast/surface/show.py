@@ -79,7 +79,7 @@ def _show_one(summary: dict[str, Any]) -> None:
     by_pairs = (summary.get("preferences") or {}).get("criteria", {}) if summary.get("kind") == "pairwise" else {}
     one_order = (summary.get("preferences") or {}).get("one_order", False)
     in_order = ", in one order" if one_order else ""
-    for criterion, counts in list(by_pairs.items())[:_MOST_CRITERIA]:
+    for criterion, counts in list(by_pairs.items())[:_MOST_CRITERIA] if len(by_pairs) > 1 else ():
         echo(f"{criterion}: {_counts(counts)} (pairs{in_order})")
     if (more := max(len(summary["criteria"]), len(by_pairs)) - _MOST_CRITERIA) > 0:
         echo(f"and {more:,} more criteria; --json and summary.json have all")

@@ -358,7 +358,7 @@ def test_compare_in_both_orders(two: Path, tmp_path: Path) -> None:
     one = dikast("compare", two, "--judge", "mock:first-slot", "--rubric", "helpfulness", "--one-order", "--out",
                  tmp_path / "run")  # fmt: skip
     assert "pairs       10, in one order: a 10" in one.stdout
-    assert "helpfulness: a 10 (pairs, in one order)" in one.stdout
+    assert "helpfulness:" not in one.stdout  # counts of one criterion are those of the pairs
     assert "position bias cannot be separated from a preference" in one.stdout
     assert "orders agree" not in one.stdout
 

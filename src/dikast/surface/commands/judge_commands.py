@@ -10,6 +10,7 @@ from dikast.core.checking import Mistakes
 from dikast.core.errors import UserError
 from dikast.judging.run_options import (
     DrawOptions,
+    EndOptions,
     FormatOptions,
     MediaOptions,
     PairOptions,
@@ -23,15 +24,6 @@ from dikast.surface.verbs import JsonOptions, ShowOptions
 
 _MOST_AUDITED = 100_000  # verdicts whose audit takes seconds
 
-MaxFailures = Annotated[
-    str, typer.Option("--max-failures", help="How many verdicts may be missing (a count or a share, 5%) before exit 3.")
-]
-
-Report = Annotated[
-    Path | None,
-    typer.Option("--report", metavar="FILE", help="Write a report of the run too: .html, .md, .json or .xml (JUnit)."),
-]
-
 
 def grade(
     ask: RunOptions,
@@ -39,9 +31,7 @@ def grade(
     replies: ReplyOptions,
     media: MediaOptions,
     spend: SpendOptions,
-    max_failures: MaxFailures = "0",
-    report: Report = None,
-    *,
+    end: EndOptions,
     shown: ShowOptions,
     wrong: Mistakes,
 ) -> None:
@@ -49,7 +39,7 @@ def grade(
 
     Example: dikast grade answers.jsonl --judge hf:ORG/MODEL --rubric helpfulness --out runs/first
     """
-    _run(ask, draws, replies, spend, media, None, max_failures, report, shown, wrong)
+    _run(ask, draws, replies, spend, media, None, end, shown, wrong)
 
 
 def compare(
@@ -59,9 +49,7 @@ def compare(
     replies: ReplyOptions,
     media: MediaOptions,
     spend: SpendOptions,
-    max_failures: MaxFailures = "0",
-    report: Report = None,
-    *,
+    end: EndOptions,
     shown: ShowOptions,
     wrong: Mistakes,
 ) -> None:
@@ -69,7 +57,7 @@ def compare(
 
     Example: dikast compare pairs.jsonl --judge hf:ORG/MODEL --rubric helpfulness --out runs/pairs
     """
-    _run(ask, draws, replies, spend, media, pairs, max_failures, report, shown, wrong)
+    _run(ask, draws, replies, spend, media, pairs, end, shown, wrong)
 
 
 def replay(
@@ -95,8 +83,7 @@ def _run(
     spend: SpendOptions,
     media: MediaOptions,
     pairs: PairOptions | None,
-    max_failures: str,
-    report: Path | None,
+    end: EndOptions,
     shown: ShowOptions,
     wrong: Mistakes,
 ) -> None:
@@ -118,13 +105,13 @@ def _run(
         wrong.tell("--out is empty, or the working folder itself: name a folder for the run")
     if ask.out is not None and ask.out.is_file():
         wrong.tell(f"--out {ask.out}: is a file: name a folder for the run")
-    if report is not None:
+    if (report := end.report) is not None:
         from dikast.surface.report.report_file import check_report
 
         wrong.of(lambda: check_report(report))
     if len(ask.judge) > 1 and "-" in ask.items:
         wrong.tell("a panel reads the items once for each judge: give it a file, not standard input")
-    allowed, columns = wrong.of(lambda: _allowed(max_failures)), wrong.of(lambda: columns_of(ask.map))
+    allowed, columns = wrong.of(lambda: _allowed(end.max_failures)), wrong.of(lambda: columns_of(ask.map))
     told = Told(ask, draws, replies, spend, media, pairs)
     judges = judges_of(told, ask.judge, ask.rubric, ask.format, wrong, _silent if shown.quiet else _say_format)
     assert allowed is not None
@@ -142,7 +129,7 @@ def _run(
     show_summary(done.summary, as_json=shown.json)
     stop_if_given_up(done.each)
     assert ask.out is not None
-    _tell_headlines(ask.out, sum(each["verdicts"] for each in done.each), report, shown)
+    _tell_headlines(ask.out, sum(each["verdicts"] for each in done.each), end.report, shown)
     failed = sum(each["verdicts"] - each["status"].get("ok", 0) for each in done.each)
     if failed > allowed(sum(each["verdicts"] for each in done.each)):
         raise typer.Exit(3)
