@@ -23,6 +23,7 @@ _HOME = {
     "Panel": "dikast.judging.panel",
     "PanelVerdict": "dikast.judging.panel",
     "Preference": "dikast.core.verdict",
+    "Ranking": "dikast.ranking.item_ranking",
     "Readout": "dikast.engines.base",
     "Request": "dikast.engines.base",
     "Resampling": "dikast.audit.statistics.intervals",
@@ -68,6 +69,7 @@ _HOME = {
     "pearson": "dikast.audit.statistics.correlation",
     "ppi_difference": "dikast.audit.statistics.ppi",
     "ppi_mean": "dikast.audit.statistics.ppi",
+    "rank_file": "dikast.ranking.rank_file",
     "read_items": "dikast.core.records",
     "replay": "dikast.judging.replay_run",
     "rogan_gladen": "dikast.audit.statistics.ppi",
@@ -93,6 +95,7 @@ __all__ = [
     "Panel",
     "PanelVerdict",
     "Preference",
+    "Ranking",
     "Readout",
     "Request",
     "Resampling",
@@ -139,6 +142,7 @@ __all__ = [
     "pearson",
     "ppi_difference",
     "ppi_mean",
+    "rank_file",
     "read_items",
     "replay",
     "rogan_gladen",
@@ -203,6 +207,8 @@ if TYPE_CHECKING:
     from dikast.judging.replay_run import replay
     from dikast.judging.run_plan import Source
     from dikast.prompts.format import Format, builtin_formats, load_format
+    from dikast.ranking.item_ranking import Ranking
+    from dikast.ranking.rank_file import rank_file
     from dikast.rewards.best_of_n import best_of_n
     from dikast.rewards.reward import Reward
     from dikast.surface.export.export_run import export

@@ -70,6 +70,7 @@ def recipe(tmp: Path, model: Path) -> Path:
 LINES: dict[str, Line] = {
     "grade": lambda tmp, m: ["grade", write_jsonl(tmp / "i.jsonl", rows(2)), "--judge", m, "--out", tmp / "run"],
     "compare": lambda tmp, m: ["compare", write_jsonl(tmp / "p.jsonl", pairs(2)), "--judge", m, "--out", tmp / "run"],
+    "rank": lambda tmp, m: ["rank", write_jsonl(tmp / "p.jsonl", pairs(2)), "--judge", m, "--out", tmp / "run"],
     "probe": lambda tmp, m: ["probe", "--judge", m, "--out", tmp / "run", "--calls", 5, "--only", "level-order"],
     "prove": lambda tmp, m: ["prove", "--judge", m, "--out", tmp / "run", "--calls", 20],
     "replay": lambda tmp, m: ["replay", m],
@@ -104,6 +105,7 @@ OPENING = (
     "serve",
     "grade",
     "compare",
+    "rank",
     "probe",
     "prove",
     "train look",

@@ -34,6 +34,7 @@ class Way:
     rubrics: Mapping[str, Rubric]
     both_orders: bool = True
     equal: EqualRule = "tie"
+    schedule: str = ""  # of a ranking, which asks some pairs in both orders and some in one
     sheet: Sheet | None = None
     sheets: Mapping[str, Sheet] = field(default_factory=dict)
 
@@ -42,10 +43,13 @@ class _WayForm(TypedDict):
     kind: Literal["absolute", "pairwise", "from-absolute"]
     both_orders: NotRequired[bool]
     equal: NotRequired[EqualRule]
+    schedule: NotRequired[str]
 
 
-def told_way(shape: Shape, equal: EqualRule | None) -> dict[str, Any]:
+def told_way(shape: Shape, equal: EqualRule | None, schedule: str = "") -> dict[str, Any]:
     """How a run judges, as its lock and its summary record it; `way_of` reads it back."""
+    if schedule:
+        return {"kind": "pairwise", "schedule": schedule}
     if equal is not None:
         return {"kind": "from-absolute", "equal": equal}
     return {"kind": "absolute"} if shape == "each" else {"kind": "pairwise", "both_orders": shape == "both-orders"}
@@ -71,7 +75,8 @@ def derive(verdicts: Iterable[Verdict], way: Way, out: Path | None) -> dict[str,
     Under `preferences` for pairs, `combined` for several samples of a response, `totals` for sheets. Reads to the end.
     """
     if way.kind == "pairwise":
-        return {"preferences": _preferences(join_orders(verdicts, way.samples, both_orders=way.both_orders), out)}
+        both = None if way.schedule else way.both_orders
+        return {"preferences": _preferences(join_orders(verdicts, way.samples, both_orders=both), out)}
     if way.kind == "from-absolute":
         return {"preferences": _preferences(by_scores(verdicts, way), out)}
     summed: dict[str, Any] = {}

@@ -25,9 +25,12 @@ def join_samples(verdicts: Iterable[Verdict], samples: int, rubrics: Mapping[str
             yield combine_samples(sorted(group, key=lambda v: v.question.sample), rubrics[hashes.rubric].scale)
 
 
-def join_orders(verdicts: Iterable[Verdict], samples: int, *, both_orders: bool) -> Iterator[Preference]:
-    """Preferences from pairwise verdicts in any order, each as soon as its last verdict is there."""
-    due = samples * (2 if both_orders else 1)
+def join_orders(verdicts: Iterable[Verdict], samples: int, *, both_orders: bool | None) -> Iterator[Preference]:
+    """Preferences from pairwise verdicts in any order, each as soon as its last verdict is there.
+
+    `both_orders` None: some pairs were asked in both orders and some in one; the latter come at the end.
+    """
+    due = samples * (1 if both_orders is False else 2)
     waiting: dict[tuple[str, str, tuple[int, ...]], list[Verdict]] = {}
     for verdict in verdicts:
         question = verdict.question
@@ -36,7 +39,14 @@ def join_orders(verdicts: Iterable[Verdict], samples: int, *, both_orders: bool)
         group.append(verdict)
         if len(group) == due:
             del waiting[pair]
-            orders: dict[tuple[int, ...], list[Verdict]] = {}
-            for each in sorted(group, key=lambda v: v.question.sample):
-                orders.setdefault(each.question.responses, []).append(each)
-            yield from_orders([combine_samples(order, None) for order in orders.values()])
+            yield _joined(group)
+    for group in waiting.values() if both_orders is None else ():
+        if len(group) == samples:
+            yield _joined(group)
+
+
+def _joined(group: list[Verdict]) -> Preference:
+    orders: dict[tuple[int, ...], list[Verdict]] = {}
+    for each in sorted(group, key=lambda v: v.question.sample):
+        orders.setdefault(each.question.responses, []).append(each)
+    return from_orders([combine_samples(order, None) for order in orders.values()])

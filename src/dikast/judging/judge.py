@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError
@@ -26,6 +26,9 @@ from dikast.judging.pair_orders import RESAMPLES, EqualRule, from_scores
 from dikast.judging.settling import AskSettings, Read, answer
 from dikast.judging.task import Shape, Task, tasks_of
 from dikast.prompts.format import Format, load_format
+
+if TYPE_CHECKING:
+    from dikast.ranking.item_ranking import Ranking
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +188,16 @@ class Judge:
             if preference.choice != "tie":
                 break
         return preference
+
+    def rank(self, item: Item | Mapping[str, Any] | None = None, *, schedule: str = "full", **fields: Any) -> "Ranking":
+        """Order the responses of an item from best to worst by comparing them; `dikast rank` does it for files.
+
+        schedule: which pairs are compared (see `dikast.ranking.schedules`); the full round robin asks each in both
+        orders. UserError for fewer than two different responses, or fewer than the schedule takes.
+        """
+        from dikast.ranking.rank_item import rank_item
+
+        return rank_item(self, _item(item, fields), schedule)
 
     def tasks(
         self, items: Iterable[Item], shape: Shape, *, samples: range | None = None, pairs: bool = False

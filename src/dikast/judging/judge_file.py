@@ -30,7 +30,7 @@ from dikast.core.runs.current_verdicts import answered, current_records, current
 from dikast.core.runs.lock_file import check_version, ids_of
 from dikast.core.runs.opening import tell_writer
 from dikast.core.runs.rubrics import load_rubrics
-from dikast.core.runs.run_files import SUMMARY, VERDICTS, remove, write_checked
+from dikast.core.runs.run_files import RANKINGS, SUMMARY, VERDICTS, remove, write_checked
 from dikast.judging.derived_verdicts import DERIVED, Way, by_scores, derive, told_way, way_of
 from dikast.judging.judge import Judge, resample_rounds
 from dikast.judging.ledger import Ledger
@@ -61,7 +61,7 @@ def grade_file(
     With `dry_run` nothing is written or asked, and the plan is returned. Raises UserError for items that cannot be
     read (all mistakes at once), RunError when the folder cannot be written.
     """
-    with _Run(judge, source, out, "each", watch, dry_run=dry_run) as run:
+    with FileRun(judge, source, out, "each", watch, dry_run=dry_run) as run:
         plan = run.plan(range(judge.samples))
         if dry_run:
             return plan.summary()
@@ -83,7 +83,7 @@ def compare_file(
     Beside the verdicts, `preferences.jsonl` holds one line a pair. Returns and raises as `grade_file`.
     """
     shape: Shape = "both-orders" if both_orders else "pairs"
-    with _Run(judge, source, out, shape, watch, dry_run=dry_run) as run:
+    with FileRun(judge, source, out, shape, watch, dry_run=dry_run) as run:
         plan = run.plan(range(judge.samples))
         if dry_run:
             return plan.summary()
@@ -105,7 +105,7 @@ def compare_file_by_scores(
     With the rule `resample` only pairs that are still equal are asked again. Returns and raises as `grade_file`.
     """
     rounds = resample_rounds(equal, judge.settings.sampling)
-    with _Run(judge, source, out, "each", watch, equal=equal, dry_run=dry_run) as run:
+    with FileRun(judge, source, out, "each", watch, equal=equal, dry_run=dry_run) as run:
         plan = run.plan(range(1))
         if dry_run:
             return plan.summary()
@@ -126,7 +126,7 @@ def check_readable_twice(source: Source) -> None:
         raise UserError(f"{path} is not a regular file, and items are read twice: pipe them in and use -")
 
 
-class _Run:
+class FileRun:
     """One run over a file, as a context: it holds the folder, and items from standard input, which are read twice."""
 
     def __init__(
@@ -138,11 +138,12 @@ class _Run:
         watch: Watcher | None,
         *,
         equal: EqualRule | None = None,
+        schedule: str = "",
         dry_run: bool = False,
     ) -> None:
         self.judge, self.shape, self.watch, self.pairs = judge, shape, watch, equal is not None
         self.source = source if isinstance(source, Source) else Source(str(source))
-        self.told = told_way(shape, equal)
+        self.told = told_way(shape, equal, schedule)
         self.reading = Arrangement()
         self.sheets: dict[str, Sheet] = {}  # of the items that bring their own
         if out is None and not dry_run:
@@ -155,7 +156,7 @@ class _Run:
         self.known: Any = None  # sorted keys of what was answered before this run
         self._stack = ExitStack()
 
-    def __enter__(self) -> "_Run":
+    def __enter__(self) -> "FileRun":
         with self._stack:  # closes what was opened when a later step fails
             if self.source.path != "-":
                 check_readable_twice(self.source)
@@ -238,8 +239,8 @@ class _Run:
         shared = self.judge.rubric if isinstance(self.judge.rubric, Sheet) else None
         return way_of(self.told, self.judge.samples, load_rubrics(self.out), shared, self.sheets)
 
-    def finish(self, plan: Plan) -> dict[str, Any]:
-        """Count what the folder holds now, join samples and pairs, and write `summary.json`."""
+    def finish(self, plan: Plan, **more: Any) -> dict[str, Any]:
+        """Count what the folder holds now, join samples and pairs, and write `summary.json`, with `more` in it."""
         tally, samples = Tally(load_rubrics(self.out)), self.judge.samples
         for record in current_records(self.out):
             tally.add(record)
@@ -249,10 +250,13 @@ class _Run:
         for key, name in DERIVED.items():
             if key not in derived:  # of an earlier run in this folder, of another kind
                 remove(self.out / name)
+        if not self.told.get("schedule"):
+            remove(self.out / RANKINGS)
         notes = [*EngineNotes(self.out, self.judge.engine).told, *plan.notes]
         summary = {
             **self.told,
             **derived,
+            **more,
             "judge": self.judge.engine.name,
             **({"notes": notes} if notes else {}),
             **({"gave_up": self.gave_up} if self.gave_up else {}),
@@ -268,7 +272,7 @@ class _Run:
         return summary
 
 
-def _plan(run: _Run, samples: range, only: set[str] | None, plans: PlanFiles | None) -> Plan:
+def _plan(run: FileRun, samples: range, only: set[str] | None, plans: PlanFiles | None) -> Plan:
     """Count the questions, collecting mistakes in the items and telling them all at once (at most 20)."""
     errors: list[DataError] = []
 

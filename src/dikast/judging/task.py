@@ -1,7 +1,7 @@
 """What exactly is asked: questions with keys that change whenever the answer could."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -16,7 +16,7 @@ from dikast.core.rubric import Rubric, Sheet
 from dikast.core.verdict import Hashes, Question
 from dikast.core.video import SAMPLING
 
-Shape = Literal["each", "pairs", "both-orders"]
+Shape = Literal["each", "pairs", "both-orders"] | Callable[[Item], Sequence[tuple[int, int]]]  # or the pairs themselves
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,9 @@ def _shown(item: Item, shape: Shape) -> Iterator[tuple[int, ...]]:
     count = len(item.responses)
     if shape == "each":
         yield from ((i,) for i in range(max(count, 1)))
+        return
+    if callable(shape):
+        yield from shape(item)
         return
     if count < 2:
         raise DataError(

@@ -66,6 +66,7 @@ app = Verbs(
 )
 app.command("grade")(verb(judge_commands.grade, config=CONFIG))
 app.command("compare")(verb(judge_commands.compare, config=CONFIG))
+app.command("rank")(verb(judge_commands.rank, config=CONFIG))
 app.command("replay")(verb(judge_commands.replay, config=CONFIG))
 app.command("audit")(audit_command.audit)
 app.command("demo")(demo_command.demo)

@@ -34,6 +34,8 @@ from dikast.judging.run_options import (
 from dikast.judging.run_plan import Source
 from dikast.judging.watching import Watcher
 from dikast.prompts.format import Format, load_format
+from dikast.ranking.rank_file import check_values, rank_file
+from dikast.ranking.rank_options import RankOptions
 
 _log = logging.getLogger(__name__)
 Rubrics = str | Path | Mapping[str, Any] | Rubric | Sheet
@@ -41,7 +43,7 @@ Rubrics = str | Path | Mapping[str, Any] | Rubric | Sheet
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The options of `grade` and `compare` (with `pairs`)."""
+    """The options of `grade`, `compare` (with `pairs`) and `rank` (with `ranks`)."""
 
     ask: RunOptions
     draws: DrawOptions
@@ -49,6 +51,7 @@ class Told:
     spend: SpendOptions
     media: MediaOptions = field(default_factory=MediaOptions)
     pairs: PairOptions | None = None
+    ranks: RankOptions | None = None
 
     def check(self, mistakes: Mistakes) -> None:
         """Tell what no option alone can say."""
@@ -68,6 +71,8 @@ class Told:
     @property
     def place(self) -> str:
         """The place in a judge of the format that is asked in."""
+        if self.ranks is not None:
+            return "compare_format"
         return "format" if self.pairs is None or self.pairs.from_absolute else "compare_format"
 
     def needed(self, judges: Sequence[Judge]) -> int:
@@ -79,6 +84,8 @@ class Told:
     def run(self, judge: Judge, source: Source, out: Path | None, watch: Watcher | None) -> dict[str, Any]:
         """Judge the items into the folder; the summary."""
         pairs, how = self.pairs, {"dry_run": self.spend.dry_run, "watch": watch}
+        if self.ranks is not None:
+            return rank_file(judge, source, out, self.ranks, **how)  # type: ignore[arg-type]
         if pairs is None:
             return grade_file(judge, source, out, **how)  # type: ignore[arg-type]
         if pairs.from_absolute:
@@ -116,6 +123,8 @@ def judges_of(
         asks_in = named or (None if is_taught(engine) else found)
         asked: dict[str, Any] = {told.place: asks_in} if asks_in is not None else {}
         made.append(Judge(told.spend.around(engine), scored, **settings, **asked))
+        if told.ranks is not None:
+            check_values(made[-1], told.ranks)
     return made
 
 

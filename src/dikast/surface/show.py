@@ -76,7 +76,8 @@ def _show_one(summary: dict[str, Any]) -> None:
         echo(f"conflicts   {_rate(conflicts)} of the verdicts are contradicted by another in the same reply")
     for criterion, found in list(summary["criteria"].items())[:_MOST_CRITERIA]:
         echo(f"{criterion}: {_mean(found)}{_counts(found['labels'])}")
-    by_pairs = (summary.get("preferences") or {}).get("criteria", {}) if summary.get("kind") == "pairwise" else {}
+    pairwise = summary.get("kind") == "pairwise" and "ranking" not in summary
+    by_pairs = (summary.get("preferences") or {}).get("criteria", {}) if pairwise else {}
     one_order = (summary.get("preferences") or {}).get("one_order", False)
     in_order = ", in one order" if one_order else ""
     for criterion, counts in list(by_pairs.items())[:_MOST_CRITERIA] if len(by_pairs) > 1 else ():
@@ -97,13 +98,34 @@ def _show_one(summary: dict[str, Any]) -> None:
             f"total       {_value(totals['mean_total'])}, 0 worst and 1 best;"
             f" {totals['without_total']:,} without a total"
         )
-    if "preferences" in summary:
+    if "ranking" in summary:
+        _show_ranking(summary["ranking"])
+    elif "preferences" in summary:
         _show_pairs(summary["preferences"])
     usage = summary["usage"]
     cost = "" if usage["cost"] is None else f", cost {usage['cost']:.4f}"
     hits = f", {usage['tokens_cached'] / usage['tokens_in']:.1%}" if usage["tokens_cached"] else ""
     cached = f"{usage['tokens_cached']:,} cached{hits}"
     echo(f"tokens      {usage['tokens_in']:,} in ({cached}), {usage['tokens_out']:,} out{cost}")
+
+
+def _show_ranking(ranking: dict[str, Any]) -> None:
+    """How many items have an order and by which comparisons; what the order of a pair does; agreement with gold."""
+    schedules = _counts(ranking["schedules"])
+    echo(f"ranked      {ranking['ranked']:,} of {counted(ranking['items'], 'item')}; schedule {schedules or 'none'}")
+    if ranking["missing"]:
+        echo(f"            {ranking['missing']:,} of {ranking['comparisons']:,} comparisons have no value")
+    for kind, bias in ranking["slot_bias"].items():
+        unit = {"logit": " nats", "probability": " of probability", "verdict": " of a win"}[kind]
+        sd = ranking["noise"][kind]["sd"]
+        noise = "unknown" if sd is None else f"{sd:.3f}{unit}"
+        echo(f"first slot  favoured by {_value(bias, unit)}; noise of a comparison {noise}")
+    if ranking["cycles"]["n"]:
+        echo(f"cycles      {_rate(ranking['cycles'])} of the {ranking['cycles']['n']:,} triples with three preferences")
+    if gold := ranking.get("gold"):
+        beside = f"at random {gold['at_random']:.2%}, n = {gold['first_is_best']['n']:,}"
+        echo(f"gold        first response is the best by gold {_rate(gold['first_is_best'])} ({beside})")
+        echo(f"            Kendall's tau with gold {_value(gold['kendall_tau'])}")
 
 
 def _show_pairs(preferences: dict[str, Any]) -> None:

@@ -25,6 +25,7 @@ from dikast.core.runs.run_files import (
     META,
     NOTES,
     PREFERENCES,
+    RANKINGS,
     RUBRICS,
     SHEETS,
     SUMMARY,
@@ -39,7 +40,7 @@ from dikast.core.verdict import Status, verdict_from
 
 DAMAGED = "verdicts.damaged.jsonl"
 REPAIR = "`dikast doctor FOLDER --repair`"
-_FILES = (KEYS, RUBRICS, GOLD, META, SHEETS, LOCK, NOTES, SUMMARY, COMBINED, PREFERENCES, TOTALS)
+_FILES = (KEYS, RUBRICS, GOLD, META, SHEETS, LOCK, NOTES, SUMMARY, COMBINED, PREFERENCES, TOTALS, RANKINGS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ SUMMARY = "summary.json"
 COMBINED = "combined.jsonl"
 PREFERENCES = "preferences.jsonl"
 TOTALS = "totals.jsonl"
+RANKINGS = "rankings.jsonl"
 CHECKSUMS = "checksums.json"
 AGAIN = "run the same command again: it writes the file again and asks nothing twice"
 _CHUNK = 1 << 20

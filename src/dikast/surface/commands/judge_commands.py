@@ -1,4 +1,4 @@
-"""The verbs `grade`, `compare` and `replay`."""
+"""The verbs `grade`, `compare`, `rank` and `replay`."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +18,7 @@ from dikast.judging.run_options import (
     RunOptions,
     SpendOptions,
 )
+from dikast.ranking.rank_options import RankOptions
 from dikast.surface.show import show_plans, show_summary
 from dikast.surface.terminal import echo
 from dikast.surface.verbs import JsonOptions, ShowOptions
@@ -39,7 +40,7 @@ def grade(
 
     Example: dikast grade answers.jsonl --judge hf:ORG/MODEL --rubric helpfulness --out runs/first
     """
-    _run(ask, draws, replies, spend, media, None, end, shown, wrong)
+    _run(ask, draws, replies, spend, media, None, None, end, shown, wrong)
 
 
 def compare(
@@ -57,7 +58,26 @@ def compare(
 
     Example: dikast compare pairs.jsonl --judge hf:ORG/MODEL --rubric helpfulness --out runs/pairs
     """
-    _run(ask, draws, replies, spend, media, pairs, end, shown, wrong)
+    _run(ask, draws, replies, spend, media, pairs, None, end, shown, wrong)
+
+
+def rank(
+    ask: RunOptions,
+    ranks: RankOptions,
+    draws: DrawOptions,
+    replies: ReplyOptions,
+    media: MediaOptions,
+    spend: SpendOptions,
+    end: EndOptions,
+    *,
+    shown: ShowOptions,
+    wrong: Mistakes,
+) -> None:
+    """Order the responses of each item from best to worst by comparing them.
+
+    Example: dikast rank answers.jsonl --judge hf:ORG/MODEL --rubric helpfulness --out runs/order
+    """
+    _run(ask, draws, replies, spend, media, None, ranks, end, shown, wrong)
 
 
 def replay(
@@ -83,6 +103,7 @@ def _run(
     spend: SpendOptions,
     media: MediaOptions,
     pairs: PairOptions | None,
+    ranks: RankOptions | None,
     end: EndOptions,
     shown: ShowOptions,
     wrong: Mistakes,
@@ -112,7 +133,7 @@ def _run(
     if len(ask.judge) > 1 and "-" in ask.items:
         wrong.tell("a panel reads the items once for each judge: give it a file, not standard input")
     allowed, columns = wrong.of(lambda: _allowed(end.max_failures)), wrong.of(lambda: columns_of(ask.map))
-    told = Told(ask, draws, replies, spend, media, pairs)
+    told = Told(ask, draws, replies, spend, media, pairs, ranks)
     judges = judges_of(told, ask.judge, ask.rubric, ask.format, wrong, _silent if shown.quiet else _say_format)
     assert allowed is not None
     for limit in () if shown.quiet else (each for judge in judges for each in told_limits(judge)):
@@ -129,7 +150,8 @@ def _run(
     show_summary(done.summary, as_json=shown.json)
     stop_if_given_up(done.each)
     assert ask.out is not None
-    _tell_headlines(ask.out, sum(each["verdicts"] for each in done.each), end.report, shown)
+    if ranks is None or end.report is not None:  # the headlines are of pairs
+        _tell_headlines(ask.out, sum(each["verdicts"] for each in done.each), end.report, shown)
     failed = sum(each["verdicts"] - each["status"].get("ok", 0) for each in done.each)
     if failed > allowed(sum(each["verdicts"] for each in done.each)):
         raise typer.Exit(3)

@@ -1,0 +1,51 @@
+"""How often each schedule finds the best response, simulated: `python -m benchmarks.ranking [--items N] [--write]`.
+
+The judge is that of the table the schedules are measured by: gain 1.5, slot bias 1, noise .7 (nats), systematic error
+.3 and error of a grade .8 (standard deviations of quality). `--write` puts the tables into docs/ranking.md.
+"""
+
+import argparse
+from pathlib import Path
+
+from dikast.ranking.schedules import SCHEDULES
+from dikast.ranking.simulation import Goal, JudgeModel, Read, Simulated, simulate
+
+JUDGE = JudgeModel(gain=1.5, bias=1.0, noise=0.7, systematic=0.3, graded=0.8)
+SIZES = (5, 8, 16)
+READS: tuple[tuple[str, Read], ...] = (("full", "vote"), ("full", "verdict"))
+PAGE = Path(__file__).parents[1] / "docs" / "ranking.md"
+BEGIN, END = "<!-- schedules -->", "<!-- /schedules -->"
+
+
+def cells(name: str, read: Read, k: int, found: Simulated) -> list[str]:
+    """One line of the table."""
+    told = {"logit": "logits", "verdict": "greedy verdicts", "vote": "sampled verdicts"}[read]
+    goals: tuple[Goal, ...] = ("best", "best-and-worst", "order")
+    rates = [found.goals[goal] for goal in goals]
+    shown = [f"{rate.value:.3f} [{rate.low:.3f}, {rate.high:.3f}]" for rate in rates]
+    return [str(k), name, told, f"{found.calls:g}", *shown]
+
+
+def main() -> None:
+    """Simulate, print, and write."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.ranking", description=__doc__)
+    parser.add_argument("--items", type=int, default=500, help="items of each simulation")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/ranking.md")
+    given = parser.parse_args()
+    rows = []
+    for k in SIZES:
+        fitting: list[tuple[str, Read]] = [(name, "logit") for name, each in SCHEDULES.items() if k >= each.least]
+        for name, read in (*READS, *fitting):
+            found = simulate(SCHEDULES[name], k, JUDGE, read=read, items=given.items)
+            rows.append(cells(name, read, k, found))
+    columns = ["K", "schedule", "read as", "calls", "best", "best and worst", "Kendall's tau"]
+    table = "\n".join(f"| {' | '.join(row)} |" for row in (columns, ["---"] * len(columns), *rows))
+    print(table)
+    if given.write:
+        text = PAGE.read_text("utf-8")
+        head, _, rest = text.partition(BEGIN)
+        PAGE.write_text(f"{head}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}", "utf-8")
+
+
+if __name__ == "__main__":
+    main()

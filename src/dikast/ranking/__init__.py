@@ -1,0 +1,1 @@
+"""From comparisons of an item's responses to an order."""

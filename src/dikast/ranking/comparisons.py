@@ -1,0 +1,152 @@
+"""Comparisons of an item's responses, and the strengths that fit them best.
+
+A comparison shows response `first` before response `second`. Its value says by how much the first is preferred; it is
+modelled as value = strength[first] - strength[second] + slot bias + noise, and fitted by least squares.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dikast.core.verdict import Verdict
+from dikast.judging.label_scores import logit
+
+Floats = NDArray[np.float64]
+Values = Literal["logit", "probability", "verdict"]
+VALUES: dict[Values, str] = {
+    "logit": "ln p(first) - ln p(second), in nats",
+    "probability": "p(first) - p(second), from -1 to 1",
+    "verdict": "1 where the first is preferred, -1 where the second is, 0 for a tie",
+}
+_ZERO = 1e-9  # an eigenvalue, or a share of a sum of squares, below which it is rounding
+_WORTH = {"a": 1.0, "b": -1.0, "tie": 0.0}  # of a choice, for the response of the smaller index
+
+
+class OrderedPair(NamedTuple):
+    """Two responses by their index, in the order in which they are shown."""
+
+    first: int
+    second: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What one order of a pair said. NaN: no verdict, or no probabilities for `logit` and `probability`."""
+
+    pair: OrderedPair
+    verdict: float = math.nan
+    probability: float = math.nan
+    logit: float = math.nan
+
+    @classmethod
+    def of(cls, verdict: Verdict) -> "Comparison":
+        """From a verdict on a pair, whose choices `a` and `b` are responses: the smaller index and the greater."""
+        pair = OrderedPair(*verdict.question.responses)
+        if verdict.label is None:
+            return cls(pair)
+        sign = 1.0 if pair.first < pair.second else -1.0
+        read = verdict.distribution
+        return cls(
+            pair,
+            sign * _WORTH[verdict.label] + 0.0,
+            sign * (read["a"] - read["b"]) if read else math.nan,
+            sign * logit(read, "a", "b") if read else math.nan,
+        )
+
+    def value(self, kind: Values) -> float:
+        """The value of a kind; NaN where there is none."""
+        return float(getattr(self, kind))
+
+
+class Games(NamedTuple):
+    """What is known of the comparisons of an item that have a value, or of a stack of items (n, k, k).
+
+    counts (k, k): how many comparisons show the row's response first and the column's second; sums (k, k): the sums of
+    their values; squares: the sum of all squared values.
+    """
+
+    counts: Floats
+    sums: Floats
+    squares: Floats
+
+    @property
+    def n(self) -> Floats:
+        """The number of comparisons of each item."""
+        return np.asarray(self.counts.sum((-1, -2)))
+
+
+def games_of(comparisons: Sequence[Comparison], k: int, kind: Values) -> Games:
+    """The comparisons of an item that have a value of this kind."""
+    counts, sums, squares = np.zeros((k, k)), np.zeros((k, k)), 0.0
+    for each in comparisons:
+        if not math.isnan(value := each.value(kind)):
+            counts[each.pair] += 1
+            sums[each.pair] += value
+            squares += value * value
+    return Games(counts, sums, np.array(squares))
+
+
+def stacked(games: Sequence[Games]) -> Games:
+    """Items with the same number of responses as one stack."""
+    return Games(*(np.stack(each) for each in zip(*games, strict=True)))
+
+
+class Fit(NamedTuple):
+    """Strengths (k,) that sum to 0 within each group of responses that comparisons connect; or a stack of them.
+
+    `covariance` (k, k) is that of the strengths for noise of variance 1, `rank` the number of strengths that are free:
+    k less the number of groups. `left` is the residual sum of squares.
+    """
+
+    strengths: Floats
+    covariance: Floats
+    rank: Floats
+    left: Floats
+
+
+def fit(games: Games, bias: float = 0.0) -> Fit:
+    """Least squares of `value - bias = strength[first] - strength[second]`, of an item or of a stack of items."""
+    values, vectors = np.linalg.eigh(laplacian(games))
+    inside = values > _ZERO
+    inverse = np.where(inside, 1.0 / np.where(inside, values, 1.0), 0.0)
+    covariance = (vectors * inverse[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+    pulled = signed(games.sums - bias * games.counts)
+    strengths = np.einsum("...ij,...j->...i", covariance, pulled)
+    total = games.squares - 2 * bias * games.sums.sum((-1, -2)) + bias * bias * games.n
+    left = total - np.einsum("...i,...i->...", strengths, pulled)
+    return Fit(strengths, covariance, inside.sum(-1), np.where(left > _ZERO * np.abs(total), left, 0.0))
+
+
+def laplacian(games: Games) -> Floats:
+    """X'X of the design X (a row a comparison, 1 for the response shown first, -1 for the other)."""
+    met = games.counts + np.swapaxes(games.counts, -1, -2)
+    return np.asarray(met.sum(-1)[..., None] * np.eye(met.shape[-1]) - met)
+
+
+def signed(values: Floats) -> Floats:
+    """X'y from sums (k, k) of y by the response shown first and second."""
+    return np.asarray(values.sum(-1) - values.sum(-2))
+
+
+def groups_of(games: Games) -> list[list[int]]:
+    """The responses of an item that comparisons connect, directly or by way of others; groups by their first index."""
+    met = (games.counts + games.counts.T > 0) | np.eye(len(games.counts), dtype=bool)
+    for _ in range(len(met).bit_length()):
+        met = met @ met
+    return [list(group) for group in dict.fromkeys(tuple(np.flatnonzero(row).tolist()) for row in met)]
+
+
+def published_rewards(scores: Floats) -> Floats:
+    """The reward of LLaVA-Critic from a full round robin: r_i = sum_k a_ki - sum_l a_il, shape (k,).
+
+    scores (k, k): a_ij is the score of response j relative to response i, shown as the second and the first. A value
+    of a `Comparison` of (i, j) is -a_ij. Source: LLaVA-Critic (Xiong et al. 2024), section 4.2. It is 2k times the
+    strength of least squares, and a slot bias cancels in it.
+    """
+    scores = np.asarray(scores, np.float64)
+    inside = scores - np.diag(np.diag(scores))
+    return np.asarray(inside.sum(0) - inside.sum(1))

@@ -1,0 +1,27 @@
+"""Which responses of an item take part: empty ones and repetitions of an earlier one do not."""
+
+from typing import NamedTuple
+
+from dikast.core.item import Item
+from dikast.core.part import Content, Text
+
+
+class Contestants(NamedTuple):
+    """The responses that are compared, by index, and why each other one is not: `empty`, or the index it repeats."""
+
+    inside: tuple[int, ...]
+    left_out: dict[int, int | str]
+
+
+def contestants_of(item: Item) -> Contestants:
+    """Responses are repetitions when their content is equal; those of white space alone are empty."""
+    first: dict[Content, int] = {}
+    out: dict[int, int | str] = {}
+    for i, content in enumerate(item.responses):
+        if all(isinstance(part, Text) and not part.text.strip() for part in content):
+            out[i] = "empty"
+        elif content in first:
+            out[i] = first[content]
+        else:
+            first[content] = i
+    return Contestants(tuple(first.values()), out)

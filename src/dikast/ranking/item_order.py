@@ -1,0 +1,108 @@
+"""The order of an item's responses, with how sure it is."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from dikast.ranking.comparisons import Comparison, Fit, Floats, Games, Values, fit, games_of, groups_of
+from dikast.ranking.pooled import Noise
+
+_DIGITS = 9
+_NEAR = 10**-_DIGITS  # rewards nearer than this are equal
+_DRAWS = 4000
+_Z_LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """The order of k responses by comparisons, best first; responses without a comparison to the others are not in it.
+
+    `rewards` is 2k times the strength of least squares: for a full round robin without a missing verdict exactly the
+    published reward (see `published_rewards`), for any other schedule its estimate. `low` and `high` are its 95 %
+    intervals and `best` the probability of being the best, from the noise between comparisons: what the judge gets
+    wrong each time is not in them. They are None where the noise is unknown, as are the values of a response that is
+    not in the order. `ranks` are from 1; equal rewards share one. Of `triples` of responses with all three
+    preferences, `cycles` go round (a over b over c over a).
+    """
+
+    order: tuple[int, ...]
+    ranks: tuple[int | None, ...]
+    rewards: tuple[float | None, ...]
+    low: tuple[float | None, ...]
+    high: tuple[float | None, ...]
+    best: tuple[float | None, ...]
+    cycles: int
+    triples: int
+
+
+def order_of(comparisons: Sequence[Comparison], k: int, kind: Values, bias: float, noise: Noise) -> Ordered:
+    """Order k responses by the comparisons that have a value of this kind, less the slot bias.
+
+    If the comparisons leave several groups that nothing connects, only the largest is ordered (of equal ones that of
+    the smallest index): rewards of different groups cannot be compared.
+    """
+    games = games_of(comparisons, k, kind)
+    found = fit(games, bias)
+    inside = max(groups_of(games), key=len) if games.n else []
+    rewards = 2 * k * found.strengths
+    order = sorted(inside, key=lambda i: (-round(float(rewards[i]), _DIGITS), i))
+    ranks: dict[int, int] = {}
+    for place, i in enumerate(order):
+        tied = place > 0 and rewards[order[place - 1]] - rewards[i] <= _NEAR
+        ranks[i] = ranks[order[place - 1]] if tied else place + 1
+    half = best = None
+    if noise.free > 0 and inside:
+        from scipy.stats import t
+
+        variances = np.clip(np.diag(found.covariance), 0, None)
+        half = 2 * k * float(t.ppf((1 + _Z_LEVEL) / 2, noise.free)) * noise.sd * np.sqrt(variances)
+        best = _best(found, inside, noise.sd)
+    cycles, triples = cycles_of(games, bias)
+
+    def shown(values: Floats | None) -> tuple[float | None, ...]:
+        return tuple(float(values[i]) if values is not None and i in ranks else None for i in range(k))
+
+    return Ordered(
+        tuple(order), tuple(ranks.get(i) for i in range(k)), shown(rewards),
+        shown(None if half is None else rewards - half), shown(None if half is None else rewards + half),
+        shown(best), cycles, triples,
+    )  # fmt: skip
+
+
+def _best(found: Fit, inside: Sequence[int], sd: float) -> Floats:
+    """The probability (k,) of having the greatest strength, from seeded draws of the fit's normal distribution."""
+    at = list(inside)
+    centre, covariance = found.strengths[at], sd * sd * found.covariance[np.ix_(at, at)]
+    values, vectors = np.linalg.eigh(covariance)
+    normal = np.random.default_rng(0).standard_normal((_DRAWS, len(at)))
+    drawn = centre + (normal * np.sqrt(np.clip(values, 0, None))) @ vectors.T
+    top = drawn >= drawn.max(1, keepdims=True) - _NEAR
+    shares = np.zeros(len(found.strengths))
+    shares[at] = (top / top.sum(1, keepdims=True)).mean(0)
+    return shares
+
+
+def cycles_of(games: Games, bias: float) -> tuple[int, int]:
+    """How many triples of responses prefer one another in a circle, and how many have all three preferences.
+
+    The preference in a pair is the sign of its mean value over the orders that were asked, less the bias of each.
+    """
+    net, asked, k = games.sums - bias * games.counts, games.counts > 0, len(games.counts)
+    net, asked = net - net.T, asked | asked.T
+    sign = np.where(np.abs(net) <= _NEAR, 0, np.sign(net))
+    cycles = triples = 0
+    for a, b, c in combinations(range(k), 3):
+        if asked[a, b] and asked[b, c] and asked[a, c]:
+            triples += 1
+            around = sign[a, b], sign[b, c], sign[c, a]
+            cycles += bool(around[0] != 0 and around[0] == around[1] == around[2])
+    return cycles, triples
+
+
+def kendall(order: Sequence[int], truth: Sequence[float]) -> float:
+    """The share of pairs in the right order less that in the wrong one, from -1 to 1; NaN without pairs to judge."""
+    right = [np.sign(truth[i] - truth[j]) for i, j in combinations(order, 2) if truth[i] != truth[j]]
+    return float(np.mean(right)) if right else math.nan

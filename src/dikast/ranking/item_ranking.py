@@ -1,0 +1,92 @@
+"""The order of one item's responses as it is returned and written down."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dikast.ranking.comparisons import Comparison, Floats, Values
+from dikast.ranking.contestants import Contestants
+from dikast.ranking.item_order import Ordered
+from dikast.ranking.simulation import with_duel
+from dikast.ranking.tournament import Tournament
+
+_T = float | int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The order of an item's responses, best first, by their index; see `Ordered` for what the numbers mean.
+
+    `schedule` says which pairs were compared and `values` what a comparison counted. After a duel there are `grades`
+    (goodness from 0 to 1, None without a verdict) and no rewards. `comparisons` were asked, of which `missing` have no
+    verdict or no probabilities where these count. `left_out` says of each response that was not compared that it is
+    `empty`, or which index it repeats: then it has the rank and the reward of that one. A response that no verdict
+    connects with the others is not in `order`. `reason` says why there is no order at all.
+    """
+
+    item: str
+    schedule: str
+    values: Values
+    order: tuple[int, ...]
+    ranks: tuple[int | None, ...]
+    rewards: tuple[float | None, ...]
+    low: tuple[float | None, ...]
+    high: tuple[float | None, ...]
+    best: tuple[float | None, ...]
+    cycles: int
+    triples: int
+    comparisons: int
+    missing: int
+    left_out: dict[int, int | str]
+    grades: tuple[float | None, ...] | None = None
+    reason: str = ""
+
+    def __repr__(self) -> str:
+        said = " > ".join(map(str, self.order)) or self.reason
+        return f"<Ranking of {self.item!r}: {said} ({self.schedule}, {self.comparisons} comparisons)>"
+
+
+def ranking_of(item: str, found: Contestants, tournament: Tournament, grades: Floats | None = None) -> Ranking:
+    """The ranking of an item whose contest is over; `grades` (contestants,) after a duel."""
+    contest, values = tournament.contests[item], tournament.read(item)
+    missing = sum(math.isnan(each.value(values)) for each in contest.played)
+    ordered = tournament.ordered(item) if grades is None else _after_duel(tournament.strengths(item), grades, missing)
+    reason = "" if ordered.order else _reason(contest.played)
+    size = len(found.inside) + len(found.left_out)
+    at = {response: i for i, response in enumerate(found.inside)}
+    same = {i: at[of] for i, of in found.left_out.items() if isinstance(of, int)}
+
+    def spread(values: Sequence[_T], *, repeated: bool = True) -> tuple[_T, ...]:
+        places = {**at, **same} if repeated else at
+        return tuple(values[places[i]] if i in places else None for i in range(size))
+
+    return Ranking(
+        item, contest.schedule.name, values, tuple(found.inside[i] for i in ordered.order),
+        spread(ordered.ranks), spread(ordered.rewards), spread(ordered.low), spread(ordered.high),  # type: ignore[arg-type]
+        spread(ordered.best, repeated=False), ordered.cycles, ordered.triples, len(contest.played), missing,
+        found.left_out, None if grades is None else spread([_known(each) for each in grades]), reason,
+    )  # fmt: skip
+
+
+def _after_duel(strengths: Floats, grades: Floats, missing: int) -> Ordered:
+    """The order by grades, in which the duel decides between the first two; none where a grade is missing."""
+    k = len(grades)
+    none: tuple[None, ...] = (None,) * k
+    if any(math.isnan(each) for each in grades) or missing:
+        return Ordered((), none, none, none, none, none, 0, 0)
+    order = with_duel(grades, strengths)
+    ranks: dict[int, int] = {}
+    for place, i in enumerate(order):
+        before = order[place - 1] if place else None
+        met = {0, 1} & {place} and strengths[order[0]] != strengths[order[1]]
+        tied = before is not None and not met and grades[before] == grades[i]
+        ranks[i] = ranks[before] if tied and before is not None else place + 1
+    return Ordered(order, tuple(ranks[i] for i in range(k)), none, none, none, none, 0, 0)
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+def _reason(played: Sequence[Comparison]) -> str:
+    return "no comparison has a verdict" if played else "nothing was compared"

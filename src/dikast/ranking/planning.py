@@ -1,0 +1,121 @@
+"""Which schedule to use: simulated for a judge whose noise and slot bias were measured on a pilot."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dikast.core.errors import UserError
+from dikast.ranking.comparisons import Comparison, Values
+from dikast.ranking.pooled import Pooled
+from dikast.ranking.schedules import SCHEDULES
+from dikast.ranking.simulation import Goal, JudgeModel, Read, Simulated, simulate
+
+SYSTEMATIC = 0.3  # assumed, in standard deviations of quality: comparisons alone cannot show it
+_ALIKE = 0.01  # schedules nearer than this to the best one are as good; the cheapest of them is taken
+_ITEMS = 600
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulePlan:
+    """The schedule to use for items with k responses, and what each schedule reached in simulation, by its name."""
+
+    k: int
+    goal: Goal
+    schedule: str
+    simulated: dict[str, Simulated]
+
+    @property
+    def told(self) -> str:
+        """The choice and its reason in one line."""
+        chosen = self.simulated[self.schedule]
+        rate = chosen.goals[self.goal]
+        full = self.simulated.get("full")
+        beside = f" (full: {full.goals[self.goal].value:.2f} with {full.calls:g})" if full else ""
+        value, error = rate.value or 0.0, ((rate.high or 0.0) - (rate.low or 0.0)) / 2
+        return (
+            f"{self.k} responses: {self.schedule}, simulated {self.goal} {value:.2f} +/- {error:.2f}"
+            f" with {chosen.calls:g} comparisons{beside}"
+        )
+
+
+def plan(
+    goal: Goal, k: int, judge: JudgeModel, *, budget: int | None = None, read: Read = "logit", items: int = _ITEMS
+) -> SchedulePlan:
+    """Choose the schedule of at most `budget` comparisons an item that best reaches the goal in simulation.
+
+    budget: half of a full round robin unless given. Of schedules within .01 of the best the cheapest is chosen. The
+    full round robin is simulated too, as what could be reached. UserError when the budget is too small for any.
+    """
+    most = k * (k - 1) // 2 if budget is None else budget
+    fitting = {
+        name: each
+        for name, each in SCHEDULES.items()
+        if k >= each.least and not each.graded and each.calls(k) <= max(most, k - 1 if budget is None else 0)
+    }
+    if not fitting:
+        cheapest = min(each.calls(k) for each in SCHEDULES.values() if k >= each.least and not each.graded)
+        raise UserError(f"{most} comparisons are too few to rank {k} responses: allow at least {cheapest}")
+    asked = {**fitting, "full": SCHEDULES["full"]}
+    found = {name: simulate(each, k, judge, read=read, items=items) for name, each in asked.items()}
+    reached = {name: found[name].goals[goal].value or 0.0 for name in fitting}
+    near = [name for name in fitting if reached[name] >= max(reached.values()) - _ALIKE]
+    return SchedulePlan(k, goal, min(near, key=lambda name: (found[name].calls, -reached[name])), found)
+
+
+def judge_of(pilot: Sequence[Sequence[Comparison]], pooled: Pooled, kind: Values) -> tuple[JudgeModel, Read]:
+    """The judge that a pilot of full round robins shows, and how it is read.
+
+    With logits: gain from the spread of strengths, noise and bias as pooled. With verdicts alone: a normal model of
+    the logits whose noise is 1, its gain and bias from how often the two orders of a pair agree and how often the
+    first slot wins (ties left out). UserError where the pilot does not tell them apart.
+    """
+    if kind == "logit":
+        spread, noise, bias = pooled.spread, pooled.noise.sd, pooled.bias.value
+        if not (spread > 0 and noise >= 0 and math.isfinite(bias)):
+            raise UserError("the pilot shows no difference between responses: choose a --schedule")
+        return JudgeModel(spread / math.hypot(1, SYSTEMATIC), bias, noise, SYSTEMATIC), "logit"
+    return _from_verdicts(pilot), "verdict"
+
+
+def _from_verdicts(pilot: Sequence[Sequence[Comparison]]) -> JudgeModel:
+    verdicts = [{each.pair: each.verdict for each in played} for played in pilot]
+    decided = [value for found in verdicts for value in found.values() if value in (1.0, -1.0)]
+    both = [
+        (value, found[pair[::-1]])  # type: ignore[index]
+        for found in verdicts
+        for pair, value in found.items()
+        if pair.first < pair.second and value in (1.0, -1.0) and found.get(pair[::-1]) in (1.0, -1.0)  # type: ignore[call-overload]
+    ]
+    first, agree = decided.count(1.0), sum(one != other for one, other in both)
+    if not both or first in (0, len(decided)) or agree <= len(both) * _agree_by_chance(first / len(decided)):
+        raise UserError("the pilot's verdicts do not tell responses from slots: choose a --schedule")
+    from scipy.optimize import brentq
+    from scipy.stats import multivariate_normal, norm
+
+    threshold = float(norm.ppf(first / len(decided)))
+    share = min(agree / len(both), 1 - 1 / (4 * len(both)))
+
+    def excess(correlation: float) -> float:
+        """Share of pairs whose orders agree: both sums of preference and bias fall on the preference's side."""
+        joint = multivariate_normal.cdf([threshold, -threshold], cov=[[1, correlation], [correlation, 1]])
+        return 1 - (float(norm.cdf(threshold)) + float(norm.cdf(-threshold)) - 2 * float(joint)) - share
+
+    high = 1 - 1e-6
+    correlation = high if excess(high) <= 0 else float(brentq(excess, 0.0, high))
+    if not correlation > 0:
+        raise UserError("the pilot's verdicts do not tell responses from slots: choose a --schedule")
+    spread = math.sqrt(correlation / (1 - correlation) / 2)  # of strengths, where the noise is 1
+    bias = threshold * math.sqrt(1 + 2 * spread * spread)
+    return JudgeModel(spread / math.hypot(1, SYSTEMATIC), bias, 1.0, SYSTEMATIC)
+
+
+def _agree_by_chance(first: float) -> float:
+    """How often orders agree when every verdict is drawn by the slot alone."""
+    return 2 * first * (1 - first)
+
+
+def pilot_items(n: int) -> int:
+    """How many of n items are compared in full to choose a schedule: a tenth, from 8 to 40; 0 for n below 24."""
+    return 0 if n < 24 else int(np.clip(n // 10, 8, 40))

@@ -1,0 +1,109 @@
+"""What all items of a run tell together: by how much the first slot is favoured, and how noisy a comparison is."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dikast.ranking.comparisons import Games, fit, laplacian, signed, stacked
+
+_TIMES = 3  # that variances and bias are estimated from one another
+_SMALL = 1e-6  # nats: noise below it is none
+
+
+class Noise(NamedTuple):
+    """Standard deviation of a comparison's noise, in units of its value, with its degrees of freedom.
+
+    NaN where no item has more comparisons than its strengths take.
+    """
+
+    sd: float
+    free: int
+
+
+class SlotBias(NamedTuple):
+    """By how much the response shown first is favoured, in units of the value; NaN without comparisons.
+
+    `error` is its standard error, `n` the number of comparisons.
+    """
+
+    value: float
+    error: float
+    n: int
+
+    @property
+    def shrunk(self) -> float:
+        """The bias to correct for: shrunk towards 0 by its error (positive-part James-Stein), 0 where unknown."""
+        if not self.error > 0:
+            return self.value if self.error == 0 else 0.0
+        return self.value * max(0.0, 1.0 - (self.error / self.value) ** 2) if self.value else 0.0
+
+
+class Pooled(NamedTuple):
+    """Slot bias, noise, and the spread: standard deviation of strengths between responses of an item."""
+
+    bias: SlotBias
+    noise: Noise
+    spread: float
+
+
+def pool(contests: Sequence[Games]) -> Pooled:
+    """Estimates from all items, taking strengths as random between responses.
+
+    The bias is the generalised least squares mean of the values whose covariance within an item is
+    noise^2 I + spread^2 X X', X being the item's design: comparisons whose orders balance tell most of it. The noise
+    is the pooled residual of least squares within items. Where designs leave no residual (knockout), half of the
+    variance of the values is taken as noise for the bias alone, and `noise` is NaN.
+    """
+    by_size: dict[int, list[Games]] = {}
+    for each in contests:
+        if each.n:
+            by_size.setdefault(len(each.counts), []).append(each)
+    stacks = [stacked(games) for games in by_size.values()]
+    n = sum(int(games.n.sum()) for games in stacks)
+    if n == 0:
+        return Pooled(SlotBias(math.nan, math.nan, 0), Noise(math.nan, 0), math.nan)
+    bias = math.fsum(float(games.sums.sum()) for games in stacks) / n
+    for _ in range(_TIMES):
+        noise, spread = _variances(stacks, bias)
+        total = math.fsum(float(g.squares.sum() - 2 * bias * g.sums.sum()) for g in stacks) / n + bias * bias
+        half = math.sqrt(max(total, 0.0) / 2)
+        known = noise.sd >= 0
+        bias, error = _mean(stacks, noise.sd if known else half, spread if known else half / math.sqrt(2))
+    return Pooled(SlotBias(bias, error, n), noise, spread)
+
+
+def _variances(stacks: Sequence[Games], bias: float) -> tuple[Noise, float]:
+    """Noise and spread, given the bias; one degree of freedom goes to the bias."""
+    left = free = squares = unit = inside = 0.0
+    for games in stacks:
+        found = fit(games, bias)
+        left += float(found.left.sum())
+        free += float((games.n - found.rank).sum())
+        squares += float((found.strengths**2).sum())
+        unit += float(np.trace(found.covariance, axis1=-2, axis2=-1).sum())
+        inside += float(found.rank.sum())
+    free -= free > 0
+    variance = left / free if free > 0 else math.nan
+    spread = (squares - (0.0 if math.isnan(variance) else variance) * unit) / inside
+    return Noise(math.sqrt(variance), int(free)), math.sqrt(max(spread, 0.0))
+
+
+def _mean(stacks: Sequence[Games], noise: float, spread: float) -> tuple[float, float]:
+    """The bias and its standard error for these standard deviations.
+
+    By Woodbury's identity the weights are (1 - X (X'X + r I)^-1 X' 1) / noise^2, with r = noise^2 / spread^2.
+    """
+    if not noise > _SMALL:  # values without noise: any comparison in both orders gives the bias
+        noise = _SMALL
+    top = bottom = 0.0
+    for games in stacks:
+        sums, n = games.sums.sum((-1, -2)), games.n
+        if spread > 0:
+            ridge = laplacian(games) + (noise / spread) ** 2 * np.eye(games.counts.shape[-1])
+            solved = np.linalg.solve(ridge, signed(games.counts)[..., None])[..., 0]
+            sums = sums - np.einsum("...i,...i->...", solved, signed(games.sums))
+            n = n - np.einsum("...i,...i->...", solved, signed(games.counts))
+        top, bottom = top + float(sums.sum()), bottom + float(n.sum())
+    return top / bottom, 0.0 if noise == _SMALL else noise / math.sqrt(bottom)

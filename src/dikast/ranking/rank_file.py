@@ -1,0 +1,286 @@
+"""Ranking the responses of every item of a file into a run folder, resumably.
+
+The comparisons are a run as `compare` makes one, asked round by round; what was asked is found again by its key, so a
+run that was stopped goes on with the round it was in. `rankings.jsonl` holds a line for each item.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from dikast.core.errors import DataError, UserError
+from dikast.core.gold import gold_number, gold_of_response, stated
+from dikast.core.item import Item
+from dikast.core.rubric import Rubric, Sheet
+from dikast.core.runs.current_verdicts import current_verdicts
+from dikast.core.runs.run_files import RANKINGS, write_checked
+from dikast.core.verdict import Verdict
+from dikast.engines.wrapper import found_in
+from dikast.judging.judge import Judge
+from dikast.judging.judge_file import FileRun
+from dikast.judging.label_scores import combine_samples
+from dikast.judging.run_plan import Plan, Source
+from dikast.judging.watching import Watcher
+from dikast.ranking.comparisons import Comparison, Floats, OrderedPair
+from dikast.ranking.contestants import Contestants, contestants_of
+from dikast.ranking.item_ranking import ranking_of
+from dikast.ranking.planning import SchedulePlan, judge_of, pilot_items, plan
+from dikast.ranking.rank_options import RankOptions
+from dikast.ranking.rank_summary import Ranked, ranking_summary
+from dikast.ranking.schedules import SCHEDULES, Schedule
+from dikast.ranking.tournament import Tournament
+
+GRADES = "grades"  # the folder of a duel's grades, inside the run's
+_UNPLANNED = "half"  # the schedule where a pilot shows no difference between responses
+_SHOWN = 3  # items named in a note
+
+
+def rank_file(
+    judge: Judge,
+    source: Source | str | Path,
+    out: str | Path | None,
+    how: RankOptions | None = None,
+    *,
+    dry_run: bool = False,
+    watch: Watcher | None = None,
+) -> dict[str, Any]:
+    """Rank the responses of every item into the folder `out`; returns what `summary.json` holds.
+
+    Items with fewer than two different responses are told and skipped. Raises UserError for items that cannot be read
+    (all mistakes at once), for a judge without probabilities where `values` needs them, and for items with fewer
+    responses than the schedule takes. A dry run plans the first round: later ones depend on what it says.
+    """
+    how = how or RankOptions()
+    check_values(judge, how)
+    if how.schedule == "duel" and str(source.path if isinstance(source, Source) else source) == "-":
+        raise UserError("--schedule duel reads the items again for the grades: give it a file, not standard input")
+    with FileRun(judge, source, out, lambda item: (), watch, schedule=how.schedule, dry_run=dry_run) as run:
+        return _FileRanking(run, how).ranked()
+
+
+def check_values(judge: Judge, how: RankOptions) -> None:
+    """UserError for values that the judge is known not to give."""
+    if how.values not in ("logit", "probability"):
+        return
+    if why := found_in(judge.engine, "cannot", {}).get("logprobs"):
+        raise UserError(f"{judge.engine.name} {why.partition(':')[0]}: rank with --values verdict")
+    if judge.settings.read == "never":
+        raise UserError(f"--values {how.values} needs probabilities, which --read never does not read")
+
+
+class _FileRanking:
+    """One run of `rank_file`: plans, asks and reads round by round."""
+
+    def __init__(self, run: FileRun, how: RankOptions) -> None:
+        self.run, self.how = run, how
+        self.tournament = Tournament(run.judge.settings.sampling.seed, None if how.values == "auto" else how.values)
+        self.contestants: dict[str, Contestants] = {}
+        self.gold: dict[str, tuple[float | None, ...]] = {}  # goodness by response
+        self.skipped: dict[str, str] = {}  # items that cannot be ranked, and why
+        self.wrong: dict[str, DataError] = {}  # items that stop the run
+        self.grades: dict[str, Floats] = {}
+        self.planned: Plan | None = None
+        self.notes: list[str] = []
+        self.graded: dict[str, Any] = {}  # what the summary says of a duel's grades
+
+    def ranked(self) -> dict[str, Any]:
+        """Enter the items, play all rounds, write the rankings and the summary."""
+        for item in self.run.items(lambda error: None):  # mistakes are told by the plan
+            self._enter(item)
+        self._round({})  # checks everything, and begins the plan
+        auto = self.how.schedule == "auto"
+        pilot, rest = self._shares() if auto else (list(self.contestants), [])
+        if self.how.schedule == "duel":
+            self._grade()
+        self._play(pilot, lambda k: SCHEDULES["full" if auto else self.how.schedule])
+        chosen: dict[int, SchedulePlan] = {}
+        if rest and not self._stopped:
+            chosen = self._chosen(rest)
+            self._play(rest, lambda k: SCHEDULES[chosen[k].schedule if k in chosen else _UNPLANNED])
+        assert self.planned is not None
+        notes = dict.fromkeys((*self.planned.notes, *self._told_skipped(), *self.notes))
+        whole = replace(self.planned, items=len(self.contestants) + len(self.skipped), notes=tuple(notes))
+        if self.run.dry_run:
+            return whole.summary()
+        lines = [self._line(item) for item in self.tournament.contests]
+        written = b"".join(orjson.dumps(asdict(each.ranking), option=_KEYS) + b"\n" for each in lines)
+        write_checked(self.run.out / RANKINGS, written)
+        told: dict[str, Any] = {"schedule": self.how.schedule, "values": self.how.values}
+        if auto:
+            told |= {"goal": self.how.goal, "pilot": len(pilot)}
+            told |= {"chosen": {str(k): each.schedule for k, each in chosen.items()}}
+        told |= ranking_summary(lines, self.tournament, self.skipped)
+        return self.run.finish(whole, ranking={**told, **({"grades": self.graded} if self.graded else {})})
+
+    @property
+    def _stopped(self) -> bool:
+        return self.run.dry_run or bool(self.run.gave_up)
+
+    def _enter(self, item: Item) -> None:
+        """Find which responses of an item take part, and what gold says of them."""
+        found, rubric = contestants_of(item), item.rubric or self.run.judge.rubric
+        least = SCHEDULES[self.how.schedule].least if self.how.schedule in SCHEDULES else 2
+        if isinstance(rubric, Sheet):
+            told = f"ranking takes one criterion, and item {item.id!r} is judged by a sheet of several"
+            self.wrong[item.id] = DataError(told, path=item.origin, field="rubric")
+        elif len(found.inside) < 2:
+            one = len(item.responses) == 1
+            self.skipped[item.id] = (
+                "one response" if one else "no two different responses" if item.responses else "none"
+            )
+        elif len(found.inside) < least:
+            told = (
+                f"the schedule {self.how.schedule} needs {least} different responses, item {item.id!r} has "
+                f"{len(found.inside)}: use full, half or knockout"
+            )
+            self.wrong[item.id] = DataError(told, path=item.origin, field="responses")
+        else:
+            self.contestants[item.id] = found
+            if rubric is not None and (gold := _gold(item, rubric)) is not None:
+                self.gold[item.id] = gold
+
+    def _shares(self) -> tuple[list[str], list[str]]:
+        """The items of the pilot, and the rest."""
+        items = list(self.contestants)
+        least = pilot_items(len(items))
+        if least == 0:
+            self.notes.append(f"{len(items)} items are too few for a pilot: all pairs are compared in both orders")
+            return items, []
+        return items[:least], items[least:]
+
+    def _chosen(self, rest: Sequence[str]) -> dict[int, SchedulePlan]:
+        """The schedule for each number of responses, by what the pilot shows."""
+        contests = self.tournament.contests
+        kinds = [self.tournament.read(item) for item in contests]
+        kind = max(dict.fromkeys(kinds), key=kinds.count)
+        played = [contest.played for item, contest in contests.items() if self.tournament.read(item) == kind]
+        found: dict[int, SchedulePlan] = {}
+        try:
+            judge, read = judge_of(played, self.tournament.pooled(kind), kind)
+            for k in sorted({len(self.contestants[item].inside) for item in rest}):
+                found[k] = plan(self.how.goal, k, judge, budget=self.how.comparisons, read=read)
+                self.notes.append(found[k].told)
+        except UserError as error:
+            if self.how.comparisons is not None:
+                raise
+            self.notes.append(f"{error}; the rest is compared by the schedule {_UNPLANNED}")
+        return found
+
+    def _grade(self) -> None:
+        """Grade every response alone, in a folder inside the run's, for the contests to start from."""
+        run, samples = self.run, range(self.run.judge.samples)
+        folder = None if run.dry_run else run.out / GRADES
+        with FileRun(run.judge, run.source, folder, "each", run.watch, dry_run=run.dry_run) as graded:
+            planned = graded.plan(samples)
+            if run.dry_run:
+                self._add(planned)
+                return
+            graded.ask(samples, planned)
+            summary = graded.finish(planned)
+            run.gave_up = graded.gave_up
+            rubrics = graded.way().rubrics
+        self.graded = {name: summary[name] for name in ("verdicts", "status", "failure_rate", "usage")}
+        goodness: dict[tuple[str, int], float] = {}
+        for (item, (response,)), one in _joined(current_verdicts(run.out / GRADES), rubrics).items():
+            value = one.expected if one.expected is not None else one.score
+            if value is not None and one.hashes is not None:
+                goodness[item, response] = rubrics[one.hashes.rubric].scale.goodness(value)
+        for item, found in self.contestants.items():
+            self.grades[item] = np.array([goodness.get((item, i), np.nan) for i in found.inside])
+
+    def _play(self, items: Sequence[str], schedule_of: Callable[[int], Schedule]) -> None:
+        """Play these items' contests to the end, or until the engine gives up."""
+        for item in items:
+            k = len(self.contestants[item].inside)
+            start = self.grades.get(item)
+            known = None if start is None else np.nan_to_num(start, nan=-1.0)
+            self.tournament.enter(item, k, schedule_of(k), known)
+        while not self._stopped and (pairs := self.tournament.draw()):
+            self._round(pairs)
+        if self.run.dry_run:
+            self._round(self.tournament.draw())
+
+    def _round(self, pairs: Mapping[str, list[OrderedPair]]) -> None:
+        """Plan and ask the pairs of a round, and tell the tournament what they said."""
+        run, samples = self.run, range(self.run.judge.samples)
+        shown = {item: [self._shown(item, pair) for pair in each] for item, each in pairs.items()}
+
+        def pairs_of(item: Item) -> Sequence[tuple[int, int]]:
+            if item.id in self.wrong:
+                raise self.wrong[item.id]
+            return shown.get(item.id, ())
+
+        run.shape = pairs_of
+        only = None if self.planned is None else set(pairs)
+        planned = run.plan(samples, only=only)
+        self._add(planned)
+        if pairs and not run.dry_run:
+            run.ask(samples, planned, only=only)
+            self.tournament.note(self._said({item: set(each) for item, each in shown.items()}))
+
+    def _add(self, planned: Plan) -> None:
+        """Add what a round asks to what is planned in all."""
+        before = self.planned
+        self.planned = planned if before is None else replace(
+            planned, questions=before.questions + planned.questions, answered=before.answered + planned.answered,
+            unaskable=before.unaskable + planned.unaskable, tokens_in=before.tokens_in + planned.tokens_in,
+            tokens_out=before.tokens_out + planned.tokens_out, notes=(*before.notes, *planned.notes),
+            cost=None if planned.cost is None else planned.cost + (before.cost or 0.0),
+        )  # fmt: skip
+
+    def _shown(self, item: str, pair: OrderedPair) -> tuple[int, int]:
+        inside = self.contestants[item].inside
+        return inside[pair.first], inside[pair.second]
+
+    def _said(self, asked: Mapping[str, set[tuple[int, int]]]) -> dict[str, list[Comparison]]:
+        """What the verdicts on these pairs say, by item, with contestants in place of responses."""
+        mine = (v for v in current_verdicts(self.run.out) if v.question.responses in asked.get(v.question.item, ()))
+        found: dict[str, list[Comparison]] = {}
+        for (item, _), one in _joined(mine, {}).items():
+            said = Comparison.of(one)
+            place = {response: i for i, response in enumerate(self.contestants[item].inside)}
+            pair = OrderedPair(place[said.pair.first], place[said.pair.second])
+            found.setdefault(item, []).append(replace(said, pair=pair))
+        return found
+
+    def _line(self, item: str) -> Ranked:
+        ranking = ranking_of(item, self.contestants[item], self.tournament, self.grades.get(item))
+        return Ranked(ranking, self.gold.get(item))
+
+    def _told_skipped(self) -> Iterator[str]:
+        for why in dict.fromkeys(self.skipped.values()):
+            names = [item for item, each in self.skipped.items() if each == why]
+            more = ", ..." * (len(names) > _SHOWN)
+            yield f"{len(names):,} of the items skipped, {why}: {', '.join(map(repr, names[:_SHOWN]))}{more}"
+
+
+_KEYS = orjson.OPT_NON_STR_KEYS
+
+
+def _joined(verdicts: Iterator[Verdict], rubrics: Mapping[str, Rubric]) -> dict[tuple[str, tuple[int, ...]], Verdict]:
+    """Samples of one question as one verdict, by item and responses; without their texts."""
+    groups: dict[tuple[str, tuple[int, ...]], list[Verdict]] = {}
+    for verdict in verdicts:
+        light = replace(verdict, attempts=(), raw="", feedback="")
+        groups.setdefault((verdict.question.item, verdict.question.responses), []).append(light)
+    found = {}
+    for at, group in groups.items():
+        group.sort(key=lambda each: each.question.sample)
+        rubric = rubrics.get(group[0].hashes.rubric) if group[0].hashes is not None else None
+        found[at] = combine_samples(group, rubric.scale if rubric is not None else None)
+    return found
+
+
+def _gold(item: Item, rubric: Rubric) -> tuple[float | None, ...] | None:
+    """The gold of each response as goodness, where gold is a list of scores by response; None where it is not."""
+    if not isinstance(stated(item.gold, rubric.name), list | tuple):
+        return None
+    values = [gold_of_response(item.gold, rubric.name, i) for i in range(len(item.responses))]
+    numbers = [None if value is None else gold_number(value, rubric.scale) for value in values]
+    if all(number is None for number in numbers):
+        return None
+    return tuple(None if number is None else rubric.scale.goodness(number) for number in numbers)

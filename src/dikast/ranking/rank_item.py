@@ -1,0 +1,66 @@
+"""Ranking the responses of one item, without a folder."""
+
+import numpy as np
+
+from dikast.core.errors import UserError
+from dikast.core.item import Item
+from dikast.core.rubric import Sheet
+from dikast.core.verdict import Verdict
+from dikast.judging.judge import Judge
+from dikast.judging.label_scores import combine_samples
+from dikast.ranking.comparisons import Comparison, Floats, OrderedPair, Values
+from dikast.ranking.contestants import Contestants, contestants_of
+from dikast.ranking.item_ranking import Ranking, ranking_of
+from dikast.ranking.rank_file import check_values
+from dikast.ranking.rank_options import RankOptions
+from dikast.ranking.schedules import schedule_named
+from dikast.ranking.tournament import Tournament
+
+
+def rank_item(judge: Judge, item: Item, schedule_name: str, values: Values | None = None) -> Ranking:
+    """Rank an item's responses. `values` None: logits where every verdict has probabilities, else verdicts.
+
+    UserError for fewer than two different responses, or fewer than the schedule takes.
+    """
+    schedule = schedule_named(schedule_name)
+    if values is not None:
+        check_values(judge, RankOptions(values=values))
+    found, rubric = contestants_of(item), item.rubric or judge.rubric
+    if isinstance(rubric, Sheet):
+        raise UserError("ranking takes one criterion, and this rubric is a sheet of several")
+    if len(found.inside) < schedule.least:
+        raise UserError(
+            f"item {item.id!r} has {len(found.inside)} different responses that are not empty; the schedule "
+            f"{schedule.name} needs {schedule.least}"
+        )
+    grades = _grades(judge, item, found) if schedule.graded else None
+    tournament = Tournament(judge.settings.sampling.seed, values)
+    known = None if grades is None else np.nan_to_num(grades, nan=-1.0)
+    tournament.enter(item.id, len(found.inside), schedule, known)
+    while pairs := tournament.draw().get(item.id):
+        tournament.note({item.id: _compared(judge, item, found, pairs)})
+    return ranking_of(item.id, found, tournament, grades)
+
+
+def _compared(judge: Judge, item: Item, found: Contestants, pairs: list[OrderedPair]) -> list[Comparison]:
+    place = {response: i for i, response in enumerate(found.inside)}
+    shown = [(found.inside[pair.first], found.inside[pair.second]) for pair in pairs]
+    groups: dict[tuple[int, ...], list[Verdict]] = {}
+    for verdict in judge.answer(judge.tasks([item], lambda item: shown), judge.compare_format):
+        groups.setdefault(verdict.question.responses, []).append(verdict)
+    said = []
+    for group in groups.values():
+        one = Comparison.of(combine_samples(sorted(group, key=lambda each: each.question.sample), None))
+        pair = OrderedPair(place[one.pair.first], place[one.pair.second])
+        said.append(Comparison(pair, one.verdict, one.probability, one.logit))
+    return said
+
+
+def _grades(judge: Judge, item: Item, found: Contestants) -> Floats:
+    goodness = {}
+    rubric = item.rubric or judge.rubric
+    for verdict in judge.grade_many([item]):
+        value = verdict.expected if verdict.expected is not None else verdict.score
+        if value is not None and rubric is not None and not isinstance(rubric, Sheet):
+            goodness[verdict.question.responses[0]] = rubric.scale.goodness(value)
+    return np.array([goodness.get(i, np.nan) for i in found.inside])

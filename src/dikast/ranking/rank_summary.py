@@ -1,0 +1,81 @@
+"""What a run of rankings says in one page of numbers."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+from dikast.judging.summary import Rate
+from dikast.ranking.comparisons import Values
+from dikast.ranking.item_order import kendall
+from dikast.ranking.item_ranking import Ranking
+from dikast.ranking.tournament import Tournament
+
+_Z = 1.959963984540054  # of a 95 % interval
+
+
+class Ranked(NamedTuple):
+    """A ranking with the gold of the item's responses, as goodness from 0 to 1, where there is any."""
+
+    ranking: Ranking
+    gold: tuple[float | None, ...] | None
+
+
+def ranking_summary(lines: Sequence[Ranked], tournament: Tournament, skipped: Mapping[str, str]) -> dict[str, Any]:
+    """Counts, slot bias, noise, cycles, and agreement with gold where items have gold for each response.
+
+    `slot_bias` and `noise` are by kind of value, in its units; the noise is the standard deviation of a comparison.
+    `cycles` are of the triples of responses whose three preferences are known. `gold`: the share of items whose first
+    response is (among) the best by gold, what drawing one at random would reach, and the mean of Kendall's tau over
+    the pairs that gold tells apart; items with gold for fewer than two ranked responses, or the same for all, are out.
+    """
+    rankings = [each.ranking for each in lines]
+    triples = sum(each.triples for each in rankings)
+    bias: dict[str, Any] = {}
+    noise: dict[str, Any] = {}
+    kinds: dict[Values, None] = dict.fromkeys(each.values for each in rankings)
+    for kind in kinds:
+        pooled = tournament.pooled(kind)
+        value, error, n = pooled.bias
+        known = n > 0 and error > 0
+        half = _Z * error if known else 0.0
+        bias[kind] = asdict(
+            Rate(value if n else None, value - half if known else None, value + half if known else None, n)
+        )
+        noise[kind] = {"sd": None if math.isnan(pooled.noise.sd) else pooled.noise.sd, "free": pooled.noise.free}
+    return {
+        "items": len(rankings) + len(skipped),
+        "ranked": sum(bool(each.order) for each in rankings),
+        "skipped": dict(Counter(skipped.values())),
+        "incomplete": sum(bool(each.missing) for each in rankings),
+        "left_out": sum(len(each.left_out) for each in rankings),
+        "comparisons": sum(each.comparisons for each in rankings),
+        "missing": sum(each.missing for each in rankings),
+        "schedules": dict(Counter(each.schedule for each in rankings)),
+        "slot_bias": bias,
+        "noise": noise,
+        "cycles": asdict(Rate.share(sum(each.cycles for each in rankings), triples)),
+        **({"gold": gold} if (gold := _gold(lines)) else {}),
+    }
+
+
+def _gold(lines: Sequence[Ranked]) -> dict[str, Any]:
+    first, chance, taus = 0, 0.0, []
+    for ranking, gold in lines:
+        if gold is None:
+            continue
+        order = [i for i in ranking.order if gold[i] is not None]
+        truth = [float("nan") if value is None else value for value in gold]
+        inside = [truth[i] for i in order]
+        if len(order) < max(2, len(ranking.order)) or min(inside) == max(inside):
+            continue
+        best = max(inside)
+        first += truth[order[0]] == best
+        chance += inside.count(best) / len(inside)
+        taus.append(kendall(order, truth))
+    n = len(taus)
+    if not n:
+        return {}
+    tau = Rate.mean(n, math.fsum(taus), math.fsum(each * each for each in taus))
+    return {"first_is_best": asdict(Rate.share(first, n)), "at_random": chance / n, "kendall_tau": asdict(tau)}

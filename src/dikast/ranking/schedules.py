@@ -1,0 +1,185 @@
+"""Which pairs of an item's responses are compared, round by round.
+
+A schedule is a generator: it yields the ordered pairs of a round and is sent the strengths (k,) that all comparisons
+so far give, NaN-free (0 for a response that has none yet). Draws come from the generator's own `rng`.
+"""
+
+import math
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, permutations
+from typing import Literal
+
+import numpy as np
+
+from dikast.core.errors import UserError
+from dikast.core.text import hint
+from dikast.ranking.comparisons import Floats, OrderedPair
+
+Name = Literal["full", "half", "knockout", "swiss", "top", "ends", "duel"]
+Rounds = Generator[list[OrderedPair], Floats, None]
+_SWISS = 3  # rounds
+_BROAD = 0.6  # of the comparisons of `top` and `ends`, before the order so far narrows them
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A named schedule. `calls` gives the comparisons of k responses, `least` is the fewest responses it takes.
+
+    `graded`: each response is first graded alone (k more calls), and its grades are the strengths at the start.
+    """
+
+    name: Name
+    what: str
+    draw: Callable[[int, np.random.Generator, Floats], Rounds]
+    calls: Callable[[int], int]
+    least: int = 2
+    graded: bool = False
+
+
+def full(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
+    """Every pair in both orders."""
+    yield [OrderedPair(i, j) for i, j in permutations(range(k), 2)]
+
+
+def half(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
+    """Every pair in one order, so that each response is shown first as often as second (for even k but for one)."""
+    at = rng.permutation(k).tolist()
+    pairs = []
+    for i, j in combinations(range(k), 2):
+        turned = (j - i) * 2 > k or ((j - i) * 2 == k and i % 2 == 1)
+        pairs.append(OrderedPair(at[j], at[i]) if turned else OrderedPair(at[i], at[j]))
+    yield pairs
+
+
+def knockout(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
+    """Winners go on, each pair in one order drawn at random; with an odd number the last goes on unplayed."""
+    alive = rng.permutation(k).tolist()
+    while len(alive) > 1:
+        pairs = [_turned(alive[i], alive[i + 1], rng) for i in range(0, len(alive) - 1, 2)]
+        strengths = yield pairs
+        spare = alive[len(pairs) * 2 :]
+        alive = [max(pair, key=lambda i: (strengths[i], -i)) for pair in pairs] + spare
+        alive = spare + alive[: len(pairs)]  # who went on unplayed plays first
+
+
+def swiss(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
+    """Three rounds in which neighbours in the order so far meet who have not met."""
+    yield from _neighbours(k, rng, _SWISS * (k // 2), set())
+
+
+def top(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
+    """Neighbours in the order so far meet; the last comparisons are between the best, in both orders.
+
+    As many comparisons as half a round robin.
+    """
+    yield from _narrowed(k, rng, lambda place: place)
+
+
+def ends(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
+    """As `top`, with the best and the worst: for pairs of a chosen and a rejected response."""
+    yield from _narrowed(k, rng, lambda place: min(place, k - 1 - place))
+
+
+def duel(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
+    """The two best by their grades, in both orders."""
+    first, second = np.lexsort((rng.permutation(k), -start))[:2].tolist()
+    yield [OrderedPair(first, second), OrderedPair(second, first)]
+
+
+def _narrowed(k: int, rng: np.random.Generator, depth: Callable[[int], int]) -> Rounds:
+    """Neighbours meet for `_BROAD` of half of all ordered pairs, then what is left goes to pairs of least depth.
+
+    depth: from a place in the order so far to how far it is from the places that matter.
+    """
+    calls = k * (k - 1) // 2
+    asked: set[OrderedPair] = set()
+    strengths = yield from _neighbours(k, rng, math.ceil(_BROAD * calls), asked)
+    order = np.lexsort((np.arange(k), -strengths)).tolist()
+    left = [
+        (max(depth(i), depth(j)), abs(i - j), i, j)
+        for i, j in permutations(range(k), 2)
+        if OrderedPair(order[i], order[j]) not in asked
+    ]
+    yield [OrderedPair(order[i], order[j]) for _, _, i, j in sorted(left)[: calls - len(asked)]]
+
+
+def _neighbours(
+    k: int, rng: np.random.Generator, calls: int, asked: set[OrderedPair]
+) -> Generator[list[OrderedPair], Floats, Floats]:
+    """Rounds of comparisons between neighbours in the order so far, at most `calls`; the strengths after them.
+
+    Those who met least meet first, never twice in the same order; who was shown first less often is shown first.
+    `asked` is added to.
+    """
+    strengths, shown = np.zeros(k), np.zeros(k)
+    while calls > 0:
+        order = np.lexsort((rng.permutation(k), -strengths)).tolist()
+        pairs = [_unasked(i, j, shown, asked, rng) for i, j in _matched(order, asked, rng)][:calls]
+        asked |= set(pairs)
+        calls -= len(pairs)
+        strengths = yield pairs
+    return strengths
+
+
+def _matched(order: Sequence[int], asked: set[OrderedPair], rng: np.random.Generator) -> list[tuple[int, int]]:
+    """Match each response with the next one in the order that it has met least; of an odd number one stays out."""
+
+    def met(i: int, j: int) -> int:
+        return (OrderedPair(i, j) in asked) + (OrderedPair(j, i) in asked)
+
+    left = list(order)
+    if len(left) % 2:
+        games = [sum(i in pair for pair in asked) for i in left]
+        most = [place for place, n in enumerate(games) if n == max(games)]
+        left.pop(most[int(rng.integers(len(most)))])
+    pairs = []
+    while left:
+        one = left.pop(0)
+        other = min(range(len(left)), key=lambda at: (met(one, left[at]), at))
+        if met(one, left[other]) < 2:
+            pairs.append((one, left[other]))
+        left.pop(other)
+    return pairs
+
+
+def _unasked(i: int, j: int, shown: Floats, asked: set[OrderedPair], rng: np.random.Generator) -> OrderedPair:
+    """The order of a pair that was not asked, or by balance; `shown`: how much more often each was shown first."""
+    if OrderedPair(i, j) in asked or OrderedPair(j, i) in asked:
+        pair = OrderedPair(j, i) if OrderedPair(i, j) in asked else OrderedPair(i, j)
+    else:
+        pair = (
+            _turned(i, j, rng)
+            if shown[i] == shown[j]
+            else OrderedPair(i, j)
+            if shown[i] < shown[j]
+            else OrderedPair(j, i)
+        )
+    shown[pair.first] += 1
+    shown[pair.second] -= 1
+    return pair
+
+
+def _turned(i: int, j: int, rng: np.random.Generator) -> OrderedPair:
+    return OrderedPair(i, j) if rng.random() < 0.5 else OrderedPair(j, i)
+
+
+SCHEDULES: dict[str, Schedule] = {
+    each.name: each
+    for each in (
+        Schedule("full", "every pair in both orders", full, lambda k: k * (k - 1)),
+        Schedule("half", "every pair in one balanced order", half, lambda k: k * (k - 1) // 2),
+        Schedule("knockout", "winners go on", knockout, lambda k: k - 1),
+        Schedule("swiss", "three rounds between neighbours", swiss, lambda k: _SWISS * (k // 2), 3),
+        Schedule("top", "neighbours, then the best in both orders", top, lambda k: k * (k - 1) // 2, 4),
+        Schedule("ends", "neighbours, then the best and the worst", ends, lambda k: k * (k - 1) // 2, 5),
+        Schedule("duel", "grades, then the best two in both orders", duel, lambda k: 2, graded=True),
+    )
+}
+
+
+def schedule_named(name: str) -> Schedule:
+    """The schedule of this name; UserError for any other."""
+    if name not in SCHEDULES:
+        raise UserError(f"schedule {hint(name, list(SCHEDULES))}")
+    return SCHEDULES[name]

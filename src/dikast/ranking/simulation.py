@@ -1,0 +1,101 @@
+"""Tournaments under a judge whose errors are known: how often a schedule finds the best response."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from dikast.judging.summary import Rate
+from dikast.ranking.comparisons import Comparison, Floats, OrderedPair, Values
+from dikast.ranking.item_order import kendall
+from dikast.ranking.schedules import Schedule
+from dikast.ranking.tournament import Tournament
+
+Read = Literal["logit", "verdict", "vote"]  # probabilities, the likelier response, a response drawn by its probability
+Goal = Literal["best", "best-and-worst", "order"]
+GOALS: dict[Goal, str] = {
+    "best": "share of items whose best response comes first",
+    "best-and-worst": "share of items whose best response comes first and whose worst comes last",
+    "order": "mean of Kendall's tau with the true order",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeModel:
+    """A judge of responses whose quality is standard normal.
+
+    It sees quality + systematic * (an error of its own about each response, the same in every comparison), and gives
+    a comparison of i and j, shown in this order, the logit gain * (seen_i - seen_j) + bias + noise * (fresh error); a
+    grade is seen + graded * (fresh error). All errors are standard normal; gain, bias and noise are in nats.
+    """
+
+    gain: float
+    bias: float
+    noise: float
+    systematic: float
+    graded: float = 0.8
+
+
+class Simulated(NamedTuple):
+    """What a schedule reached: each of `GOALS`, over so many items, and the comparisons and grades of an item."""
+
+    goals: Mapping[Goal, Rate]
+    calls: float
+
+
+def simulate(
+    schedule: Schedule, k: int, judge: JudgeModel, *, read: Read = "logit", items: int = 2000, seed: int = 0
+) -> Simulated:
+    """Play the schedule on so many items with k responses each; the same seed draws the same items."""
+    rng = np.random.default_rng([seed, k])
+    quality = rng.standard_normal((items, k))
+    seen = quality + judge.systematic * rng.standard_normal((items, k))
+    grades = seen + judge.graded * rng.standard_normal((items, k))
+    values: Values = "logit" if read == "logit" else "verdict"
+    tournament = Tournament(seed, values)
+    for at in range(items):
+        tournament.enter(str(at), k, schedule, grades[at] if schedule.graded else None)
+    calls = items * k if schedule.graded else 0
+    while pairs := tournament.draw():
+        found = {}
+        for item, drawn in pairs.items():
+            found[item] = [_compared(judge, seen[int(item)], pair, read, rng) for pair in drawn]
+            calls += len(drawn)
+        tournament.note(found)
+    orders = [
+        with_duel(grades[at], tournament.strengths(str(at))) if schedule.graded else tournament.order(str(at))
+        for at in range(items)
+    ]
+    return Simulated(_goals(orders, quality), calls / items)
+
+
+def _compared(judge: JudgeModel, seen: Floats, pair: OrderedPair, read: Read, rng: np.random.Generator) -> Comparison:
+    logit = judge.gain * float(seen[pair.first] - seen[pair.second]) + judge.bias + judge.noise * rng.standard_normal()
+    if read == "vote":
+        verdict = 1.0 if rng.random() < 1 / (1 + math.exp(-logit)) else -1.0
+    else:
+        verdict = math.copysign(1.0, logit)
+    return Comparison(pair, verdict, math.tanh(logit / 2), logit)
+
+
+def with_duel(grades: Floats, strengths: Floats) -> tuple[int, ...]:
+    """The order by grades (k,), the two that met in the duel by what it said; equal ones by their index."""
+    met = {int(i) for i in np.flatnonzero(strengths)}
+    order = sorted(range(len(grades)), key=lambda i: (i not in met, -grades[i], i)) if met else None
+    if order is None:
+        return tuple(np.lexsort((np.arange(len(grades)), -grades)).tolist())
+    return tuple([*sorted(order[:2], key=lambda i: -strengths[i]), *order[2:]])
+
+
+def _goals(orders: Sequence[Sequence[int]], quality: Floats) -> dict[Goal, Rate]:
+    best = [order[0] == truth.argmax() for order, truth in zip(orders, quality, strict=True)]
+    worst = [order[-1] == truth.argmin() for order, truth in zip(orders, quality, strict=True)]
+    taus = [kendall(order, truth.tolist()) for order, truth in zip(orders, quality, strict=True)]
+    n = len(orders)
+    return {
+        "best": Rate.share(sum(best), n),
+        "best-and-worst": Rate.share(sum(a and b for a, b in zip(best, worst, strict=True)), n),
+        "order": Rate.mean(n, math.fsum(taus), math.fsum(tau * tau for tau in taus)),
+    }

@@ -1,0 +1,117 @@
+"""Orders with ties, cycles, missing verdicts; slot bias and noise from many items."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dikast.ranking.comparisons import Comparison, Games, OrderedPair, games_of
+from dikast.ranking.item_order import cycles_of, kendall, order_of
+from dikast.ranking.pooled import Noise, SlotBias, pool
+
+UNKNOWN = Noise(math.nan, 0)
+
+
+def compared(*values: tuple[int, int, float]) -> list[Comparison]:
+    return [Comparison(OrderedPair(i, j), math.copysign(1, v) if v else 0.0, math.tanh(v / 2), v) for i, j, v in values]
+
+
+def test_order_ranks_and_rewards_by_hand() -> None:
+    # both orders of 0 and 1 by +2 and -2, of 1 and 2 tied: strengths 4/3, -2/3, -2/3; rewards are 2k = 6 times as much
+    said = compared((0, 1, 2.0), (1, 0, -2.0), (1, 2, 0.0), (2, 1, 0.0))
+    found = order_of(said, 3, "logit", 0.0, UNKNOWN)
+    assert (found.order, found.ranks) == ((0, 1, 2), (1, 2, 2))
+    assert found.rewards == pytest.approx((8, -4, -4))
+    assert found.low == found.best == (None, None, None)
+    assert (found.cycles, found.triples) == (0, 0)
+
+
+def test_intervals_and_the_probability_of_being_best() -> None:
+    # two responses, both orders: strengths 1/2 and -1/2, each with variance (noise^2 / 2) / 4; rewards are 4 times them
+    found = order_of(compared((0, 1, 1.0), (1, 0, -1.0)), 2, "logit", 0.0, Noise(1.0, 100_000))
+    half = 4 * 1.959988 * math.sqrt(1 / 8)
+    assert found.low[0] == pytest.approx(2 - half, abs=1e-3)
+    assert found.high[1] == pytest.approx(-2 + half, abs=1e-3)
+    # the difference is 1 with standard deviation sqrt(1/2): P(best) = Phi(sqrt 2) = .921
+    assert found.best[0] == pytest.approx(0.921, abs=0.015)
+    assert sum(each or 0 for each in found.best) == pytest.approx(1)
+
+
+def test_no_verdict_is_no_order() -> None:
+    found = order_of([Comparison(OrderedPair(0, 1)), Comparison(OrderedPair(1, 0))], 2, "verdict", 0.0, UNKNOWN)
+    assert (found.order, found.ranks, found.rewards) == ((), (None, None), (None, None))
+    assert order_of([], 3, "verdict", 0.0, UNKNOWN).order == ()
+
+
+def test_only_what_is_connected_is_ordered() -> None:
+    found = order_of(compared((3, 4, 1.0), (0, 1, 1.0), (1, 2, 1.0)), 5, "logit", 0.0, UNKNOWN)
+    assert found.order == (0, 1, 2)
+    assert found.ranks == (1, 2, 3, None, None)
+    assert found.rewards[3] is None
+
+
+def test_cycles_by_hand() -> None:
+    # 0 > 1 > 2 > 0 is a circle; 3 loses to all: the triples with 3 have none
+    around = compared((0, 1, 1.0), (1, 2, 1.0), (2, 0, 1.0), (0, 3, 1.0), (1, 3, 1.0), (2, 3, 1.0))
+    assert cycles_of(games_of(around, 4, "logit"), 0.0) == (1, 4)
+    # less a slot bias of 2 every preference is turned round, and the circle with it
+    assert cycles_of(games_of(around, 4, "logit"), 2.0)[0] == 1
+    tied = compared((0, 1, 1.0), (1, 2, 1.0), (2, 0, 0.0))
+    assert cycles_of(games_of(tied, 3, "logit"), 0.0) == (0, 1)
+    assert cycles_of(games_of(compared((0, 1, 1.0), (1, 2, 1.0)), 3, "logit"), 0.0) == (0, 0)
+
+
+def test_kendall_by_hand() -> None:
+    assert kendall((0, 1, 2), [3.0, 2.0, 1.0]) == 1
+    assert kendall((0, 2, 1), [3.0, 2.0, 1.0]) == pytest.approx(1 / 3)
+    assert kendall((0, 1, 2), [3.0, 2.0, 2.0]) == 1  # the pair of equals says nothing
+    assert math.isnan(kendall((0, 1), [1.0, 1.0]))
+
+
+def contests(items: int, k: int, bias: float, noise: float, pairs: str, seed: int = 0) -> list[Games]:
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(items):
+        strengths = 1.5 * rng.normal(size=k)
+        asked = [(i, j) for i in range(k) for j in range(k) if i != j and (pairs == "both" or i < j)]
+        if pairs == "chain":
+            asked = [(i, i + 1) for i in range(k - 1)]
+        if pairs != "both":
+            asked = [pair if rng.random() < 0.5 else pair[::-1] for pair in asked]
+        said = [(i, j, float(strengths[i] - strengths[j] + bias + noise * rng.normal())) for i, j in asked]
+        found.append(games_of(compared(*said), k, "logit"))
+    return found
+
+
+@pytest.mark.parametrize("pairs", ["both", "random", "chain"])
+def test_slot_bias_and_noise_are_found_again(pairs: str) -> None:
+    found = pool(contests(300, 5, 1.0, 0.7, pairs))
+    assert abs(found.bias.value - 1.0) < 4 * found.bias.error
+    assert 0 < found.bias.error < 0.15
+    if pairs == "chain":
+        assert math.isnan(found.noise.sd)
+    else:
+        assert found.noise.sd == pytest.approx(0.7, abs=0.05)
+        assert found.spread == pytest.approx(1.5, abs=0.1)
+
+
+@pytest.mark.parametrize("pairs", ["both", "random"])
+def test_the_error_of_the_slot_bias_is_its_spread_over_runs(pairs: str) -> None:
+    found = [pool(contests(10, 4, 0.5, 0.7, pairs, seed)).bias for seed in range(200)]
+    inside = sum(abs(each.value - 0.5) < 1.96 * each.error for each in found)
+    assert 180 <= inside <= 199
+
+
+def test_a_bias_within_its_error_is_not_corrected_for() -> None:
+    assert SlotBias(0.1, 0.2, 5).shrunk == 0
+    assert SlotBias(1.0, 0.5, 5).shrunk == pytest.approx(0.75)
+    assert SlotBias(1.0, 0.0, 5).shrunk == 1.0
+    assert SlotBias(math.nan, math.nan, 0).shrunk == 0
+
+
+def test_nothing_compared_is_nothing_known() -> None:
+    found = pool([])
+    assert math.isnan(found.bias.value)
+    assert math.isnan(found.noise.sd)
+    alike = pool([games_of(compared((0, 1, 0.0), (1, 0, 0.0)), 2, "logit")] * 3)
+    assert (alike.bias.value, alike.noise.sd) == (0, 0)

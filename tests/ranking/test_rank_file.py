@@ -1,0 +1,189 @@
+"""`dikast rank` over files: folders, resuming, what is left out, what is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from typer.testing import CliRunner
+
+import dikast
+from dikast.core.errors import UserError
+from dikast.judging.judge import Judge
+from dikast.ranking.rank_file import rank_file
+from dikast.ranking.rank_options import RankOptions
+from dikast.surface.cli import app
+from runs import write_jsonl
+
+ORACLE = "mock:oracle,r=.9"
+
+
+def items(n: int, k: int = 5) -> list[dict[str, Any]]:
+    """Items whose gold says the last response is the best."""
+    return [
+        {
+            "id": f"i{at}", "instruction": f"question {at}", "gold": [1 + 4 * i / (k - 1) for i in range(k)],
+            "responses": [f"answer {i} to {at}" for i in range(k)],
+        }
+        for at in range(n)
+    ]  # fmt: skip
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    return [orjson.loads(line) for line in (folder / "rankings.jsonl").read_bytes().splitlines()]
+
+
+def ranked(path: Path, out: Path, judge: str = ORACLE, **how: Any) -> dict[str, Any]:
+    return rank_file(Judge(judge, "helpfulness"), str(path), out, RankOptions(**how))
+
+
+@pytest.mark.parametrize(
+    ("schedule", "calls"),
+    [("full", 20), ("half", 10), ("knockout", 4), ("swiss", 6), ("top", 10), ("ends", 10), ("duel", 2)],
+)
+def test_a_run_of_each_schedule(schedule: str, calls: int, tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "items.jsonl", items(12))
+    summary = ranked(path, tmp_path / "run", schedule=schedule)
+    assert summary["verdicts"] == summary["asked"] == 12 * calls == summary["ranking"]["comparisons"]
+    assert (summary["ranking"]["ranked"], summary["ranking"]["missing"]) == (12, 0)
+    found = lines(tmp_path / "run")
+    assert [each["item"] for each in found] == [f"i{at}" for at in range(12)]
+    assert all(sorted(each["order"]) == list(range(5)) for each in found)
+    assert summary["ranking"]["gold"]["first_is_best"]["value"] > 0.5  # at random .2
+    again = ranked(path, tmp_path / "run", schedule=schedule)
+    assert (again["asked"], again["ranking"]) == (0, summary["ranking"])
+    assert lines(tmp_path / "run") == found
+
+
+def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "items.jsonl", items(12))
+    whole = ranked(path, tmp_path / "whole", schedule="knockout")
+    ranked(path, tmp_path / "run", schedule="knockout")
+    verdicts = tmp_path / "run" / "verdicts.jsonl"
+    verdicts.write_bytes(b"".join(verdicts.read_bytes().splitlines(keepends=True)[:17]))
+    (tmp_path / "run" / "rankings.jsonl").unlink()
+    again = ranked(path, tmp_path / "run", schedule="knockout")
+    assert again["asked"] == 48 - 17
+    assert lines(tmp_path / "run") == lines(tmp_path / "whole")
+    assert again["ranking"] == whole["ranking"]
+
+
+def test_auto_measures_the_judge_on_a_pilot_and_spends_half_on_the_rest(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "items.jsonl", items(40))
+    summary = ranked(path, tmp_path / "run")
+    ranking = summary["ranking"]
+    assert ranking["pilot"] == 8
+    assert ranking["schedules"] == {"full": 8, ranking["chosen"]["5"]: 32}
+    assert ranking["comparisons"] <= 8 * 20 + 32 * 10
+    assert any(note.startswith("5 responses: ") for note in summary["notes"])
+    assert ranked(path, tmp_path / "run")["asked"] == 0
+
+
+def test_few_items_are_no_pilot(tmp_path: Path) -> None:
+    summary = ranked(write_jsonl(tmp_path / "items.jsonl", items(3)), tmp_path / "run")
+    assert summary["ranking"]["schedules"] == {"full": 3}
+    assert "3 items are too few for a pilot: all pairs are compared in both orders" in summary["notes"]
+
+
+def test_a_judge_of_the_first_slot_names_no_best_response(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "items.jsonl", items(30))
+    summary = ranked(path, tmp_path / "run", judge="mock:first-slot")
+    for each in lines(tmp_path / "run"):
+        assert each["ranks"] == [1] * 5
+        assert each["rewards"] == pytest.approx([0] * 5, abs=1e-9)
+    (bias,) = summary["ranking"]["slot_bias"].values()
+    assert bias["value"] > 0
+    # the pilot shows no difference between responses: told, and the rest is compared all the same
+    assert summary["ranking"]["schedules"] == {"full": 8, "half": 22}
+    assert any("the rest is compared by the schedule half" in note for note in summary["notes"])
+
+
+def test_what_cannot_be_compared_is_told_and_counted(tmp_path: Path) -> None:
+    rows = [
+        *items(2),
+        {"id": "one", "instruction": "q", "responses": ["a"], "gold": [3]},
+        {"id": "same", "instruction": "q", "responses": ["a", "a", " "], "gold": [3, 3, 1]},
+        {"id": "some", "instruction": "q", "responses": ["a", "b", "a", ""], "gold": [5, 2, 5, 1]},
+    ]
+    summary = ranked(write_jsonl(tmp_path / "items.jsonl", rows), tmp_path / "run", schedule="full")
+    assert summary["items"] == 5
+    assert summary["ranking"]["skipped"] == {"one response": 1, "no two different responses": 1}
+    assert "1 of the items skipped, one response: 'one'" in summary["notes"]
+    assert summary["verdicts"] == 2 * 20 + 2
+    last = lines(tmp_path / "run")[-1]
+    assert (last["left_out"], last["order"]) == ({"2": 0, "3": "empty"}, [0, 1])
+    assert last["ranks"] == [1, 2, 1, None]
+    assert last["rewards"][2] == last["rewards"][0]
+    assert last["best"][2] is None
+
+
+def test_a_missing_verdict_is_no_number(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "items.jsonl", items(10))
+    half = Judge("mock:failing,refused=.5", "helpfulness", read="never")
+    summary = rank_file(half, str(path), tmp_path / "run", RankOptions(schedule="full"))
+    failed = summary["verdicts"] - summary["status"]["ok"]
+    assert 0 < failed == summary["ranking"]["missing"]
+    assert summary["ranking"]["incomplete"] > 0
+    all_of_them = Judge("mock:failing,refused=1", "helpfulness", read="never")
+    none = rank_file(all_of_them, str(path), tmp_path / "none", RankOptions(schedule="knockout"))
+    assert none["ranking"]["ranked"] == 0
+    found = lines(tmp_path / "none")
+    assert all((each["order"], each["reason"]) == ([], "no comparison has a verdict") for each in found)
+
+
+def test_what_is_refused_before_a_call(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "items.jsonl", items(2, k=3))
+    with pytest.raises(UserError, match="the schedule top needs 4 different responses, item 'i0' has 3"):
+        ranked(path, tmp_path / "run", schedule="top")
+    judge = Judge(ORACLE, "helpfulness", read="never")
+    with pytest.raises(UserError, match="needs probabilities, which --read never"):
+        rank_file(judge, str(path), tmp_path / "run", RankOptions(values="logit"))
+    with pytest.raises(UserError, match="standard input"):
+        ranked(Path("-"), tmp_path / "run", schedule="duel")
+    criteria = [{"name": name, "criterion": name, "scale": "1-5"} for name in ("clear", "true")]
+    judge = Judge(ORACLE, {"name": "both", "criteria": criteria})
+    with pytest.raises(UserError, match="ranking takes one criterion"):
+        rank_file(judge, str(path), tmp_path / "run", RankOptions(schedule="full"))
+    written = tmp_path / "run" / "verdicts.jsonl"
+    assert not written.exists() or written.read_bytes() == b""
+
+
+def test_a_dry_run_plans_the_first_round(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "items.jsonl", items(4))
+    judge = Judge(ORACLE, "helpfulness")
+    found = rank_file(judge, str(path), None, RankOptions(schedule="full"), dry_run=True)
+    assert found["plan"]["questions"] == 80
+    assert rank_file(judge, str(path), None, RankOptions(schedule="knockout"), dry_run=True)["plan"]["questions"] == 8
+
+
+def test_a_folder_that_is_compared_afterwards_keeps_no_rankings(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "items.jsonl", items(2))
+    ranked(path, tmp_path / "run", schedule="full")
+    dikast.compare_file(Judge(ORACLE, "helpfulness"), str(path), tmp_path / "run")
+    assert not (tmp_path / "run" / "rankings.jsonl").exists()
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["asked"] == 0  # the same questions
+
+
+def test_one_item_as_a_call() -> None:
+    judge = dikast.Judge("mock:oracle", "helpfulness")
+    found = judge.rank(id="q1", instruction="q", responses=["a", "b", "c"], gold=[1, 5, 3])
+    assert (found.order, found.comparisons) == ((1, 2, 0), 6)
+    assert repr(found) == "<Ranking of 'q1': 1 > 2 > 0 (full, 6 comparisons)>"
+    duel = judge.rank(id="q1", instruction="q", responses=["a", "b", "c"], gold=[1, 5, 3], schedule="duel")
+    assert (duel.order, duel.comparisons, duel.rewards) == ((1, 2, 0), 2, (None, None, None))
+    with pytest.raises(UserError, match="1 different responses"):
+        judge.rank(instruction="q", responses=["a", "a"], gold=[1, 1])
+
+
+def test_the_verb(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "items.jsonl", items(6))
+    arguments = ["rank", path, "--judge", ORACLE, "--rubric", "helpfulness", "--out", tmp_path / "run", "--quiet"]
+    result = CliRunner().invoke(app, [*map(str, arguments), "--schedule", "half"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert "ranked      6 of 6 items; schedule half 6" in result.output
+    assert "Kendall's tau with gold" in result.output
+    assert "pairs  " not in result.output
+    wrong = CliRunner().invoke(app, [*map(str, arguments), "--schedule", "halff"])
+    assert isinstance(wrong.exception, UserError)
+    assert "'half'" in str(wrong.exception)

@@ -1,0 +1,101 @@
+"""The published table of schedules, a sample of it; planning by simulation."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dikast.core.errors import UserError
+from dikast.ranking.comparisons import Comparison, OrderedPair
+from dikast.ranking.planning import judge_of, pilot_items, plan
+from dikast.ranking.pooled import pool
+from dikast.ranking.schedules import SCHEDULES
+from dikast.ranking.simulation import JudgeModel, simulate
+from dikast.ranking.tournament import Tournament
+
+PUBLISHED = JudgeModel(gain=1.5, bias=1.0, noise=0.7, systematic=0.3)
+
+
+@pytest.mark.parametrize(
+    ("name", "read", "share", "calls"),
+    [("full", "logit", 0.80, 20), ("full", "verdict", 0.72, 20), ("full", "vote", 0.64, 20),
+     ("half", "logit", 0.79, 10), ("knockout", "logit", 0.74, 4), ("duel", "logit", 0.72, 7)],
+)  # fmt: skip
+def test_the_table_of_schedules_is_found_again(name: str, read: str, share: float, calls: int) -> None:
+    found = simulate(SCHEDULES[name], 5, PUBLISHED, read=read, items=300)  # type: ignore[arg-type]
+    rate = found.goals["best"]
+    assert found.calls == calls
+    assert rate.low is not None
+    assert rate.high is not None
+    assert rate.low - 0.02 <= share <= rate.high + 0.02
+
+
+def test_ten_symmetric_logits_find_the_best_at_least_as_often_as_twenty_votes() -> None:
+    logits = simulate(SCHEDULES["half"], 5, PUBLISHED, items=300).goals["best"]
+    votes = simulate(SCHEDULES["full"], 5, PUBLISHED, read="vote", items=300).goals["best"]
+    assert (logits.value or 0) >= (votes.value or 1)
+
+
+def test_the_same_seed_gives_the_same_numbers() -> None:
+    one, two = (simulate(SCHEDULES["top"], 5, PUBLISHED, items=30, seed=3) for _ in range(2))
+    assert one == two
+    assert one != simulate(SCHEDULES["top"], 5, PUBLISHED, items=30, seed=4)
+
+
+def pilot_of(judge: JudgeModel, read: str, items: int) -> Tournament:
+    """A tournament of full round robins under the judge."""
+    rng = np.random.default_rng(0)
+    tournament = Tournament(0, "logit" if read == "logit" else "verdict")
+    seen = rng.standard_normal((items, 5)) * math.hypot(1, judge.systematic)
+    for at in range(items):
+        tournament.enter(str(at), 5, SCHEDULES["full"])
+    for item, pairs in tournament.draw().items():
+        said = []
+        for pair in pairs:
+            apart = seen[int(item)][pair.first] - seen[int(item)][pair.second]
+            value = float(judge.gain * apart + judge.bias + judge.noise * rng.standard_normal())
+            said.append(Comparison(pair, math.copysign(1, value), math.tanh(value / 2), value))
+        tournament.note({item: said})
+    return tournament
+
+
+def test_the_judge_of_a_pilot_is_found_again() -> None:
+    tournament = pilot_of(PUBLISHED, "logit", 60)
+    played = [each.played for each in tournament.contests.values()]
+    found, read = judge_of(played, tournament.pooled("logit"), "logit")
+    assert read == "logit"
+    assert found.gain == pytest.approx(1.5, abs=0.25)
+    assert found.bias == pytest.approx(1.0, abs=0.1)
+    assert found.noise == pytest.approx(0.7, abs=0.05)
+
+
+def test_the_judge_of_a_pilot_of_verdicts_is_found_in_units_of_its_noise() -> None:
+    tournament = pilot_of(PUBLISHED, "verdict", 150)
+    played = [each.played for each in tournament.contests.values()]
+    found, read = judge_of(played, tournament.pooled("verdict"), "verdict")
+    assert (read, found.noise) == ("verdict", 1.0)
+    assert found.gain == pytest.approx(1.5 / 0.7, abs=0.5)
+    assert found.bias == pytest.approx(1.0 / 0.7, abs=0.4)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, -1.0, math.nan], ids=["ties", "first", "second", "none"])
+def test_a_pilot_without_a_preference_cannot_be_planned_for(value: float) -> None:
+    pairs = [OrderedPair(i, j) for i in range(3) for j in range(3) if i != j]
+    pilot = [[Comparison(pair, value) for pair in pairs]] * 20
+    for kind in ("verdict", "logit"):
+        with pytest.raises(UserError, match="choose a --schedule"):
+            judge_of(pilot, pool([]), kind)
+
+
+def test_a_plan_keeps_to_its_budget() -> None:
+    found = plan("best", 5, PUBLISHED, items=100)
+    assert found.simulated[found.schedule].calls <= 10
+    assert "full" in found.simulated  # to compare with
+    assert plan("best", 5, PUBLISHED, budget=4, items=40).schedule == "knockout"
+    assert found.told.startswith(f"5 responses: {found.schedule}, simulated best 0.")
+    with pytest.raises(UserError, match="2 comparisons are too few to rank 5 responses: allow at least 4"):
+        plan("best", 5, PUBLISHED, budget=2)
+
+
+def test_the_pilot_is_a_tenth_of_the_items() -> None:
+    assert [pilot_items(n) for n in (0, 23, 24, 200, 5000)] == [0, 0, 8, 20, 40]
