@@ -147,11 +147,6 @@ def chosen(folder, team):
 
 checkpoint._fault, loop.sound_checkpoint = sick, chosen
 sft(config)
-
-import torch.distributed
-
-torch.distributed.barrier()  # a process whose peer has gone may be aborted while it ends
-torch.distributed.destroy_process_group()
 """
 
 
@@ -195,6 +190,42 @@ def ranks(arguments: list[str], *, limit: int | None = None) -> tuple[list[int],
         for each in started:
             each.kill()
     return [each.returncode for each in started], said
+
+
+TWICE = """
+import os, sys, torch.distributed
+from dikast.core.errors import UserError
+from dikast.training.sft import sft
+
+for config in sys.argv[1:]:
+    try:
+        sft(config)
+        print("trained", file=sys.stderr)
+    except UserError:
+        print("refused", file=sys.stderr)
+    assert not torch.distributed.is_initialized()
+"""
+
+
+@pytest.mark.slow
+def test_the_process_group_is_closed_when_training_ends_and_when_it_fails(
+    write_config: Write, world: Path, tmp_path: Path
+) -> None:
+    """Left open, the second process was now and then aborted while it ended, as the first had gone."""
+    small = {"family": "llama", "batch_size": 2, "steps": 1, "shards": None}
+    (tmp_path / "bad.jsonl").write_text("{}\n", "utf-8")
+    bad = write_config("bad", **{**small, "data": [{"items": ["bad.jsonl"], "formats": ["absolute-short.yaml"]}]})
+    configs = [write_config("one", **small), bad, write_config("two", **small)]
+    codes, said = ranks(["-c", TWICE, *map(str, configs)])
+    assert codes == [0, 0], "\n".join(said)
+    for each in said:
+        assert [line for line in each.splitlines() if line in ("trained", "refused")] == [
+            "trained",
+            "refused",
+            "trained",
+        ]
+    one, two = (load_file(tmp_path / f"run-{name}/model/model.safetensors") for name in ("one", "two"))
+    assert all(torch.equal(tensor, two[name]) for name, tensor in one.items())
 
 
 @pytest.mark.slow

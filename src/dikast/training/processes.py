@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import torch
 
@@ -12,13 +13,20 @@ from dikast.training.config import Config
 
 _T = TypeVar("_T")
 _PATIENCE = timedelta(hours=6)  # while one process prepares the data for all
+_FAREWELL = timedelta(seconds=10)  # for the others, after an error that may be of one process alone
 
 
 class SingleProcess:
-    """A single process."""
+    """A single process. Training is the body of its `with`, which several processes leave together."""
 
     rank, size, main = 0, 1, True
     about = "1"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        pass
 
     def join(self, model: Any, optimizer: Any) -> tuple[Any, Any]:
         """The model to call, and the optimizer to step."""
@@ -56,6 +64,9 @@ class Distributed(SingleProcess):
         from accelerate import Accelerator
         from accelerate.utils import DistributedDataParallelKwargs, InitProcessGroupKwargs
 
+        self._made = not torch.distributed.is_initialized()  # a group of the caller's is left alone
+        if self._made:
+            _open_again()
         self._accelerator = Accelerator(
             mixed_precision="bf16" if config.precision == "bf16" else "no",
             cpu=config.device == "cpu" or not torch.cuda.is_available(),
@@ -68,6 +79,22 @@ class Distributed(SingleProcess):
         self.size = self._accelerator.num_processes
         self.main = self._accelerator.is_main_process
         self.about = f"{self.size}, {self._accelerator.distributed_type.value}"
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        """Close the process group, when all are here: a process whose peer has gone may be aborted as it ends."""
+        if not self._made or not torch.distributed.is_initialized():
+            return
+        from accelerate.state import AcceleratorState
+        from torch.distributed import distributed_c10d
+
+        with suppress(RuntimeError):  # a peer that has gone is told of by the launcher
+            if kind is None:
+                self.wait()
+            elif torch.distributed.get_backend() == "gloo":
+                torch.distributed.monitored_barrier(timeout=_FAREWELL)
+        _closed.append((torch.distributed.get_backend(), distributed_c10d._get_default_store()))
+        torch.distributed.destroy_process_group()
+        AcceleratorState._reset_state(reset_partial_state=True)  # else it would take the next group for this one
 
     def join(self, model: Any, optimizer: Any) -> tuple[Any, Any]:
         """As `SingleProcess.join`; with FSDP every repeated layer is sharded by itself."""
@@ -125,6 +152,23 @@ class Distributed(SingleProcess):
     def wait(self) -> None:
         """Until every process is here."""
         self._accelerator.wait_for_everyone()
+
+
+_closed: list[tuple[str, Any]] = []  # backend and store of each group of this process that was closed
+
+
+def _open_again() -> None:
+    """A group where there was one before: under the same keys the processes would find addresses of the closed one."""
+    if not _closed:
+        return  # accelerate opens the first
+    backend, store = _closed[0]
+    torch.distributed.init_process_group(
+        backend,
+        timeout=_PATIENCE,
+        store=torch.distributed.PrefixStore(f"group-{len(_closed)}", store),
+        rank=int(os.environ["RANK"]),
+        world_size=int(os.environ["WORLD_SIZE"]),
+    )
 
 
 def team_of(config: Config) -> SingleProcess:

@@ -33,7 +33,7 @@ def sft(config: "Config | str | Path", *, watch: Watcher = lambda line: None) ->
 
     config = config if isinstance(config, Config) else load_config(config)
     out, team = config.path(config.out), team_of(config)
-    with ExitStack() as held:
+    with team, ExitStack() as held:
 
         def hold() -> None:
             held.enter_context(one_writer(out, "training"))
