@@ -1,16 +1,22 @@
 """Run folders whose files hold what no run writes, without checksums: every verb that reads them ends with a message.
 
-Each field of each record of each file is replaced by values of other types, removed, and joined by one that is unknown.
+Each field of each record of each file is replaced by values of other types, removed, and joined by one that is unknown;
+then several in a record by values drawn at random, lines by other JSON and bytes. A refusal names file, line and cure.
 """
 
+import json
 import random
+import re
 import shutil
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from dikast.core.errors import DikastError
@@ -104,16 +110,16 @@ def verb_line(verb: str, run: Path, out: Path) -> list[str]:
     }[verb]
 
 
-def ends_with_a_message(line: list[str]) -> str:
-    """ "" for a run of the command line that ends as it should, else what came of it."""
+def ended(line: list[str]) -> tuple[int, str, str]:
+    """The exit code of a command line, what it said, and where another exception than ours came from."""
     done = CliRunner().invoke(app, line)
-    if done.exception is None or isinstance(done.exception, SystemExit | DikastError):
-        return ""
-    import traceback
-
-    trace = traceback.extract_tb(done.exc_info[2] if done.exc_info else None)
-    own = [each for each in trace if "dikast" in each.filename]
-    return f"{done.exception!r} at {own[-1].filename}:{own[-1].lineno}"
+    error = done.exception
+    if error is None or isinstance(error, SystemExit):
+        return done.exit_code, done.output, ""
+    if isinstance(error, DikastError):
+        return done.exit_code, f"{done.output}\n{error}", ""
+    own = [each for each in traceback.extract_tb(error.__traceback__) if "dikast" in each.filename]
+    return done.exit_code, done.output, f"{error!r} at {own[-1].filename}:{own[-1].lineno}"
 
 
 @pytest.mark.soak(20_000)
@@ -138,8 +144,128 @@ def test_no_record_gives_a_traceback(folders: Path, tmp_path: Path, tries: int) 
             broken.write_bytes(orjson.dumps(changed(orjson.loads(path.read_bytes()), at, to)))
         verb = drawn.choice(VERBS)
         subject = work if run != "panel" or verb in ("export",) else next(work.glob("1-*"))
-        if told := ends_with_a_message(verb_line(verb, subject, tmp_path)):
+        if told := ended(verb_line(verb, subject, tmp_path))[2]:
             found.setdefault(told, (number, verb, str(path.relative_to(folders)), at, to))
         shutil.rmtree(work)
         shutil.rmtree(tmp_path / "again", ignore_errors=True)
     assert not found, "\n".join(f"{told}: try {where}" for told, where in found.items())
+
+
+DRAWN_VERBS = ("audit", "report", "export", "replay", "doctor", "repair", "resume")
+FORMS = ("rows.csv", "rows.jsonl", "rows.parquet", "hf:hf", "inspect:log.json", "lm-eval:lm")
+NAMES = ("key", "item", "label", "score", "status", "criterion", "a", "1", "x" * 300, "\u202e", "")
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(width=64)
+    | st.text(st.characters(codec="utf-8"), max_size=12)
+    | st.sampled_from(
+        ("ok", "engine_error", "absolute", "tie", "1", "5", "../../x", "\0", "\ud800", "=1+1", "9" * 5000)
+    )
+)
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=4), inner),
+    max_leaves=8,
+)
+WHOLE = VALUES.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=60).map(
+    lambda raw: raw.replace(b"\n", b"")
+)
+CURE = re.compile(r"run the same command again|doctor \S+ --repair|--items FILE|update Dikast|use --format")
+GOLD_OFF_ITS_SCALE = "does not lie on the scale"  # a value that gold can have: told of all values, with its own cures
+
+
+@st.composite
+def hostile(draw: st.DrawFn, run: Path) -> tuple[Path, int, bytes]:
+    """A file of a run, the number of a line (0: the whole file), and what stands there."""
+    path = draw(st.sampled_from(sorted(path for path in run.rglob("*.json*") if path.read_bytes().strip())))
+    raw = path.read_bytes()
+    rows = raw.splitlines() if path.suffix == ".jsonl" else [raw]
+    at = draw(st.integers(0, len(rows) - 1))
+    number = at + 1 if path.suffix == ".jsonl" else 0
+    if draw(st.integers(0, 4)) == 0:
+        return path, number, draw(WHOLE)
+    value = orjson.loads(rows[at])
+    for _ in range(draw(st.integers(1, 3))):
+        spots = list(places(value))[1:]
+        if not spots:
+            break
+        spot, to = draw(st.sampled_from(spots)), draw(VALUES | st.just(GONE))
+        value = plainly(value, spot, to)
+    return path, number, json.dumps(value).encode()
+
+
+def plainly(value: Any, at: tuple[Any, ...], to: Any) -> Any:
+    """The value with another at that place; numbers and texts that only Python can write are allowed."""
+    if not at:
+        return to
+    head, *rest = at
+    if isinstance(value, dict):
+        inner = plainly(value[head], tuple(rest), to)
+        return {key: inner if key == head else each for key, each in value.items() if key != head or inner is not GONE}
+    inner = plainly(value[head], tuple(rest), to)
+    return [inner if i == head else each for i, each in enumerate(value) if i != head or inner is not GONE]
+
+
+def line_of(verb: str, form: str, run: Path, made: Path, out: Path) -> list[str]:
+    if verb == "export":
+        kind, colon, name = form.rpartition(":")
+        return ["export", str(run), f"{kind}{colon}{out / name}"]
+    if verb == "report":
+        return [
+            "report",
+            str(run),
+            *(part for name in ("r.html", "r.json", "r.md") for part in ("-o", str(out / name))),
+        ]
+    if verb == "repair":
+        return ["doctor", str(run), "--repair"]
+    if verb == "resume":
+        name = run.name
+        judges = ("mock:random", "mock:oracle") if name == "panel" else ("mock:random",)
+        sheet = name == "sampled"
+        pairs = name == "compared"
+        return [
+            "compare" if pairs else "grade", str(made / ("two.jsonl" if pairs else "one.jsonl")),
+            *(part for each in judges for part in ("--judge", each)),
+            "--rubric", str(made / "sheet.json") if sheet else "helpfulness",
+            *(("--samples", "2", "--temperature", "1") if sheet else ()), "--out", str(run), "-q",
+        ]  # fmt: skip
+    return verb_line(verb, run, out)
+
+
+@pytest.mark.soak(5_000)
+def test_whatever_a_record_holds_every_verb_ends_and_says_where_and_what_to_do(
+    folders: Path, tmp_path: Path, tries: int
+) -> None:
+    @seed(0)
+    @settings(
+        max_examples=tries, database=None, deadline=None, phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck), report_multiple_bugs=False,
+    )  # fmt: skip
+    @given(data=st.data())
+    def holds(data: st.DataObject) -> None:
+        run = data.draw(st.sampled_from(RUNS))
+        path, number, raw = data.draw(hostile(folders / run))
+        verb, form = data.draw(st.sampled_from(DRAWN_VERBS)), data.draw(st.sampled_from(FORMS))
+        work, out = tmp_path / run, tmp_path / "out"
+        for each in (work, out):
+            shutil.rmtree(each, ignore_errors=True)
+        shutil.copytree(folders / run, work)
+        out.mkdir()
+        broken = work / path.relative_to(folders / run)
+        lines = broken.read_bytes().splitlines()
+        broken.write_bytes(b"\n".join([*lines[: number - 1], raw, *lines[number:]]) + b"\n" if number else raw)
+        subject = next(work.glob("1-*")) if run == "panel" and verb in ("audit", "report", "replay") else work
+        code, said, fault = ended(line_of(verb, form, subject, folders, out))
+        case = (verb, form, str(broken), number, raw, said[-1500:])
+        assert not fault, (fault, *case)
+        if verb in ("doctor", "repair") or code in (0, 3):
+            return
+        assert code in (1, 2), case
+        where = f"{broken.name}:{number}" if number else broken.name
+        if GOLD_OFF_ITS_SCALE not in said:
+            assert where in said.replace("\n", ""), case
+            assert CURE.search(" ".join(said.split())), case
+
+    holds()

@@ -65,7 +65,7 @@ def replay(
     run, out = Path(run), Path(out) if out is not None else None
     lock = read_lock(run)
     if lock is None:
-        raise UserError(f"{run}: not a run that can be replayed: it has no readable {LOCK}")
+        raise UserError(f"{run}: not a run that can be replayed: it has no readable {LOCK}; {AGAIN}")
     check_version(run)
     check(run, LOCK, GOLD)
     rubrics = load_rubrics(run)
@@ -125,10 +125,13 @@ def _new_folder(run: Path, out: Path, lock: dict[str, Any], parser: Format) -> L
 
 def _own_format(lock: dict[str, Any], run: Path) -> Format:
     spelt = lock["format"]
-    format = format_from(spelt, path=str(run / LOCK))
+    try:
+        format = format_from(spelt, path=str(run / LOCK))
+    except UserError as error:
+        raise UserError(f"{error}; {AGAIN}, or name another format with --format") from error
     if format.hash != spelt["hash"]:
         raise UserError(
-            f"{run}: its format {spelt['name']!r} was read by another version of the parser;"
+            f"{run / LOCK}: its format {spelt['name']!r} was read by another version of the parser;"
             f" use --format {spelt['name']} to replay with the current one"
         )
     return format
@@ -146,6 +149,9 @@ def _settings(lock: dict[str, Any]) -> AskSettings:
 
 
 def _way(lock: dict[str, Any], run: Path, rubrics: dict[str, Rubric]) -> Way:
-    shared = load_rubric(lock["rubric"]) if lock["rubric"] is not None else None
+    try:
+        shared = load_rubric(lock["rubric"]) if lock["rubric"] is not None else None
+    except UserError as error:
+        raise DataError(f"{error}; {AGAIN}", path=str(run / LOCK), field="rubric") from error
     sheet = shared if isinstance(shared, Sheet) else None
     return way_of(lock["way"], int(lock["samples"]), rubrics, sheet, load_sheets(run, rubrics))

@@ -161,11 +161,13 @@ def _open_again() -> None:
     """A group where there was one before: under the same keys the processes would find addresses of the closed one."""
     if not _closed:
         return  # accelerate opens the first
+    from torch.distributed import PrefixStore  # type: ignore[attr-defined]  # torch does not list what it exports
+
     backend, store = _closed[0]
     torch.distributed.init_process_group(
         backend,
         timeout=_PATIENCE,
-        store=torch.distributed.PrefixStore(f"group-{len(_closed)}", store),
+        store=PrefixStore(f"group-{len(_closed)}", store),
         rank=int(os.environ["RANK"]),
         world_size=int(os.environ["WORLD_SIZE"]),
     )

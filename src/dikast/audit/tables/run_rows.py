@@ -10,12 +10,12 @@ from dikast.core.canonical import fingerprint
 from dikast.core.distribution import likeliest_choice, mean_distribution
 from dikast.core.errors import DataError, UserError
 from dikast.core.gold import gold_number, gold_of_pair, gold_of_response
-from dikast.core.records import escaped_formula, read_records
+from dikast.core.records import escaped_formula
 from dikast.core.runs.current_verdicts import RunReader
 from dikast.core.runs.rubrics import load_rubrics
-from dikast.core.runs.run_files import COMBINED, GOLD, META, RUBRICS, VERDICTS, check
+from dikast.core.runs.run_files import AGAIN, COMBINED, GOLD, META, RUBRICS, VERDICTS, check
 from dikast.core.runs.samples import Vote, join_votes
-from dikast.core.runs.schema import MetaLine, derived_lines
+from dikast.core.runs.schema import GoldLine, MetaLine, derived_lines
 from dikast.core.scale import Scale
 from dikast.core.verdict import Verdict, joint_outcome
 
@@ -276,8 +276,11 @@ def gold_scale_of(folder: Path) -> Scale | None:
     """The scale of its own that the gold of a run lies on, as `--equate` said when the run was made."""
     if not has_gold(folder):
         return None
-    first = next(iter(read_records(folder / GOLD))).value
-    return Scale.parse(first["scale"]) if "scale" in first else None
+    first, line = next(derived_lines(folder, GOLD, GoldLine))
+    try:
+        return Scale.parse(first["scale"]) if "scale" in first else None
+    except UserError as error:
+        raise DataError(f"{error}: {AGAIN}", path=str(folder / GOLD), line=line, field="scale") from error
 
 
 def open_rows(
@@ -308,7 +311,9 @@ def gold_by_item(path: str | Path, columns: Sequence[str], key: str = "") -> dic
     """
     found: dict[str, dict[str, dict[tuple[str, int], Any]]] = {column: {} for column in columns}
     place: dict[str, dict[tuple[str, int], int]] = {}
-    for record, line in Rows(str(path)):
+    whole = Path(path)
+    of_run = whole.name == GOLD and (whole.parent / VERDICTS).is_file()
+    for record, line in derived_lines(whole.parent, GOLD, GoldLine) if of_run else Rows(str(path)):
         name = next((each for each in (key, "item", "id") if each and each in record), None)
         if name is None:
             raise DataError(

@@ -16,7 +16,7 @@ import orjson
 from dikast.core.errors import DataError
 from dikast.core.runs.schema import misfit
 from dikast.core.scale import Scale
-from dikast.core.verdict import Status, Verdict, verdict_from
+from dikast.core.verdict import Question, Status, Verdict, verdict_from
 
 _TAIL = re.compile(rb',"crc":"([0-9a-f]{8})"\}\n')
 _TAIL_LENGTH = 19
@@ -26,6 +26,8 @@ _SLIPS = 3  # bytes by which the end of a line may differ from that of a sealed 
 _SLACK = 1e-6  # of sums of probabilities
 _CHOICES = ("a", "b", "tie")
 _CURE = "`dikast doctor RUN --repair` moves the line to a separate file, and its question is asked again"
+
+_DEFAULTS: dict[str, Any] = orjson.loads(orjson.dumps(Verdict("", Question("", ""), Status.REFUSED).record()))
 
 Seal = Literal["verified", "rewritten", "unsealed"]
 
@@ -86,14 +88,14 @@ def open_line(
         sealed = record.pop("crc", None)
         _check(record, scales or {})
         if sealed is None:
-            return record, "unsealed"
+            return _whole(record), "unsealed"
         if isinstance(sealed, str) and sealed.encode() in _spellings(record):
             return record, "verified"
         if raw.startswith(b'{"key":"') or not isinstance(sealed, str):  # the spelling is ours, the content is not
             raise ValueError("its checksum does not match: the line has changed since it was written")
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"a damaged record ({_told(error)}): {_CURE}", path=path, line=line) from None
-    return record, "rewritten"
+    return _whole(record), "rewritten"
 
 
 def with_line_break(torn: bytes) -> bytes | None:
@@ -146,6 +148,14 @@ def _check(record: dict[str, Any], scales: Mapping[str, Scale]) -> None:
             raise ValueError(f"the label {label!r} is not on the scale {scale}")
         if score != scale.value(label):
             raise ValueError(f"the score {score!r} is not that of the label {label!r} on the scale {scale}")
+
+
+def _whole(record: dict[str, Any]) -> dict[str, Any]:
+    """The record with the members that it may lack, as readers expect all of them."""
+    whole: dict[str, Any] = {**_DEFAULTS, **record}
+    whole["question"] = {"responses": [0], "sample": 0, **whole["question"]}
+    whole["usage"] = {**_DEFAULTS["usage"], **whole["usage"]}
+    return whole
 
 
 def _told(error: Exception) -> str:

@@ -74,6 +74,36 @@ class MetaLine(TypedDict):
     prompt: NotRequired[str]
 
 
+class RubricLine(TypedDict):
+    """A line of `rubrics.jsonl`: a rubric under the hash that verdicts name it by."""
+
+    hash: str
+    rubric: dict[str, Any]
+
+
+class SheetCriterion(TypedDict):
+    """One criterion of an item's own sheet."""
+
+    hash: str
+    weight: float
+
+
+class SheetLine(TypedDict):
+    """A line of `sheets.jsonl`: the sheet that an item brought itself."""
+
+    item: str
+    name: str
+    criteria: tuple[SheetCriterion, ...]
+
+
+class GoldLine(TypedDict):
+    """A line of `gold.jsonl`: an item's gold as it was given, and the scale of its own that it lies on."""
+
+    item: str
+    gold: NotRequired[Any]
+    scale: NotRequired[str]
+
+
 class LockForm(TypedDict, total=False):
     """What readers use of `judge.lock.json`; versions of Dikast add to it."""
 
@@ -111,7 +141,7 @@ class SummaryForm(TypedDict, total=False):
 
 
 Misfit = Callable[[Any], str]
-_OPEN = (LockForm, SummaryForm, MetaLine)  # may hold more than is said here
+_OPEN = (LockForm, SummaryForm, MetaLine, GoldLine)  # may hold more than is said here
 
 
 @cache
