@@ -159,7 +159,9 @@ def test_addresses_without_secrets_are_read(outer: str) -> None:
     "address", ["ftp://127.0.0.1/x.jsonl", "FTP://127.0.0.1/x.jsonl", "ssh://me@host/x", "zip://a::ftp://h/x"]
 )
 def test_addresses_that_are_not_read_say_so(address: str) -> None:
-    with pytest.raises(UserError, match="not read here: download the file and give its path"):
+    with pytest.raises(
+        UserError, match=r"not read here: addresses of http, https, hf, s3 and gs are, .* give its path"
+    ):
         files_of(address)
 
 

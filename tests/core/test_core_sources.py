@@ -294,7 +294,7 @@ def test_files_that_fsspec_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert said(f"file://{jsonl(tmp_path / 'a.jsonl', ROWS)}") == ["a0", "a1", "a2"]
     with pytest.raises(UserError, match=r"cannot be fetched \(FileNotFoundError"):
         said("memory://bucket/none.jsonl")
-    with pytest.raises(UserError, match="Protocol not known: unknownscheme"):
+    with pytest.raises(UserError, match="unknownscheme:// is not known: addresses of http, https, hf"):
         said("unknownscheme://bucket/none.jsonl")
     with pytest.raises(UserError, match="s3fs"):
         files_of("s3://bucket/rows.jsonl")

@@ -140,6 +140,18 @@ def test_the_card_of_an_export_takes_no_markup_from_names(tmp_path: Path) -> Non
     assert r"x\`\|" in body
 
 
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [("a\nb", "a_b"), ("x\u202ey", "x_y"), ("r" * 240, "r" * 100), ("..x y", "..x y"), ("caf\u00e9", "café")],
+)
+def test_a_run_folder_of_any_name_gives_a_plain_name_of_samples(name: str, task: str, tmp_path: Path) -> None:
+    items = write_jsonl(tmp_path / "items.jsonl", rows(1))
+    run = dikast.grade(items, "mock:oracle", "helpfulness", out=tmp_path / name)
+    dikast.export(run, f"lm-eval:{tmp_path / 'lm'}")
+    (path,) = (tmp_path / "lm").glob("samples_*.jsonl")
+    assert path.name.startswith(f"samples_{task}_20")
+
+
 def test_criteria_that_are_called_like_fields_take_none_away(tmp_path: Path) -> None:
     dikast.export(hostile_run(tmp_path), f"lm-eval:{tmp_path / 'lm'}")
     (path,) = (tmp_path / "lm").glob("samples_*.jsonl")

@@ -22,12 +22,16 @@ _CHUNK = 2**20
 _UNREAD = ("ftp", "sftp", "ssh", "smb", "git", "data", "reference")  # by fsspec, over protocols that nobody tried here
 
 
+_WORKING = "addresses of http, https, hf, s3 and gs are, and those of other stores that fsspec has a package for"
+_CURE = "or download the file and give its path"
+
+
 def local_copy(address: str) -> str:
     """The path of a copy of what an address names, fetched now. UserError with the cure where that cannot be done."""
     scheme = address.partition("://")[0].lower()
     if scheme in _UNREAD or "::" in address.partition("?")[0].replace("[::", "["):
         what = f"{scheme}:// is" if scheme in _UNREAD else "chained addresses (::) are"
-        raise UserError(f"{shown_url(address)}: {what} not read here: download the file and give its path")
+        raise UserError(f"{shown_url(address)}: {what} not read here: {_WORKING}; {_CURE}")
     try:
         name = re.sub(r"[^\w.\-]", "_", urlsplit(address).path.rpartition("/")[2])[-80:] or "data"
     except ValueError:
@@ -68,7 +72,8 @@ def _by_fsspec(address: str, file: BinaryIO) -> None:
         if isinstance(error, OSError) and is_machine_error(error):
             raise machine_error(error) from error
         if isinstance(error, ValueError) and str(error).startswith("Protocol not known"):
-            raise UserError(f"{shown}: {one_line(str(error))}") from None
+            scheme = one_line(address.partition("://")[0])
+            raise UserError(f"{shown}: {scheme}:// is not known: {_WORKING}; {_CURE}") from None
         told = one_line(without_secrets(str(error)))
         raise DataError(
             f"cannot be fetched ({type(error).__name__}: {told}): check the address and the login", path=shown

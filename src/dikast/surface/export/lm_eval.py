@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from dikast.core.runs.run_table import RunTable
 from dikast.surface.export.inspect_log import written_at
 from dikast.surface.export.judged_samples import Sample, plain, samples_of
 
+_NOT_PLAIN = re.compile(r"[^\w .+@=-]")  # in the name of a file: control characters, marks that turn text round
+_MOST = 100
+
 
 def write_lm_eval(run: Run, table: RunTable, folder: Path) -> int:
     """Write the samples of the task that is named after the run's folder; metrics are criteria, null where they failed.
@@ -21,7 +25,7 @@ def write_lm_eval(run: Run, table: RunTable, folder: Path) -> int:
     where the judge prefers the first, 0 where the second, 0.5 for a tie and for orders that disagree. The metric of a
     criterion that has the name of another field (`doc`, `target`) is called `doc_score`; `judged` has its own name.
     """
-    task = run.folder.resolve().name
+    task = _NOT_PLAIN.sub("_", run.folder.resolve().name)[:_MOST] or "run"
     date = written_at(run).isoformat(timespec="microseconds").replace("+00:00", "").replace(":", "-")
     with one_writer(folder, "exporting"):
         return write_records(folder / f"samples_{task}_{date}.jsonl", _records(table))
