@@ -28,6 +28,7 @@ _CHOICES = ("a", "b", "tie")
 _CURE = "`dikast doctor RUN --repair` moves the line to a separate file, and its question is asked again"
 
 _DEFAULTS: dict[str, Any] = orjson.loads(orjson.dumps(Verdict("", Question("", ""), Status.REFUSED).record()))
+_ASKED = {"responses": [0], "sample": 0}
 
 Seal = Literal["verified", "rewritten", "unsealed"]
 
@@ -152,10 +153,16 @@ def _check(record: dict[str, Any], scales: Mapping[str, Scale]) -> None:
 
 def _whole(record: dict[str, Any]) -> dict[str, Any]:
     """The record with the members that it may lack, as readers expect all of them."""
-    whole: dict[str, Any] = {**_DEFAULTS, **record}
-    whole["question"] = {"responses": [0], "sample": 0, **whole["question"]}
-    whole["usage"] = {**_DEFAULTS["usage"], **whole["usage"]}
-    return whole
+    whole = _filled(record, _DEFAULTS)
+    return {
+        **whole,
+        "question": _filled(whole["question"], _ASKED),
+        "usage": _filled(whole["usage"], _DEFAULTS["usage"]),
+    }
+
+
+def _filled(value: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    return value if value.keys() >= defaults.keys() else value | {k: v for k, v in defaults.items() if k not in value}
 
 
 def _told(error: Exception) -> str:
