@@ -1,6 +1,5 @@
 """Sources beside files: folders, addresses, and a server that speaks as the Hub does."""
 
-import hashlib
 import os
 import subprocess
 import sys
@@ -9,7 +8,6 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import orjson
 import pytest
@@ -19,6 +17,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.part import text_of
 from dikast.core.records import read_items
 from dikast.core.records.sources import files_of, forget
+from hub_server import Hub, served
 
 ROWS = [{"question": f"q{i}", "answer": f"a{i}"} for i in range(3)]
 
@@ -115,68 +114,16 @@ FILES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-class Hub(BaseHTTPRequestHandler):
-    """The part of the Hub's API that finds and serves files: revisions, metadata of a file, and its bytes."""
+class Filled(Hub):
+    """A Hub that holds the data sets of this module."""
 
-    commit = "c0ffee" + "0" * 34
-
-    def do_HEAD(self) -> None:
-        self.do_GET()
-
-    def do_GET(self) -> None:
-        parts = unquote(self.path.partition("?")[0]).strip("/").split("/")
-        if parts[:2] == ["api", "datasets"]:
-            return self.answer_api("/".join(parts[2:4]), parts[4:])
-        repo, revision, name = "/".join(parts[1:3]), parts[4], "/".join(parts[5:])
-        found = FILES.get(repo, {}).get(name)
-        if revision not in ("main", "v1", self.commit):
-            return self.reply(404, b"", {"X-Error-Code": "RevisionNotFound"})
-        if found is None:
-            return self.reply(404, b"", {"X-Error-Code": "EntryNotFound" if repo in FILES else "RepoNotFound"})
-        raw = found.encode() if isinstance(found, str) else b"".join(orjson.dumps(row) + b"\n" for row in found)
-        etag = hashlib.sha1(raw).hexdigest()
-        return self.reply(200, raw, {"ETag": f'"{etag}"', "X-Repo-Commit": self.commit})
-
-    def answer_api(self, repo: str, rest: list[str]) -> None:
-        if repo not in FILES:
-            return self.reply(404, b"{}", {"X-Error-Code": "RepoNotFound"})
-        if rest and rest[0] in ("revision", "tree") and rest[1] not in ("main", "v1", self.commit):
-            return self.reply(404, b"{}", {"X-Error-Code": "RevisionNotFound"})
-        if rest and rest[0] == "tree":
-            listed = [{"type": "file", "path": name, "size": 1, "oid": "0" * 40} for name in FILES[repo]]
-            return self.reply(200, orjson.dumps(listed), {"Content-Type": "application/json"})
-        siblings = [{"rfilename": name} for name in FILES[repo]]
-        about = {
-            "id": repo,
-            "sha": self.commit,
-            "siblings": siblings,
-            "private": False,
-            "gated": False,
-            "downloads": 0,
-            "likes": 0,
-            "tags": [],
-        }
-        return self.reply(200, orjson.dumps(about), {"Content-Type": "application/json"})
-
-    def reply(self, code: int, raw: bytes, headers: dict[str, str]) -> None:
-        self.send_response(code)
-        for key, value in {**headers, "Content-Length": str(len(raw))}.items():
-            self.send_header(key, value)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(raw)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+    files = FILES
 
 
 @pytest.fixture(scope="module")
 def hub() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+    with served(Filled) as address:
+        yield address
 
 
 def asked(hub: str, tmp_path: Path, *arguments: str, offline: str = "0") -> "subprocess.CompletedProcess[str]":

@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 
 from dikast.testing.faults import FaultServer
-from stand_in import ROOT, environment, reply
+from hub_server import served
+from stand_in import ROOT, AnyModel, Hub, environment, reply
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
 WRITE = os.environ.get("DIKAST_WRITE_GOLDEN") == "1"
@@ -27,8 +28,15 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[FaultServer]:
-    with FaultServer(reply, model="gpt-5-mini") as opened:
+    with AnyModel(reply) as opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def hub() -> Iterator[dict[str, str]]:
+    """Variables for the page whose data lie on the Hub: a server that speaks as the Hub does."""
+    with served(Hub) as address:
+        yield {"HF_ENDPOINT": address, "HF_HUB_OFFLINE": "0"}
 
 
 def missing(expected: str, printed: str) -> list[str]:
@@ -44,15 +52,18 @@ def missing(expected: str, printed: str) -> list[str]:
 @pytest.mark.parametrize(
     "page", [pytest.param(page, marks=[pytest.mark.slow] * (page.stem == "train"), id=page.stem) for page in PAGES]
 )
-def test_the_commands_of_a_page_do_what_it_says(page: Path, server: FaultServer, tmp_path: Path) -> None:
+def test_the_commands_of_a_page_do_what_it_says(
+    page: Path, server: FaultServer, hub: dict[str, str], tmp_path: Path
+) -> None:
     shutil.copytree(ROOT / "examples", tmp_path, dirs_exist_ok=True)
+    variables = {**environment(server, tmp_path), **(hub if page.stem == "hub" else {})}
     whole = page.read_text("utf-8")
     blocks = BLOCK.findall(whole)
     for (kind, code), (after, expected) in pairwise([*blocks, ("", "")]):
         if kind not in ("sh", "python"):
             continue
         command = ["bash", "-euo", "pipefail", "-c", code] if kind == "sh" else [sys.executable, "-c", code]
-        done = subprocess.run(command, cwd=tmp_path, env=environment(server, tmp_path), capture_output=True, text=True)
+        done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True)
         assert done.returncode == 0, f"{code}\n{done.stdout}{done.stderr}"
         if after == "text" and WRITE and "..." not in expected:
             block = f"```{kind}\n{code}```\n\n```text\n"
