@@ -38,6 +38,7 @@ from dikast.audit.sections.scores import (
     systems_table,
 )
 from dikast.audit.sections.slices import Slices, slice_table, unlabelled_table
+from dikast.audit.sections.within import within_table
 from dikast.audit.statistics.intervals import Resampling, mean_estimate
 from dikast.audit.tables.canonical_order import in_canonical_order, sorted_names
 from dikast.audit.tables.columns import Words, group_codes
@@ -46,7 +47,7 @@ from dikast.audit.tables.questions import clustered, one_row_each
 from dikast.audit.tables.record_rows import Watch
 from dikast.audit.tables.refs import PLAYED, Ref
 from dikast.audit.tables.row_scales import note_of, row_scales
-from dikast.audit.tables.run_rows import asked_orders, gold_scale_of, has_gold, scale_of, scales_by_rubric
+from dikast.audit.tables.run_rows import RESPONSE, asked_orders, gold_scale_of, has_gold, scale_of, scales_by_rubric
 from dikast.audit.tables.scored import Scored, equated, scored
 from dikast.core.errors import UserError
 from dikast.core.runs.run_files import RUBRICS
@@ -220,6 +221,8 @@ def _scores(data: Data) -> list[Table]:
         tables.append(baselines_table(data, given, how))
     if plan.gold:
         tables += [agreement_table(given, how, plan.width), baselines_table(data, given, how)]
+        if "within" in data.words and (inside := _within(data, given)) is not None:
+            tables.append(inside)
         tables.extend(_labelled(data, given))
         tables.extend(_sliced(given, slices, how, labelled=True))
         if "system" in data.words:
@@ -265,6 +268,13 @@ def _alt_test(data: Data, given: Scored) -> Iterator[Table]:
             "no alt-test: it measures how far judge and raters are apart, which takes one scale: state the --scale "
             "that they share, or put scores on that of raters with --equate"
         )
+
+
+def _within(data: Data, given: Scored) -> Table | None:
+    found = within_table(data.words["within"], given, data.plan.resampling, data.plan.within or RESPONSE)
+    if found is None:
+        data.notes.append("no group of --within has two rows with a score and gold")
+    return found
 
 
 def _on_labels(given: Scored) -> bool:

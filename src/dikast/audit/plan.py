@@ -229,6 +229,11 @@ class AuditPlan:
     cluster: str = option(
         "", metavar=_COLUMN, help="Column whose rows are resampled together (in a run: the item), or 'none'."
     )
+    within: str = option(
+        "",
+        metavar=_COLUMN,
+        help="Column of groups to measure agreement within, such as one response under several rubrics.",
+    )
     system: str = option("", metavar=_COLUMN, panel=_BESIDE, help="Column of the judged system, to rank systems.")
     where: tuple[str, ...] = option((), metavar="COLUMN=VALUE", help="Keep only these rows.")
     status: str = option("", metavar=_COLUMN, help="Column with 'ok' or the reason for a missing verdict.")

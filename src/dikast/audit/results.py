@@ -240,9 +240,24 @@ class Leaderboard:
     lead: Estimate | None
 
 
+@dataclass(frozen=True, slots=True)
+class Within:
+    """Agreement within groups: `pearson` over all rows beside the most that one score a group can have; `centred`, each
+    group's means taken away; `contrasts`, the share of right orders among `pairs` of a group whose gold differs.
+    """
+
+    pearson: Estimate
+    most_without: float
+    centred: Estimate
+    contrasts: Estimate
+    pairs: int
+    groups: int
+
+
 Result = (
     Failures | Agreement | Accuracy | Baselines | Orders | Calibration | ScoreIntervals | Slices | Curve | Drift
     | PlayerRanking | Players | RaterAgreement | RaterPairs | Replacement | Leaderboard
+    | Within
 )  # fmt: skip
 """What a table may carry."""
 

@@ -16,6 +16,7 @@ import numpy as np
 from dikast.audit.estimate import Estimate
 from dikast.audit.statistics.correlation import pearson, weighted_pearson
 from dikast.audit.statistics.intervals import Resampling, bootstrap, mean_estimate, rate
+from dikast.audit.statistics.within_groups import agreement_within
 from dikast.core.item import Item
 from dikast.core.rubric import Rubric
 from dikast.core.verdict import Preference, Status, Verdict
@@ -240,25 +241,12 @@ def agreement(items: Sequence[Item], said: Scores) -> Agreement:
     cluster = np.array([int(np.flatnonzero(groups == str(item.meta["set"]))[0]) for item in plain], dtype=np.int64)
     ignoring = pearson(-wrong, true) if len(plain) > 2 else math.nan
     under = [members for members in _sets("reads rubrics", items).values() if all(m.id in said for m in members)]
-    rows = [
-        (said[m.id] - _over(members, said), _gold(m) - _over(members), i)
-        for i, members in enumerate(under)
-        for m in members
-    ]
-    centred = np.array(rows, dtype=np.float64).reshape(-1, 3)
-    if len(centred) and np.abs(centred[:, 0]).max() < _ALIKE:
-        within = Estimate(0.0, len(centred), note="each response has one score under all of its rubrics")
-    else:
-        within = _correlated(centred[:, 0], centred[:, 1], centred[:, 2].astype(np.int64))
+    rows = np.array([(said[m.id], _gold(m), i) for i, members in enumerate(under) for m in members]).reshape(-1, 3)
+    within = agreement_within(rows[:, 0], rows[:, 1], rows[:, 2].astype(np.int64), Resampling())
     return Agreement(_correlated(good, true, cluster), ignoring, within)
 
 
 _CHANGED = ("longer", "injected", "pair")
-_ALIKE = 1e-9  # a difference of goodness that is rounding
-
-
-def _over(members: Sequence[Item], said: Scores | None = None) -> float:
-    return math.fsum(_gold(m) if said is None else said[m.id] for m in members) / len(members)
 
 
 def _share_wrong(item: Item) -> float:

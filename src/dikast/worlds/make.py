@@ -14,7 +14,7 @@ from dikast.worlds.sampling.pairing import BASE, Cell, draw_cell
 from dikast.worlds.sampling.response import Response, Sentence, compose
 from dikast.worlds.sampling.rng import Stream
 from dikast.worlds.scoring.aspects import ASPECTS, points
-from dikast.worlds.scoring.penalty import SCALES, Spec, cost, level_of
+from dikast.worlds.scoring.penalty import ONE_WAY, SCALES, Spec, cost, level_of
 from dikast.worlds.settings import Settings
 
 _ATTEMPTS = 5000  # attempts before giving up; about one item in a hundred needs a second one
@@ -84,12 +84,12 @@ class Maker:
                 form = {name: counts[name] for name in text.form}
                 one = self._sample(text, family.specs[0], graph, number * self.settings.rubrics, form)
                 shown = f"{one.id[: one.id.rindex('-')]}-{number:07d}"
-                return [
-                    self._checked(
-                        replace(one, spec=spec, index=one.index + k, shown=shown, notes=(("response", shown),)), [level]
-                    )
-                    for k, (spec, level) in enumerate(zip(family.specs, family.levels, strict=True))
+                one = replace(one, shown=shown, notes=(("response", shown),))
+                members = [
+                    replace(one, spec=spec, index=one.index + k, rivals=(*family.specs[:k], *family.specs[k + 1 :]))
+                    for k, spec in enumerate(family.specs)
                 ]
+                return [self._checked(each, [level]) for each, level in zip(members, family.levels, strict=True)]
         return None
 
     def _drawn(self, text: Drafted, index: int) -> Sample | None:
@@ -205,7 +205,7 @@ class Maker:
             return None
         long = [name for name in fits if len(SCALES[name].labels) > 6]
         scale = rng.pick(long if long and rng.chance(40) else fits)  # few rubrics can carry a long scale
-        lower = scale not in ("A-E", "pass/fail") and rng.chance(15)
+        lower = scale not in ONE_WAY and rng.chance(15)
         return replace(
             spec, scale=scale, lower_is_better=lower, cuts=cut_points(reachable, len(SCALES[scale].labels), rng)
         )

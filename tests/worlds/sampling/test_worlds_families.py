@@ -40,9 +40,8 @@ def test_most_wrong_claims_are_not_weighed_and_the_rubric_decides() -> None:
     for ignoring in (share, severity):
         assert np.corrcoef(good, ignoring)[0, 1] > -0.65
     weighed, other = _both(samples)
-    assert (
-        abs(np.corrcoef(weighed, other)[0, 1]) < 0.2
-    )  # four items share a response: what is weighed says nothing about what is not: 4 standard errors
+    # Rubrics of a response share claims, so even scores under each make wrong claims go together a little.
+    assert abs(np.corrcoef(weighed, other)[0, 1]) < 0.35
 
 
 def _both(samples: list[Sample]) -> list[list[float]]:

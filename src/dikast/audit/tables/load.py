@@ -17,7 +17,16 @@ from dikast.audit.tables.long_form import LongRows
 from dikast.audit.tables.record_rows import Rows, Watch
 from dikast.audit.tables.refs import Long, Ref, Refs, played, rated, refuse_all_of_nothing, take_derived
 from dikast.audit.tables.row_scales import RowScales
-from dikast.audit.tables.run_rows import JOINT, RunRows, check_same_scale, gold_by_item, has_gold, open_rows
+from dikast.audit.tables.run_rows import (
+    JOINT,
+    RESPONSE,
+    RunRows,
+    check_same_scale,
+    gold_by_item,
+    has_gold,
+    of_shared_responses,
+    open_rows,
+)
 from dikast.core.errors import UserError
 from dikast.core.runs.run_files import GOLD
 from dikast.core.text import counted, near_miss
@@ -107,6 +116,9 @@ def _refs(plan: AuditPlan, run: bool) -> Refs:
     for role in ("cluster", "system", "status", "first", "second"):
         if (name := getattr(plan, role)) and not name.startswith("=") and (role, name) != ("cluster", NO_CLUSTER):
             refs.words[role] = Ref.of(name)
+    unasked = run and bool(plan.gold) and not (plan.pairwise or plan.ranked) and of_shared_responses(plan.file)
+    if within := plan.within or (RESPONSE if unasked else ""):
+        refs.words["within"] = Ref.of(within)
     refs.words |= {f"by {i}": Ref.of(name) for i, name in enumerate(plan.by)}
     refs.words |= {f"where {i}": Ref.of(name.partition("=")[0]) for i, name in enumerate(plan.where)}
     refs.numbers |= {f"logprob {i}": Ref.of(name) for i, name in enumerate(plan.logprobs)}

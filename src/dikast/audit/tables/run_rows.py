@@ -23,6 +23,7 @@ JOINT = -1  # the `sample` of a row that joins all samples of its question
 ORDERS = ("shown", "swapped")  # of a pair: a first, b first
 LABELS = ("a", "b", "tie")  # of one order of a pair, as responses
 PROMPT = "prompt fingerprint"  # the column that is alike for the responses of several systems to one prompt
+RESPONSE = "meta.response"  # the column of metadata that names a response which stands under several rubrics
 CONFLICT = "conflict"  # the word in the column `conflict` of a verdict that its own reply contradicts
 _OF_ONE_ORDER = ("status", "marker", "distribution", "conflict", "line")
 _KEPT = ("label", "score", "expected", "mass", "marker", "distribution", "feedback", "claims")
@@ -153,6 +154,12 @@ def kept_metadata(folder: Path) -> dict[str, dict[str, Any]]:
     for about, _ in derived_lines(folder, META, MetaLine):
         found[about["item"]] = about
     return found
+
+
+def of_shared_responses(folder: Path) -> bool:
+    """Whether every item of a run names its response (`RESPONSE`) and some share one, under several rubrics."""
+    named = [str(about.get("meta", {}).get("response", "")) for about in kept_metadata(folder).values()]
+    return all(named) and len(set(named)) < len(named)
 
 
 def players_of(folder: Path) -> tuple[str, ...]:

@@ -16,12 +16,12 @@ from dikast.worlds.sampling.drafting import Drafted
 from dikast.worlds.sampling.error_choice import cut_points
 from dikast.worlds.sampling.rng import Stream, noise_of
 from dikast.worlds.scoring.aspects import ASPECTS, points
-from dikast.worlds.scoring.penalty import SCALES, Spec
+from dikast.worlds.scoring.penalty import ONE_WAY, SCALES, Spec
 
 Ints = NDArray[np.int64]
 DRAWS = 512
 _FITS, _CUTTINGS = 4, 12  # attempts at scales and thresholds
-_LEAST = 0.05  # share of the draws in a level before weighting
+_LEAST = 0.2  # draws in a level before weighting, of an even share: less would bend what is not weighed along
 _ROUNDS, _OFF = 40, 0.01  # of the fit: iterations, and the largest relative error of a level
 _EFFECTIVE = 20  # draws that the weights are worth
 Scaled = Callable[[Stream, Spec, Sequence[int]], Spec | None]
@@ -49,6 +49,7 @@ def draw_family(text: Drafted, domain: Domain, scaled: Scaled) -> Family | None:
         specs = [spec for spec in cut if spec is not None]
         if len(specs) < len(cut):
             return None
+        specs = [replace(spec, lower_is_better=_lower(spec, specs)) for spec in specs]
         levels = [np.searchsorted(s.cuts, found, side="left") for s, found in zip(specs, penalties, strict=True)]
         weights = _even(levels, [len(spec.cuts) + 1 for spec in specs])
         if weights is not None:
@@ -106,7 +107,7 @@ def _penalties(spec: Spec, slots: Sequence[Slot], at: Ints, counts: Mapping[str,
 
 
 def _cut(rng: Stream, spec: Spec, penalty: Ints, scaled: Scaled) -> Spec | None:
-    """A scale, and thresholds that leave each level some of the draws."""
+    """The rubric on a scale, with thresholds that leave each level some of the draws."""
     reachable = [int(each) for each in np.unique(penalty)]
     for _ in range(_CUTTINGS):
         found = scaled(rng, spec, reachable)
@@ -114,9 +115,14 @@ def _cut(rng: Stream, spec: Spec, penalty: Ints, scaled: Scaled) -> Spec | None:
             return None
         cuts = cut_points(reachable, len(SCALES[found.scale].labels), rng)
         sizes = np.bincount(np.searchsorted(cuts, penalty, side="left"), minlength=len(cuts) + 1)
-        if sizes.min() >= _LEAST * DRAWS:
+        if sizes.min() * len(sizes) >= _LEAST * DRAWS:
             return replace(found, cuts=cuts)
     return None
+
+
+def _lower(spec: Spec, specs: Sequence[Spec]) -> bool:
+    """Whether low is good: as in the first rubric, where the scale can have it."""
+    return specs[0].lower_is_better and spec.scale not in ONE_WAY
 
 
 def _even(levels: Sequence[Ints], sizes: Sequence[int]) -> NDArray[np.float64] | None:

@@ -74,7 +74,7 @@ def _spec(
     counted = [name for name, kinds in domain.kinds.items() if not kinds]
     if counted and rng.chance(_COUNTED):
         weighed += counted
-    even, one = rng.chance(30), (1, 1, 1, 2)[rng.below(4)]
+    even, one = rng.chance(20), (1, 1, 1, 2)[rng.below(4)]
     each = [one if even else 1 + rng.below(3) for _ in range(len(terms) + len(weighed))]
     named = tuple(
         t._replace(weight=w, name=name_of(rng, t, domain.name, rules.wordings))
@@ -98,7 +98,7 @@ def _stray(rng: Stream, terms: Sequence[Term]) -> Term | None:
 
 
 def _fits(terms: Sequence[Term], rules: Rules, slots: Sequence[Slot], domain: Any, contradicted: Sequence[Any]) -> bool:
-    """Whether the split may have these terms, and they weigh some of the claims: from two to half of them."""
+    """Whether the split may have these terms, and they weigh some of the claims: two to four ninths of them."""
     if not fits_split(terms, rules.terms) or any(t.covers(claim) for t in terms for claim in contradicted):
         return False
     wished = {*rules.only_aspects, *rules.about} if rules.terms != "unseen" else set()
@@ -107,4 +107,4 @@ def _fits(terms: Sequence[Term], rules: Rules, slots: Sequence[Slot], domain: An
     if rules.must and not any(term.kind in rules.must for term in terms) and not set(rules.must) & {"consistency"}:
         return False
     covered = sum(_covered(terms, slot, domain) for slot in slots)
-    return min(2, len(slots) // 2) <= covered <= max(1, len(slots) // 2)
+    return min(2, len(slots) // 2) <= covered <= max(1, 4 * len(slots) // 9)

@@ -1,0 +1,42 @@
+"""What a judge follows within groups of rows, such as one response under several rubrics."""
+
+import numpy as np
+
+from dikast.audit.rendering import Cell, Table, table
+from dikast.audit.results import Within
+from dikast.audit.statistics.against_gold.measures import measure
+from dikast.audit.statistics.intervals import Resampling, clusters_of
+from dikast.audit.statistics.within_groups import agreement_within, most_without, right_orders
+from dikast.audit.tables.columns import Words
+from dikast.audit.tables.scored import Scored
+from dikast.core.text import counted
+
+
+def within_table(words: Words, given: Scored, how: Resampling, by: str) -> Table | None:
+    """Score and gold within the groups of a column; None where no group has two rows with score and gold."""
+    chosen = given.paired & (words.codes >= 0)
+    sizes = np.bincount(words.codes[chosen], minlength=len(words.names) + 1)
+    chosen &= sizes[words.codes] > 1
+    if not chosen.any():
+        return None
+    score, gold, group = given.score[chosen], given.gold[chosen], clusters_of(words.codes[chosen])
+    whole = measure(score, gold, ["pearson"], how, group)["pearson"]
+    centred = agreement_within(score, gold, group, how)
+    contrasts, many = right_orders(score, gold, group)
+    found = Within(whole, most_without(gold, group), centred, contrasts, many, int(group.max()) + 1)
+    rows: list[list[Cell]] = [
+        ["pearson", whole, found.most_without],
+        ["pearson, centred by group", centred, 0.0],
+        ["contrasts in the right order", contrasts, 0.5],
+    ]
+    return table(
+        "within",
+        f"Agreement within {by}: {counted(len(score), 'score')} of {counted(found.groups, 'group')}{given.unit}",
+        ("statistic", "value", "one score a group"),
+        rows,
+        "one score a group: the most that a judge can have which does not tell the rows of a group apart, such as one"
+        " that ignores the rubric where a group is one response under several",
+        f"contrasts: {many:,} pairs of rows of a group whose gold differs; ties count half, each group once",
+        centred.note,
+        result=found,
+    )

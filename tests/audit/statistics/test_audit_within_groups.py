@@ -1,0 +1,68 @@
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dikast.audit.audit import audit_file
+from dikast.audit.plan import AuditPlan
+from dikast.audit.results import Within
+from dikast.audit.statistics.intervals import Resampling
+from dikast.audit.statistics.within_groups import agreement_within, less_group_means, most_without, right_orders
+from dikast.judging.judge import Judge
+from dikast.judging.judge_file import grade_file
+from dikast.judging.run_plan import Source
+from dikast.worlds.settings import Settings
+from dikast.worlds.write import write_world
+
+HOW = Resampling(200, 0.95, 0)
+GROUP = np.array([0, 0, 1, 1])
+
+
+def test_by_hand() -> None:
+    # Means 2 and 6; what is left is -1, 1, -2, 2 against -1, 1, -1, 1: 6 / sqrt(10 x 4) = .9487.
+    score, gold = np.array([1.0, 3, 4, 8]), np.array([0.0, 2, 5, 7])
+    assert less_group_means(score, GROUP).tolist() == [-1, 1, -2, 2]
+    assert agreement_within(score, gold, GROUP, HOW).value == pytest.approx(6 / math.sqrt(40))
+    found, many = right_orders(score, np.array([2.0, 0, 5, 7]), GROUP)
+    assert (found.value, found.n, many) == (0.5, 2, 2)  # one wrong, one right
+    assert right_orders(np.array([1.0, 1, 4, 8]), gold, GROUP)[0].value == 0.75  # a tie is half
+    # Means of gold 1, 1, 6, 6 against 0, 2, 5, 7: variances 6.25 and 7.25, the covariance is that of the means.
+    assert most_without(gold, GROUP) == pytest.approx(math.sqrt(6.25 / 7.25))
+
+
+def test_one_score_a_group_is_zero_and_alike_gold_undefined() -> None:
+    gold = np.array([0.0, 2, 5, 7])
+    found = agreement_within(np.array([1.0, 1, 9, 9]), gold, GROUP, HOW)
+    assert (found.value, found.note) == (0.0, "each group has one score")
+    assert math.isnan(agreement_within(gold, np.array([1.0, 1, 9, 9]), GROUP, HOW).value)
+    assert math.isnan(agreement_within(gold[:2], gold[:2], GROUP[:2], HOW).value)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("world")
+    write_world(Settings("scenes", "fresh", 3, form=0, scales=("1-3",), version=4, size=48, grid=4), 240, folder)
+    return folder / "items-00000.jsonl"
+
+
+def proved(world: Path, spec: str, out: Path) -> Within:
+    grade_file(Judge(spec), Source(str(world)), out)
+    found = audit_file(AuditPlan(out, draws=200)).result(Within)
+    assert found is not None
+    assert found.groups == 60
+    return found
+
+
+def test_a_judge_that_ignores_the_rubric_has_none_by_construction(world: Path, tmp_path: Path) -> None:
+    found = proved(world, "mock:rubric-blind,r=1", tmp_path / "blind")
+    assert found.pearson.value > 0.5  # the mean of gold over the rubrics: no such judge does better
+    assert found.pearson.value <= found.most_without + 1e-9
+    assert (found.centred.value, found.contrasts.value) == (0.0, 0.5)
+    assert found.pairs > 100
+
+
+def test_a_perfect_judge_has_all_of_it(world: Path, tmp_path: Path) -> None:
+    found = proved(world, "mock:oracle,r=1", tmp_path / "oracle")
+    assert (found.pearson.value, found.centred.value, found.contrasts.value) == pytest.approx((1, 1, 1))
+    assert found.most_without < 0.9
