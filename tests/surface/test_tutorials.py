@@ -22,6 +22,7 @@ from hub_server import served
 from stand_in import ROOT, AnyModel, Hub, environment, reply
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
+SLOW = ("reward", "train")
 WRITE = os.environ.get("DIKAST_WRITE_GOLDEN") == "1"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 
@@ -50,7 +51,7 @@ def missing(expected: str, printed: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=[pytest.mark.slow] * (page.stem == "train"), id=page.stem) for page in PAGES]
+    "page", [pytest.param(page, marks=[pytest.mark.slow] * (page.stem in SLOW), id=page.stem) for page in PAGES]
 )
 def test_the_commands_of_a_page_do_what_it_says(
     page: Path, server: FaultServer, hub: dict[str, str], tmp_path: Path

@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from itertools import repeat
+from typing import Any, Protocol, TypeVar
 
 from dikast.core.errors import RunError
 from dikast.core.verdict import Verdict
@@ -19,13 +20,29 @@ _MOST = 256  # questions of one round, so that none waits for all that come afte
 T = TypeVar("T")
 
 
+class Answer(Protocol):
+    """Where an answer goes, from the thread of the gathering; a Future of `concurrent.futures` is one."""
+
+    def set_running_or_notify_cancel(self) -> bool:
+        """Whether it is still wanted."""
+        ...
+
+    def set_result(self, result: Any, /) -> None:
+        """Hand it over."""
+        ...
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        """Say why there is none."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """What waits: a task with its format, a request to the engine, or a function."""
 
     what: Any
     lane: Format | type
-    answer: "Future[Any]"
+    answer: Answer
 
 
 class Gathering:
@@ -51,18 +68,27 @@ class Gathering:
 
     def ask(self, tasks: Sequence[Task], format: Format) -> "list[Future[Verdict]]":
         """A future for each task, in their order. RunError once closed."""
-        return self._queued(tasks, format)
+        answers: list[Future[Verdict]] = [Future() for _ in tasks]
+        self.ask_for(tasks, format, answers)
+        return answers
+
+    def ask_for(self, tasks: Sequence[Task], format: Format, answers: Sequence[Answer]) -> None:
+        """Ask each task and hand its verdict to the answer in its place. RunError once closed."""
+        self._queue([_Asked(*each) for each in zip(tasks, repeat(format), answers, strict=False)])
 
     def ask_engine(self, requests: Sequence[Request]) -> "list[Future[Completion]]":
         """A future for each request to the engine itself; their keys differ. RunError once closed."""
-        return self._queued(requests, Request)
+        answers: list[Future[Completion]] = [Future() for _ in requests]
+        self._queue([_Asked(*each) for each in zip(requests, repeat(Request), answers, strict=False)])
+        return answers
 
     def call(self, function: Callable[[], T]) -> "Future[T]":
         """What a function returns that uses the judge, run between rounds. RunError once closed."""
-        return self._queued([function], Future)[0]
+        answer: Future[T] = Future()
+        self._queue([_Asked(function, Future, answer)])
+        return answer
 
-    def _queued(self, what: Sequence[Any], lane: Format | type) -> "list[Future[Any]]":
-        asked = [_Asked(each, lane, Future()) for each in what]
+    def _queue(self, asked: Sequence[_Asked]) -> None:
         with self._awake:
             if self._closed:
                 raise RunError(f"{self.judge.engine.name}: this judge is closed; open it again")
@@ -70,8 +96,8 @@ class Gathering:
                 self._thread = threading.Thread(target=self._work, name="dikast-gathering", daemon=True)
                 self._thread.start()
             self._waiting.extend(asked)
-            self._awake.notify()
-        return [each.answer for each in asked]
+            if len(self._waiting) == len(asked) or len(self._waiting) >= self.most:  # else it is awake, or will be
+                self._awake.notify()
 
     def close(self) -> None:
         """Answer what waits, then stop. The judge stays open."""

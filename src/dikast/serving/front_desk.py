@@ -2,9 +2,10 @@
 
 import asyncio
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from dikast.core.item import Item
 from dikast.core.rubric import Rubric, Sheet
@@ -21,6 +22,50 @@ _SOONEST, _LATEST = 1.0, 60.0  # seconds after which a client that was turned aw
 T = TypeVar("T")
 
 
+class _Mailbox:
+    """Carries answers from the judge's thread into the event loop, as many at a wake-up as are there."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._due: deque[tuple[asyncio.Future[Any], Any, BaseException | None]] = deque()
+        self._woken = False
+
+    def put(self, future: "asyncio.Future[Any]", result: Any, error: BaseException | None) -> None:
+        """In the judge's thread."""
+        self._due.append((future, result, error))
+        if not self._woken:
+            self._woken = True
+            self._loop.call_soon_threadsafe(self._deliver)
+
+    def _deliver(self) -> None:
+        self._woken = False
+        while self._due:
+            future, result, error = self._due.popleft()
+            if future.done():
+                continue
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
+
+
+@dataclass(frozen=True, slots=True)
+class _Posted:
+    """An answer that goes by mail."""
+
+    future: "asyncio.Future[Any]"
+    mailbox: _Mailbox
+
+    def set_running_or_notify_cancel(self) -> bool:
+        return not self.future.done()
+
+    def set_result(self, result: Any) -> None:
+        self.mailbox.put(self.future, result, None)
+
+    def set_exception(self, exception: BaseException) -> None:
+        self.mailbox.put(self.future, None, exception)
+
+
 class Desk:
     """Takes questions from an event loop, asks what is not known, and turns clients away while too much waits."""
 
@@ -31,6 +76,7 @@ class Desk:
         self.statuses: Counter[str] = Counter()
         self.pending = 0  # questions that are asked and not answered
         self._began, self._answered = time.monotonic(), 0
+        self._mailbox: _Mailbox | None = None
 
     async def scores(self, items: Sequence[Item]) -> list[dict[str, object]]:
         """The verdicts on every response of each item, in their order."""
@@ -86,8 +132,12 @@ class Desk:
         if open_:
             self.check_room(len(open_))
             self.pending += len(open_)
-            futures = [asyncio.wrap_future(each) for each in self.gathering.ask([t for _, t in open_], format)]
+            mailbox = self._mailbox = self._mailbox or _Mailbox()
+            loop = asyncio.get_running_loop()
+            futures: list[asyncio.Future[Verdict]] = [loop.create_future() for _ in open_]
+            answers = [_Posted(each, mailbox) for each in futures]
             try:
+                self.gathering.ask_for([task for _, task in open_], format, answers)
                 for (place, task), future in zip(open_, futures, strict=True):
                     verdict = found[place] = await future
                     self.statuses[verdict.status.value] += 1
