@@ -80,6 +80,23 @@ def test_a_comparison_is_what_compare_says(here: Here) -> None:
     assert all(len(each["orders"]) == 1 for each in one_order)
 
 
+def test_an_order_is_what_rank_says(here: Here) -> None:
+    several = {"id": "r", "instruction": "Q?", "responses": ["A.", "B.", "C.", ""]}
+    told = here.post("/v1/rank", several).json()
+    own = Judge(Random(), "helpfulness").rank(several)
+    assert (told["order"], told["rewards"]) == (list(own.order), list(own.rewards))
+    assert told["left_out"] == {"3": "empty"}
+    assert [each["order"] for each in here.post("/v1/rank", {"items": [several]}).json()["results"]] == [told["order"]]
+    for body, said in (
+        ({"schedule": "made up"}, "knockout"),
+        ({"responses": ["A."]}, "2 or more"),
+        ({"schedule": 3}, "3"),
+    ):
+        refused = here.post("/v1/rank", {**several, **body})
+        assert refused.status_code == 422
+        assert said in refused.json()["error"]["message"]
+
+
 def test_rubrics_by_name_by_object_and_not_at_all() -> None:
     mine = load_rubric({"name": "mine", "criterion": "Is it short?", "scale": "0-10"})
     with serving(Judge(Random()), rubrics=[mine]) as here:

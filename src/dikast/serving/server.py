@@ -12,7 +12,7 @@ import signal
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -191,13 +191,19 @@ class Server:
         return {"results": found} if several else found[0]
 
     async def rank(self, body: Mapping[str, Any]) -> Any:
-        """`POST /v1/rank`: the order of an item's responses, where the judge can rank."""
-        ranking: Any = getattr(self.desk.judge, "rank", None)
-        if ranking is None:
-            raise Refused(501, "this version cannot rank: compare the pairs with /v1/compare")
-        items, several = items_of(body, self.allowed, 2)
-        found = [await self.desk.call(partial(ranking, item)) for item in items]
-        told = [each.to_dict() for each in found]
+        """`POST /v1/rank`: the order of an item's responses; `schedule` says which pairs are compared."""
+        schedule = body.get("schedule", "full")
+        if not isinstance(schedule, str):
+            raise Refused(422, f"expected the name of a schedule, got {schedule!r:.40}", "schedule")
+        items, several = items_of({k: v for k, v in body.items() if k != "schedule"}, self.allowed, 2)
+        for item in items:
+            self.desk.rubric_of(item)
+        ranking = self.desk.judge.rank
+        try:
+            found = [await self.desk.call(partial(ranking, each, schedule=schedule)) for each in items]
+        except UserError as error:
+            raise Refused(422, str(error)) from None
+        told = [{**asdict(each), "left_out": {str(k): v for k, v in each.left_out.items()}} for each in found]
         return {"results": told} if several else told[0]
 
     async def get_reward(self, body: Mapping[str, Any]) -> Any:
