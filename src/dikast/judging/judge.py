@@ -1,6 +1,6 @@
 """The judge: a rubric, a format for each kind of question, and an engine."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -94,6 +94,15 @@ class Judge:
             raise UserError(f"frames is how many to sample from a video, from 1 to {MOST_FRAMES}, got {frames}")
         if not 0 <= min_mass <= 1:
             raise UserError(f"min_mass is a probability from 0 to 1, got {min_mass}")
+
+    def go_on_as(self, identity: Mapping[str, Any]) -> None:
+        """Answer as the engine of an earlier run did, where it differs only in not sharing what prompts begin with."""
+        mine = self.identity["engine"]
+        stop: Callable[[], None] | None = found_in(self.engine, "stop_sharing", None)
+        if stop is not None and "share" in mine and mine == {**identity, "share": mine["share"]} != identity:
+            stop()
+            self.identity = {**self.identity, "engine": dict(self.engine.identity())}
+            self.hash = fingerprint(self.identity)
 
     def __repr__(self) -> str:
         rubric = f", {self.rubric.name!r}" if self.rubric is not None else ""

@@ -27,7 +27,7 @@ from dikast.core.records.shapes import lacking
 from dikast.core.records.sources import forget
 from dikast.core.rubric import Sheet
 from dikast.core.runs.current_verdicts import answered, current_records, current_verdicts, is_in
-from dikast.core.runs.lock_file import check_version, ids_of
+from dikast.core.runs.lock_file import check_version, ids_of, read_lock
 from dikast.core.runs.opening import tell_writer
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import RANKINGS, SUMMARY, VERDICTS, remove, write_checked
@@ -35,7 +35,7 @@ from dikast.judging.derived_verdicts import DERIVED, Way, by_scores, derive, tol
 from dikast.judging.judge import Judge, resample_rounds
 from dikast.judging.ledger import Ledger
 from dikast.judging.lock import write_lock
-from dikast.judging.notes import EngineNotes
+from dikast.judging.notes import EngineNotes, work_of
 from dikast.judging.pair_orders import EqualRule
 from dikast.judging.run_plan import Count, Plan, PlanFiles, Source
 from dikast.judging.settling import never_sent
@@ -153,6 +153,7 @@ class FileRun:
         self.dry_run, self.began, self.asked = dry_run, time.monotonic(), 0
         self.ledger: Ledger | None = None
         self.gave_up = ""  # why the rest was not asked
+        self.work: dict[str, int] = {}
         self.known: Any = None  # sorted keys of what was answered before this run
         self._stack = ExitStack()
 
@@ -166,6 +167,8 @@ class FileRun:
                 self.ledger = self._stack.enter_context(Ledger(self.out))
             if self.has_folder and (self.out / VERDICTS).exists():
                 check_version(self.out)
+                if (lock := read_lock(self.out)) is not None:
+                    self.judge.go_on_as(lock["identity"]["engine"])
                 if not self.dry_run:
                     tell_writer(self.out)
                 self.known = answered(self.out)
@@ -218,7 +221,7 @@ class FileRun:
             return
         assert self.ledger is not None
         engine = self.judge.engine
-        notes, watched = EngineNotes(self.out, engine), Watched(self.watch, engine, plan)
+        notes, watched, before = EngineNotes(self.out, engine), Watched(self.watch, engine, plan), work_of(engine)
         tasks = watched.counted(_unanswered(self.tasks(self.items(), samples, only), self.known))
         watched.tell()
         for verdict in self.judge.answer(tasks, self.format):
@@ -229,6 +232,7 @@ class FileRun:
             self.ledger.append(verdict)
             self.asked += 1
             watched.note(verdict)
+        self.work = work_of(engine, before)
         if why := watched.gave_up:
             left = plan.questions - watched.done
             more = f" ({left:,} questions were not asked)" if left else ""
@@ -266,6 +270,7 @@ class FileRun:
             "answered_before": plan.answered,
             "asked": self.asked,
             **tally.summary(),
+            **({"work": self.work} if self.work else {}),
             "seconds": time.monotonic() - self.began,
         }
         write_checked(self.out / SUMMARY, orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")

@@ -1,5 +1,6 @@
 """What an engine says of the questions of a run, kept in its folder before their verdicts: a run may be killed."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import orjson
@@ -7,6 +8,7 @@ import orjson
 from dikast.core.errors import is_machine_error
 from dikast.core.runs.run_files import NOTES, write_checked
 from dikast.engines.base import Engine
+from dikast.engines.wrapper import found_in
 
 
 class EngineNotes:
@@ -30,6 +32,15 @@ class EngineNotes:
             self.told = [*self.told, *new]
             value = {**notes_of(self._path.parent), self._engine.name: self.told}
             write_checked(self._path, orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n")
+
+
+def work_of(engine: Engine, before: Mapping[str, int] | None = None) -> dict[str, int]:
+    """What an engine that computes shared tokens once says of its work, less what it had done `before`.
+
+    Tokens and pictures asked and computed; `peak_bytes` are the most bytes of keys and values held at once.
+    """
+    found: Mapping[str, int] = found_in(engine, "work", {})
+    return {name: n - (before or {}).get(name, 0) * (name != "peak_bytes") for name, n in found.items()}
 
 
 def notes_of(folder: Path) -> dict[str, list[str]]:

@@ -123,6 +123,13 @@ class LocalEngine(Closing):
         """Tokens and pictures asked and computed so far, where what requests share is computed once."""
         return dict(self._execution.counts) if hasattr(self, "_execution") else {}
 
+    def stop_sharing(self) -> None:
+        """From now on compute each request by itself, as `share=no` does."""
+        from dikast.engines.local.execution import execution_of
+
+        self._execution = execution_of(self._loaded, self.batch_size, share=False)
+        self._identity = None
+
     def identity(self) -> Mapping[str, Any]:
         """Model and revision or a hash of the weight files, tokenizer, template, dtype; see `Engine.identity`."""
         if self._identity is None:

@@ -104,10 +104,10 @@ def _read(prompt: Prompt, context: list[int], labels: list[list[int]]) -> Read:
     return Read(prompt, context, tuple(tuple(label) for label in labels))
 
 
-def _shared(rows: Sequence[Sequence[int]]) -> int:
+def _shared(rows: Sequence[list[int]]) -> int:
     """How many leading ids all rows share; for several rows, none is used up entirely but the first may be."""
-    shortest = min(len(row) for row in rows)
-    return next((n for n in range(shortest) if len({row[n] for row in rows}) > 1), shortest)
+    low, high = min(rows), max(rows)  # of sorted rows, those in between share what the first and the last do
+    return next((n for n, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), len(low))
 
 
 def _as_written(prompt: Prompt, reply: Sequence[int], text: str, tokens: Tokens) -> tuple[list[int], str]:

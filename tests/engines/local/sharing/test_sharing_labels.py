@@ -1,6 +1,6 @@
 """Labels of requests that begin alike: equal to each request by itself, with what they share computed once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,9 @@ from dikast.engines.base import Completion, Readout, Request
 from dikast.engines.local.engine import LocalEngine
 from dikast.engines.local.execution import Together
 from dikast.engines.local.sharing.tree_attention import attend
+from dikast.judging.judge import Judge
+from dikast.judging.judge_file import grade_file
+from runs import write_jsonl
 
 Tiny = Callable[[str], Path]
 LABELS = ("1", "2", "10", "100", "0.5", "pass")
@@ -133,7 +136,7 @@ def test_the_vision_tower_sees_each_picture_of_a_group_once(family: str, pair: A
 WORDS = st.lists(st.sampled_from(["good ", "bad ", "it cites a source ", "é"]), max_size=6).map("".join)
 
 
-@pytest.mark.parametrize("most", [8192, 23])
+@pytest.mark.parametrize("most", [1024, 23])
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=st.lists(st.tuples(st.sampled_from(["", TASK, TASK[:90]]), WORDS), min_size=1, max_size=9))
 def test_random_groups_are_read_as_one_by_one(most: int, texts: list[tuple[str, str]], pair: Any) -> None:
@@ -144,7 +147,7 @@ def test_random_groups_are_read_as_one_by_one(most: int, texts: list[tuple[str, 
     try:
         same(shared, alone, [asked(str(n), begin + end) for n, (begin, end) in enumerate(texts)])
     finally:
-        execution.trees._most = 8192
+        execution.trees._most = 1024
 
 
 def test_memory_bounds_what_is_held(tiny: Tiny, pair: Any) -> None:
@@ -187,6 +190,23 @@ def test_sharing_is_part_of_the_identity_in_half_precision_alone(tiny: Tiny) -> 
 
     assert identity("float32", True) == identity("float32", False)
     assert identity("bfloat16", True) == {**identity("bfloat16", False), "share": "yes"}
+
+
+def test_a_folder_from_before_goes_on_without_sharing_and_a_summary_tells_the_work(tiny: Tiny, tmp_path: Path) -> None:
+    def run(out: str, dtype: str, responses: Sequence[str], **options: Any) -> Mapping[str, Any]:
+        engine = LocalEngine(str(tiny("llama")), device="cpu", dtype=dtype, **options)
+        rows = [{"id": f"{n}", "instruction": TASK, "response": text} for n, text in enumerate(responses)]
+        items = write_jsonl(tmp_path / "items.jsonl", rows)
+        rubric = {"name": "good", "criterion": "Is it good?", "scale": "1-5"}
+        return grade_file(Judge(engine, rubric, read="only"), str(items), tmp_path / out)
+
+    run("old", "bfloat16", ["a"], share=False)
+    again = run("old", "bfloat16", ["a", "b"])
+    assert (again["answered_before"], again["asked"]) == (1, 1)
+    assert "work" not in again
+    new = run("new", "float32", ["a", "b", "c"])
+    assert 0 < new["work"]["tokens_computed"] < 0.7 * new["work"]["tokens_asked"]
+    assert run("new", "float32", ["a", "b", "c", "d"], share=False)["asked"] == 1  # one identity in float32
 
 
 def test_wrong_values_are_refused(tiny: Tiny) -> None:

@@ -21,7 +21,8 @@ from dikast.engines.local.sharing.trie import Row, Tree, Walk, walk
 from dikast.engines.local.vision import FAMILIES
 
 LEAST = 4  # tokens that rows must share to share a segment; attention to one more segment takes about as long
-MOST_TOKENS = 8192  # of a forward pass
+_MOST_BY_DEVICE = {"cpu": 1024}  # of a forward pass by device; what a CPU computes next should still be in its cache
+_MOST_TOKENS = 8192  # on other devices
 _FAMILIES = {"llama", "mistral", "qwen2", "qwen3", *FAMILIES}  # whose attention and positions were tried
 
 
@@ -135,8 +136,9 @@ def positions_of(prompt: Prompt, tokens: int, loaded: Loaded) -> torch.Tensor:
 class TreeModel:
     """Computes rows of tokens as trees. `memory` bounds the bytes of keys and values that are held at once."""
 
-    def __init__(self, loaded: Loaded, *, memory: int | None = None, most_tokens: int = MOST_TOKENS) -> None:
-        self._loaded, self._memory, self._most = loaded, memory, most_tokens
+    def __init__(self, loaded: Loaded, *, memory: int | None = None) -> None:
+        self._loaded, self._memory = loaded, memory
+        self._most = _MOST_BY_DEVICE.get(loaded.device.type, _MOST_TOKENS)
         text = loaded.model.config.get_text_config()
         width = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
         heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
