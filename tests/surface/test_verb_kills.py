@@ -127,6 +127,11 @@ def content(out: Path) -> dict[str, Any]:
     return found
 
 
+def labels(out: Path) -> dict[str, Any]:
+    """The label of every verdict of the runs in a folder, by its key."""
+    return {each["key"]: each["label"] for path in out.rglob("verdicts.jsonl") for each in lines(path)}
+
+
 def written(out: Path) -> dict[str, bytes]:
     """What was written of append-only files, up to the last line break, by their path."""
     found = {path: path.read_bytes() for name in _KEPT for path in out.rglob(name)}
@@ -209,7 +214,12 @@ def test_kills_of_every_verb_that_writes(
     else:
         kill_often(children, verb(name, folder, out), out, tries, random.Random(7))
         if name != "audit":
-            assert content(out) == content(Path(str(out) + "-unbroken"))
+            unbroken = Path(str(out) + "-unbroken")
+            if name == "demo":  # a model's probabilities depend on the batch a question is in, and so on the kill
+                assert content(out).keys() == content(unbroken).keys()
+                assert labels(out) == labels(unbroken)
+            else:
+                assert content(out) == content(unbroken)
             assert not [path for path in out.parent.rglob("*") if "part" in path.name]
     assert content(folder) == before  # what was read is as it was
     for path in out.rglob("verdicts.jsonl"):
