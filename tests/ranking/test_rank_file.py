@@ -165,6 +165,22 @@ def test_a_folder_that_is_compared_afterwards_keeps_no_rankings(tmp_path: Path) 
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["asked"] == 0  # the same questions
 
 
+@pytest.mark.parametrize("schedule", ["full", "half", "top"])
+def test_a_run_is_audited_replayed_and_exported_like_any_other(schedule: str, tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "items.jsonl", items(12))
+    ranked(path, tmp_path / "run", schedule=schedule)
+    found = dikast.audit(tmp_path / "run")
+    failed = {row[0]: row[1] for row in found["failures"].rows}
+    assert failed["failed"] == 0
+    assert failed["ok"] == {"full": 12 * 10, "half": 12 * 10, "top": found.rows}[schedule]
+    assert found["accuracy"].one_order == (schedule == "half")
+    told = any("asked in one order only left out" in note for note in found.notes)
+    assert told == (schedule == "top")
+    assert dikast.replay(tmp_path / "run")["replay"]["changed"] == 0
+    dikast.export(tmp_path / "run", tmp_path / "run.csv")
+    assert len((tmp_path / "run.csv").read_text().splitlines()) > 12
+
+
 def test_one_item_as_a_call() -> None:
     judge = dikast.Judge("mock:oracle", "helpfulness")
     found = judge.rank(id="q1", instruction="q", responses=["a", "b", "c"], gold=[1, 5, 3])

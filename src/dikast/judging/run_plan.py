@@ -175,6 +175,8 @@ class PlanFiles:
                 old = (self.out / name).read_bytes() if self.add and (self.out / name).exists() else b""
                 self._files[name] = part.open("wb")
                 self._files[name].write(old)
+                if name == RUBRICS:
+                    self.rubrics = {str(orjson.loads(line)["hash"]) for line in old.splitlines()}
         except OSError as error:
             raise RunError(f"{self.out}: cannot write the plan ({error.strerror})") from error
         return self
@@ -211,9 +213,8 @@ class PlanFiles:
         self._files[KEYS].write(task.key.encode() + b"\n")
         if task.hashes.rubric not in self.rubrics:
             self.rubrics.add(task.hashes.rubric)
-            if not self.add:
-                line = orjson.dumps({"hash": task.hashes.rubric, "rubric": task.rubric.to_dict()})
-                self._files[RUBRICS].write(line + b"\n")
+            line = orjson.dumps({"hash": task.hashes.rubric, "rubric": task.rubric.to_dict()})
+            self._files[RUBRICS].write(line + b"\n")
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         problem = error if isinstance(error, OSError) else None

@@ -77,7 +77,7 @@ class Told:
 
     def needed(self, judges: Sequence[Judge]) -> int:
         """The responses that an item must have; none where the prompts were rendered elsewhere."""
-        if self.pairs is not None:
+        if self.pairs is not None or self.ranks is not None:
             return 2
         return 0 if all(judge.format.verbatim for judge in judges) else 1
 

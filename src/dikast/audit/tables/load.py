@@ -88,6 +88,8 @@ def load(plan: AuditPlan, watch: Watch | None = None) -> Data:
     if isinstance(rows, RunRows):
         if rows.stale:
             data.notes.append(f"{counted(rows.stale, 'verdict')} of an earlier configuration left out")
+        if rows.asked_once:
+            data.notes.append(f"{counted(rows.asked_once, 'pair')} that the ranking asked in one order only left out")
         if rows.outdated:
             data.notes.append(
                 f"{counted(rows.outdated, 'joint verdict')} of other samples left out: run again to join these"

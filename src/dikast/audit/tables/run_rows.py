@@ -12,6 +12,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.gold import gold_number, gold_of_pair, gold_of_response
 from dikast.core.records import escaped_formula
 from dikast.core.runs.current_verdicts import RunReader
+from dikast.core.runs.lock_file import read_lock
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import AGAIN, COMBINED, GOLD, META, RUBRICS, VERDICTS, check
 from dikast.core.runs.samples import Vote, join_votes
@@ -52,13 +53,15 @@ class RunRows(Rows):
     `meta.NAME`), and where columns named the systems whose responses were judged, `system` of a response, `system_a`
     and `system_b` of a pair.
     `gold` maps a column to item -> value, where a value may be an object by criterion or a list by response; it is read
-    on the scale of the rubric, or on `gold_scale`.
+    on the scale of the rubric, or on `gold_scale`. A ranking asks some pairs in both orders and some in one: if any has
+    both, the others are left out and counted in `asked_once`; else the order that was asked stands as `shown`.
     """
 
     gold: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     gold_scale: Scale | None = None
     stale: int = 0
     outdated: int = 0
+    asked_once: int = 0
     _rubrics: dict[str, tuple[str, Scale]] | None = None
     _meta: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -82,6 +85,8 @@ class RunRows(Rows):
             else:
                 pairs[key] = (row, line)
         self.stale = reader.stale
+        if _is_ranking(folder):
+            pairs = self._of_schedule(pairs)
         both = any("swapped" in row for row, _ in pairs.values())
         for row, line in pairs.values():
             yield _pair_joined(row, both=both), line
@@ -90,6 +95,14 @@ class RunRows(Rows):
                 yield _pair_joined(row, both=both), line
         if joined:
             yield from self._joint(folder / COMBINED, parts)
+
+    def _of_schedule(
+        self, pairs: Mapping[tuple[Any, ...], tuple[dict[str, Any], int]]
+    ) -> dict[tuple[Any, ...], tuple[dict[str, Any], int]]:
+        """The pairs of a ranking that can be read alike: those with both orders if there are any, else all in one."""
+        twice = {key: found for key, found in pairs.items() if all(order in found[0] for order in ORDERS)}
+        self.asked_once = len(pairs) - len(twice) if twice else 0
+        return twice or {key: (_as_shown(row), line) for key, (row, line) in pairs.items()}
 
     def _joint(
         self, path: Path, parts: Mapping[tuple[Any, ...], Mapping[int, str]]
@@ -219,6 +232,16 @@ def _joined_order(asked: Sequence[Mapping[str, Any]], order: str) -> dict[str, A
     }
 
 
+def _is_ranking(folder: Path) -> bool:
+    return "schedule" in ((read_lock(folder) or {}).get("way") or {})
+
+
+def _as_shown(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of one order with that order as `shown`."""
+    names = {"swapped": "shown", **{f"{name}_swapped": f"{name}_shown" for name in _OF_ONE_ORDER}}
+    return {names.get(name, name): value for name, value in row.items()}
+
+
 def _pair_joined(row: dict[str, Any], *, both: bool) -> dict[str, Any]:
     """The row of a pair with what its orders say together; `both` orders are due, or the one that was asked.
 
@@ -249,6 +272,8 @@ def asked_orders(folder: Path) -> set[str] | None:
     Reads no further than until both orders were seen. UserError or DataError as `open_rows`.
     """
     rows, orders = open_rows(folder), set[str]()
+    if _is_ranking(folder):
+        return next((row.keys() & set(ORDERS) for row, _ in rows), None)
     for verdict, line in RunReader(folder):
         row = rows.checked(verdict, folder / VERDICTS, line) if isinstance(rows, RunRows) else {}
         orders |= row.keys() & set(ORDERS)
