@@ -25,7 +25,8 @@ def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_the_page_lists_the_built_in_rubrics_and_the_limits() -> None:
     from dikast import builtin_rubrics
-    from dikast.core import decoding, media
+    from dikast.core.media import decoding
+    from dikast.core.media import media_files as media
     from dikast.core.records.files import MOST_LINE_BYTES
 
     page = PAGE.read_text("utf-8")

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from PIL import Image as Pillow
 
-from dikast.core import media
 from dikast.core.errors import DataError, DikastError
+from dikast.core.media import media_files as media
 from dikast.core.part import text_of
 from dikast.core.records import hub, read_items
 from dikast.core.records.items import scan_items

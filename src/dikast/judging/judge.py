@@ -10,13 +10,13 @@ from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError
 from dikast.core.gold import GoldCheck, gold_for
 from dikast.core.item import ITEM_KEYS, Item
+from dikast.core.media.video import DEFAULT_FRAMES
 from dikast.core.part import MOST_FRAMES
 from dikast.core.records import item_of
 from dikast.core.records.shapes import meant
 from dikast.core.rubric import Rubric, Sheet, load_rubric
 from dikast.core.scale import Scale
 from dikast.core.verdict import Preference, Verdict
-from dikast.core.video import DEFAULT_FRAMES
 from dikast.engines.base import Engine, Sampling, close_engine
 from dikast.engines.spec import open_engine
 from dikast.engines.wrapper import found_in

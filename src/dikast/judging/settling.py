@@ -14,12 +14,12 @@ from dikast.core.distribution import NoDistribution
 from dikast.core.errors import DataError
 from dikast.core.item import Item
 from dikast.core.media import check_image, image_sha256, sample_video
+from dikast.core.media.video import DEFAULT_FRAMES
 from dikast.core.message import Message, Span
 from dikast.core.part import Content, Image, Turn, Video, text_of
 from dikast.core.rubric import Rubric
 from dikast.core.secrets import without_secrets
 from dikast.core.verdict import Attempt, Marker, ShownClip, Status, Usage, Verdict
-from dikast.core.video import DEFAULT_FRAMES
 from dikast.engines.asking import Settled, ask_all
 from dikast.engines.base import Completion, Engine, Readout, Request, Sampling
 from dikast.judging.label_scores import Distribution

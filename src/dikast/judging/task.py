@@ -11,10 +11,10 @@ from dikast.core.canonical import canonical_json
 from dikast.core.errors import DataError
 from dikast.core.item import Item
 from dikast.core.media import image_sha256, video_sha256
+from dikast.core.media.video import SAMPLING
 from dikast.core.part import Content, Image, Text, Video, images_of
 from dikast.core.rubric import Rubric, Sheet
 from dikast.core.verdict import Hashes, Question
-from dikast.core.video import SAMPLING
 
 Shape = Literal["each", "pairs", "both-orders"] | Callable[[Item], Sequence[tuple[int, int]]]  # or the pairs themselves
 

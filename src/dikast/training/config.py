@@ -10,9 +10,9 @@ from typing import Any, Literal
 from dikast.core.aliases import under_former_names
 from dikast.core.canonical import fingerprint
 from dikast.core.checking import Mistakes, option, read_settings
+from dikast.core.media.video import DEFAULT_FRAMES
 from dikast.core.part import MOST_FRAMES
 from dikast.core.text import Located, read_located
-from dikast.core.video import DEFAULT_FRAMES
 
 _DEVICE = re.compile(r"auto|cpu|(cuda|xpu)(:\d+)?|mps")
 

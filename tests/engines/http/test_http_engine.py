@@ -12,8 +12,8 @@ from typing import Any
 import PIL.Image
 import pytest
 
-from dikast.core import media
 from dikast.core.errors import UserError
+from dikast.core.media import media_files as media
 from dikast.core.message import Message, Span
 from dikast.engines.base import Completion, Engine, Readout, Request, Sampling
 from dikast.engines.http.engine import HttpEngine

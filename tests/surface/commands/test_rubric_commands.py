@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from dikast.core.rubric import Rubric, builtin_rubrics, load_rubric
-from dikast.core.rubric_advice import advice
+from dikast.surface.rubric_advice import advice
 from runs import dikast_here as dikast
 from runs import environment, rows, write_jsonl
 

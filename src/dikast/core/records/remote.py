@@ -12,7 +12,7 @@ from typing import BinaryIO
 from urllib.parse import urlsplit
 
 from dikast.core.errors import DataError, MissingExtra, RunError, UserError, is_machine_error, machine_error, require
-from dikast.core.fetch import MOST_SOURCE_BYTES, download, shown_url
+from dikast.core.media.fetch import MOST_SOURCE_BYTES, download, shown_url
 from dikast.core.output_folder import replacing
 from dikast.core.records.sniffing import refuse_foreign
 from dikast.core.secrets import without_secrets

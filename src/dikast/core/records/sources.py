@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from dikast.core.errors import UserError
-from dikast.core.fetch import shown_url
+from dikast.core.media.fetch import shown_url
 from dikast.core.records.data_files import DATA, TABLES, pictures_of, refuse_scripts, told_names
 from dikast.core.secrets import looks_secret, secret_parameter, without_secrets
 from dikast.core.text import one_line

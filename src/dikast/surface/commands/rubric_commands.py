@@ -68,8 +68,8 @@ def new(
     """
     from dikast.core.records import write_file
     from dikast.core.rubric import load_rubric
-    from dikast.core.rubric_advice import template
     from dikast.core.scale import Scale
+    from dikast.surface.rubric_advice import template
 
     if file.exists():
         raise UserError(f"{file}: is there already: name another file, or remove this one")
@@ -92,8 +92,8 @@ def lint(
     """
     from dikast.core.checking import Mistakes
     from dikast.core.rubric import load_rubric
-    from dikast.core.rubric_advice import advice
     from dikast.core.text import Located
+    from dikast.surface.rubric_advice import advice
 
     mistakes = Mistakes(Located({}, "rubrics"))
     for each in files:

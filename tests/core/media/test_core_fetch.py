@@ -14,8 +14,8 @@ from typing import ClassVar
 
 import pytest
 
-from dikast.core import fetch
 from dikast.core.errors import DataError, RunError, UserError
+from dikast.core.media import fetch
 from dikast.core.records import remote
 from dikast.core.records.sources import files_of, forget
 

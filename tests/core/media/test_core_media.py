@@ -19,10 +19,10 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from dikast.core import decoding, fetch, media
 from dikast.core.bounded import Bounded
 from dikast.core.errors import DataError, UserError
-from dikast.core.media import check_image, image_sha256, load_image
+from dikast.core.media import check_image, decoding, fetch, image_sha256, load_image
+from dikast.core.media import media_files as media
 from dikast.core.part import Image
 from runs import dikast_here, lines, write_jsonl
 
@@ -250,7 +250,7 @@ def test_a_change_in_the_same_moment_is_seen(tmp_path: Path) -> None:
 def test_an_old_file_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     image = put(tmp_path, encoded(noise(), "PNG"))
     now = time.time_ns()
-    monkeypatch.setattr("dikast.core.media.time.time_ns", lambda: now + 10**10)
+    monkeypatch.setattr("dikast.core.media.media_files.time.time_ns", lambda: now + 10**10)
     sha256 = check_image(image)
     monkeypatch.setattr(media, "_read", None)
     assert check_image(image) == image_sha256(image) == load_image(image).sha256 == sha256

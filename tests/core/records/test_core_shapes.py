@@ -15,7 +15,7 @@ from dikast.core.records import Arrangement, item_of, read_items, scan_items, sy
 from dikast.core.records.items import scan_rows
 from dikast.core.records.shapes import NAMES
 
-PAGE = Path(__file__).parents[2] / "docs" / "core.md"
+PAGE = Path(__file__).parents[3] / "docs" / "core.md"
 
 
 def one(**row: Any) -> Item:

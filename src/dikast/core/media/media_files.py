@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from dikast.core.bounded import Bounded
-from dikast.core.decoding import check_size, decode
 from dikast.core.errors import DataError, DikastError, UserError, is_machine_error, machine_error
-from dikast.core.fetch import fetch, shown_url
+from dikast.core.media.decoding import check_size, decode
+from dikast.core.media.fetch import fetch, shown_url
+from dikast.core.media.video import DEFAULT_FRAMES, Sampled, frames, sample
 from dikast.core.part import Image, Video
-from dikast.core.video import DEFAULT_FRAMES, Sampled, frames, sample
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
@@ -96,8 +96,8 @@ def _keep_frame(picture: "Picture", sha256: str, name: str) -> LoadedImage:
 def sample_video(video: Video, n: int = DEFAULT_FRAMES) -> Video:
     """A video file with its sampled frames and their seconds; a clip that is given by its frames, as it is.
 
-    Takes `video.count` frames, or `n` where it names no number, evenly (`core.video` says how). The frames are images
-    that name the file and the frame's number in it. DataError says what is wrong with the file and what to do.
+    Takes `video.count` frames, or `n` where it names no number, evenly (`core.media.video` says how). The frames are
+    images that name the file and the frame's number in it. DataError says what is wrong with the file and what to do.
     """
     if not video.source:
         return video

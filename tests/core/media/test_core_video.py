@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dikast.core import media, video
 from dikast.core.errors import DataError
 from dikast.core.item import item_from, item_to
-from dikast.core.media import check_image, image_file, image_sha256, load_image, sample_video
+from dikast.core.media import check_image, image_file, image_sha256, load_image, sample_video, video
+from dikast.core.media import media_files as media
+from dikast.core.media.video import even
 from dikast.core.part import Video
 from dikast.core.records import check_items
-from dikast.core.video import even
 from videos import make_video
 
 

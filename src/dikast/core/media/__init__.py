@@ -1,0 +1,29 @@
+"""Images and videos of items: found, fetched, checked, fingerprinted and decoded."""
+
+from dikast.core.media.media_files import (
+    LoadedImage,
+    check_image,
+    confine,
+    image_file,
+    image_of_picture,
+    image_sha256,
+    load_image,
+    media_rules,
+    resolved,
+    sample_video,
+    video_sha256,
+)
+
+__all__ = [
+    "LoadedImage",
+    "check_image",
+    "confine",
+    "image_file",
+    "image_of_picture",
+    "image_sha256",
+    "load_image",
+    "media_rules",
+    "resolved",
+    "sample_video",
+    "video_sha256",
+]
