@@ -80,6 +80,8 @@ def with_columns(plan: AuditPlan) -> tuple[AuditPlan, str]:
     if not seen:
         raise DataError("the file holds no records", path=str(plan.file))
     usable = [name for name, each in seen.items() if each.is_verdict]
+    if {"criterion", "status", "score"} <= seen.keys():  # as `dikast export` writes it: these are the judge's own words
+        usable = [name for name in usable if name not in ("judge", "label")]
     gold = plan.gold or _people(usable, plan)
     score = plan.score or _judge(usable, gold, seen, plan)
     columns = [score, *(each for each in gold if "@" not in each)]

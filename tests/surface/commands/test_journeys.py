@@ -2,23 +2,39 @@
 
 | journey | test |
 |---|---|
+| 1. CSV with own names, an API model | `test_a_csv_with_its_own_names_and_an_api_model` |
+| 2. pairs of two models | `test_pairs_of_two_models_say_who_wins` |
 | 3. five models, one file each | `test_five_models_one_file_each` |
-| 11. a panel of three judges | `test_a_panel_is_one_table_and_one_page` |
+| 4. a folder of images with captions | `test_a_folder_of_images_and_captions` |
 | 5. last year's CSV, a page | `test_a_page_of_last_years_judgments` |
+| 6. pytest and a gate | `surface/test_tutorials.py`, docs/tutorials/gate.md |
+| 7. a notebook with a data frame | `surface/test_tutorials.py`, docs/tutorials/notebook.md |
+| 8. 100 rows cancelled and resumed | `test_a_hundred_rows_cancelled_and_resumed` |
+| 9. `hf://` | `core/test_core_sources.py`, `test_data_sets_of_the_hub` |
+| 10. a rubric in words, then a file | `test_a_rubric_in_words_and_then_a_file` |
+| 11. a panel of three judges | `test_a_panel_is_one_table_and_one_page` |
+| 12. export, edit, audit | `test_export_edit_and_audit` |
 """
 
+import csv
 import re
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+from PIL import Image as Pillow
 
 import dikast as package
 from dikast.core.errors import UserError
 from dikast.testing.faults import FaultServer
-from runs import dikast, dikast_here, lines, summary, write_jsonl
+from runs import dikast, dikast_here, environment, lines, summary, write_jsonl
 
 JUDGE = ("--judge", "mock:oracle,r=1", "--rubric", "helpfulness")
 QUALITY = {"alpha": 5, "beta": 4, "gamma": 3, "delta": 2, "epsilon": 1}
@@ -82,6 +98,7 @@ def test_systems_of_columns_are_ranked_as_those_of_files(tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr
     assert "alpha-v2 and beta-v2 score alike on the same 6 prompts" in done.stdout
     assert "5 systems by mean score" in page.read_text("utf-8")
+    assert "Mean score of each system with its interval" in page.read_text("utf-8")
     both = dikast_here("grade", *files, joined, "--judge", "mock:constant", "--rubric", "helpfulness",
                        "--out", tmp_path / "both", "--limit", "2")  # fmt: skip
     assert both.returncode == 0, both.stderr
@@ -236,3 +253,133 @@ def test_a_panel_that_compares(tmp_path: Path) -> None:
     assert found["panel"].estimate("3 mock:first-slot", "same in both orders").value == 0.0
     assert found["players"]["x"]["games"] == len(right)
     assert "in one order" not in found["accuracy"].title
+
+
+def own(path: Path, n: int = 12) -> Path:
+    """A table of answers with names of its own, and a human column that the server agrees with."""
+    said = [(name, i) for i in range(n // 2) for name in ("alpha", "delta")]
+    rows = [f"What is {i}?,{name} says {i},{max(1, QUALITY[name] - (i % 3 == 0))}" for name, i in said]
+    path.write_text("\n".join(["question,answer,human_score", *rows]) + "\n", "utf-8")
+    return path
+
+
+def test_a_csv_with_its_own_names_and_an_api_model(server: FaultServer, tmp_path: Path) -> None:
+    own(tmp_path / "mine.csv")
+    command = f"grade mine.csv --judge {server.spec} --rubric helpfulness --out run --report page.html"
+    done = dikast_here(*command.split(), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "All 12 questions got a verdict; pearson with gold is 1.000" in done.stdout
+    assert "What is 3?" in (tmp_path / "page.html").read_text("utf-8")
+
+
+def test_pairs_of_two_models_say_who_wins(tmp_path: Path) -> None:
+    rows = [f"q{i},good {i},bad {i},gpt,llama,{'ab'[i % 4 == 0]}" for i in range(40)]
+    (tmp_path / "arena.csv").write_text("\n".join(["prompt,answer_a,answer_b,model_a,model_b,winner", *rows]), "utf-8")
+    command = "compare arena.csv --judge mock:oracle,r=1 --rubric helpfulness --out run --report page.html"
+    done = dikast_here(*command.split(), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    told = re.search(r"win rates \(a tie is half a win\): gpt (0\.\d+) \[0\.\d+, 0\.\d+\] \(n = 40\)", done.stdout)
+    assert told is not None, done.stdout
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert f"Win rates (a tie is half a win): gpt {told[1]}" in page
+    one = dikast_here(*command.replace("--out run", "--out one --one-order").split(), cwd=tmp_path)
+    assert one.returncode == 0
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert "each pair was asked in one order" in page
+    assert "had no verdict in one order" not in page + one.stdout
+
+
+def test_a_folder_of_images_and_captions(server: FaultServer, tmp_path: Path) -> None:
+    (tmp_path / "pictures").mkdir()
+    for name in ("alpha", "beta"):
+        Pillow.new("RGB", (32, 32), "red").save(tmp_path / "pictures" / f"{name}.png")
+        (tmp_path / "pictures" / f"{name}.txt").write_text(f"{name} says 1", "utf-8")
+    command = f"grade pictures --judge {server.spec} --rubric image-faithfulness --out run"
+    done = dikast_here(*command.split(), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    said = {each["question"]["item"]: each["score"] for each in lines(tmp_path / "run/verdicts.jsonl")}
+    assert said == {"alpha.png": 5.0, "beta.png": 4.0}
+
+
+def test_a_hundred_rows_cancelled_and_resumed(tmp_path: Path) -> None:
+    table = own(tmp_path / "mine.csv", 100)
+    with FaultServer(verdict, model="judge", latency=0.4, most_in_flight=4) as slow:
+        command = ["grade", str(table), "--judge", f"{slow.spec},concurrency=4", "--rubric", "helpfulness"]
+        command += ["--out", str(tmp_path / "run")]
+        heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # jobs in the background ignore it otherwise
+        begun = subprocess.Popen([sys.executable, "-m", "dikast", *command], env=environment(), preexec_fn=heard,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+        kept = tmp_path / "run" / "verdicts.jsonl"
+        deadline = time.monotonic() + 120
+        while (not kept.exists() or kept.read_bytes().count(b"\n") < 4) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        begun.send_signal(signal.SIGINT)
+        _, said = begun.communicate(timeout=120)
+        assert begun.returncode == 130, said
+        assert b"run the same command again to go on" in said
+        before = kept.read_bytes().count(b"\n")
+        assert 4 <= before < 100
+        again = dikast_here(*command)
+    assert again.returncode == 0, again.stderr
+    assert (summary(tmp_path / "run")["answered_before"], summary(tmp_path / "run")["asked"]) == (before, 100 - before)
+
+
+def test_a_rubric_in_words_and_then_a_file(tmp_path: Path) -> None:
+    own(tmp_path / "mine.csv")
+    words = ["grade", "mine.csv", "--judge", "mock:oracle", "--rubric", "Is the answer polite?", "--out", "words"]
+    assert dikast_here(*words, cwd=tmp_path).returncode == 0
+    assert dikast_here("rubric", "new", "polite.yaml", cwd=tmp_path).returncode == 0
+    filed = ["grade", "mine.csv", "--judge", "mock:oracle", "--rubric", "polite.yaml", "--out", "filed"]
+    done = dikast_here(*filed, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert summary(tmp_path / "filed")["status"] == {"ok": 12}
+
+
+def test_export_edit_and_audit(tmp_path: Path) -> None:
+    own(tmp_path / "mine.csv")
+    run = ["grade", "mine.csv", "--judge", "mock:oracle", "--rubric", "helpfulness", "--out", "run"]
+    assert dikast_here(*run, cwd=tmp_path).returncode == 0
+    assert dikast_here("export", "run", "out.csv", cwd=tmp_path).returncode == 0
+    with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        row["people"] = f"{float(row['score']):g}"  # people agree with every verdict
+    with (tmp_path / "back.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    done = dikast_here("audit", "run", "--gold-file", "back.csv", "--gold", "people", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    exact = orjson.loads(done.stdout)["results"]["agreement"]["statistics"]["exact"]["value"]
+    assert (exact["value"], exact["n"]) == (1.0, 12)
+    page = dikast_here("report", "back.csv", "--out", "page.html", cwd=tmp_path)  # the edited table alone is enough
+    assert page.returncode == 0, page.stderr
+    assert "people -&gt; gold" in (tmp_path / "page.html").read_text("utf-8")
+
+
+def test_the_labels_of_an_exported_run_are_not_peoples(tmp_path: Path) -> None:
+    table = own(tmp_path / "mine.csv")
+    table.write_text(table.read_text("utf-8").replace("human_score", "other"), "utf-8")
+    run = ["grade", "mine.csv", "--judge", "mock:constant", "--rubric", "helpfulness", "--out", "run"]
+    assert dikast_here(*run, cwd=tmp_path).returncode == 0
+    assert dikast_here("export", "run", "out.csv", cwd=tmp_path).returncode == 0
+    done = dikast_here("audit", "out.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "gold" not in done.stderr
+    assert "Agreement" not in done.stdout
+
+
+def test_every_journey_of_the_table_is_there() -> None:
+    here = Path(__file__)
+    told = [line.split("|")[1:3] for line in (__doc__ or "").splitlines() if re.match(r"\| \d", line)]
+    assert [int(journey.split(".")[0]) for journey, _ in told] == list(range(1, 13))
+    for _, where in told:
+        for name in re.findall(r"`([^`]+)`", where):
+            if name.endswith(".py"):
+                assert (here.parents[2] / name).is_file(), name
+            else:
+                assert any(f"def {name}(" in file.read_text("utf-8") for file in here.parents[2].rglob("test_*.py")), (
+                    name
+                )
+        for page in re.findall(r"docs/\S+\.md", where):
+            assert (here.parents[3] / page).is_file(), page

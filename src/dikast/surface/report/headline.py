@@ -102,6 +102,13 @@ def leaders(page: RunPage) -> list[str]:
     return [*told, lead] if (lead := lead_told(found)) else told
 
 
+def leader_rows(page: RunPage) -> list[Row]:
+    """The mean score of each system with its interval, the best first, to be drawn."""
+    found = page.audit.result(Leaderboard) if page.audit else None
+    each = [] if found is None else [(name, told.mean) for name, told in found.systems.items()]
+    return [Row(name, mean.value, mean.low, mean.high, mean.n) for name, mean in each[:_MOST_PLAYERS]]
+
+
 def lead_told(found: Leaderboard) -> str:
     """How far the first system is from the second, and whether that may be chance; "" where prompts do not tell."""
     first, second = list(found.systems)[:2]

@@ -32,6 +32,7 @@ def render(pages: Sequence[RunPage], title: str, how: Resampling, *, redacted: b
     environment.globals.update(
         cards=headline.cards,
         opening=headline.opening,
+        leaders=lambda page: _leaders(headline.leader_rows(page)),
         ruled=headline.ruled,
         slices=headline.slices,
         rulers=figures.rulers,
@@ -87,6 +88,11 @@ def _forest(page: RunPage, column: str, rows: Sequence[figures.Row]) -> Markup:
     known = [row.value for row in rows if not math.isnan(row.value)] or [0.0]
     middle = known[0] if math.isnan(value) else value
     return figures.forest(rows, value, middle, middle)
+
+
+def _leaders(rows: Sequence[figures.Row]) -> Markup | None:
+    known = [row.value for row in rows if not math.isnan(row.value)]
+    return figures.forest(rows, math.nan, min(known), max(known)) if known else None
 
 
 def _curve(curve: Curve, *, diagonal: bool) -> Markup:
