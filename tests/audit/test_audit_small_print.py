@@ -92,6 +92,29 @@ def test_two_raters_have_one_interval_in_all_tables(tmp_path: Path, run_audit: R
     assert (ceiling["low"], ceiling["high"]) == pytest.approx((pair["low"], pair["high"]))
 
 
+def test_what_no_score_can_match_is_said(tmp_path: Path, run_audit: Run) -> None:
+    # means 1, 1.5, 2.5, 3: two of four are no label
+    rows = [{"score": s, "one": a, "two": b} for s, a, b in ((1, 1, 1), (1, 1, 2), (2, 2, 3), (3, 3, 3))]
+    found = run_audit(
+        write(tmp_path / "x.csv", rows), "--score", "score", "--gold", "one", "--gold", "two", "--scale", "1-5"
+    )
+    told = (
+        "exact and cohen_kappa: gold lies between the labels in 2 of 4 rows, where no score on a label is equal to it"
+    )
+    assert any(note.startswith(told) for note in found["tables"]["agreement"]["notes"])
+    alone = run_audit(tmp_path / "x.csv", "--score", "score", "--gold", "one", "--scale", "1-5")
+    assert not any("between the labels" in note for note in alone["tables"]["agreement"]["notes"])
+
+
+def test_two_labels_one_apart_are_always_within_one(tmp_path: Path, run_audit: Run) -> None:
+    """ "within_1 1.0000" of a judge that is never right says nothing; and 0 is called by its label."""
+    rows = [{"score": "pass", "gold": "fail"} for _ in range(12)]
+    found = run_audit(write(tmp_path / "x.csv", rows), "--score", "score", "--gold", "gold", "--scale", "pass/fail")
+    assert "within_1" not in {row["statistic"] for row in found["tables"]["agreement"]["rows"]}
+    assert "within_1" not in found["tables"]["beside"]["rows"][0]
+    assert "a judge that always says fail" in {row["who"] for row in found["tables"]["beside"]["rows"]}
+
+
 def test_a_covariate_that_decides_its_games_leaves_the_others_alone() -> None:
     # 0 beats 1 in 6 of 9 games, log 2 apart; in 4 further games a mark stands for the winner, whoever that is
     first, second = np.zeros(13, int), np.ones(13, int)

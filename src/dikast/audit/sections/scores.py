@@ -69,8 +69,19 @@ def agreement_table(given: Scored, how: Resampling, wanted: float = 0.03) -> Tab
         if unscored and allowed is not None
         else "",
         "without --scale only correlations and order are told" if given.scale is None and given.own is None else "",
+        _between_told(given, score, gold),
         result=Agreement(statistics),
     )
+
+
+def _between_told(given: Scored, score: Floats, gold: Floats) -> str:
+    """How many rows no score can match, since their gold (a mean of raters) is no label; "" for none."""
+    labels = np.asarray([] if given.scale is None else given.scale.values)
+    between = int((~np.isin(gold, labels)).sum())
+    if not len(labels) or not between or not np.isin(score, labels).all():
+        return ""
+    rows = f"{between:,} of {counted(len(gold), 'row')}"
+    return f"exact and cohen_kappa: gold lies between the labels in {rows}, where no score on a label is equal to it"
 
 
 class _Allowed(NamedTuple):
@@ -211,7 +222,8 @@ def _constant(given: Scored) -> tuple[Floats, str]:
     if given.scale is not None:
         values = np.asarray(given.scale.values)
     constant = _nearest(gold, values)
-    return np.full(len(gold), constant), f"a judge that always says {constant:g}"
+    said = None if given.scale is None else given.scale.label(constant)
+    return np.full(len(gold), constant), f"a judge that always says {said or f'{constant:g}'}"
 
 
 def _nearest(gold: Floats, values: Floats) -> float:

@@ -113,7 +113,10 @@ def scored(
             data.notes.append(f"{counted(empty, 'row')} without {name!r}")
     gold = consensus(raters, plan.gold_rule or "mean") if len(raters) else np.full(len(data), np.nan)
     cluster = data.words["cluster"].codes if "cluster" in data.words else None
-    kinds = tuple(measures_for(own is not None or plan.scale is not None))
+    narrow = own is None and plan.scale is not None and plan.scale.high - plan.scale.low <= 1  # all is within 1
+    kinds = tuple(
+        name for name in measures_for(own is not None or plan.scale is not None) if not (narrow and name == "within_1")
+    )
     found = Scored(np.where(valid, score, np.nan), status, gold, raters, cluster, plan.scale, kinds)
     return found if own is None else _as_goodness(found, own)
 
