@@ -119,7 +119,7 @@ def test_mistakes_are_told_with_their_place_and_their_cure(tmp_path: Path, run_a
     assert "did you mean 'score'" in refused(run_audit, file, "--score", "scroe", "--gold", "gold")
     assert "the columns are: id, score, gold" in refused(run_audit, file, "--score", "human", "--gold", "gold")
     assert "no such file" in refused(run_audit, tmp_path / "y.csv", "--score", "score")
-    assert "--score" in refused(run_audit, file)
+    assert "--score" in refused(run_audit, write(tmp_path / "bare.csv", [{"id": i, "note": "yes"} for i in range(3)]))
     text = refused(run_audit, file, "--score", "id", "--gold", "gold")
     assert "x.csv:2: field 'id'" in text
     assert "'i0'" in text
