@@ -287,6 +287,18 @@ def test_the_token(tmp_path: Path) -> None:
         assert here.get("/metrics", headers=right).status_code == 200
 
 
+def test_a_page_of_another_site_may_not_ask_a_server_without_a_token() -> None:
+    page = {"Origin": "https://elsewhere.example", "Content-Type": "text/plain"}  # what a browser sends unasked
+    engine = Slow(0)
+    with serving(Judge(engine, "helpfulness")) as here:
+        told = here.post("/v1/score", item(1), headers=page)
+        assert (told.status_code, engine.sizes) == (403, [])
+        assert "--token-env" in told.text
+    with serving(Judge(Random(), "helpfulness"), token="s3cret") as here:
+        right = {**page, "Authorization": "Bearer s3cret"}
+        assert here.post("/v1/score", item(1), headers=right).status_code == 200
+
+
 def test_metrics_count_what_happened() -> None:
     with serving(Judge(Random(), "helpfulness")) as here:
         for n in range(3):

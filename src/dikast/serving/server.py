@@ -159,6 +159,8 @@ class Server:
         return answer
 
     def _check_token(self, request: web.BaseRequest) -> None:
+        if not self.door.token and "Origin" in request.headers:  # a page of another site, in a browser on this machine
+            raise Refused(403, "pages in a browser may not ask a server without a token: start it with --token-env")
         if self.door.token:
             given = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
             if not hmac.compare_digest(given.encode("utf-8", "replace"), self.door.token.encode()):
