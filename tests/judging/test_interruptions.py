@@ -225,9 +225,10 @@ def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
     items = write_jsonl(tmp_path / "items.jsonl", rows(5))
     for out in (items, items / "run", "/proc/run", "/dev/null/run"):
         done = dikast("grade", items, "--rubric", "helpfulness", "--judge", "mock:oracle", "--out", out)
-        assert done.returncode == 1, out
-        assert f"{out}: cannot write here" in done.stderr
-        assert "choose another --out" in done.stderr
+        assert done.returncode == (2 if out == items else 1), out
+        told = "is a file: name a folder for the run" if out == items else "cannot write here"
+        assert f"{out}: {told}" in done.stderr
+        assert out == items or "choose another --out" in done.stderr
         assert "Traceback" not in done.stderr
 
 

@@ -13,10 +13,6 @@ pytest.importorskip("torch")
 import torch
 from datasets import Dataset
 from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, AutoProcessor, AutoTokenizer
-from trl.trainer.grpo_config import GRPOConfig
-from trl.trainer.grpo_trainer import GRPOTrainer
-from trl.trainer.rloo_config import RLOOConfig
-from trl.trainer.rloo_trainer import RLOOTrainer
 
 import tiny_models
 from dikast.core.item import Item
@@ -29,6 +25,7 @@ from dikast.rewards import Reward
 from dikast.worlds.make import make
 from dikast.worlds.settings import Settings
 from dikast.worlds.write import write_samples
+from trl_alone import GRPOConfig, GRPOTrainer, RLOOConfig, RLOOTrainer
 
 STEPS: dict[str, Any] = {
     "max_steps": 2, "per_device_train_batch_size": 4, "num_generations": 4, "max_completion_length": 8,

@@ -10,7 +10,7 @@
 | 6. pytest and a gate | `surface/test_tutorials.py`, docs/tutorials/gate.md |
 | 7. a notebook with a data frame | `surface/test_tutorials.py`, docs/tutorials/notebook.md |
 | 8. 100 rows cancelled and resumed | `test_a_hundred_rows_cancelled_and_resumed` |
-| 9. `hf://` | `core/test_core_sources.py`, `test_data_sets_of_the_hub` |
+| 9. `hf://` | `core/records/test_core_sources.py`, `test_data_sets_of_the_hub` |
 | 10. a rubric in words, then a file | `test_a_rubric_in_words_and_then_a_file` |
 | 11. a panel of three judges | `test_a_panel_is_one_table_and_one_page` |
 | 12. export, edit, audit | `test_export_edit_and_audit` |

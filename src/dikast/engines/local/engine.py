@@ -69,7 +69,6 @@ class LocalEngine(Closing):
         require("torch", "hf")
         require("transformers", "hf")
         from dikast.engines.local.constraint import Grammars
-        from dikast.engines.local.execution import execution_of
         from dikast.engines.local.loading import load
 
         self.name = source
@@ -79,6 +78,8 @@ class LocalEngine(Closing):
         self._loaded = load(self._source, device=device, dtype=dtype, as_video=clips == "video")
         vocabulary = int(self._loaded.model.get_output_embeddings().weight.shape[0])
         self._grammars = Grammars(self._loaded.tokens, vocabulary, self._loaded.ends)
+        from dikast.engines.local.execution import execution_of  # after `load`, which says why transformers is broken
+
         self._execution = execution_of(self._loaded, batch_size, share=share, memory=memory)
         self._identity: dict[str, Any] | None = None
 

@@ -25,14 +25,15 @@ class GrowableLayer(DynamicLayer):
         known, new = self.get_seq_length(), (key_states, value_states)
         used = known + key_states.shape[-2]
         if used > self._blocks[0].shape[-2]:
-            self._blocks = (larger(self._blocks[0], known, used), larger(self._blocks[1], known, used))
+            keys, values = (larger(block, known, used, ROOM) for block in self._blocks)
+            self._blocks = (keys, values)
         for block, states in zip(self._blocks, new, strict=True):
             block[..., known:used, :] = states
         self.keys, self.values = (block[..., :used, :] for block in self._blocks)
         return self.keys, self.values
 
 
-def larger(block: torch.Tensor, known: int, used: int, room: int = ROOM) -> torch.Tensor:
+def larger(block: torch.Tensor, known: int, used: int, room: int) -> torch.Tensor:
     """A copy of the first `known` tokens with room for `used` and `room` more."""
     found = block.new_empty((*block.shape[:-2], used + room, block.shape[-1]))
     found[..., :known, :] = block[..., :known, :]
