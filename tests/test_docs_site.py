@@ -69,6 +69,7 @@ def tab() -> Iterator[Browser]:
         yield opened
 
 
+@pytest.mark.slow
 def test_no_page_asks_the_network_or_is_wider_than_a_phone(site: Path, tab: Browser) -> None:
     asked, wide = set(), []
     for page in sorted(site.rglob("*.html")):

@@ -122,6 +122,7 @@ def ended(line: list[str]) -> tuple[int, str, str]:
     return done.exit_code, done.output, f"{error!r} at {own[-1].filename}:{own[-1].lineno}"
 
 
+@pytest.mark.slow
 @pytest.mark.soak(20_000)
 def test_no_record_gives_a_traceback(folders: Path, tmp_path: Path, tries: int) -> None:
     every: dict[Path, list[tuple[int, tuple[Any, ...], Any]]] = {}

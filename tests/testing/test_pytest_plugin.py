@@ -114,6 +114,7 @@ def test_pairs_panels_of_rubrics_and_spoilt_lines(pytester: pytest.Pytester) -> 
     session(pytester).stdout.fnmatch_lines(["dikast: 2 questions asked*"])
 
 
+@pytest.mark.slow
 def test_it_works_without_a_cache_and_in_several_processes(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(GRADED)
     with FaultServer("Right.\nVerdict: 5") as server:

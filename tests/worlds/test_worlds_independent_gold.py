@@ -52,6 +52,7 @@ def test_an_independent_reading_gives_the_gold(responses: int) -> None:
             assert not _differing(sample)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("responses", [1, 2])
 def test_an_independent_reading_gives_the_gold_of_terms(responses: int) -> None:
     for settings in _settings(responses, 4):
