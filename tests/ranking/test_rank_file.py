@@ -97,6 +97,8 @@ def test_a_judge_of_the_first_slot_names_no_best_response(tmp_path: Path) -> Non
     # the pilot shows no difference between responses: told, and the rest is compared all the same
     assert summary["ranking"]["schedules"] == {"full": 8, "half": 22}
     assert any("the rest is compared by the schedule half" in note for note in summary["notes"])
+    few = ranked(path, tmp_path / "few", judge="mock:first-slot", comparisons=4)
+    assert few["ranking"]["schedules"] == {"full": 8, "knockout": 22}
 
 
 def test_what_cannot_be_compared_is_told_and_counted(tmp_path: Path) -> None:
@@ -139,6 +141,12 @@ def test_what_is_refused_before_a_call(tmp_path: Path) -> None:
     judge = Judge(ORACLE, "helpfulness", read="never")
     with pytest.raises(UserError, match="needs probabilities, which --read never"):
         rank_file(judge, str(path), tmp_path / "run", RankOptions(values="logit"))
+    with pytest.raises(
+        UserError, match="--comparisons 1 is too few to rank the 3 responses of item 'i0': allow at least"
+    ):
+        ranked(path, tmp_path / "run", comparisons=1)
+    with pytest.raises(UserError, match="the schedule half has its own"):
+        ranked(path, tmp_path / "run", schedule="half", comparisons=3)
     with pytest.raises(UserError, match="standard input"):
         ranked(Path("-"), tmp_path / "run", schedule="duel")
     criteria = [{"name": name, "criterion": name, "scale": "1-5"} for name in ("clear", "true")]

@@ -33,9 +33,9 @@ class SchedulePlan:
         rate = chosen.goals[self.goal]
         full = self.simulated.get("full")
         beside = f" (full: {full.goals[self.goal].value:.2f} with {full.calls:g})" if full else ""
-        value, error = rate.value or 0.0, ((rate.high or 0.0) - (rate.low or 0.0)) / 2
+        shown = f"{rate.value:.2f} [{rate.low:.2f}, {rate.high:.2f}]"
         return (
-            f"{self.k} responses: {self.schedule}, simulated {self.goal} {value:.2f} +/- {error:.2f}"
+            f"{self.k} responses: {self.schedule}, simulated {self.goal} {shown}"
             f" with {chosen.calls:g} comparisons{beside}"
         )
 

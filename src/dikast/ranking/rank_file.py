@@ -35,7 +35,6 @@ from dikast.ranking.schedules import SCHEDULES, Schedule
 from dikast.ranking.tournament import Tournament
 
 GRADES = "grades"  # the folder of a duel's grades, inside the run's
-_UNPLANNED = "half"  # the schedule where a pilot shows no difference between responses
 _SHOWN = 3  # items named in a note
 
 
@@ -56,6 +55,10 @@ def rank_file(
     """
     how = how or RankOptions()
     check_values(judge, how)
+    if how.comparisons is not None and how.schedule != "auto":
+        raise UserError(
+            f"--comparisons bounds what --schedule auto may choose; the schedule {how.schedule} has its own"
+        )
     if how.schedule == "duel" and str(source.path if isinstance(source, Source) else source) == "-":
         raise UserError("--schedule duel reads the items again for the grades: give it a file, not standard input")
     with FileRun(judge, source, out, lambda item: (), watch, schedule=how.schedule, dry_run=dry_run) as run:
@@ -100,7 +103,7 @@ class _FileRanking:
         chosen: dict[int, SchedulePlan] = {}
         if rest and not self._stopped:
             chosen = self._chosen(rest)
-            self._play(rest, lambda k: SCHEDULES[chosen[k].schedule if k in chosen else _UNPLANNED])
+            self._play(rest, lambda k: SCHEDULES[chosen[k].schedule if k in chosen else self._unplanned(k)])
         assert self.planned is not None
         notes = dict.fromkeys((*self.planned.notes, *self._told_skipped(), *self.notes))
         whole = replace(self.planned, items=len(self.contestants) + len(self.skipped), notes=tuple(notes))
@@ -124,6 +127,7 @@ class _FileRanking:
         """Find which responses of an item take part, and what gold says of them."""
         found, rubric = contestants_of(item), item.rubric or self.run.judge.rubric
         least = SCHEDULES[self.how.schedule].least if self.how.schedule in SCHEDULES else 2
+        most, needed = self.how.comparisons, len(found.inside) - 1
         if isinstance(rubric, Sheet):
             told = f"ranking takes one criterion, and item {item.id!r} is judged by a sheet of several"
             self.wrong[item.id] = DataError(told, path=item.origin, field="rubric")
@@ -138,6 +142,9 @@ class _FileRanking:
                 f"{len(found.inside)}: use full, half or knockout"
             )
             self.wrong[item.id] = DataError(told, path=item.origin, field="responses")
+        elif most is not None and most < needed:
+            told = f"--comparisons {most} is too few to rank the {needed + 1} responses of item {item.id!r}"
+            self.wrong[item.id] = DataError(f"{told}: allow at least {needed}", path=item.origin, field="responses")
         else:
             self.contestants[item.id] = found
             if rubric is not None and (gold := _gold(item, rubric)) is not None:
@@ -165,10 +172,14 @@ class _FileRanking:
                 found[k] = plan(self.how.goal, k, judge, budget=self.how.comparisons, read=read)
                 self.notes.append(found[k].told)
         except UserError as error:
-            if self.how.comparisons is not None:
-                raise
-            self.notes.append(f"{error}; the rest is compared by the schedule {_UNPLANNED}")
+            names = dict.fromkeys(self._unplanned(len(self.contestants[item].inside)) for item in rest)
+            self.notes.append(f"{error}; the rest is compared by the schedule {' or '.join(names)}")
         return found
+
+    def _unplanned(self, k: int) -> str:
+        """The schedule where a pilot shows no difference between responses, within the bound that was given."""
+        most = self.how.comparisons
+        return "half" if most is None or SCHEDULES["half"].calls(k) <= most else "knockout"
 
     def _grade(self) -> None:
         """Grade every response alone, in a folder inside the run's, for the contests to start from."""
