@@ -84,6 +84,8 @@ def test_few_items_are_no_pilot(tmp_path: Path) -> None:
     summary = ranked(write_jsonl(tmp_path / "items.jsonl", items(3)), tmp_path / "run")
     assert summary["ranking"]["schedules"] == {"full": 3}
     assert "3 items are too few for a pilot: all pairs are compared in both orders" in summary["notes"]
+    bounded = ranked(tmp_path / "items.jsonl", tmp_path / "bounded", comparisons=4)
+    assert bounded["ranking"]["schedules"] == {"knockout": 3}
 
 
 def test_a_judge_of_the_first_slot_names_no_best_response(tmp_path: Path) -> None:

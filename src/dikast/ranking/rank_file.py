@@ -102,7 +102,7 @@ class _FileRanking:
         self._play(pilot, lambda k: SCHEDULES["full" if auto else self.how.schedule])
         chosen: dict[int, SchedulePlan] = {}
         if rest and not self._stopped:
-            chosen = self._chosen(rest)
+            chosen = self._chosen(rest) if pilot else {}
             self._play(rest, lambda k: SCHEDULES[chosen[k].schedule if k in chosen else self._unplanned(k)])
         assert self.planned is not None
         notes = dict.fromkeys((*self.planned.notes, *self._told_skipped(), *self.notes))
@@ -154,6 +154,9 @@ class _FileRanking:
         """The items of the pilot, and the rest."""
         items = list(self.contestants)
         least = pilot_items(len(items))
+        if least == 0 and self.how.comparisons is not None:
+            self.notes.append(f"{len(items)} items are too few for a pilot: compared within --comparisons")
+            return [], items
         if least == 0:
             self.notes.append(f"{len(items)} items are too few for a pilot: all pairs are compared in both orders")
             return items, []

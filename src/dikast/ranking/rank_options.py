@@ -15,7 +15,9 @@ class RankOptions:
     )
     goal: Literal["best", "best-and-worst", "order"] = option("best", help="What --schedule auto is to find.")
     comparisons: int | None = option(
-        None, least=1, help="Most comparisons of an item for --schedule auto; by default half of all ordered pairs."
+        None,
+        least=1,
+        help="Most comparisons of an item for --schedule auto, after its pilot; default: half of all ordered pairs.",
     )
     values: Literal["auto", "logit", "probability", "verdict"] = option(
         "auto", help="What a comparison counts: the difference of log-probabilities or probabilities, or its verdict."
