@@ -18,7 +18,7 @@ from dikast.worlds.domains.vocabulary import SHAPES
 from dikast.worlds.make import make
 from dikast.worlds.sampling.rng import Stream
 from dikast.worlds.settings import Settings
-from dikast.worlds.teach import lesson, padded, seen, talk, worked, worked_sum, write_lessons
+from dikast.worlds.teach import NOT_WEIGHED, lesson, padded, seen, talk, worked, worked_sum, write_lessons
 
 
 @pytest.mark.parametrize("domain", ["scenes", "text", "plates", "clips"])
@@ -30,6 +30,21 @@ def test_running_totals_lead_to_the_penalty(domain: str) -> None:
         assert totals == [sum(lost[: i + 1]) for i in range(len(lost))]
         assert text.endswith(f"Lost: {sample.graded[0].penalty}")
         assert sum(lost) == sample.graded[0].penalty
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_findings_quote_the_rubric(version: int) -> None:
+    told = set()
+    for sample in make(Settings(seed=9, version=version), 80):
+        findings = re.findall(r"^Finding: .*", worked(sample, quote=True), re.M)
+        for claim, finding in zip(sample.gold()["claims"], findings, strict=True):
+            quote = re.sub(r"^Finding: \w+, |, \d+ lost, \d+ in all$", "", finding)
+            told.add(bool(sample.spec.entries))
+            if quote == NOT_WEIGHED:
+                assert not claim["cost"]
+            else:
+                assert all(name in sample.rubric.criterion for name in quote.split(" and ")), quote
+    assert told == ({True, False} if version == 3 else {False})
 
 
 def test_evidence_names_what_a_claim_is_about() -> None:

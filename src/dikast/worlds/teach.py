@@ -29,6 +29,7 @@ from dikast.worlds.sample import Graded, Sample
 from dikast.worlds.sampling.response import Response, Sentence
 from dikast.worlds.sampling.rng import Stream
 from dikast.worlds.scoring.aspects import ASPECTS, points
+from dikast.worlds.scoring.penalty import Spec, subject_of
 from dikast.worlds.settings import Settings
 from dikast.worlds.write import Written, prepared, write_pictures
 
@@ -55,8 +56,7 @@ def worked(sample: Sample, which: int = 0, *, quote: bool = False) -> str:
             evidence = worked_sum(meant, sample.graph) or evidence
         lines += [f"Claim: {claim['text']}", f"Evidence: {evidence}", f"Finding: {verdict}"]
         if quote:
-            under = [term.name for term in sample.spec.terms if term.covers(meant)]
-            lines[-1] += f", {' and '.join(under) or NOT_WEIGHED}"
+            lines[-1] += f", {' and '.join(names_for(meant, sample.spec)) or NOT_WEIGHED}"
         if claim["cost"]:
             total += claim["cost"]
             lines[-1] += f", {claim['cost']} lost, {total} in all"
@@ -64,6 +64,15 @@ def worked(sample: Sample, which: int = 0, *, quote: bool = False) -> str:
         total += lost
         lines.append(f"{name}: {said}" + (f", {lost} lost, {total} in all" if lost else ""))
     return "\n".join([*lines, f"Lost: {total}"])
+
+
+def names_for(claim: Claim, spec: Spec) -> list[str]:
+    """What the rubric calls that under which it weighs a claim; [] where it does not weigh it."""
+    if spec.terms:
+        return [term.name for term in spec.terms if term.covers(claim)]
+    if spec.entries:
+        return [e.about for e in spec.entries if e.kind == claim.kind and e.subject == subject_of(claim)]
+    return [ASPECTS[name].names[spec.wording[3]] for name, _ in spec.weights if name == claim.aspect]
 
 
 def _whole(sample: Sample, graded: Graded) -> Iterator[tuple[str, int, str]]:

@@ -76,3 +76,8 @@ def test_the_number_of_rubrics_can_be_chosen() -> None:
         "text-fresh-1-5-0000000",
         "text-fresh-1-5-0000001",
     ]
+
+
+def test_four_claims_are_enough_for_four_rubrics() -> None:
+    samples = list(make(Settings("scenes", "fresh", 5, version=4, claims=(3, 4)), 8))
+    assert {len(sample.responses[0].claims) for sample in samples} == {4}

@@ -1,15 +1,21 @@
+import re
 from itertools import islice
 
 import pytest
+from benchmarks.rubric_following import Graded, charges, held_out
 from benchmarks.rubric_linter import faults, lint, rubrics
 
+from dikast.core.verdict import Question, Status, Verdict
 from dikast.worlds.domains.protocol import Claim
+from dikast.worlds.make import make
 from dikast.worlds.sample import Sample
 from dikast.worlds.scoring.level_words import HELD_OUT, SEEN, TEMPLATES, levels
 from dikast.worlds.scoring.penalty import Spec
 from dikast.worlds.scoring.rubric_grammar import rubric_of
 from dikast.worlds.scoring.term_names import names
 from dikast.worlds.scoring.terms import Term, held_composition, held_pair, terms_cost
+from dikast.worlds.settings import Settings
+from dikast.worlds.teach import worked
 
 RED, LARGE, TWO = (
     Claim("colour", "colour", ("star", "red")),
@@ -116,3 +122,21 @@ class _Planted:
         told = rubric_of(spec)
         assert old in told.criterion
         self.rubric = replace(told, criterion=told.criterion.replace(old, new))
+
+
+@pytest.mark.parametrize("split", ["wordings", "combinations", "aspects"])
+def test_what_is_held_out_is_many(split: str) -> None:
+    held = {held_out(sample, split) for sample in make(Settings(split=split, seed=4, version=4), 240)}
+    assert len(held) >= 20
+    if split == "wordings":  # phrases, whatever they are about
+        assert any("{w}" in phrase for phrase in held)
+        assert not any(re.search(r"\b(star|red)\b", phrase) for phrase in held)
+
+
+def test_charges_are_read_from_what_a_judge_says() -> None:
+    samples = list(make(Settings(seed=4, version=4), 80))
+    said = [Verdict("k", Question("i", "c"), Status.UNPARSED, raw=worked(s, quote=True)) for s in samples]
+    found = list(charges([Graded(*each, "") for each in zip(samples, said, strict=True)]))
+    for weighed in (True, False):
+        assert [charged for _, cost, charged, _ in found if cost is weighed][20:] != []
+        assert all(charged is weighed for _, cost, charged, _ in found if cost is weighed)

@@ -92,10 +92,10 @@ def _caps(text: Drafted, domain: Domain) -> Mapping[str, int]:
 
 def _penalties(spec: Spec, slots: Sequence[Slot], at: Ints, counts: Mapping[str, Ints], domain: Domain) -> Ints:
     total = np.zeros(len(at), dtype=np.int64)
+    claims = [domain.claim(slot, slot.stated[0]) for slot in slots]
     for term in spec.terms:
         sums = np.zeros(len(at), dtype=np.int64)
-        for j, slot in enumerate(slots):
-            claim = domain.claim(slot, slot.stated[0])
+        for j, (slot, claim) in enumerate(zip(slots, claims, strict=True)):
             if term.covers(claim):
                 each = [term.points(claim, domain.distance(slot, slot.stated[0], state)) for state in slot.universe]
                 sums += np.array(each, dtype=np.int64)[at[:, j]]

@@ -1,9 +1,9 @@
 """Drafting from version 4 on: claims about anything, and several rubrics of terms, each of which weighs a few."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-from dikast.worlds.domains.protocol import Draft, Rules, Slot
+from dikast.worlds.domains.protocol import Claim, Draft, Rules, Slot
 from dikast.worlds.sampling.rng import Stream
 from dikast.worlds.scoring.penalty import Spec
 from dikast.worlds.scoring.rubric_grammar import draw_wording
@@ -31,13 +31,18 @@ def draw_specs(
     alone: one response, so that `once` and aspects of form may be weighed. No rubric weighs a claim that a sentence of
     the response contradicts, since it would cost twice.
     """
+    said = _Said(
+        tuple(tuple(domain.claim(slot, stated) for stated in slot.stated) for slot in slots),
+        tuple(domain.claim(slot, state) for slot in opposed for state in (*slot.stated, *slot.universe)),
+    )
+    open_ = [i for i, slot in enumerate(slots) if slot not in opposed]
     found: list[Spec] = []
     weighed: list[frozenset[int]] = []
     for _ in range(_TRIES * n):
-        spec = _spec(draft, slots, opposed, form, domain, alone)
+        spec = _spec(draft, slots, open_, said, form, domain, alone)
         if spec is None:
             continue
-        covered = frozenset(i for i, slot in enumerate(slots) if _covered(spec.terms, slot, domain))
+        covered = frozenset(said.under(spec.terms))
         if all(2 * len(covered & other) <= len(covered | other) for other in weighed):
             found.append(spec)
             weighed.append(covered)
@@ -46,17 +51,22 @@ def draw_specs(
     return []
 
 
-def _covered(terms: Sequence[Term], slot: Slot, domain: Any) -> bool:
-    return any(term.covers(domain.claim(slot, stated)) for term in terms for stated in slot.stated)
+class _Said(NamedTuple):
+    """What the responses claim, one tuple a slot, and what a contradicting sentence can claim."""
+
+    claims: tuple[tuple[Claim, ...], ...]
+    contradicting: tuple[Claim, ...]
+
+    def under(self, terms: Sequence[Term]) -> Iterator[int]:
+        """The slots about which a response says something that a term covers."""
+        return (i for i, said in enumerate(self.claims) if any(term.covers(c) for term in terms for c in said))
 
 
 def _spec(
-    draft: Draft, slots: Sequence[Slot], opposed: Sequence[Slot], form: Sequence[str], domain: Any, alone: bool
-) -> Spec | None:
-    rng, rules = draft.rng, draft.rules
-    claims = [[domain.claim(slot, stated) for stated in slot.stated] for slot in slots]
-    contradicted = [domain.claim(slot, state) for slot in opposed for state in (*slot.stated, *slot.universe)]
-    open_ = [i for i, slot in enumerate(slots) if slot not in opposed]
+    draft: Draft, slots: Sequence[Slot], open_: Sequence[int], said: _Said, form: Sequence[str], domain: Any,
+    alone: bool,
+) -> Spec | None:  # fmt: skip
+    rng, rules, claims = draft.rng, draft.rules, said.claims
     wished = [i for i in open_ if slots[i].aspect in (*rules.only_aspects, *rules.about, *rules.must)]
     if rules.terms == "unseen":
         wished += [i for i in open_ if any(unseen(Term("", str(a), "", 0)) for c in claims[i] for a in c.args)]
@@ -68,7 +78,7 @@ def _spec(
             terms.append(term)
     if rng.chance(_STRAY) and (stray := _stray(rng, terms)) is not None:
         terms.append(stray)
-    if not _fits(terms, rules, slots, domain, contradicted):
+    if not _fits(terms, rules, said):
         return None
     weighed = [name for name in form if rng.chance(60)]
     counted = [name for name, kinds in domain.kinds.items() if not kinds]
@@ -97,14 +107,15 @@ def _stray(rng: Stream, terms: Sequence[Term]) -> Term | None:
     return model._replace(word=word, rule="each")
 
 
-def _fits(terms: Sequence[Term], rules: Rules, slots: Sequence[Slot], domain: Any, contradicted: Sequence[Any]) -> bool:
+def _fits(terms: Sequence[Term], rules: Rules, said: _Said) -> bool:
     """Whether the split may have these terms, and they weigh some of the claims: two to four ninths of them."""
-    if not fits_split(terms, rules.terms) or any(t.covers(claim) for t in terms for claim in contradicted):
+    if not fits_split(terms, rules.terms) or any(t.covers(claim) for t in terms for claim in said.contradicting):
         return False
     wished = {*rules.only_aspects, *rules.about} if rules.terms != "unseen" else set()
     if wished and not all(term.kind in wished for term in terms):
         return False
     if rules.must and not any(term.kind in rules.must for term in terms) and not set(rules.must) & {"consistency"}:
         return False
-    covered = sum(_covered(terms, slot, domain) for slot in slots)
-    return min(2, len(slots) // 2) <= covered <= max(1, 4 * len(slots) // 9)
+    covered, slots = sum(1 for _ in said.under(terms)), len(said.claims)
+    most = max(1, 4 * slots // 9)
+    return min(2, most) <= covered <= most

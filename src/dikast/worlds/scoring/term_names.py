@@ -79,6 +79,11 @@ def name_of(rng: Stream, term: Term, domain: str, wordings: str) -> str:
     return rng.pick(names(term.kind, bool(term.word), domain, wordings)).replace("{w}", _said(term.word, domain))
 
 
+def pattern_of(term: Term, domain: str) -> str:
+    """The name of a term with `{w}` for what it is about: `hues where {w} is named`."""
+    return term.name.replace(_said(term.word, domain), "{w}") if term.word else term.name
+
+
 @cache
 def names(kind: str, about: bool, domain: str, wordings: str) -> tuple[str, ...]:
     """The names of an aspect ("" for claims of any kind), `about` with a place for what is named."""

@@ -5,6 +5,7 @@ There are thousands of terms, so a judge cannot know them by heart. Which are he
 """
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from dikast.worlds.domains.charts import LETTERS as CHART_LETTERS
@@ -89,6 +90,7 @@ def overlap(a: Term, b: Term) -> bool:
 # -- which terms are held out ------------------------------------------------------------------------------------------
 
 
+@cache
 def held_composition(kind: str, word: str) -> bool:
     """Whether this aspect with this word is held out of training: one composition in six."""
     return bool(kind and word) and key_of("composition", kind, word) % 6 == 0
@@ -96,7 +98,11 @@ def held_composition(kind: str, word: str) -> bool:
 
 def held_pair(a: Term, b: Term) -> bool:
     """Whether the headings of these two terms, each of which training has, never stand together there: one in six."""
-    first, second = sorted((a[:2], b[:2]))
+    return _held_headings(*sorted((a[:2], b[:2])))
+
+
+@cache
+def _held_headings(first: tuple[str, str], second: tuple[str, str]) -> bool:
     return first != second and key_of("pair", *first, *second) % 6 == 0
 
 

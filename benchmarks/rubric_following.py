@@ -1,0 +1,168 @@
+"""`python -m benchmarks.rubric_following MODEL --n 2000`: does a judge follow rubrics that it never saw?
+
+Items of worlds version 4, each response under four rubrics. Scores and gold are shares of the way from the worst label
+to the best. Every figure stands with what a judge has that ignores the rubric: centred by response it has 0, of
+contrast pairs half, and without centring the correlation of gold with the share of right claims. Intervals of the
+centred figure are over responses, and over what the split holds out: phrases, compositions or aspects.
+"""
+
+import argparse
+import json
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.rubric_floor import goodness
+from dikast.audit.estimate import Estimate
+from dikast.audit.statistics.against_gold.measures import measure
+from dikast.audit.statistics.intervals import Resampling, clusters_of, rate, share
+from dikast.audit.statistics.within_groups import agreement_within, most_without, right_orders
+from dikast.core.records.items import read_items
+from dikast.core.verdict import Status, Verdict
+from dikast.judging.judge import Judge
+from dikast.worlds.make import make
+from dikast.worlds.sample import Sample
+from dikast.worlds.scoring.term_names import pattern_of
+from dikast.worlds.scoring.terms import Term, composed, held_composition, held_pair, unseen
+from dikast.worlds.settings import Settings
+from dikast.worlds.write import write_samples
+
+SPLITS = ("fresh", "wordings", "combinations", "aspects")
+HOW = Resampling(1000, 0.95, 0)
+_FINDING = re.compile(r"^Claim: (.*)\n(?:Evidence: .*\n)?Finding: (\w+)(.*)$", re.M)
+_LOST = re.compile(r"\b(\d+) lost\b")
+
+
+class Graded(NamedTuple):
+    """A sample, its verdict, and what its rubric has that the split holds out."""
+
+    sample: Sample
+    verdict: Verdict
+    held: str
+
+    @property
+    def score(self) -> float:
+        """From 0 (worst) to 1 (best); NaN without a score."""
+        found = self.verdict.score
+        return float("nan") if found is None else self.sample.spec.the_scale.goodness(found)
+
+
+def held_out(sample: Sample, split: str) -> str:
+    """By what an interval over rubrics is clustered: a phrase, a composition or pair of terms, an unseen atom."""
+    terms = sample.spec.terms
+    if split == "wordings":
+        return pattern_of(terms[0], sample.spec.domain)
+    if split == "combinations":
+        for term in terms:
+            if held_composition(term.kind, term.word):
+                return composed(term)
+        for one, other in combinations(terms, 2):
+            if held_pair(one, other):
+                return " with ".join(sorted((composed(one), composed(other))))
+    fresh: Sequence[Term] = [term for term in terms if unseen(term)] if split == "aspects" else ()
+    return composed((fresh or terms)[0])
+
+
+def graded(judge: Judge, domain: str, split: str, seed: int, n: int) -> list[Graded]:
+    """Every item of a split with its verdict."""
+    samples = list(make(Settings(domain, split, seed, version=4), n))
+    with tempfile.TemporaryDirectory() as folder:
+        (file,) = write_samples(samples, folder, {"bench": 1}).files
+        found = {verdict.question.item: verdict for verdict in judge.grade_many(read_items(str(file)))}
+    return [Graded(each, found[each.id], held_out(each, split)) for each in samples]
+
+
+def charges(rows: Sequence[Graded]) -> Iterator[tuple[str, bool, bool, int]]:
+    """Of every wrong claim that the judge found: aspect, whether it costs, whether it was charged, its row."""
+    for number, (sample, verdict, _) in enumerate(rows):
+        told = {" ".join(text.split()): (verdict_, rest) for text, verdict_, rest in _FINDING.findall(verdict.raw)}
+        gold = sample.gold()["claims"]
+        for claim, meant in zip(gold, sample.responses[0].claims, strict=True):
+            weighed = any(term.covers(meant) for term in sample.spec.terms)
+            finding = told.get(" ".join(claim["text"].split()))
+            if claim["verdict"] == "right" or finding is None or weighed != bool(claim["cost"]):
+                continue  # a term under which only what is far off costs says nothing here
+            yield claim["aspect"], weighed, bool(_LOST.search(finding[1])), number
+
+
+def figures(rows: Sequence[Graded]) -> Iterator[tuple[str, Estimate, str]]:
+    """Each figure: its name, its value, what a judge has that ignores the rubric."""
+    ok = [row for row in rows if row.verdict.status is Status.OK]
+    score, gold = np.array([row.score for row in ok]), np.array([goodness(row.sample) for row in ok])
+    group = clusters_of(_codes([row.sample.shown for row in ok]))
+    held = clusters_of(_codes([row.held for row in ok]))
+    right = [float(np.mean([finding.metric == 0 for finding in r.sample.graded[0].findings])) for r in ok]
+    floor = f"{np.corrcoef(right, gold)[0, 1]:.2f}"
+    yield "Pearson", measure(score, gold, ["pearson"], HOW, group)["pearson"], floor
+    best = f"{most_without(gold, group):.2f}"
+    yield "Pearson of expected scores", _expected(ok, gold, group), f"at most {best}"
+    yield "centred by response", agreement_within(score, gold, group, HOW), "0"
+    over = f"centred, interval over {held.max() + 1:,} of what is held out"
+    yield over, agreement_within(score, gold, group, HOW, held), "0"
+    yield "contrast pairs: right order, ties half", right_orders(score, gold, group)[0], ".5"
+    yield "contrast pairs: right sign", _signs(score, gold, group), "0"
+    found = list(charges(rows))
+    for name, weighed in (("weighed", True), ("not weighed", False)):
+        chosen = [(charged, row) for _, cost, charged, row in found if cost is weighed]
+        if chosen:
+            hit, where = np.array([float(c) for c, _ in chosen]), [rows[row].held for _, row in chosen]
+            yield f"wrong claims charged, {name}", share(hit, 0.95, clusters_of(_codes(where))), "alike for both"
+    yield "without a verdict", rate(len(rows) - len(ok), len(rows)), ""
+    yield "forced markers", rate(sum(row.verdict.marker == "forced" for row in ok), len(ok)), ""
+
+
+def _expected(ok: Sequence[Graded], gold: Any, group: Any) -> Estimate:
+    told = [replace(r.verdict, score=r.verdict.expected if r.verdict.expected is not None else r.verdict.score)
+            for r in ok]  # fmt: skip
+    score = np.array([r._replace(verdict=verdict).score for r, verdict in zip(ok, told, strict=True)])
+    return measure(score, gold, ["pearson"], HOW, group)["pearson"]
+
+
+def _signs(score: Any, gold: Any, group: Any) -> Estimate:
+    """Contrast pairs whose scores differ with the right sign, so that a tie is wrong; intervals over responses."""
+    hits, where = [], []
+    for each in range(int(group.max()) + 1):
+        for a, b in combinations(np.flatnonzero(group == each), 2):
+            if gold[a] != gold[b]:
+                hits.append(float((score[a] - score[b]) * (gold[a] - gold[b]) > 0))
+                where.append(each)
+    return share(np.array(hits), 0.95, clusters_of(np.array(where)))
+
+
+def _codes(names: Sequence[str]) -> Any:
+    return np.unique(names, return_inverse=True)[1].astype(np.int64)
+
+
+def main() -> None:
+    """Measure and print, a row of a table each."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.rubric_following", description=__doc__)
+    parser.add_argument("model", nargs="?", default="scout", help="a judge spec")
+    parser.add_argument("--n", type=int, default=2000, help="items of each split")
+    parser.add_argument("--seed", type=int, default=951)
+    parser.add_argument("--domains", default="scenes,text")
+    parser.add_argument("--splits", default=",".join(SPLITS))
+    parser.add_argument("--format", default="scout")
+    parser.add_argument("--out", default="", help="write the figures there as JSON")
+    given = parser.parse_args()
+    judge = Judge(given.model, format=given.format)
+    kept: list[dict[str, Any]] = []
+    print("| domain | split | figure | n | value | ignoring the rubric |\n|---|---|---|---|---|---|")
+    for domain in given.domains.split(","):
+        for split in given.splits.split(","):
+            for what, value, floor in figures(graded(judge, domain, split, given.seed, given.n)):
+                kept.append({"domain": domain, "split": split, "what": what, "value": value.value,
+                             "low": value.low, "high": value.high, "n": value.n, "floor": floor})  # fmt: skip
+                told = f"{value.value:.3f} [{value.low:.3f}, {value.high:.3f}]"
+                print(f"| {domain} | {split} | {what} | {value.n:,} | {told} | {floor} |", flush=True)
+    if given.out:
+        Path(given.out).write_text(json.dumps(kept, indent=1), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
