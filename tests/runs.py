@@ -60,6 +60,17 @@ def pairs(n: int) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
+def of_systems(n: int, apart: float, *, names: tuple[str, ...] = ("alpha", "beta")) -> list[dict[str, Any]]:
+    """Pairs of responses of systems, each better than the next by `apart` levels of gold."""
+    draw, rows = random.Random(4), list[dict[str, Any]]()
+    for k in range(n):
+        a, b = draw.sample(names, 2)
+        gold = [max(1, min(5, round(draw.gauss(3 - apart * names.index(each), 1)))) for each in (a, b)]
+        texts = {"response_a": f"{a} {k}", "response_b": f"{b} {k}", "model_a": a, "model_b": b}
+        rows.append({"id": f"p{k}", "instruction": f"Is {k} even?", **texts, "gold": gold})
+    return rows
+
+
 def lines(path: Path) -> list[dict[str, Any]]:
     """The records of a JSONL file that is whole."""
     raw = path.read_bytes()

@@ -1,4 +1,4 @@
-"""What docs/engines.md says of specs, mocks and the kit is so."""
+"""What docs/engines.md and docs/mocks.md say of specs, mocks and the kit is so."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,8 @@ from pathlib import Path
 from dikast.engines.mock import MOCKS
 from dikast.testing import RULES, conformance
 
-PAGE = (Path(__file__).parents[2] / "docs" / "engines.md").read_text("utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = "\n".join((DOCS / name).read_text("utf-8") for name in ("engines.md", "mocks.md"))
 
 
 def section(title: str) -> str:
@@ -19,11 +20,11 @@ def rows(title: str) -> list[list[str]]:
 
 
 def test_the_examples_run() -> None:
-    for title in ("Specs", "Mock judges", "Replay", "The conformance kit"):
+    for title in ("Specs", "Mock judges", "Replay", "A fault-injecting server", "The conformance kit"):
         blocks = re.findall(r"```python\n(.*?)```", section(title), re.S)
         assert blocks
         for block in blocks:
-            exec(compile(block, f"docs/engines.md, {title}", "exec"), {"__name__": "page"})
+            exec(compile(block, title, "exec"), {"__name__": "page"})
 
 
 def test_every_mock_stands_in_the_table_with_its_settings() -> None:

@@ -69,7 +69,7 @@ def test_installed_packages_bring_schemes(tmp_path: Path, monkeypatch: pytest.Mo
     engine = open_engine("acme:judge,level=4,strict=yes")
     assert isinstance(engine, Constant)
     assert (engine.name, engine.label) == ("acme:judge", "4")
-    own = {"acme", "decision", "hf", "http", "https", "mock", "replay", "scout", "vllm"}
+    own = {"acme", "decision", "hf", "http", "https", "mock", "replay", "scout", "servers", "vllm"}
     assert engine_schemes() == sorted({*own, *PROVIDERS})
     with pytest.raises(
         UserError, match=r"option 'level': expected a whole number, got 'four'; .*did you mean 'strict'"

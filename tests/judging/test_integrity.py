@@ -78,6 +78,17 @@ def test_lines_written_again_by_another_program_are_not_asked_again(graded: tupl
     assert dikast_here("doctor", run).returncode == 0
 
 
+@pytest.mark.parametrize("name", [b'"engine"', b'"identity"'])
+def test_a_lock_that_does_not_say_who_judged_is_written_again(graded: tuple[Path, Path], name: bytes) -> None:
+    items, run = graded
+    lock = run / "judge.lock.json"
+    whole = lock.read_bytes()
+    assert name in whole
+    lock.write_bytes(whole.replace(name, name[:2] + b"o" + name[3:]))
+    assert grade(items, run) == 0
+    assert lock.read_bytes() == whole
+
+
 def test_every_line_twice_counts_once(graded: tuple[Path, Path]) -> None:
     items, run = graded
     before = dikast_here("audit", run, "--json").stdout

@@ -13,9 +13,10 @@ from dikast.core.verdict import Preference, Question, Status, Verdict
 from dikast.engines.base import Request, Sampling
 from dikast.judging.judge import Judge
 from dikast.judging.judge_file import compare_file, compare_file_by_scores
+from dikast.judging.label_scores import bounded_told
 from dikast.judging.pair_orders import EqualRule, from_orders, from_scores
 from dikast.judging.run_plan import Source
-from dikast.judging.summary import bounded_told, preference_summary
+from dikast.judging.summary import preference_summary
 from runs import lines, pairs, write_jsonl
 from scripted import Scripted
 

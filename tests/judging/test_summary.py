@@ -1,11 +1,14 @@
 """What a run says of itself, by hand."""
 
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from dikast.audit.statistics.intervals import mean_estimate, share
 from dikast.core.errors import DataError
 from dikast.core.runs.current_verdicts import current_verdicts
 from dikast.core.verdict import Usage
@@ -13,7 +16,7 @@ from dikast.engines.base import Completion, Request, Sampling
 from dikast.judging.judge import Judge
 from dikast.judging.judge_file import grade_file
 from dikast.judging.run_plan import Source
-from dikast.judging.summary import Rate, Tally
+from dikast.judging.summary import Counts, Rate, Tally, Values
 from runs import lines, rows, summary, write_jsonl
 from scripted import Scripted
 
@@ -40,19 +43,40 @@ def test_rates_at_the_ends() -> None:
 
 
 def test_means_by_hand() -> None:
-    # 1, 2, 3, 6: mean 3, variance (4 + 1 + 0 + 9) / 3 = 4.6667, half 1.959964 * sqrt(4.6667 / 4) = 2.117003
-    rate = Rate.mean(4, 12.0, 50.0)
+    # 1, 2, 3, 6: mean 3, variance (4 + 1 + 0 + 9) / 3 = 4.6667, half 3.182446 (t, 3 free) * sqrt(4.6667 / 4) = 3.437435
+    rate = Rate.mean([1, 2, 3, 6])
     assert rate.value == 3.0
     assert rate.low is not None
-    assert 3 - rate.low == pytest.approx(2.117003, abs=1e-6)
-    assert rate.high == pytest.approx(5.117003, abs=1e-6)
-    one, nothing = Rate.mean(1, 4.0, 16.0), Rate.mean(0, 0.0, 0.0)
+    assert 3 - rate.low == pytest.approx(3.437435, abs=1e-6)
+    assert rate.high == pytest.approx(6.437435, abs=1e-6)
+    one, nothing = Rate.mean([4.0]), Rate.mean([])
     assert (one.value, one.low, one.high) == (4.0, None, None)
     assert nothing.value is None
-    same, none = Rate.mean(3, 0.3, 0.03), Rate.mean(5, 0.0, 0.0)
+    same, none = Rate.mean([0.1] * 3), Rate.mean([0.0] * 5)
     assert same.value == pytest.approx(0.1)
     assert (same.low, same.high) == (None, None)
     assert (none.value, none.low, none.n) == (0.0, None, 5)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_intervals_are_those_that_an_audit_prints(seed: int) -> None:
+    """Rows of one item are no independent rows; also where all alike, or where there is one item."""
+    rng = np.random.default_rng(seed)
+    items = rng.integers(0, rng.integers(1, 30), n := int(rng.integers(1, 80)))
+    values = rng.integers(0, 6, n) / 2
+    flags = rng.random(n) < rng.choice([0, 0.1, 0.5, 1])
+    counts, numbers = Counts(), Values()
+    for item, flag, value in zip(items, flags, values, strict=True):
+        counts.add(str(item), int(flag))
+        numbers.add(str(item), value)
+    repeated = items if len(set(items)) < n else None
+    for mine, theirs in (
+        (counts.share(1), share(flags, 0.95, repeated)),
+        (numbers.mean(), mean_estimate(values, 0.95, repeated)),
+    ):
+        ends = [math.nan if each is None else each for each in (mine.value, mine.low, mine.high)]
+        assert ends == pytest.approx([theirs.value, theirs.low, theirs.high], rel=1e-9, abs=1e-12, nan_ok=True)
+        assert mine.n == theirs.n
 
 
 def test_a_run_is_counted_by_hand(tmp_path: Path) -> None:
@@ -93,7 +117,7 @@ def test_reasons_are_counted_to_the_end() -> None:
     usage = asdict(Usage(1))
     for i in range(3000):
         words = "often" if i % 2 else "".join(chr(97 + int(digit)) for digit in str(i))
-        tally.add({"status": "unparsed", "reason": words, "usage": usage})
+        tally.add({"status": "unparsed", "reason": words, "usage": usage, "question": {"item": str(i)}})
     assert tally.summary()["failures"]["unparsed: often"] == 1500
     assert len(tally.reasons) <= 1001
 
@@ -101,7 +125,8 @@ def test_reasons_are_counted_to_the_end() -> None:
 def test_reasons_that_differ_in_numbers_are_one_kind() -> None:
     tally = Tally()
     for i in range(5):
-        tally.add({"status": "off_scale", "reason": f"only 0.0{i} fell on the labels", "usage": asdict(Usage())})
+        reason = f"only 0.0{i} fell on the labels"
+        tally.add({"status": "off_scale", "reason": reason, "usage": asdict(Usage()), "question": {"item": "i"}})
     assert tally.summary()["failures"] == {"off_scale: only 0.00 fell on the labels": 5}
 
 

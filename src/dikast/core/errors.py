@@ -10,7 +10,9 @@ DikastError
 
 import errno
 import importlib
+from functools import partial
 from types import ModuleType
+from typing import Any
 
 
 class DikastError(Exception):
@@ -39,6 +41,10 @@ class RunError(DikastError):
     """A run had to stop for a reason outside its input; everything already written is kept."""
 
 
+class TooManyMissing(RunError):
+    """More verdicts are missing than was allowed; the command line ends with exit code 3."""
+
+
 class EngineError(DikastError):
     """A model or server gave no usable completion. `kind` is a short stable word for counting, such as `timeout`.
 
@@ -48,6 +54,10 @@ class EngineError(DikastError):
     def __init__(self, message: str, *, kind: str, retryable: bool = False, sent: bool = True) -> None:
         self.kind, self.retryable, self.sent = kind, retryable, sent
         super().__init__(message)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle with the keywords, as errors travel between processes."""
+        return partial(EngineError, kind=self.kind, retryable=self.retryable, sent=self.sent), (str(self),)
 
 
 _MACHINE = {

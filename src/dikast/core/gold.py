@@ -228,8 +228,8 @@ class GoldCheck:
         if self.guess_is_off:
             name = self.guessed
             return (
-                f"{name!r} looks like gold but does not lie on the scale ({self.guesses_off:,} of {self.looked:,} "
-                f"values; {self._guess}), kept as metadata: --map gold={name} names it as gold, "
+                f"{name!r} was guessed to be gold but does not lie on the scale ({self.guesses_off:,} of "
+                f"{self.looked:,} values; {self._guess}), so it is metadata only: --map gold={name} makes it gold, "
                 "with --scale or --equate",
             )
         if self.given or not self.like:

@@ -68,6 +68,11 @@ class Rubric:
         """Fingerprint of what a judge is shown or scored by; `weight` is not part of it."""
         return fingerprint({key: value for key, value in self.to_dict().items() if key != "weight"})
 
+    @property
+    def bare(self) -> "Rubric":
+        """The scale alone, with a criterion that says no more than that quality is asked for: for ablations."""
+        return Rubric(self.name, "How good is the response?", self.scale, (), self.weight)
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON form that `load_rubric` reads back."""
         return {
@@ -97,6 +102,11 @@ class Sheet:
     def hash(self) -> str:
         """Fingerprint of the rubrics with their weights."""
         return fingerprint([rubric.to_dict() for rubric in self.rubrics])
+
+    @property
+    def bare(self) -> "Sheet":
+        """The scales of the rubrics alone."""
+        return Sheet(self.name, tuple(rubric.bare for rubric in self.rubrics))
 
     def total(self, scores: Mapping[str, float | None]) -> float | None:
         """The weighted mean of goodness (0 worst, 1 best) over the criteria; None when any criterion has no score."""

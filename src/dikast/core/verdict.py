@@ -120,7 +120,7 @@ class Verdict:
     renormalised to 1; `mass` is what fell on the labels before that, in [0, 1]; `marker` says whether the model wrote
     its verdict marker itself. `expected` is the mean of the distribution's values. `clips` are the frames that were
     sampled from each video file, in the order of the prompt. `conflict` marks a verdict that other verdicts in the same
-    reply contradict.
+    reply contradict. `server` is the address that gave the last reply, where the judge is behind several.
     """
 
     key: str
@@ -141,6 +141,7 @@ class Verdict:
     hashes: Hashes | None = None
     clips: tuple[ShownClip, ...] = ()
     conflict: bool = False
+    server: str = ""
 
     def __post_init__(self) -> None:
         if (self.label is None) == (self.status is Status.OK):
@@ -164,16 +165,20 @@ class Verdict:
         return verdict_html(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form on disk; `key` comes first. `conflict` is present only if there is one."""
+        """The JSON form on disk; `key` comes first. `conflict` and `server` are present only if there is one."""
         value = asdict(self)
-        if not self.conflict:
-            del value["conflict"]
+        for name in _IF_ANY:
+            if not value[name]:
+                del value[name]
         return value
 
     def record(self) -> dict[str, Any]:
         """As `to_dict`, but nested values stay as they are, for orjson, which writes it faster."""
-        names = (each.name for each in fields(self))
-        return {name: getattr(self, name) for name in names if name != "conflict" or self.conflict}
+        values = ((each.name, getattr(self, each.name)) for each in fields(self))
+        return {name: value for name, value in values if value or name not in _IF_ANY}
+
+
+_IF_ANY = ("conflict", "server")  # written down only where there is something to say
 
 
 def joint_outcome(one: str | None, other: str | None) -> str | None:

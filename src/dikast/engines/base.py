@@ -76,7 +76,8 @@ class Completion:
     when the engine did not read them. `unread` says why not, where something came back that is no distribution.
     `finish` is `stop`, `length` (cut off at the token limit), `error`, or a server's own word for a reason that is not
     known, after which the text may be cut. `marker` says who wrote the marker. With `error`, nothing else holds; `text`
-    is then what could be read of the reply. `refusal` is the server's own refusal field.
+    is then what could be read of the reply. `refusal` is the server's own refusal field. `server` is the address that
+    answered, where there are several.
     """
 
     key: str
@@ -88,6 +89,7 @@ class Completion:
     usage: Usage = field(default_factory=Usage)
     error: EngineError | None = None
     unread: str = ""
+    server: str = ""
 
 
 class Closing:

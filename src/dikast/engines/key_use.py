@@ -41,7 +41,7 @@ class KeyUse(NamedTuple):
 
 
 def key_use(spec: str) -> KeyUse | None:
-    """What a spec sends where; None where it sends no key. UserError as `parse_spec`."""
+    """Which key a spec sends to which server; None where it sends none. Raises UserError where `parse_spec` does."""
     scheme, target, options = parse_spec(spec.strip())
     variable, url = options.get("key_env", ""), f"{scheme}:{target}".partition("#")[0]
     if scheme in PROVIDERS:

@@ -67,7 +67,7 @@ class _Place(NamedTuple):
 
 
 class ReplayEngine(Closing):
-    """Answers from a JSONL file (plain or .gz) or a run folder; one line a reply, see `docs/engines.md`.
+    """Answers from a JSONL file (plain or .gz) or a run folder; one line a reply, see `docs/mocks.md`.
 
     A request is looked up by its key, then by what `about` says it concerns. What was not recorded is an EngineError
     `not_recorded`; a question that was recorded under several keys is `ambiguous`. Only positions are held in memory

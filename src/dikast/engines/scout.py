@@ -52,7 +52,7 @@ class Scout(LocalEngine):
         return {**super().notes, **({_OUTSIDE: self._outside} if self._outside else {})}
 
     def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
-        """As every local engine; questions about another world are counted."""
+        """Completions in order of arrival; questions about anything but its worlds are counted in `notes`."""
         return super().stream(self._looked_at(requests))
 
     def _looked_at(self, requests: Iterable[Request]) -> Iterator[Request]:

@@ -19,11 +19,12 @@ GROUP = "dikast.engines"
 _BUILT_IN = {
     "decision": "dikast.engines.decision:open_decision",
     "hf": "dikast.engines.local.engine:LocalEngine",
-    "http": "dikast.engines.http.engine:open_http",
-    "https": "dikast.engines.http.engine:open_https",
+    "http": "dikast.engines.http.servers.http_specs:open_http",
+    "https": "dikast.engines.http.servers.http_specs:open_https",
     "mock": "dikast.engines.mock:open_mock",
     "replay": "dikast.engines.replay:ReplayEngine",
     "scout": "dikast.engines.scout:Scout",
+    "servers": "dikast.engines.http.servers.several_servers:open_servers",
     "vllm": "dikast.engines.vllm.engine:VllmEngine",
 }
 ALONE = ("scout",)  # schemes that are the whole name
@@ -35,6 +36,7 @@ _HOW = {
     "mock": "mock:NAME",
     "replay": "replay:FILE",
     "scout": "scout",
+    "servers": "servers:FILE#MODEL",
     "vllm": "vllm:ORG/NAME[@REVISION]",
     **{scheme: f"{scheme}:{provider.model}" for scheme, provider in PROVIDERS.items()},
 }
@@ -89,7 +91,8 @@ def open_engine(spec: str | Engine, **options: Any) -> Engine:
     """The engine that `spec` names; an engine is passed through. `options` count over those written in the spec.
 
     `scout` (the judge that ships inside), `mock:NAME`, `replay:FILE`, `hf:ORG/NAME[@REVISION]`, the folder of a model,
-    `vllm:ORG/NAME[@REVISION]`, `http(s)://HOST/v1#MODEL`, `openai:MODEL` and the other providers of
+    `vllm:ORG/NAME[@REVISION]`, `http(s)://HOST/v1#MODEL` (several
+    addresses parted by commas, or `servers:FILE#MODEL`), `openai:MODEL` and the other providers of
     `engines.http.providers`, `decision:URL#MODEL`, or the scheme of an
     installed package (entry point group `dikast.engines`, a callable `(target, **options) -> Engine`), each with
     `,NAME=VALUE` options. `with open_engine(...) as engine:` closes it at the end. Raises UserError for anything else,
@@ -174,7 +177,7 @@ def _factory(spec: str, scheme: str) -> Callable[..., Any]:
         module, _, name = _BUILT_IN[scheme].partition(":")
         return cast(Callable[..., Any], getattr(importlib.import_module(module), name))
     if scheme in PROVIDERS:
-        opener = importlib.import_module("dikast.engines.http.engine").open_provider
+        opener = importlib.import_module("dikast.engines.http.servers.http_specs").open_provider
         return partial(cast(Callable[..., Any], opener), scheme)
     installed = _installed()
     if scheme in installed:

@@ -19,7 +19,7 @@ from dikast.core.runs.schema import misfit
 from dikast.core.verdict import Preference, Verdict
 from dikast.judging.joining import join_orders, join_samples
 from dikast.judging.pair_orders import EqualRule, from_scores
-from dikast.judging.summary import Rate, Tally, preference_summary
+from dikast.judging.summary import Tally, Values, preference_summary
 from dikast.judging.task import Shape
 
 DERIVED = {"combined": COMBINED, "preferences": PREFERENCES, "totals": TOTALS}  # by their key in the summary
@@ -138,7 +138,7 @@ class _Scores:
 
     def totals(self, out: Path | None) -> dict[str, Any]:
         """Write a line for each response, and sum them up."""
-        n, sums = 0, [0.0, 0.0, 0.0]
+        n, totals = 0, Values()
         with _lines(out and out / TOTALS) as write:
             for (item, response), given in self.given.items():
                 sheet = self._way.sheets.get(item, self._way.sheet)
@@ -146,9 +146,9 @@ class _Scores:
                 write(orjson.dumps({"item": item, "response": response, "total": total, "scores": given}))
                 n += 1
                 if total is not None:
-                    sums = [sums[0] + 1, sums[1] + total, sums[2] + total**2]
-        scored = int(sums[0])
-        return {"responses": n, "without_total": n - scored, "mean_total": asdict(Rate.mean(scored, sums[1], sums[2]))}
+                    totals.add(item, total)
+        mean = totals.mean()
+        return {"responses": n, "without_total": n - mean.n, "mean_total": asdict(mean)}
 
 
 @contextmanager

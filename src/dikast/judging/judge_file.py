@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +35,7 @@ from dikast.judging.derived_verdicts import DERIVED, Way, by_scores, derive, tol
 from dikast.judging.judge import Judge, resample_rounds
 from dikast.judging.ledger import Ledger
 from dikast.judging.lock import write_lock
-from dikast.judging.notes import EngineNotes, work_of
+from dikast.judging.notes import EngineNotes, work_in_all, work_of
 from dikast.judging.pair_orders import EqualRule
 from dikast.judging.run_plan import Count, Plan, PlanFiles, Source
 from dikast.judging.settling import never_sent
@@ -167,8 +167,9 @@ class FileRun:
                 self.ledger = self._stack.enter_context(Ledger(self.out))
             if self.has_folder and (self.out / VERDICTS).exists():
                 check_version(self.out)
-                if (lock := read_lock(self.out)) is not None:
-                    self.judge.go_on_as(lock["identity"]["engine"])
+                was = (read_lock(self.out) or {}).get("identity", {}).get("engine")
+                if isinstance(was, Mapping):
+                    self.judge.go_on_as(was)
                 if not self.dry_run:
                     tell_writer(self.out)
                 self.known = answered(self.out)
@@ -232,7 +233,7 @@ class FileRun:
             self.ledger.append(verdict)
             self.asked += 1
             watched.note(verdict)
-        self.work = work_of(engine, before)
+        self.work = work_in_all(self.work, work_of(engine, before))
         if why := watched.gave_up:
             left = plan.questions - watched.done
             more = f" ({left:,} questions were not asked)" if left else ""
@@ -326,10 +327,8 @@ def _plan(run: FileRun, samples: range, only: set[str] | None, plans: PlanFiles 
 def _told_reading(reading: Arrangement) -> Iterator[str]:
     if reading.mapped:
         yield f"columns: {reading.told()}"
-    if reading.equal:
-        more = f" and {reading.equal - len(reading.equal_at):,} more" * (reading.equal > len(reading.equal_at))
-        at = ", ".join(place.rpartition(":")[2] for place in reading.equal_at)
-        yield f"{reading.equal:,} without an id equal to an earlier item, called #2, #3, ...: line {at}{more}"
+    if equal := reading.told_equal():
+        yield equal
 
 
 def _all_told(errors: list[DataError], *, more: bool) -> UserError:

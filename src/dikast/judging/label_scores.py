@@ -7,11 +7,13 @@ before renormalising.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from dikast.core.canonical import fingerprint
 from dikast.core.distribution import NoDistribution, flaw_of_logprobs, likeliest, likeliest_choice
 from dikast.core.runs.samples import Vote, join_votes
 from dikast.core.scale import Scale
+from dikast.core.text import counted
 from dikast.core.verdict import Status, Usage, Verdict
 
 FLOOR = 1e-12  # a smaller probability counts as this, so that logits are finite: no preference exceeds 27.6 nats
@@ -116,3 +118,11 @@ def combine_samples(verdicts: Sequence[Verdict], scale: Scale | None) -> Verdict
         attempts=attempts,
         usage=usage,
     )
+
+
+def bounded_told(preferences: Mapping[str, Any]) -> str:
+    """What to mind of a position bias in nats where a response had a probability of 0; "" where none had."""
+    if not (bounded := preferences.get("position_bias_bounded")):
+        return ""
+    n, most = preferences["position_bias_nats"]["n"], -math.log(FLOOR)
+    return f"{bounded:,} of {counted(n, 'pair')} cut off at {most:.1f} nats: a probability of 0 counts as {FLOOR:g}"

@@ -43,6 +43,14 @@ def work_of(engine: Engine, before: Mapping[str, int] | None = None) -> dict[str
     return {name: n - (before or {}).get(name, 0) * (name != "peak_bytes") for name, n in found.items()}
 
 
+def work_in_all(before: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    """The work of a run's rounds together: sums, and the larger of `peak_bytes`."""
+    names = dict.fromkeys((*before, *more))
+    return {
+        name: (max if name == "peak_bytes" else int.__add__)(before.get(name, 0), more.get(name, 0)) for name in names
+    }
+
+
 def notes_of(folder: Path) -> dict[str, list[str]]:
     """The notes in a run's folder by the name of the judge; none where the file is missing or damaged."""
     try:

@@ -1,6 +1,5 @@
 """Several judges on the same questions: their joint verdict and how far they disagree."""
 
-import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from dikast.core.runs.schema import PreferenceLine, derived_lines
 from dikast.core.scale import Scale
 from dikast.core.verdict import DISAGREE, Question, Verdict
 from dikast.judging.judge import Judge
-from dikast.judging.summary import Rate
+from dikast.judging.summary import Counts, Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,26 +185,22 @@ def disagreement(verdicts: Iterable[PanelVerdict]) -> dict[str, Any]:
     `unanimous` is of the questions with a label of every judge; judges whose own orders disagree agree with nobody.
     Where questions are on several scales, the mean spread is of goodness (`mean_spread_goodness`), in scores undefined.
     """
-    n = complete = same = 0
-    spreads, good, scales = [0, 0.0, 0.0], [0, 0.0, 0.0], set[Scale | None]()
+    n, votes, spreads, good, scales = 0, Counts(), Values(), Values(), set[Scale | None]()
     for verdict in verdicts:
         n += 1
         if None not in verdict.labels:
-            complete += 1
-            same += len(set(verdict.labels)) == 1 and DISAGREE not in verdict.labels
+            votes.add(verdict.question.item, len(set(verdict.labels)) == 1 and DISAGREE not in verdict.labels)
         if verdict.spread is not None:
             scales.add(verdict.scale)
             width = 1.0 if verdict.scale is None else verdict.scale.high - verdict.scale.low
-            for sums, spread in ((spreads, verdict.spread), (good, verdict.spread / width)):
-                sums[0] += 1
-                sums[1] += spread
-                sums[2] += math.pow(spread, 2)
+            spreads.add(verdict.question.item, verdict.spread)
+            good.add(verdict.question.item, verdict.spread / width)
     several = len(scales) > 1
-    of_goodness = {"mean_spread_goodness": asdict(Rate.mean(int(good[0]), good[1], good[2]))} if several else {}
+    of_goodness = {"mean_spread_goodness": asdict(good.mean())} if several else {}
     return {
         "questions": n,
-        "answered_by_all": complete,
-        "unanimous": asdict(Rate.share(same, complete)),
-        "mean_spread": asdict(Rate.mean(0 if several else int(spreads[0]), spreads[1], spreads[2])),
+        "answered_by_all": len(votes.flags),
+        "unanimous": asdict(votes.share(1)),
+        "mean_spread": asdict((Values() if several else spreads).mean()),
         **of_goodness,
     }

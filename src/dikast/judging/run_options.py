@@ -64,9 +64,18 @@ class RunOptions(FormatOptions, RubricOptions):
     map: tuple[str, ...] = option(
         (), help="FIELD=COLUMN: read an item's field from a column of another name; FIELD= from none."
     )
+    without: tuple[str, ...] = option(
+        (), metavar="rubric|reference", help="Leave it out of every question, to see what it is worth. Repeatable."
+    )
     config_name: str | None = option(None, help="Configuration of a data set on the Hub.")
     split: str | None = option(None, help="Split of a data set on the Hub, or of a DatasetDict in Python.")
     limit: int | None = option(None, least=1, help="Use only the first N items (of each file).")
+    runner: str | None = option(
+        None, metavar="ray[://HOST:PORT]", help="Ask on the machines of a Ray cluster; ray alone: on this machine."
+    )
+    workers: str | None = option(
+        None, metavar="MIN:MAX", help="Workers of --runner, a GPU each for local models, else a CPU; default 1:8."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,12 +89,18 @@ class EndOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProbedJudgeOptions(FormatOptions):
+class ProbedFormatOptions(FormatOptions):
+    """How the questions of `probe` and `prove` are put."""
+
+    compare_format: str | None = option(None, help="The format for pairs.", complete="formats")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbedJudgeOptions(ProbedFormatOptions):
     """Which judge `probe` and `prove` test, and where to."""
 
     judge: str = option(help="The judge to test, as for `dikast grade`.", complete="judges")
     out: Path = option(help="The folder for the items, the runs and what was found.")
-    compare_format: str | None = option(None, help="The format for pairs.", complete="formats")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,3 +197,14 @@ class SpendOptions:
                 raise UserError(f"--budget {self.budget!r}: write calls=N, tokens=N or money=N, with commas between")
             found[name] = value if name == "money" else int(value)
         return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgingOptions:
+    """What `grade`, `compare` and `rank` are all told, in groups."""
+
+    ask: RunOptions
+    draws: DrawOptions
+    replies: ReplyOptions
+    media: MediaOptions
+    spend: SpendOptions

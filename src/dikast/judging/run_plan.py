@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -33,11 +33,15 @@ _TOKEN = 4  # characters, the usual rule of thumb for English
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the items are: a file, a folder, an address or `-`; which columns hold the fields, how many to take."""
+    """Where the items are: a file, a folder, an address or `-`; which columns hold the fields, how many to take.
+
+    `without`: `rubric` asks by the scale of an item's rubric alone, `reference` leaves references out.
+    """
 
     path: str
     columns: Mapping[str, str] = field(default_factory=dict, hash=False)
     limit: int | None = None
+    without: tuple[str, ...] = ()
 
     def items(
         self, on_error: Callable[[DataError], None] | None = None, reading: Arrangement | None = None
@@ -62,11 +66,20 @@ class Source:
     def _items(self, on_error: Callable[[DataError], None] | None, reading: Arrangement | None) -> Iterator[Item]:
         for found in scan_items(self.path, self.columns, reading):
             if not isinstance(found, DataError):
-                yield found
+                yield lacking_parts(found, self.without)
             elif on_error is None:
                 raise found
             else:
                 on_error(found)
+
+
+def lacking_parts(item: Item, without: tuple[str, ...]) -> Item:
+    """The item without its reference, and with the bare scale of its rubric, as `without` says."""
+    if "reference" in without and item.reference is not None:
+        item = replace(item, reference=None)
+    if "rubric" in without and item.rubric is not None:
+        item = replace(item, rubric=item.rubric.bare)
+    return item
 
 
 @dataclass(frozen=True, slots=True)

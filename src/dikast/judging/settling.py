@@ -193,7 +193,7 @@ def settle_again(record: Verdict, rubric: Rubric, format: Format, settings: AskS
         if verdict is not None:
             break
     assert verdict is not None
-    return replace(verdict, attempts=record.attempts, usage=record.usage, clips=record.clips)
+    return replace(verdict, attempts=record.attempts, usage=record.usage, clips=record.clips, server=record.server)
 
 
 def _settle(opened: _Open, completion: Completion, format: Format, settings: AskSettings) -> Verdict | None:
@@ -228,7 +228,7 @@ def _settle(opened: _Open, completion: Completion, format: Format, settings: Ask
         opened.attempts.append(attempt)
         opened.request = request
         return None
-    return _verdict(opened, found, attempt, task)
+    return _verdict(opened, found, attempt, task, completion.server)
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +310,7 @@ def _follow_up(opened: _Open, completion: Completion, format: Format) -> Request
     )
 
 
-def _verdict(opened: _Open, found: _Found, attempt: Attempt, task: Task) -> Verdict:
+def _verdict(opened: _Open, found: _Found, attempt: Attempt, task: Task, server: str) -> Verdict:
     """Put together the record; pair labels turn from slots into responses."""
     attempts = (*opened.attempts, attempt)
     distribution = found.distribution
@@ -343,6 +343,7 @@ def _verdict(opened: _Open, found: _Found, attempt: Attempt, task: Task) -> Verd
         hashes=task.hashes,
         clips=_clips(opened),
         conflict=found.conflict,
+        server=server,
     )
 
 
@@ -370,4 +371,5 @@ def _none(
         usage=usage,
         hashes=task.hashes,
         clips=_clips(opened),
+        server=completion.server if completion is not None else "",
     )

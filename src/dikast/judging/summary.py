@@ -1,31 +1,40 @@
-"""What a run says in one page of numbers; every rate with its n and its 95 % interval."""
+"""What a run says in one page of numbers; every rate with its n and its 95 % interval.
+
+Questions on one item (criteria, samples, both orders, several responses) are no independent observations: intervals
+count items. The formulas are those of `audit.statistics.intervals`, so that both print one interval for one figure.
+"""
 
 import math
 import re
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from statistics import NormalDist
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from dikast.core.rubric import Rubric
 from dikast.core.scale import Scale
-from dikast.core.text import counted
 from dikast.core.verdict import DISAGREE, Preference, Status, Usage
 from dikast.judging.label_scores import FLOOR
 
 LEVEL = 0.95
+_ALIKE = 1e-12  # a standard error below is rounding
+_Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 OUTCOMES = ("a", "b", "tie", DISAGREE)  # of a pair, both orders together
 _DIGITS = re.compile(r"\d+")  # reasons that differ only in numbers are one kind
 _KINDS = 1000  # of reasons; rarer ones that come after as many are not counted by kind
 _LONGEST_REASON = 240  # characters
-_ROUNDING = 1e-12  # of a sum of squares
-_Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
+_FAILED, _FORCED, _CONFLICT, _OK = 1, 2, 4, 8  # of a verdict
+_LOST, _TWICE, _AGREE, _FIRST, _SECOND, _WITH_TIE = 1, 2, 4, 8, 16, 32  # of a pair
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A share with its Wilson interval (Wilson 1927), or a mean with its normal one; None where undefined."""
+    """A share with its Wilson interval (Wilson 1927), or a mean with Student's; None where undefined."""
 
     value: float | None
     low: float | None
@@ -35,34 +44,114 @@ class Rate:
 
     @classmethod
     def share(cls, count: int, n: int) -> "Rate":
-        """`count` of `n`, with the Wilson score interval."""
-        if n == 0:
-            return cls(None, None, None, 0)
-        p, z2 = count / n, _Z * _Z
-        middle = (p + z2 / (2 * n)) / (1 + z2 / n)
-        half = _Z * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n)
-        low, high = max(0.0, middle - half), min(1.0, middle + half)
-        return cls(p, low if count else 0.0, high if count < n else 1.0, n)  # both ends are exact, rounding is not
+        """`count` of `n` independent observations, with the Wilson score interval."""
+        return cls(count / n, *_wilson(count, n), n) if n else cls(None, None, None, 0)
 
     @classmethod
-    def mean(cls, n: int, total: float, squares: float) -> "Rate":
-        """The mean of n values with the given sum and sum of squares.
+    def pooled(cls, counts: ArrayLike, of: ArrayLike) -> "Rate":
+        """The sum of `counts` (k,) over that of `of` (k,), where each of the k groups is one independent observation.
 
-        No interval below two values, nor where all are alike: one of width 0 would claim a certainty nobody has.
+        Wilson's formula takes the number of independent rows that would have the same standard error (Korn & Graubard
+        1998); where all groups are alike, each counts once.
         """
+        hits, many = np.asarray(counts, np.float64), np.asarray(of, np.float64)
+        hits, many = hits[many > 0], many[many > 0]
+        n, groups = int(many.sum()), len(many)
+        if n == 0 or n == groups:
+            return cls.share(int(hits.sum()), n)
+        value = float(hits.sum() / n)
+        error = _error((hits - value * many) / n)
+        alike = value in (0, 1) or not error > _ALIKE
+        effective = groups if alike else value * (1 - value) * (_Z / (_student(groups) * error)) ** 2
+        return cls(value, *_wilson(value * effective, effective), n)
+
+    @classmethod
+    def mean(cls, values: ArrayLike, groups: ArrayLike | None = None) -> "Rate":
+        """The mean of values (n,), with Student's interval; rows of a group (n,) are one independent observation.
+
+        No interval below two groups, nor where all are alike: one of width 0 would claim a certainty nobody has.
+        """
+        given = np.asarray(values, np.float64)
+        order = np.argsort(given, kind="stable")  # sums do not depend on which verdict came first
+        given, n = given[order], len(given)
         if n == 0:
             return cls(None, None, None, 0)
-        mean = total / n
-        spread = squares - n * mean * mean
-        if n == 1 or spread <= _ROUNDING * squares:
+        mean = float(given.mean())
+        parts = (given - mean) / n
+        if groups is not None:
+            parts = np.asarray(
+                np.bincount(np.unique(np.asarray(groups)[order], return_inverse=True)[1], parts), np.float64
+            )
+        error = _error(parts)
+        if np.ptp(given) == 0 or not error > _ALIKE * max(1.0, abs(mean)):
             return cls(mean, None, None, n)
-        half = _Z * math.sqrt(spread / (n - 1) / n)
+        half = _student(len(parts)) * error
         return cls(mean, mean - half, mean + half, n)
 
 
 @dataclass
+class Counts:
+    """Flags of observations, each on an item, from which shares are made: 9 bytes an observation."""
+
+    items: "array[int]" = field(default_factory=lambda: array("q"))
+    flags: "array[int]" = field(default_factory=lambda: array("B"))
+
+    def add(self, item: str, flags: int) -> None:
+        """Count one observation; `flags` has a bit for each share, from 0 to 255."""
+        self.items.append(hash(item))
+        self.flags.append(flags)
+
+    def share(self, flag: int, among: int = 0) -> Rate:
+        """The share of observations with a flag, of those with all bits of `among`."""
+        flags = np.frombuffer(self.flags, np.uint8) if self.flags else np.zeros(0, np.uint8)
+        due = (flags & among) == among
+        _, codes, many = np.unique(self._items()[due], return_inverse=True, return_counts=True)
+        return Rate.pooled(np.bincount(codes, (flags[due] & flag) > 0, len(many)), many)
+
+    def _items(self) -> NDArray[np.int64]:
+        return np.frombuffer(self.items, np.int64) if self.items else np.zeros(0, np.int64)
+
+
+@dataclass
+class Values:
+    """Numbers, each on an item, from which a mean is made: 16 bytes a number."""
+
+    items: "array[int]" = field(default_factory=lambda: array("q"))
+    numbers: "array[float]" = field(default_factory=lambda: array("d"))
+
+    def add(self, item: str, number: float) -> None:
+        """Count one number."""
+        self.items.append(hash(item))
+        self.numbers.append(number)
+
+    def mean(self) -> Rate:
+        """Their mean, items counted."""
+        return Rate.mean(self.numbers, self.items)
+
+
+def _wilson(count: float, n: float) -> tuple[float, float]:
+    p, z2 = count / n, _Z * _Z
+    middle = (p + z2 / (2 * n)) / (1 + z2 / n)
+    half = _Z * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n)
+    # both ends are exact where they are reached, rounding is not
+    return max(0.0, middle - half) if count > 0 else 0.0, min(1.0, middle + half) if count < n else 1.0
+
+
+def _error(parts: NDArray[np.float64]) -> float:
+    """The standard error of a linearised estimate whose independent parts (k,) sum to 0."""
+    parts, groups = np.sort(parts), len(parts)
+    return math.sqrt(groups / (groups - 1) * float(parts @ parts)) if groups > 1 else math.nan
+
+
+def _student(groups: int) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(groups - 1, (1 + LEVEL) / 2))
+
+
+@dataclass
 class Tally:
-    """Counts verdict records one by one; `summary()` gives the JSON value. Holds no verdicts.
+    """Counts verdict records one by one; `summary()` gives the JSON value. Holds about 50 bytes a verdict.
 
     `rubrics` by hash give the scales: where those of a criterion differ, its mean is of goodness.
     """
@@ -71,32 +160,34 @@ class Tally:
     status: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)  # of each kind of reason, the first
-    marker: Counter[str] = field(default_factory=Counter)
-    conflicts: int = 0  # verdicts that other verdicts in the same reply contradict
+    counts: Counts = field(default_factory=Counts)
     labels: dict[str, Counter[str]] = field(default_factory=dict)
     orders: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)  # of pairs, by the response shown first
-    sums: dict[str, list[float]] = field(default_factory=dict)
-    good: dict[str, list[float]] = field(default_factory=dict)  # as `sums`, of goodness
+    scores: dict[str, Values] = field(default_factory=dict)
+    good: dict[str, Values] = field(default_factory=dict)  # as `scores`, of goodness
     scales: dict[str, set[Scale | None]] = field(default_factory=dict)
+    servers: Counter[str] = field(default_factory=Counter)  # verdicts by who answered, where there are several
     tokens: list[int] = field(default_factory=lambda: [0, 0, 0])  # in, cached, out
     seconds: float = 0.0
     cost: float | None = None
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Count one record of `verdicts.jsonl`."""
-        status = record["status"]
+        status, item = record["status"], record["question"]["item"]
         self.status[status] += 1
         self._add_usage(record["usage"])
+        if server := record.get("server"):
+            self.servers[server] += 1
         if status != Status.OK:
+            self.counts.add(item, _FAILED)
             reason = f"{status}: {record['reason']}"[:_LONGEST_REASON]
             kind = _DIGITS.sub("#", reason)
             if kind in self.reasons or len(self.reasons) < _KINDS:  # reasons may quote the reply
                 self.reasons[kind] += 1
                 self.examples.setdefault(kind, reason)
             return
-        if record["marker"]:
-            self.marker[record["marker"]] += 1
-        self.conflicts += record.get("conflict", False)
+        forced = _FORCED * (record["marker"] == "forced")
+        self.counts.add(item, _OK | forced | _CONFLICT * bool(record.get("conflict")))
         criterion = record["question"]["criterion"]
         responses = record["question"].get("responses") or [0]
         if len(responses) > 1:  # one order of a pair: says nothing by itself about the pair
@@ -110,9 +201,9 @@ class Tally:
         if score is not None:
             rubric = self.rubrics.get(str((record.get("hashes") or {}).get("rubric")))
             self.scales.setdefault(criterion, set()).add(rubric.scale if rubric is not None else None)
-            _add(self.sums, criterion, score)
+            self.scores.setdefault(criterion, Values()).add(item, score)
             if rubric is not None:
-                _add(self.good, criterion, rubric.scale.goodness(score))
+                self.good.setdefault(criterion, Values()).add(item, rubric.scale.goodness(score))
 
     def _add_usage(self, usage: Mapping[str, Any]) -> None:
         tokens = self.tokens
@@ -126,9 +217,10 @@ class Tally:
     def _means(self, criterion: str) -> dict[str, Any]:
         """The mean score of a criterion; where its rubrics are on several scales, the mean goodness in its place."""
         if len(self.scales.get(criterion, ())) < 2:
-            return {"mean_score": asdict(_mean(self.sums[criterion])) if criterion in self.sums else None}
+            scores = self.scores.get(criterion)
+            return {"mean_score": asdict(scores.mean()) if scores else None}
         good = self.good.get(criterion)
-        return {"mean_score": None, "mean_goodness": asdict(_mean(good)) if good else None}
+        return {"mean_score": None, "mean_goodness": asdict(good.mean()) if good else None}
 
     def summary(self) -> dict[str, Any]:
         """Counts by status, the failure rate, shares of forced and conflicting verdicts, labels and means, usage.
@@ -137,13 +229,12 @@ class Tally:
         in the summary of preferences. `failures` counts the commonest kinds of reason, each under its first reason.
         """
         n = sum(self.status.values())
-        ok = self.status[Status.OK]
         return {
             "verdicts": n,
             "status": {status.value: self.status[status] for status in Status if self.status[status]},
-            "failure_rate": asdict(Rate.share(n - ok, n)),
-            "forced_share": asdict(Rate.share(self.marker["forced"], ok)),
-            "conflict_share": asdict(Rate.share(self.conflicts, ok)),
+            "failure_rate": asdict(self.counts.share(_FAILED)),
+            "forced_share": asdict(self.counts.share(_FORCED, _OK)),
+            "conflict_share": asdict(self.counts.share(_CONFLICT, _OK)),
             "failures": {self.examples[kind]: count for kind, count in self.reasons.most_common(5)},
             "criteria": {
                 criterion: {
@@ -153,6 +244,7 @@ class Tally:
                 for criterion, labels in sorted(self.labels.items())
             },
             **({"orders": self._orders()} if self.orders else {}),
+            **({"servers": dict(sorted(self.servers.items()))} if self.servers else {}),
             "usage": asdict(Usage(self.tokens[0], self.tokens[1], self.tokens[2], self.seconds, self.cost)),
         }
 
@@ -161,17 +253,6 @@ class Tally:
             criterion: {order: dict(sorted(labels.items())) for order, labels in sorted(orders.items())}
             for criterion, orders in sorted(self.orders.items())
         }
-
-
-def _add(to: dict[str, list[float]], criterion: str, value: float) -> None:
-    sums = to.setdefault(criterion, [0, 0.0, 0.0])
-    sums[0] += 1
-    sums[1] += value
-    sums[2] += value * value
-
-
-def _mean(sums: list[float]) -> Rate:
-    return Rate.mean(int(sums[0]), sums[1], sums[2])
 
 
 def preference_summary(preferences: Iterable[Preference]) -> dict[str, Any]:
@@ -186,34 +267,20 @@ def preference_summary(preferences: Iterable[Preference]) -> dict[str, Any]:
     choices: Counter[str] = Counter()
     by_criterion: dict[str, Counter[str]] = {}
     failed: Counter[str] = Counter()
-    agreeing = judged_twice = first = second = with_tie = 0
-    bias = [0, 0.0, 0.0]
-    bounded = 0
+    counts, bias, bounded = Counts(), Values(), 0
     one_order = False
     for preference in preferences:
         one_order |= len(preference.orders) == 1 and len(preference.orders[0].question.responses) == 2
         if preference.choice is None:
             failed[preference.status.value] += 1
+            counts.add(preference.item, _LOST)
             continue
         outcome = str(preference.outcome)
         choices[outcome] += 1
         by_criterion.setdefault(preference.criterion, Counter())[outcome] += 1
-        if preference.consistent is not None:
-            judged_twice += 1
-            agreeing += preference.consistent
-            if not preference.consistent:
-                in_first = [
-                    o.label == ("a" if o.question.responses[0] < o.question.responses[1] else "b")
-                    for o in preference.orders
-                ]
-                tied = any(o.label == "tie" for o in preference.orders)
-                with_tie += tied
-                first += all(in_first)
-                second += not any(in_first) and not tied
+        counts.add(preference.item, _flips(preference))
         if preference.position_bias is not None:
-            bias[0] += 1
-            bias[1] += preference.position_bias
-            bias[2] += preference.position_bias**2
+            bias.add(preference.item, preference.position_bias)
             read = [order.distribution for order in preference.orders if order.distribution]
             bounded += any(min(each["a"], each["b"]) < FLOOR for each in read)
     decided = sum(choices.values())
@@ -226,19 +293,26 @@ def preference_summary(preferences: Iterable[Preference]) -> dict[str, Any]:
             for name, counts in sorted(by_criterion.items())
         },
         "failed": dict(failed),
-        "failure_rate": asdict(Rate.share(sum(failed.values()), decided + sum(failed.values()))),
-        "order_consistency": asdict(Rate.share(agreeing, judged_twice)),
-        "flips_to_first_slot": asdict(Rate.share(first, judged_twice)),
-        "flips_to_second_slot": asdict(Rate.share(second, judged_twice)),
-        "flips_with_a_tie": asdict(Rate.share(with_tie, judged_twice)),
-        "position_bias_nats": asdict(Rate.mean(int(bias[0]), bias[1], bias[2])),
+        "failure_rate": asdict(counts.share(_LOST)),
+        "order_consistency": asdict(counts.share(_AGREE, _TWICE)),
+        "flips_to_first_slot": asdict(counts.share(_FIRST, _TWICE)),
+        "flips_to_second_slot": asdict(counts.share(_SECOND, _TWICE)),
+        "flips_with_a_tie": asdict(counts.share(_WITH_TIE, _TWICE)),
+        "position_bias_nats": asdict(bias.mean()),
         **({"position_bias_bounded": bounded} if bounded else {}),
     }
 
 
-def bounded_told(preferences: Mapping[str, Any]) -> str:
-    """What to mind of a position bias in nats where a response had a probability of 0; "" where none had."""
-    if not (bounded := preferences.get("position_bias_bounded")):
-        return ""
-    n, most = preferences["position_bias_nats"]["n"], -math.log(FLOOR)
-    return f"{bounded:,} of {counted(n, 'pair')} cut off at {most:.1f} nats: a probability of 0 counts as {FLOOR:g}"
+def _flips(preference: Preference) -> int:
+    """What the two orders of a pair say together, as flags; none where it was asked in one order."""
+    if preference.consistent is None:
+        return 0
+    if preference.consistent:
+        return _TWICE | _AGREE
+    in_first = [
+        order.label == ("a" if order.question.responses[0] < order.question.responses[1] else "b")
+        for order in preference.orders
+    ]
+    tied = any(order.label == "tie" for order in preference.orders)
+    second = not any(in_first) and not tied
+    return _TWICE | _FIRST * all(in_first) | _SECOND * second | _WITH_TIE * tied

@@ -8,6 +8,7 @@ from dikast.core.errors import DataError
 from dikast.core.item import Item
 from dikast.core.rubric import Rubric
 from dikast.core.verdict import Claim
+from dikast.prompts.pair_names import exchanged
 
 _FINDINGS = {"unsupported": "unclear"}  # worlds say it of what cannot be seen
 _SLOTS = {"a": ("first", "second"), "b": ("second", "first")}
@@ -31,7 +32,8 @@ def gold_of(item: Item, rubric: Rubric, responses: tuple[int, ...]) -> Gold:
 
     `gold` of an item may be a score or label; for several responses a list of them; for a pair `a`, `b` or `tie`
     (a is the response with the smaller index); or an object with `score` / `label`, `scores` / `labels`, `preference`,
-    `feedback`, `claims` (objects with `text`, `verdict`, `correction`) and `responses` (a list of the above).
+    `feedback`, `claims` (objects with `text`, `verdict`, `correction`) and `responses` (a list of the above). The
+    feedback of a pair names the responses as the item has them; in the other order the names are exchanged.
     """
     gold = item.gold
     if gold is None:
@@ -41,9 +43,11 @@ def gold_of(item: Item, rubric: Rubric, responses: tuple[int, ...]) -> Gold:
     ones = [_part(item, index) for index in responses]
     claims = [_claims(one, item) for one in ones]
     whole = gold if isinstance(gold, Mapping) else {}
-    feedback = whole.get("feedback", "") if responses[0] < responses[1] else ""
+    feedback = _text(whole.get("feedback", ""), item)
+    if responses[0] > responses[1]:
+        feedback = exchanged(feedback)
     label = _winner(item, rubric, responses)
-    return Gold(label, _text(feedback, item), (*claims[0], *claims[1]), len(claims[0]))
+    return Gold(label, feedback, (*claims[0], *claims[1]), len(claims[0]))
 
 
 def _of_one(item: Item, rubric: Rubric, index: int) -> Gold:
@@ -71,6 +75,11 @@ def _part(item: Item, index: int) -> Mapping[str, Any]:
     if several:
         return {"score": gold[index]} if isinstance(gold, list) and index < len(gold) else {}
     return {"score": gold}
+
+
+def scored_apart(item: Item) -> bool:
+    """Whether the gold of an item with several responses scores each of them."""
+    return all({"label", "score"} & _part(item, index).keys() for index in range(len(item.responses)))
 
 
 def _label(part: Mapping[str, Any], rubric: Rubric, item: Item) -> str:

@@ -98,7 +98,8 @@ class FaultServer:
     rate: replies a second before 429, with `burst` at once. retry_after: seconds, or "date" for an HTTP date a
     second ahead. key: the bearer token it demands. tls: a PEM file with a certificate and its key. most_in_flight
     turns more away with 429. spoil: changes a reply before it goes out. It is given the reply's value and the bearer
-    token, and returns a value to send as JSON, bytes to send as they are, or a `Spoilt`.
+    token, and returns a value to send as JSON, bytes to send as they are, or a `Spoilt`. lists: whether
+    `GET /v1/models` names the model.
 
     Counted by prompt, each as the way it was asked (`ask`, `continue`, `constrain`) and its fingerprint (`prompt_of`):
     `tries` that came in, `billed` replies that were generated, `answered` ones that went out whole and right to a
@@ -127,6 +128,7 @@ class FaultServer:
         oversize: int = 50_000_000,
         port: int = 0,
         spoil: Callable[[dict[str, Any], str], Any] | None = None,
+        lists: bool = False,
     ) -> None:
         self.reply = reply if callable(reply) else (lambda body: str(reply))
         self.latency, self.faults, self.seed, self.model = latency, faults or Faults(), seed, model
@@ -134,7 +136,7 @@ class FaultServer:
         self.split, self.sure = split, sure
         self.rate, self.burst, self.most_in_flight = rate, burst, most_in_flight
         self.retry_after, self.key, self.tls, self.oversize = retry_after, key, tls, oversize
-        self.port, self.spoil = port, spoil
+        self.port, self.spoil, self.lists = port, spoil, lists
         self.tries: Counter[str] = Counter()
         self.billed: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
@@ -183,6 +185,8 @@ class FaultServer:
     async def _start(self) -> web.AppRunner:
         application = web.Application(client_max_size=256 * 2**20)
         application.router.add_post("/v1/chat/completions", self._chat)
+        if self.lists:
+            application.router.add_get("/v1/models", self._models)
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         context = None
@@ -195,6 +199,9 @@ class FaultServer:
         assert isinstance(server, asyncio.Server)
         self.port = server.sockets[0].getsockname()[1]
         return runner
+
+    async def _models(self, request: web.Request) -> web.Response:
+        return web.json_response({"object": "list", "data": [{"id": self.model, "object": "model"}]})
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")

@@ -248,6 +248,19 @@ def test_equal_rows_are_numbered_and_told() -> None:
     assert [each.partition("#")[2] for each in ids] == ["", "2", "", "3"]
     assert (arrangement.equal, arrangement.equal_at) == (2, ["rows:1", "rows:3"])
     assert arrangement.told() == "question -> instruction, answer -> response"
+    assert arrangement.told_equal() == "2 without an id equal to an earlier item, called #2, #3, ...: row 1, 3"
+
+
+def test_equal_rows_of_a_folder_are_told_with_their_files(tmp_path: Path) -> None:
+    rows = [["question", "answer"], ["q", "a"], ["q", "b"]]
+    first, _ = table(tmp_path / "a.csv", rows), table(tmp_path / "b.csv", rows[:2])
+    arrangement = Arrangement()
+    assert len(list(scan_items(str(tmp_path), {}, arrangement))) == 3
+    assert arrangement.told_equal() == "1 without an id equal to an earlier item, called #2, #3, ...: b.csv:2"
+    table(first, [*rows, rows[1]])
+    arrangement = Arrangement()
+    list(scan_items(str(first), {}, arrangement))
+    assert arrangement.told_equal().endswith(": line 4")
 
 
 def test_an_id_column_with_duplicates_names_both_lines_and_a_way_out(tmp_path: Path) -> None:

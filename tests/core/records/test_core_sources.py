@@ -14,15 +14,16 @@ import pytest
 from PIL import Image as Pillow
 
 from dikast.core.errors import DataError, UserError
+from dikast.core.media.media_files import load_image, media_rules
 from dikast.core.part import text_of
 from dikast.core.records import read_items
 from dikast.core.records.sources import files_of, forget
 from hub_server import Hub, served
 
-ROWS = [{"question": f"q{i}", "answer": f"a{i}"} for i in range(3)]
+ROWS: list[dict[str, Any]] = [{"question": f"q{i}", "answer": f"a{i}"} for i in range(3)]
 
 
-def jsonl(path: Path, rows: list[dict[str, str]]) -> Path:
+def jsonl(path: Path, rows: list[dict[str, Any]]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
     return path
@@ -238,10 +239,39 @@ def test_files_that_fsspec_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with fsspec.open("memory://bucket/rows.jsonl", "wb") as file:
         file.write(b"".join(orjson.dumps(row) + b"\n" for row in ROWS))
     assert said("memory://bucket/rows.jsonl") == ["a0", "a1", "a2"]
-    assert said(f"file://{jsonl(tmp_path / 'a.jsonl', ROWS)}") == ["a0", "a1", "a2"]
     with pytest.raises(UserError, match=r"cannot be fetched \(FileNotFoundError"):
         said("memory://bucket/none.jsonl")
     with pytest.raises(UserError, match="unknownscheme:// is not known: addresses of http, https, hf"):
         said("unknownscheme://bucket/none.jsonl")
     with pytest.raises(UserError, match="s3fs"):
         files_of("s3://bucket/rows.jsonl")
+
+
+def test_a_file_address_is_the_path_that_it_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of it is copied, paths of pictures in it start where it lies, and the media root holds."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    picture(folder / "a.png")
+    rows = [{"id": "a", "instruction": "q", "response": "r", "images": ["a.png"]}]
+    path = jsonl(folder / "a.jsonl", rows)
+    address = "file://" + str(path).replace(" ", "%20")
+    assert files_of(address) == (str(path),)
+    (item,) = read_items(address)
+    assert load_image(item.images[0]).size
+    assert not (tmp_path / "cache").exists()
+    for wrong in ("file://elsewhere/a.jsonl", "file://a.jsonl"):
+        with pytest.raises(UserError, match="no file of this machine; write file:///PATH"):
+            files_of(wrong)
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    (linked / "a.jsonl").symlink_to(path)
+    with media_rules(root=linked), pytest.raises(DataError, match="leads outside the media root"):
+        list(read_items(f"file://{linked}"))
+
+
+def test_media_of_a_file_address_are_not_read(tmp_path: Path) -> None:
+    rows = [{"id": "a", "instruction": "q", "response": "r", "images": ["file:///etc/passwd"]}]
+    (item,) = read_items(str(jsonl(tmp_path / "a.jsonl", rows)))
+    with pytest.raises(DataError, match="'file:///etc/passwd' is an address that is not read"):
+        load_image(item.images[0])

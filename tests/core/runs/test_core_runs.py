@@ -15,6 +15,7 @@ from dikast.core.runs.current_verdicts import RunReader, current_records
 from dikast.core.runs.examine import DAMAGED, examine_run, repair_run
 from dikast.core.runs.lines import open_line, open_record, seal, seal_record
 from dikast.core.runs.run_files import CHECKSUMS, changed_files, check, put_in_place, record, write_checked
+from dikast.core.runs.schema import PreferenceLine, misfit
 from dikast.core.scale import Scale
 from dikast.core.verdict import Hashes, Question, Status, Verdict
 
@@ -116,6 +117,25 @@ def test_impossible_records_without_a_checksum_are_told(change: dict[str, Any], 
         opened(orjson.dumps(record | change) + b"\n")
 
 
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"choice": None}, "has the choice None and the status 'ok'"),
+        ({"status": "unparsed"}, "has the choice 'a' and the status 'unparsed'"),
+        ({"outcome": "b"}, "has the outcome 'b', where its choice and its orders give 'a'"),
+        ({"consistent": False}, "has the outcome 'a', where its choice and its orders give 'disagree'"),
+    ],
+)
+def test_preferences_that_contradict_themselves_are_told(change: dict[str, Any], told: str) -> None:
+    line = {
+        "item": "x", "criterion": "c", "pair": [0, 1], "choice": "a", "status": "ok", "orders": [], "reason": "",
+        "consistent": True, "outcome": "a",
+    }  # fmt: skip
+    said = misfit(PreferenceLine)
+    assert said(line) == said({key: value for key, value in line.items() if key != "outcome"}) == ""
+    assert told in said(line | change)
+
+
 def run_of(folder: Path, *lines: bytes) -> Path:
     (folder / "verdicts.jsonl").write_bytes(b"".join(lines))
     return folder
@@ -145,7 +165,7 @@ def test_checksums_of_files_name_what_has_changed(tmp_path: Path) -> None:
     (tmp_path / "gold.jsonl").write_bytes(b"golf\n")
     (tmp_path / "summary.json").unlink()
     assert list(changed_files(tmp_path)) == ["gold.jsonl", "summary.json"]
-    with pytest.raises(DataError, match=r"gold.jsonl: the file has changed .* run the same command again"):
+    with pytest.raises(DataError, match=r"gold.jsonl: the file has changed .* run the command that made it again"):
         check(tmp_path, "gold.jsonl")
     (tmp_path / CHECKSUMS).write_bytes(b"{")
     with pytest.raises(DataError, match=r"checksums.json: the file is damaged; remove it"):

@@ -5,7 +5,7 @@ import hashlib
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count, islice
+from itertools import count, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,23 @@ def test_requests_are_pulled_a_little_ahead_and_in_the_callers_thread() -> None:
         assert len(list(islice(engine.stream(endless()), 3))) == 3
     assert len(pulled) < 200
     assert set(pulled) == {threading.get_ident()}
+
+
+def test_requests_that_begin_alike_arrive_one_after_another() -> None:
+    tasks = [f"Task {number}. " + "It is long. " * 40 for number in range(8)]
+    mixed = [ask(f"{n}", tasks[n % 8]) for n in range(64)]
+    arrived: list[str] = []
+
+    def reply(body: Any) -> str:
+        arrived.append(body["messages"][-1]["content"])
+        return "Verdict: 3"
+
+    with FaultServer(reply) as server, opened(server, f"{FAST},concurrency=16") as engine:
+        keys = [done.key for done in engine.stream(mixed)]
+    assert sorted(keys) == sorted(request.key for request in mixed)
+    beginnings = [text.partition(". ")[0] for text in arrived]
+    changes = sum(a != b for a, b in pairwise(beginnings))
+    assert changes < 40  # 63 in the order that they were handed over
 
 
 def test_a_slow_reply_holds_up_nothing_but_itself() -> None:

@@ -5,7 +5,7 @@ import contextlib
 
 from dikast.core.message import Message, Span
 from dikast.engines.base import Completion, Request
-from dikast.engines.http.event_loop import EventLoopThread, Flow, Job, Later
+from dikast.engines.http.event_loop import EventLoopThread, Flow, Job, Lane, Later, OneLane
 from dikast.engines.http.limit import Limit
 
 
@@ -45,7 +45,7 @@ def out_at_once(most: int) -> tuple[int, int]:
 
     async def closing() -> None: ...
 
-    portal, flow = EventLoopThread(work, Steady(most), opening=nothing, closing=closing), Flow()
+    portal, flow = EventLoopThread(OneLane(Lane(work, Steady(most))), opening=nothing, closing=closing), Flow()
     portal.start()
     keys = [f"hang-{i}" if i % 11 == 3 else f"answer-{i}" for i in range(132)]
     jobs = [Job(Request(key, (Message("user", (Span("x"),)),)), "plain", [b"{}"], flow) for key in keys]

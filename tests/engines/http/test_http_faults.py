@@ -134,7 +134,7 @@ def test_a_server_that_is_not_there_ends_the_run_soon(tmp_path: Path) -> None:
     with FaultServer() as server:
         spec = server.spec
     code, summary = grade(
-        write_items(tmp_path / "items.jsonl", 500), f"{spec},backoff=0.01,retries=2", tmp_path / "run"
+        write_items(tmp_path / "items.jsonl", 500), f"{spec},backoff=0.01,retries=2,concurrency=16", tmp_path / "run"
     )
     assert (code, summary["status"].keys()) == (1, {"engine_error"})
     assert "Connection refused; start the server, or correct its address" in summary["gave_up"]

@@ -374,6 +374,9 @@ def _missing(image: Image, path: str) -> str:
     relative = not os.path.isabs(os.path.expanduser(image.source))
     base = os.path.abspath(image.root or ".")
     cure = f"relative paths start at {base}; fix the path or move the file" if relative else "fix the path"
+    if "://" in image.source:
+        cure = "paths and addresses of http and https are; write the path, or download the file"
+        return f"{_kind(image)} {shown_url(image.source)!r:.200} is an address that is not read: {cure}"
     return f"{_kind(image)} {os.path.abspath(path)} does not exist: {cure}"
 
 

@@ -36,10 +36,23 @@ class Arrangement:
     lengths: dict[str, int] = field(default_factory=dict)  # of the texts in each column, in the first records
     equal: int = 0
     equal_at: list[str] = field(default_factory=list)  # the first few
+    several: bool = False  # whether the source is several files
 
     def told(self) -> str:
         """What was mapped, in one line; empty where every column has a field's own name."""
         return ", ".join(f"{column} -> {name}" for column, name in self.mapped.items())
+
+    def told_equal(self) -> str:
+        """How many items without an id are equal to an earlier one, and where the first of them are; empty for none."""
+        if not self.equal:
+            return ""
+        if self.several:
+            at = ", ".join(place.rpartition("/")[2] for place in self.equal_at)
+        else:
+            word = "row" if self.equal_at[0].startswith("rows:") else "line"
+            at = f"{word} {', '.join(place.rpartition(':')[2] for place in self.equal_at)}"
+        more = f" and {self.equal - len(self.equal_at):,} more" * (self.equal > len(self.equal_at))
+        return f"{self.equal:,} without an id equal to an earlier item, called #2, #3, ...: {at}{more}"
 
 
 class Arranger:

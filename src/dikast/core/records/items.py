@@ -1,6 +1,6 @@
 """Items from files: columns matched to fields, ids kept apart, mistakes reported together."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,10 @@ from dikast.core.records.ids import Ids
 from dikast.core.records.image_folder import pictures_in
 from dikast.core.records.reading import Record, scan_file
 from dikast.core.records.sniffing import form_of
-from dikast.core.records.sources import files_of, is_address
+from dikast.core.records.sources import files_of, is_address, local_path
 
 MOST_ERRORS = 20
+_Found = tuple[Item | DataError, int, str, int]  # an item or what is wrong, its place among all, its file and line
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,38 +123,15 @@ def scan_items(path: str, columns: Mapping[str, str], reading: Arrangement | Non
 
     What is wrong with the columns of the whole file is raised. `reading` is filled with what was done.
     """
-    reading = reading or Arrangement()
-    arrange = _arranger(path, columns, reading)
-    files, number, ids = files_of(path), 0, Ids()
-    made = ContentIds(reading, ids)
-    for file in files:
-        if file != path and not is_address(path):  # found in a folder
-            confine(file)
-        root = folder_of(file)
-        for found in pictures_in(file) if Path(file).is_dir() else scan_file(file):
-            number += 1
-            if isinstance(found, DataError):
-                yield found
-                continue
-            try:
-                item = arrange.item(found, path=file, root=root)
-            except ShapeError:
-                raise
-            except DataError as error:
-                yield error
-                continue
-            if not item.id:
-                yield made.named(item)
-                continue
-            place = found.line if len(files) == 1 else number
-            earlier = ids.add(item.id, place)
-            if earlier is None or not _is_same(item.id, path, earlier, columns, reading):
-                yield item
-            else:
-                where = f"on line {earlier}" if len(files) == 1 else f"the id of record {earlier}"
-                yield _twice(item.id, where, file, found.line)
-    if not number:
-        raise DataError("the file holds no records", path=path)
+    path, reading = local_path(path), reading or Arrangement()
+    arrange, files = _arranger(path, columns, reading), files_of(path)
+    reading.several = len(files) > 1
+
+    def is_same(name: str, place: int) -> bool:
+        return _is_same(name, path, place, columns, reading)
+
+    where = "the id of record {}" if reading.several else "on line {}"
+    yield from _with_ids(_of_files(files, path, arrange), reading, where, is_same)
 
 
 def scan_rows(
@@ -161,21 +139,61 @@ def scan_rows(
 ) -> Iterator[Item | DataError]:
     """As `scan_items`, of rows in memory, which messages number from 0 (`rows:0`)."""
     reading = reading or Arrangement()
-    arrange, ids = Arranger(columns, reading), Ids()
+    arrange = Arranger(columns, reading)
+    arranged = (
+        (row if isinstance(row, Item) else _arranged(arrange, Record(row, number), "rows"), number, "rows", number)
+        for number, row in enumerate(rows)
+    )
+    yield from _with_ids(arranged, reading, "the id of row {}")
+
+
+def _of_files(files: Sequence[str], path: str, arrange: Arranger) -> Iterator[_Found]:
+    number = 0
+    for file in files:
+        if file != path and not is_address(path):  # found in a folder
+            confine(file)
+        root = folder_of(file)
+        for record in pictures_in(file) if Path(file).is_dir() else scan_file(file):
+            number += 1
+            if isinstance(record, DataError):
+                yield record, number, file, 0
+            else:
+                place = number if len(files) > 1 else record.line
+                yield _arranged(arrange, record, file, root), place, file, record.line
+    if not number:
+        raise DataError("the file holds no records", path=path)
+
+
+def _arranged(arrange: Arranger, record: Record, path: str, root: str = "") -> Item | DataError:
+    try:
+        return arrange.item(record, path=path, root=root)
+    except ShapeError:
+        raise
+    except DataError as error:
+        return error
+
+
+def _with_ids(
+    items: Iterable[_Found],
+    reading: Arrangement,
+    where: str,
+    is_same: Callable[[str, int], bool] = lambda name, place: True,
+) -> Iterator[Item | DataError]:
+    """The items with ids of their own; one that stands twice is a mistake, which tells `where` the first is.
+
+    `is_same` says whether the item at a place is really called so: equal hashes are not yet equal ids.
+    """
+    ids = Ids()
     made = ContentIds(reading, ids)
-    for number, row in enumerate(rows):
-        try:
-            item = row if isinstance(row, Item) else arrange.item(Record(row, number), path="rows")
-        except ShapeError:
-            raise
-        except DataError as error:
-            yield error
-            continue
-        if not item.id:
+    for item, place, path, line in items:
+        if isinstance(item, DataError):
+            yield item
+        elif not item.id:
             yield made.named(item)
-            continue
-        earlier = ids.add(item.id, number)
-        yield item if earlier is None else _twice(item.id, f"the id of row {earlier}", "rows", number)
+        elif (earlier := ids.add(item.id, place)) is None or not is_same(item.id, earlier):
+            yield item
+        else:
+            yield _twice(item.id, where.format(earlier), path, line)
 
 
 def item_of(row: Mapping[str, Any], name: str = "item") -> Item:

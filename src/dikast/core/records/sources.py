@@ -2,7 +2,8 @@
 
 - a folder: shards of one kind (also of a world), or images with captions (`records.image_folder`);
 - `hf://datasets/ORG/NAME[@REVISION][/PATH]`, as the Hugging Face Hub writes it (`records.hub`);
-- an http(s) address, and any other that fsspec reads (`s3://`, `gs://`, ...), by a copy in the cache.
+- an http(s) address, and any other that fsspec reads (`s3://`, `gs://`, ...), by a copy in the cache;
+- a `file://` address, which is the path that it names.
 
 Nothing that a source holds is ever executed.
 """
@@ -10,7 +11,7 @@ Nothing that a source holds is ever executed.
 import re
 from functools import lru_cache
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from dikast.core.errors import UserError
 from dikast.core.media.fetch import shown_url
@@ -34,6 +35,7 @@ def is_address(path: str) -> bool:
 @lru_cache(maxsize=64)
 def files_of(path: str) -> tuple[str, ...]:
     """The local files that hold a source, in order; a folder of images stands for itself."""
+    path = local_path(path)
     if is_address(path):
         refuse_secrets(path)
         if path.startswith("hf://"):
@@ -44,6 +46,16 @@ def files_of(path: str) -> tuple[str, ...]:
 
         return (local_copy(path),)
     return _in_folder(Path(path)) if path != "-" and Path(path).is_dir() else (path,)
+
+
+def local_path(source: str) -> str:
+    """A source as a path where it is a `file://` address, which is read where it lies; others as they are."""
+    if source[:7].lower() != "file://":
+        return source
+    host, slash, path = source[7:].partition("/")
+    if host not in ("", "localhost") or not slash:
+        raise UserError(f"{one_line(source)}: no file of this machine; write file:///PATH, or the path alone")
+    return "/" + unquote(path)
 
 
 def refuse_secrets(address: str) -> None:

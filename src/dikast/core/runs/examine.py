@@ -112,7 +112,7 @@ def examine_lines(path: Path, check: Callable[[bytes, int], Any], cure: str, roo
         for number, raw in enumerate(file, 1):
             if not raw.endswith(b"\n"):
                 what = "the last line is torn: the process was killed, or is going on"
-                problems.append(Problem(name, number, what, "run the same command again"))
+                problems.append(Problem(name, number, what, "run the command that made it again"))
                 break
             lines += 1
             try:
@@ -191,7 +191,7 @@ def examine_run(folder: Path) -> Health:
             what, _, cure = str(found).partition(f"field {found.field!r}: ")[2].rpartition(": ")
             problems.append(Problem(LOCK, found.line, f"field {found.field!r}: {what}", cure))
     if checksums_are_gone(folder):
-        problems.append(Problem(CHECKSUMS, None, UNCHECKED, f"run the same command again, or {REPAIR}"))
+        problems.append(Problem(CHECKSUMS, None, UNCHECKED, f"run the command that made it again, or {REPAIR}"))
     seals = {"verified": 0, "rewritten": 0, "unsealed": 0}
     keys = load_keys(folder) if (folder / KEYS).is_file() else None
     scales = scales_of(folder)
@@ -201,7 +201,7 @@ def examine_run(folder: Path) -> Health:
         for number, raw in enumerate(file, 1):
             if not raw.endswith(b"\n"):
                 what = "the last line is torn: the run was killed, or is going on"
-                problems.append(Problem(VERDICTS, number, what, "run the same command again"))
+                problems.append(Problem(VERDICTS, number, what, "run the command that made it again"))
                 break
             lines += 1
             try:

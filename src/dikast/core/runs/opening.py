@@ -18,7 +18,7 @@ def tell_reader(folder: Path) -> None:
     if (found := newer(folder)) is not None:
         _warn(str(found))
     if checksums_are_gone(folder):
-        cure = f"run the same command again, or `dikast doctor {folder} --repair`"
+        cure = f"run the command that made it again, or `dikast doctor {folder} --repair`"
         _warn(f"{folder / CHECKSUMS}: {UNCHECKED}; {cure}")
 
 

@@ -13,6 +13,7 @@ from dikast.core.runs.frames import to_arrow
 from dikast.core.runs.run_files import AGAIN, COMBINED, PREFERENCES, SUMMARY, VERDICTS, check
 from dikast.core.runs.run_table import JudgeRun, RunTable
 from dikast.core.runs.schema import PreferenceLine, SummaryForm, derived_lines, misfit
+from dikast.core.text import near_miss
 from dikast.core.verdict import Preference, Status, Verdict, verdict_from
 
 _COUNTED = ("verdicts", "status")  # in the summary of every run but a panel's
@@ -29,14 +30,18 @@ class Run:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         if not (self.folder / SUMMARY).is_file():
-            began = (self.folder / VERDICTS).exists()
-            raise UserError(
-                f"{self.folder}: the run was not finished: run the same command again"
-                if began
-                else f"{self.folder}: this is not a run: it has no {SUMMARY}"
-            )
+            raise UserError(f"{self.folder}: {self._why_none()}")
         check(self.folder, SUMMARY)
         self.summary = _summary(self.folder / SUMMARY)
+
+    def _why_none(self) -> str:
+        if (self.folder / VERDICTS).exists():
+            return "the run was not finished: run the command that made it again"
+        if self.folder.exists():
+            return f"this is not a run: it has no {SUMMARY}"
+        beside = [each.name for each in self.folder.parent.glob("*/") if (each / SUMMARY).is_file()]
+        near = near_miss(self.folder.name, beside)
+        return "there is no such folder" + (f"; did you mean {str(self.folder.parent / near)!r}?" if near else "")
 
     @property
     def kind(self) -> str:

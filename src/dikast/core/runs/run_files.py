@@ -27,7 +27,7 @@ PREFERENCES = "preferences.jsonl"
 TOTALS = "totals.jsonl"
 RANKINGS = "rankings.jsonl"
 CHECKSUMS = "checksums.json"
-AGAIN = "run the same command again: it writes the file again and asks nothing twice"
+AGAIN = "run the command that made it again: it writes the file again and asks nothing twice"
 _CHUNK = 1 << 20
 
 
@@ -183,5 +183,5 @@ def recorded(folder: Path) -> dict[str, list[str]]:
         for name, sums in value.items()
     )
     if not whole:
-        raise DataError("the file is damaged; remove it, and run the same command again", path=str(path))
+        raise DataError("the file is damaged; remove it, and run the command that made it again", path=str(path))
     return dict(value)

@@ -25,7 +25,7 @@ from dikast.core.runs.current_verdicts import current_records
 from dikast.core.runs.lock_file import ids_of, read_lock
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import COMBINED, PREFERENCES, RUBRICS, TOTALS
-from dikast.core.runs.schema import PanelLine, PreferenceLine, TotalLine, derived_lines
+from dikast.core.runs.schema import PanelLine, PreferenceLine, TotalLine, derived_lines, outcome_of
 from dikast.core.scale import Scale
 from dikast.core.verdict import Verdict
 
@@ -273,7 +273,7 @@ def _pair_units(database: sqlite3.Connection, number: int, run: JudgeRun) -> Ite
         low, high = record["pair"]
         place = (record["item"], record["criterion"], low, high)
         body = {name: record.get(name) for name in ("status", "logit_a", "position_bias")}
-        body |= {"choice": record["outcome"], "reason": record["reason"] or None}
+        body |= {"choice": outcome_of(record), "reason": record["reason"] or None}
         found = [database.execute(one, (number, key)).fetchone() for key in record["orders"]]
         joined = any(each is None for each in found)  # of several samples, which has a key of its own
         asked = [

@@ -16,7 +16,7 @@ import orjson
 
 from dikast.core.errors import DataError
 from dikast.core.runs.run_files import AGAIN, check
-from dikast.core.verdict import Attempt, Status, Usage
+from dikast.core.verdict import DISAGREE, Attempt, Status, Usage
 
 _Outcome = Literal["a", "b", "tie", "disagree"]
 _WHOLE = 2**53  # larger whole numbers are not exact in JSON
@@ -121,6 +121,25 @@ class LockForm(TypedDict, total=False):
     hash: str
 
 
+class RateForm(TypedDict):
+    """A share or a mean of a summary; no value of nothing, no ends where there is no interval."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    level: NotRequired[float]
+
+
+class PreferencesForm(TypedDict, total=False):
+    """What readers use of a summary's `preferences`."""
+
+    choices: Mapping[str, int]
+    one_order: bool
+    position_bias_nats: RateForm
+    position_bias_bounded: int
+
+
 class SummaryForm(TypedDict, total=False):
     """What readers use of `summary.json`; versions of Dikast add to it."""
 
@@ -134,14 +153,14 @@ class SummaryForm(TypedDict, total=False):
     status: Mapping[str, int]
     failures: Mapping[str, int]
     criteria: dict[str, Any]
-    preferences: dict[str, Any]
+    preferences: PreferencesForm
     usage: Usage
     notes: tuple[Any, ...]
     seconds: float
 
 
 Misfit = Callable[[Any], str]
-_OPEN = (LockForm, SummaryForm, MetaLine, GoldLine)  # may hold more than is said here
+_OPEN = (LockForm, SummaryForm, PreferencesForm, RateForm, MetaLine, GoldLine)  # may hold more than is said here
 
 
 @cache
@@ -234,11 +253,22 @@ def _members(kind: Any) -> Misfit:
             return f" has fields that this version does not know: {', '.join(unknown)}; is Dikast out of date?"
         if missing := sorted(needed - value.keys()):
             return f" has no {missing[0]!r}"
-        return next(
-            (f".{name}{found}" for name, each in value.items() if name in known and (found := known[name](each))), ""
-        )
+        wrong = (f".{name}{found}" for name, each in value.items() if name in known and (found := known[name](each)))
+        return next(wrong, "") or (_contradiction(value) if kind is PreferenceLine else "")
 
     return told
+
+
+def outcome_of(record: Mapping[str, Any]) -> str | None:
+    """The joint verdict of a line of `preferences.jsonl`; lines of earlier versions do not name it."""
+    return DISAGREE if record.get("consistent") is False else record["choice"]
+
+
+def _contradiction(record: Mapping[str, Any]) -> str:
+    if (record["choice"] is None) == (record["status"] == Status.OK):
+        return f" has the choice {record['choice']!r} and the status {record['status']!r}"
+    said, joint = record.get("outcome", outcome_of(record)), outcome_of(record)
+    return "" if said == joint else f" has the outcome {said!r}, where its choice and its orders give {joint!r}"
 
 
 def _spent(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What a server's reply says, and whether it did what was asked: nothing is believed that did not come back."""
+"""Reads a server's reply and checks that it did what was asked: only what the reply itself shows counts."""
 
 import logging
 import math
@@ -157,11 +157,7 @@ class Answers:
         if not isinstance(answered, str) or not answered:
             self.notice("model_unnamed")
             return
-        if answered in (self.model, self.served_as) or (self.own_names and not self.served_as):
-            return
-        said, asked = answered.casefold(), (self.served_as or self.model).casefold()
-        said, asked = said.rpartition("/")[2], asked.rpartition("/")[2].removesuffix("-latest")
-        if said.startswith(asked) and _PINNED.fullmatch(said[len(asked) :]):
+        if self.is_model(answered):
             return
         raise Failure(
             "wrong_model",
@@ -169,6 +165,14 @@ class Answers:
             " served_as=NAME",
             retryable=True,
         )
+
+    def is_model(self, name: str) -> bool:
+        """Whether a name that a server tells is that of the model asked for."""
+        if name in (self.model, self.served_as) or (self.own_names and not self.served_as):
+            return True
+        said, asked = name.casefold(), (self.served_as or self.model).casefold()
+        said, asked = said.rpartition("/")[2], asked.rpartition("/")[2].removesuffix("-latest")
+        return said.startswith(asked) and _PINNED.fullmatch(said[len(asked) :]) is not None
 
     def _ended(self, finish: object) -> str:
         """`stop`, `length`, or the server's own word where it is not known; the reply may then be cut, and is kept."""

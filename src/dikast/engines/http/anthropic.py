@@ -21,7 +21,7 @@ OPTIONAL: Mapping[str, tuple[str, ...]] = {
     "response_format": ("output_config",),
     "continuation": ("prefill", "must end with a user message"),
 }
-"""What may be left out when a model refuses it: a schema, and a reply that is begun for it."""
+"""What is left out when a model refuses it: a JSON schema, and a prefilled reply."""
 
 _FINISH = {
     "end_turn": "stop",

@@ -4,7 +4,7 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
@@ -40,11 +40,15 @@ _NO_TEMPERATURE = (
 
 
 class About(NamedTuple):
-    """Whom a desk asks: for its cures."""
+    """The server that a desk asks, as error messages name it.
+
+    `is_model` says whether a name in the server's list is the model asked for.
+    """
 
     provider: Provider
     model: str
     models_url: str
+    is_model: Callable[[str], bool] = lambda name: True
 
 
 class Asks(Protocol):
@@ -91,6 +95,7 @@ class Desk:
         self.status = ""  # what is waited for before another try
         self._models: asyncio.Task[str] | None = None
         self.longest_wait = self.waited = 0.0
+        self.elsewhere: Callable[[Job, Failure], Later | None] = lambda job, failure: None  # to another server
         self._jitter = random.Random()  # spreads retries over time; no result depends on it
 
     def job(self, request: Request, flow: Flow) -> Job | Completion:
@@ -142,6 +147,8 @@ class Desk:
             return Completion(job.request.key, refusal=failure.refusal)
         if failure.kind == "timeout":
             self._note_wait(job, min(time.monotonic() - now, self.settings.timeout))
+        if (moved := self.elsewhere(job, failure)) is not None:
+            return moved
         if failure.hopeless and not self.answered:
             failure.message += await self._cured(failure)
         outcome = self._retried(job, failure)
@@ -158,13 +165,16 @@ class Desk:
             told += await asyncio.shield(self._models)
         return f"; {told}" if told else ""
 
+    async def look(self) -> tuple[bool, str]:
+        """Whether the server is there, and what it has in place of the model, where it lists models and lacks it."""
+        status, body = await self.transport.look(self.about.models_url, _LOOKS)
+        names = _names(body) if status == 200 else []
+        if not names or any(map(self.about.is_model, names)):
+            return 0 < status < 500, ""
+        return True, self.transport.scrub(whole(f"has {', '.join(names[:_SHOWN])}, not {self.about.model}"))
+
     async def _models_there(self) -> str:
-        try:
-            value = decoded(await self.transport.get(self.about.models_url, _LOOKS))
-            rows = value.get("data") or value.get("models")
-            names = [str(row.get("id") or row["name"]).removeprefix("models/")[:_NAME] for row in rows[:_NAMES]]
-        except (ValueError, KeyError, TypeError, AttributeError):
-            return ""
+        names = _names(await self.transport.get(self.about.models_url, _LOOKS))
         near = near_miss(self.about.model, names)
         shown = f"did you mean {near!r}?" if near else f"it has {', '.join(names[:_SHOWN])}" if names else ""
         return self.transport.scrub(whole(f": {shown}")) if shown else ""
@@ -250,6 +260,16 @@ class Desk:
             return False
         job.body = self.bodies.make(job.request, job.form)
         return True
+
+
+def _names(raw: bytes) -> list[str]:
+    """The models in a server's list of them; none where it is no such list."""
+    try:
+        value = decoded(raw)
+        rows = value.get("data") or value.get("models")
+        return [str(row.get("id") or row["name"]).removeprefix("models/")[:_NAME] for row in rows[:_NAMES]]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return []
 
 
 def clean(done: Completion, scrub: Scrubber) -> Completion:

@@ -1,26 +1,23 @@
 """The engine of models behind an OpenAI-compatible server."""
 
 import importlib.metadata
-import os
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from dikast.core.errors import EngineError, UserError
 from dikast.engines.base import Closing, Completion, Engine, Request
 from dikast.engines.budget import Budget
 from dikast.engines.http.answer import Answers
-from dikast.engines.http.body import OPTIONAL, Bodies
+from dikast.engines.http.body import OPTIONAL, Bodies, beginning
 from dikast.engines.http.desk import About, Asks, Desk, Reads
-from dikast.engines.http.event_loop import EventLoopThread, Flow, Job
+from dikast.engines.http.event_loop import EventLoopThread, Flow, Job, Lane, OneLane
 from dikast.engines.http.limit import Limit
 from dikast.engines.http.prices import Price, default_table, price_of
-from dikast.engines.http.providers import PLAIN, PROVIDERS, Provider
+from dikast.engines.http.providers import PLAIN, Provider
 from dikast.engines.http.sanitise import VERSION
-from dikast.engines.http.server_settings import Address, ServerSettings, address_of, check_key, extra_fields, key_from
+from dikast.engines.http.server_settings import Address, ServerSettings, check_key, extra_fields
 from dikast.engines.http.transport import Transport
-from dikast.engines.options import read_options
 
 
 class Contract(NamedTuple):
@@ -39,6 +36,21 @@ class Waits(NamedTuple):
     """Of any one request, all its tries together: no run that meets these faults can be shorter."""
     total: float
     """Of all requests together."""
+
+
+def transport_to(url: str, settings: ServerSettings, provider: Provider, key: str, host: str = "") -> Transport:
+    """The connection to one server; `host` is what it is called by where the URL holds the number of a machine."""
+    return Transport(
+        url,
+        key=key,
+        timeout=settings.timeout,
+        connect_timeout=settings.connect_timeout,
+        most_mb=settings.max_reply_mb,
+        ca=settings.ca,
+        key_header=provider.key_header,
+        headers=provider.headers,
+        host=host,
+    )
 
 
 class HttpEngine(Closing):
@@ -67,23 +79,18 @@ class HttpEngine(Closing):
         check_key(key)
         self._extra = extra_fields(settings.extra)
         self.price = price_of(address.model, settings.prices, provider.prices)
-        url, asks, reads, models = contract or self._contract()
-        transport = Transport(
-            url,
-            key=key,
-            timeout=settings.timeout,
-            connect_timeout=settings.connect_timeout,
-            most_mb=settings.max_reply_mb,
-            ca=settings.ca,
-            key_header=provider.key_header,
-            headers=provider.headers,
-        )
-        reads.scrub = transport.scrub
-        about = About(provider, address.model, models or f"{address.url}/models")
-        self._desk = Desk(transport, asks, reads, settings, about)
-        work, limit = self._desk.work, Limit(settings.concurrency)
-        self._loop_thread = EventLoopThread(work, limit, opening=transport.open, closing=transport.close)
+        self._begin(contract or self._contract(), key)
         self._finalizer = weakref.finalize(self, self._loop_thread.close)
+
+    def _begin(self, contract: Contract, key: str) -> None:
+        """Set up the way to the server."""
+        url, asks, reads, models = contract
+        transport = transport_to(url, self.settings, self.provider, key)
+        reads.scrub = transport.scrub
+        about = About(self.provider, self.address.model, models or f"{self.address.url}/models")
+        self._desk = Desk(transport, asks, reads, self.settings, about)
+        routes = OneLane(Lane(self._desk.work, Limit(self.settings.concurrency)))
+        self._loop_thread = EventLoopThread(routes, opening=transport.open, closing=transport.close)
 
     def _contract(self) -> Contract:
         """What is spoken with the provider."""
@@ -146,7 +153,7 @@ class HttpEngine(Closing):
     @property
     def in_flight(self) -> int:
         """The most requests that may be in flight just now."""
-        return self._loop_thread.limit.value
+        return self._loop_thread.limit
 
     def close(self) -> None:
         """Close all connections and end the engine's thread; done by itself when the engine is no longer used."""
@@ -173,11 +180,14 @@ class HttpEngine(Closing):
     def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
         """Answers in order of arrival. Requests are pulled here, in the caller's thread, a little ahead of the limit.
 
+        Those that are pulled together are sent in the order of their texts and pictures, so that prompts which begin
+        alike meet in a server's prefix cache.
         If `requests` raises, what was sent is still answered first, as it is paid for.
         """
         if not self._finalizer.alive:
             raise UserError(f"{self.name}: this engine is closed; open it again")
         self._loop_thread.start()
+        self._ready()
         flow, source = Flow(), iter(requests)
         pending: list[Completion] = []
         torn: Exception | None = None
@@ -205,6 +215,7 @@ class HttpEngine(Closing):
                     if ended:
                         flow.low = 0
                     if jobs:
+                        jobs.sort(key=lambda job: beginning(job.request))
                         flow.submitted += len(jobs)
                         self._loop_thread.submit(jobs)
                 if pending:
@@ -220,41 +231,15 @@ class HttpEngine(Closing):
             if flow.delivered < flow.submitted:
                 self._loop_thread.abandon(flow)
 
+    def _ready(self) -> None:
+        """Called before the first request of a stream, when the loop runs."""
+
     def _wants(self, flow: Flow, pending: int) -> bool:
         """Whether more requests should be pulled; sets how few may wait before the loop asks for more."""
-        limit, most = self._loop_thread.limit.value, self._loop_thread.limit.most
+        limit, most = self._loop_thread.limit, self._loop_thread.most
         flow.low = limit // 2 + 4
         held = min(3 * limit + self._loop_thread.idle, 3 * most) + 32
         return flow.waiting < flow.low and flow.submitted - flow.delivered + pending < held
-
-
-def open_http(target: str, **options: Any) -> Engine:
-    """`http://HOST[:PORT]/v1#MODEL`, from the spec's part after `http:`."""
-    return _open(f"http:{target}", options)
-
-
-def open_https(target: str, **options: Any) -> Engine:
-    """`https://HOST/v1#MODEL`, from the spec's part after `https:`."""
-    return _open(f"https:{target}", options)
-
-
-def open_provider(scheme: str, target: str, **options: Any) -> Engine:
-    """`SCHEME:MODEL` for a scheme of `PROVIDERS`; the option `url` replaces its base URL."""
-    provider, name = PROVIDERS[scheme], f"{scheme}:{target}"
-    base = provider.base(name, str(options.pop("url", "")))
-    if provider.any_make and base != provider.url and os.environ.get(provider.url_env, "").strip().rstrip("/") == base:
-        provider = replace(PLAIN, key_env=provider.key_env)
-    held = provider.key_needed or os.environ.get(provider.key_env, "").strip()
-    if held:
-        options = {"key_env": provider.key_env, **options}
-    return _open(f"{base}#{target}", options, name=name, provider=provider)
-
-
-def _open(text: str, options: Mapping[str, Any], *, name: str = "", provider: Provider = PLAIN) -> Engine:
-    address = address_of(text)  # first, as it refuses addresses that must not be repeated in messages
-    settings = ServerSettings(**read_options(options, ServerSettings.known(), where=name or str(address)))
-    engine = HttpEngine(address, settings, key=key_from(settings.key_env), name=name, provider=provider)
-    return within_budget(engine, settings, engine.price)
 
 
 def within_budget(engine: Engine, settings: ServerSettings, price: Price | None) -> Engine:

@@ -11,6 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
+from typing import Protocol
 
 from dikast.core.errors import EngineError, RunError
 from dikast.engines.base import Completion, Request
@@ -64,43 +65,111 @@ class Job:
     began: float = 0.0
     waited: float = 0.0  # seconds, as the retry policy said
     taken: bool = False
+    avoid: "Lane | None" = None  # the lane that could not do it, where there are others
 
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Try again after so many seconds. `rejected`: the server had too much to do."""
+    """Try again after so many seconds. `rejected`: the server had too much to do, and wants to `rest` for so long."""
 
     seconds: float
     rejected: bool = False
+    rest: float = 0.0
 
 
 Work = Callable[[Job], Awaitable[Completion | Later]]
 
 
-class EventLoopThread:
-    """A thread with an event loop that works jobs off, as many at once as the limit allows."""
+class Lane:
+    """The way to one server: its queue, its limit, and what is out there. Belongs to the event loop's thread."""
 
-    def __init__(
-        self, work: Work, limit: Limit, *, opening: Callable[[], None], closing: Callable[[], Awaitable[None]]
-    ) -> None:
-        self.limit = limit
+    def __init__(self, work: Work, limit: Limit) -> None:
+        self.work, self.limit = work, limit
         self.queue: deque[Job] = deque()
-        self._work, self._opening, self._closing = work, opening, closing
-        self._active = 0
-        self._turned_away = 0  # tries in a row that were rejected
-        self._gate = 0.0  # loop time before which nothing is sent
-        self._tries: OrderedDict[Job, float] = OrderedDict()  # out there since, by loop time; the oldest first
-        self._stalled: set[Job] = set()  # of these, the ones that take none of the limit's places
-        self._put_by = 0  # jobs that wait for another try
+        self.active = 0
+        self.gate = 0.0  # loop time before which nothing is sent
+        self.turned_away = 0  # tries in a row that were rejected
+        self.tries: OrderedDict[Job, float] = OrderedDict()  # out there since, by loop time; the oldest first
+        self.stalled: set[Job] = set()  # of these, the ones that take none of the limit's places
+        self.put_by = 0  # jobs that wait for another try
+
+    @property
+    def idle(self) -> int:
+        """Jobs that are under way and take none of the limit's places: they wait for another try, or hang."""
+        return self.put_by + len(self.stalled)
+
+    def room(self) -> int:
+        """How many more workers may be put on; below 0 where there are too many."""
+        return min(self.limit.value + len(self.stalled), self.limit.most) - self.active
+
+    def note_stalled(self, now: float) -> None:
+        """Give up the places of tries that take far longer than answers do; the connection stays open for them.
+
+        A request that hangs is no load, and a few of them would hold every place until their timeouts. This is called
+        as answers come, so a server that stands still altogether is sent no more.
+        """
+        before = now - self.limit.patience
+        while self.tries and (oldest := next(iter(self.tries.items())))[1] < before:
+            self.stalled.add(oldest[0])
+            del self.tries[oldest[0]]
+
+
+class Routes(Protocol):
+    """Which lane takes a job."""
+
+    @property
+    def lanes(self) -> Sequence[Lane]:
+        """All of them."""
+        ...
+
+    def place(self, job: Job) -> Lane:
+        """The lane for a job that has none, or that its last lane handed back."""
+        ...
+
+    def refill(self, lane: Lane) -> None:
+        """Bring jobs of other lanes into the queue of one that has run out."""
+        ...
+
+
+class OneLane:
+    """The routes to a single server."""
+
+    def __init__(self, lane: Lane) -> None:
+        self.lanes = (lane,)
+
+    def place(self, job: Job) -> Lane:
+        """The one there is."""
+        return self.lanes[0]
+
+    def refill(self, lane: Lane) -> None:
+        """There are no others."""
+
+
+class EventLoopThread:
+    """A thread with an event loop that works jobs off, as many at once on each lane as its limit allows."""
+
+    def __init__(self, routes: Routes, *, opening: Callable[[], None], closing: Callable[[], Awaitable[None]]) -> None:
+        self.routes = routes
+        self._opening, self._closing = opening, closing
         self._workers: dict[asyncio.Task[None], Job | None] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
     @property
     def idle(self) -> int:
-        """Jobs that are under way and take none of the limit's places: they wait for another try, or hang."""
-        return self._put_by + len(self._stalled)
+        """Jobs that are under way and take none of the limits' places: they wait for another try, or hang."""
+        return sum(lane.idle for lane in self.routes.lanes)
+
+    @property
+    def limit(self) -> int:
+        """How many requests may be in flight just now."""
+        return sum(lane.limit.value for lane in self.routes.lanes)
+
+    @property
+    def most(self) -> int:
+        """How many requests may ever be in flight."""
+        return sum(lane.limit.most for lane in self.routes.lanes)
 
     def start(self) -> None:
         """Start the thread, the first time."""
@@ -114,8 +183,8 @@ class EventLoopThread:
 
     def submit(self, jobs: Sequence[Job]) -> None:
         """Hand jobs over; from any thread."""
-        assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._accept, jobs)
+        assert self.loop is not None
+        self.loop.call_soon_threadsafe(self._accept, jobs)
 
     def take(self, flow: Flow) -> list[Completion]:
         """Wait for completions of a stream, the last first; in the thread of the caller. May be none."""
@@ -134,13 +203,13 @@ class EventLoopThread:
     def abandon(self, flow: Flow) -> None:
         """Drop what is left of a stream, and break off what is in flight for it."""
         flow.closed = True
-        if self._loop is not None and self._loop.is_running():
-            self._loop.call_soon_threadsafe(self._drop, flow)
+        if self.loop is not None and self.loop.is_running():
+            self.loop.call_soon_threadsafe(self._drop, flow)
 
     def close(self) -> None:
         """End the loop and its thread."""
         with self._lock:
-            thread, loop = self._thread, self._loop
+            thread, loop = self._thread, self.loop
             if thread is None or loop is None or not thread.is_alive():
                 return
             loop.call_soon_threadsafe(loop.stop)
@@ -149,7 +218,7 @@ class EventLoopThread:
 
     def _run(self, ready: threading.Event) -> None:
         loop = asyncio.new_event_loop()
-        self._loop = loop
+        self.loop = loop
         asyncio.set_event_loop(loop)
         try:
             loop.run_until_complete(self._open())
@@ -168,76 +237,75 @@ class EventLoopThread:
         self._opening()
 
     def _accept(self, jobs: Sequence[Job]) -> None:
-        self.queue.extend(jobs)
-        self._staff()
+        for job in jobs:
+            self.routes.place(job).queue.append(job)
+        self.staff_all()
 
-    def _staff(self) -> None:
+    def staff_all(self) -> None:
+        """Put workers on wherever there is work and room for them."""
+        for lane in self.routes.lanes:
+            self._staff(lane)
+
+    def _staff(self, lane: Lane) -> None:
         """Put on as many workers as there is work and room for."""
-        assert self._loop is not None
-        if self._gate > self._loop.time():
+        assert self.loop is not None
+        if lane.gate > self.loop.time():
             return
-        for _ in range(min(len(self.queue), self._room())):
-            self._active += 1
-            task = self._loop.create_task(self._worker())
+        room = lane.room()
+        if room > 0 and not lane.queue:
+            self.routes.refill(lane)
+        for _ in range(min(len(lane.queue), room)):
+            lane.active += 1
+            task = self.loop.create_task(self._worker(lane))
             self._workers[task] = None
 
-    def _room(self) -> int:
-        """How many more workers may be put on; below 0 where there are too many."""
-        return min(self.limit.value + len(self._stalled), self.limit.most) - self._active
-
-    def _note_stalled(self, now: float) -> None:
-        """Give up the places of tries that take far longer than answers do; the connection stays open for them.
-
-        A request that hangs is no load, and a few of them would hold every place until their timeouts. This is called
-        as answers come, so a server that stands still altogether is sent no more.
-        """
-        before = now - self.limit.patience
-        while self._tries and (oldest := next(iter(self._tries.items())))[1] < before:
-            self._stalled.add(oldest[0])
-            del self._tries[oldest[0]]
-
-    async def _worker(self) -> None:
+    async def _worker(self, lane: Lane) -> None:
         task = asyncio.current_task()
         assert task is not None
-        assert self._loop is not None
+        assert self.loop is not None
         try:
-            while self.queue and self._room() >= 0 and self._gate <= self._loop.time():
-                job = self.queue.popleft()
+            while lane.room() >= 0 and lane.gate <= self.loop.time():
+                if not lane.queue:
+                    self.routes.refill(lane)
+                    if not lane.queue:
+                        break
+                    self._staff(lane)
+                job = lane.queue.popleft()
                 self._take(job)
                 if job.flow.closed:
                     continue
                 self._workers[task] = job
-                began = self._tries[job] = self._loop.time()
+                began = lane.tries[job] = self.loop.time()
                 try:
-                    outcome = await self._work(job)
+                    outcome = await lane.work(job)
                 except Exception as error:  # a fault of ours must not leave the caller waiting
                     told = EngineError(f"{type(error).__name__} while a request was handled", kind="internal")
                     outcome = Completion(job.request.key, finish="error", error=told)
                 finally:
-                    self._tries.pop(job, None)
-                    self._stalled.discard(job)
+                    lane.tries.pop(job, None)
+                    lane.stalled.discard(job)
                 self._workers[task] = None
                 rejected = isinstance(outcome, Later) and outcome.rejected
                 good = isinstance(outcome, Completion) and outcome.error is None
-                busy = self._room() <= 0 and bool(self.queue)
-                now = self._loop.time()
-                self.limit.finished(good=good, rejected=rejected, busy=busy, seconds=now - began)
+                busy = lane.room() <= 0 and bool(lane.queue)
+                now = self.loop.time()
+                lane.limit.finished(good=good, rejected=rejected, busy=busy, seconds=now - began)
                 if good:
-                    self._note_stalled(now)
+                    lane.note_stalled(now)
                 if isinstance(outcome, Later):
-                    self._put_off(job, outcome)
+                    self._put_off(lane, job, outcome)
                     if rejected:
-                        await asyncio.sleep(self.limit.pause)
+                        await asyncio.sleep(lane.limit.pause)
                 else:
-                    self._turned_away = 0
+                    lane.turned_away = 0
                     self._deliver(job.flow, outcome)
-                if self.queue and self._room() > 0:
-                    self._staff()
+                if lane.queue and lane.room() > 0:
+                    self._staff(lane)
         finally:
-            self._active -= 1
+            lane.active -= 1
             del self._workers[task]
-            if self.queue and self._loop.is_running() and self._room() > 0:
-                self._loop.call_soon(self._staff)
+            if lane.queue and self.loop.is_running() and lane.room() > 0:
+                self.loop.call_soon(self._staff, lane)
 
     def _take(self, job: Job) -> None:
         if job.taken:
@@ -254,33 +322,35 @@ class EventLoopThread:
         self._flush_soon(flow)
 
     def _flush_soon(self, flow: Flow) -> None:
-        assert self._loop is not None
+        assert self.loop is not None
         if not flow.flushing:
             flow.flushing = True
-            if self._active > _FEW:
-                self._loop.call_later(_FLUSH, flow.flush)
+            if len(self._workers) > _FEW:
+                self.loop.call_later(_FLUSH, flow.flush)
             else:
-                self._loop.call_soon(flow.flush)
+                self.loop.call_soon(flow.flush)
 
-    def _put_off(self, job: Job, later: Later) -> None:
+    def _put_off(self, lane: Lane, job: Job, later: Later) -> None:
         """Bring a job back later. When nothing but rejections comes back, nothing at all is sent until then."""
-        assert self._loop is not None
-        self._loop.call_later(later.seconds, self._again, job)
-        self._put_by += 1
-        self._turned_away = self._turned_away + 1 if later.rejected else 0
-        if self._turned_away >= max(8, self._active):
-            self._turned_away = 0
-            self._gate = self._loop.time() + later.seconds
-            self._loop.call_at(self._gate + 0.001, self._staff)
+        assert self.loop is not None
+        lane.turned_away = lane.turned_away + 1 if later.rejected else 0
+        if lane.turned_away >= max(8, lane.active):
+            lane.turned_away = 0
+            lane.gate = self.loop.time() + max(later.seconds, later.rest)
+            self.loop.call_at(lane.gate + 0.001, self._staff, lane)
+        self.loop.call_later(later.seconds, self._again, lane, job)
+        lane.put_by += 1
 
-    def _again(self, job: Job) -> None:
-        self._put_by -= 1
+    def _again(self, before: Lane, job: Job) -> None:
+        before.put_by -= 1
         if not job.flow.closed:
-            self.queue.appendleft(job)
-            self._staff()
+            lane = self.routes.place(job)
+            lane.queue.appendleft(job)
+            self._staff(lane)
 
     def _drop(self, flow: Flow) -> None:
-        self.queue = deque(job for job in self.queue if job.flow is not flow)
+        for lane in self.routes.lanes:
+            lane.queue = deque(job for job in lane.queue if job.flow is not flow)
         for task, job in list(self._workers.items()):
             if job is not None and job.flow is flow:
                 task.cancel()

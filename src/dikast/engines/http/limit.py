@@ -54,7 +54,7 @@ class Limit:
     def pause(self) -> float:
         """Seconds that a place stays empty after a rejection: about as long as an answer would have taken.
 
-        Drawn again each time, or places that were turned away together would come back together.
+        Drawn again each time (jitter), so that requests rejected together are not sent again together.
         """
         return min(_LONGEST_PAUSE, self._latency) * self.jitter.uniform(0.0, 2.0)
 
@@ -64,7 +64,7 @@ class Limit:
         return _STALLS * self._latency if self._latency else math.inf
 
     def finished(self, *, good: bool, rejected: bool, busy: bool, seconds: float) -> None:
-        """Note a try that ended after `seconds`: with an answer, turned away, or otherwise.
+        """Note a try that ended after `seconds`: with an answer, rejected by the server, or otherwise.
 
         `busy`: every place was taken and more was waiting.
         """

@@ -1,4 +1,4 @@
-"""Spellings of control tokens in text that a user wrote, made to mean nothing to a server's tokenizer.
+"""Sanitises users' text for servers: control tokens that are spelled out are broken up, so that they are text.
 
 A server renders and tokenises the prompt itself, so its tokenizer does not know which text is trusted, as the local
 engine's is. Instead a zero-width space goes in after the first character of every known spelling of a control token

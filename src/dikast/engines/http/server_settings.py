@@ -32,8 +32,9 @@ class ServerSettings:
     served_as: the name under which the server answers, where that is not the model's. continues: whether the server
     goes on with an assistant's last message (`continue_final_message`); `auto` finds out.
     extra: a JSON object, or a file with one, whose fields are added to every request (null takes a field out).
-    ca: a PEM file with the certificate authority to trust. prices: a table of prices (see `docs/engines.md`).
+    ca: a PEM file with the certificate authority to trust. prices: a table of prices (see `docs/servers.md`).
     server: the name that stands for the server's address in keys of verdicts, for servers that move.
+    resolve: whether every machine that the host's name leads to is a server of its own; it is looked up again.
     calls, tokens, money: the budget of this process; see `engines.budget`.
     """
 
@@ -52,6 +53,7 @@ class ServerSettings:
     ca: str = ""
     prices: str = ""
     server: str = ""
+    resolve: bool = False
     calls: int | None = None
     tokens: int | None = None
     money: float | None = None

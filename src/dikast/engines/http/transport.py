@@ -108,7 +108,9 @@ class Transport:
         ca: str,
         key_header: str = "Authorization",
         headers: Mapping[str, str] | None = None,
+        host: str = "",
     ) -> None:
+        """`host`: the host that is called, with its port, where the URL holds the number of a machine."""
         self._url = URL(url)
         parts = urlsplit(url)
         self.where = f"{parts.scheme}://{parts.netloc}"
@@ -122,7 +124,8 @@ class Transport:
         own = {"Content-Type": _JSON, "Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": "dikast"}
         if key:
             own[key_header] = f"Bearer {key}" if key_header == "Authorization" else key
-        self._headers = {**own, **(headers or {})}
+        self._headers = {**own, **(headers or {}), **({"Host": host} if host else {})}
+        self._name = urlsplit(f"//{host}").hostname if host and parts.scheme == "https" else None
         self._session: aiohttp.ClientSession | None = None
         self._answered = False  # a server that has answered and breaks a connection is likely to be there still
 
@@ -148,7 +151,9 @@ class Transport:
         assert task is not None
         self._deadlines.start(asyncio.get_running_loop(), task)
         try:
-            response = await self._session.post(self._url, data=data, allow_redirects=False, proxy=self._proxy)
+            response = await self._session.post(
+                self._url, data=data, allow_redirects=False, proxy=self._proxy, server_hostname=self._name
+            )
             try:
                 self._answered = True
                 return HttpReply(response.status, response.headers, await self._body(response))
@@ -183,13 +188,20 @@ class Transport:
 
     async def get(self, url: str, seconds: float) -> bytes:
         """What is at another address of the same server; b"" if nothing can be had there."""
+        status, body = await self.look(url, seconds)
+        return body if status == 200 else b""
+
+    async def look(self, url: str, seconds: float) -> tuple[int, bytes]:
+        """The status and the body at another address of the same server; the status is 0 where nothing answers."""
         assert self._session is not None
-        limit = aiohttp.ClientTimeout(total=seconds)
+        limit, named = aiohttp.ClientTimeout(total=seconds), self._name
         try:
-            async with self._session.get(URL(url), timeout=limit, allow_redirects=False, proxy=self._proxy) as response:
-                return await self._body(response) if response.status == 200 else b""
+            async with self._session.get(
+                URL(url), timeout=limit, allow_redirects=False, proxy=self._proxy, server_hostname=named
+            ) as response:
+                return response.status, await self._body(response)
         except (aiohttp.ClientError, TimeoutError, OSError, Failure):
-            return b""
+            return 0, b""
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
         """The body, unless it is larger than allowed."""

@@ -143,7 +143,7 @@ class LocalEngine(Closing):
         return self._identity
 
     def close(self) -> None:
-        """Let go of the model, and give memory that CUDA keeps for it back."""
+        """Release the model and the memory that CUDA caches for it."""
         if hasattr(self, "_loaded"):
             self.identity()  # still reported for a closed engine
             del self._loaded, self._grammars, self._execution

@@ -153,6 +153,6 @@ def agreed(one: Row, other: Row, start: int = 0) -> int:
 
 
 def parting(rows: Sequence[Row]) -> int:
-    """Where in their middle half to cut sorted rows so that the parts share least, nearest to the middle of equals."""
+    """Where to cut sorted rows, within their middle half, so that the parts share least; of equals the most central."""
     middle = range(max(1, len(rows) // 4), len(rows) - len(rows) // 4)
     return min(middle, key=lambda n: (agreed(rows[n - 1], rows[n]), abs(2 * n - len(rows))))

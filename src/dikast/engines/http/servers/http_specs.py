@@ -1,0 +1,46 @@
+"""From the spec of a model behind HTTP to its engine: one server, a provider by name, or several servers."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from dikast.engines.base import Engine
+from dikast.engines.http.engine import HttpEngine, within_budget
+from dikast.engines.http.providers import PLAIN, PROVIDERS, Provider
+from dikast.engines.http.server_settings import ServerSettings, address_of, key_from
+from dikast.engines.http.servers.several_servers import open_resolved, open_several
+from dikast.engines.options import read_options
+
+
+def open_http(target: str, **options: Any) -> Engine:
+    """`http://HOST[:PORT]/v1#MODEL`, from the spec's part after `http:`; several addresses are parted by commas."""
+    return _open(f"http:{target}", options)
+
+
+def open_https(target: str, **options: Any) -> Engine:
+    """`https://HOST/v1#MODEL`, from the spec's part after `https:`; several addresses are parted by commas."""
+    return _open(f"https:{target}", options)
+
+
+def open_provider(scheme: str, target: str, **options: Any) -> Engine:
+    """`SCHEME:MODEL` for a scheme of `PROVIDERS`; the option `url` replaces its base URL."""
+    provider, name = PROVIDERS[scheme], f"{scheme}:{target}"
+    base = provider.base(name, str(options.pop("url", "")))
+    if provider.any_make and base != provider.url and os.environ.get(provider.url_env, "").strip().rstrip("/") == base:
+        provider = replace(PLAIN, key_env=provider.key_env)
+    held = provider.key_needed or os.environ.get(provider.key_env, "").strip()
+    if held:
+        options = {"key_env": provider.key_env, **options}
+    return _open(f"{base}#{target}", options, name=name, provider=provider)
+
+
+def _open(text: str, options: Mapping[str, Any], *, name: str = "", provider: Provider = PLAIN) -> Engine:
+    if "," in text.partition("#")[0] or ",http" in text:
+        return open_several(text, options)
+    address = address_of(text)  # first, as it refuses addresses that must not be repeated in messages
+    settings = ServerSettings(**read_options(options, ServerSettings.known(), where=name or str(address)))
+    if settings.resolve:
+        return open_resolved(address, settings, provider)
+    engine = HttpEngine(address, settings, key=key_from(settings.key_env), name=name, provider=provider)
+    return within_budget(engine, settings, engine.price)

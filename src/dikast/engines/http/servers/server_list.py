@@ -1,0 +1,158 @@
+"""Which servers there are: addresses typed one after another, lines of a file, or what a host name resolves to."""
+
+import asyncio
+import socket
+from pathlib import Path
+from typing import NamedTuple, Protocol
+from urllib.parse import urlsplit, urlunsplit
+
+from dikast.core.errors import UserError
+from dikast.engines.http.server_settings import Address, address_of
+
+_MOST = 10_000  # servers of one list
+
+
+class Location(NamedTuple):
+    """One server: its base URL, and the host it is called by where the URL holds the number of a machine."""
+
+    url: str
+    host: str = ""
+
+
+class ServerList(Protocol):
+    """Where the addresses come from. `name` stands for them in the keys of verdicts."""
+
+    name: str
+    changes: bool
+
+    async def read(self) -> list[Location]:
+        """The servers there are now; UserError where that cannot be said."""
+        ...
+
+
+class TypedList:
+    """Addresses that were typed: `http://A/v1,http://B/v1`."""
+
+    changes = False
+
+    def __init__(self, urls: list[str]) -> None:
+        self.places = [Location(url) for url in urls]
+        self.name = ",".join(sorted(urls))
+
+    async def read(self) -> list[Location]:
+        """All of them."""
+        return self.places
+
+
+class FileList:
+    """A file with an address on each line; blank lines and lines that begin with `#` are left out."""
+
+    changes = True
+
+    def __init__(self, path: str, model: str) -> None:
+        self.path, self.model, self.name = Path(path).expanduser(), model, f"servers:{path}"
+        self._stamp: tuple[int, int] | None = None
+        self._places = self._read()
+
+    async def read(self) -> list[Location]:
+        """What the file says now."""
+        try:
+            stat = self.path.stat()
+        except OSError as error:
+            raise UserError(f"servers:{self.path}: {error.strerror}") from None
+        if (stat.st_mtime_ns, stat.st_size) != self._stamp:
+            self._places = self._read()
+        return self._places
+
+    def _read(self) -> list[Location]:
+        try:
+            stat = self.path.stat()
+            lines = self.path.read_text("utf-8").splitlines()
+        except OSError as error:
+            raise UserError(f"servers:{self.path}: {error.strerror}: name a file with an address a line") from None
+        except UnicodeDecodeError:
+            raise UserError(f"servers:{self.path}: not a text file: name a file with an address a line") from None
+        typed = {
+            n: line.strip() for n, line in enumerate(lines, 1) if line.strip() and not line.lstrip().startswith("#")
+        }
+        urls: list[str] = []
+        for n, line in typed.items():
+            try:
+                urls.append(_one(line, self.model))
+            except UserError as error:
+                raise UserError(f"{self.path}:{n}: {error}") from None
+        places = [Location(url) for url in _distinct(urls, str(self.path))]
+        self._stamp = (stat.st_mtime_ns, stat.st_size)
+        return places
+
+
+class ResolvedList:
+    """What the host of an address resolves to: each machine is a server."""
+
+    changes = True
+
+    def __init__(self, address: Address) -> None:
+        self.name, self._parts = address.url, urlsplit(address.url)
+
+    async def read(self) -> list[Location]:
+        """A place for each machine that the name leads to now."""
+        parts, host = self._parts, self._parts.hostname or ""
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        try:
+            found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise UserError(f"{host}: the name cannot be resolved: {error.strerror or error}") from None
+        numbers = dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found)
+        spelt = [f"[{number}]" if ":" in number else number for number in numbers]
+        return [Location(urlunsplit(parts._replace(netloc=f"{number}:{port}")), parts.netloc) for number in spelt]
+
+
+def several(text: str) -> tuple[Address, TypedList]:
+    """Take `http://A/v1,http://B/v1#MODEL` apart: the first address, and the list of all."""
+    urls, mark, model = text.partition("#")
+    parts = [part.strip() for part in urls.split(",")]
+    if "#" in model or "," in model:
+        raise UserError(
+            f"engine {text!r}: the model is named once, behind the last address, and is the same on every server"
+        )
+    if "" in parts:
+        raise UserError(f"engine {text!r}: an address between commas is empty")
+    found = _distinct([_one(part, model if mark else "") for part in parts], f"engine {text!r}")
+    return address_of(f"{found[0]}#{model}"), TypedList(found)
+
+
+def from_file(target: str) -> tuple[Address, FileList]:
+    """Take `FILE#MODEL` apart, and read the file."""
+    path, _, model = target.rpartition("#")
+    if not path or not model:
+        raise UserError(f"engine 'servers:{target}' does not say which file or model: write servers:FILE#MODEL")
+    found = FileList(path, model)
+    return address_of(f"{found._places[0].url}#{model}"), found
+
+
+def resolved(address: Address) -> ResolvedList:
+    """The machines behind the host of an address. UserError for a host that is a number already."""
+    host = urlsplit(address.url).hostname or ""
+    if host.replace(".", "").isdigit() or ":" in host:
+        raise UserError(f"engine {address}: resolve=yes needs the name of a host, and {host} is a single machine")
+    return ResolvedList(address)
+
+
+def _one(text: str, model: str) -> str:
+    if "://" not in text:
+        raise UserError(f"{text!r} is not an address: write http://HOST:PORT/v1")
+    if "#" in text:
+        raise UserError(f"{text!r} names a model: write it once, behind the list (servers:FILE#MODEL)")
+    if "?" in text:
+        raise UserError(f"{text!r} has a query: several servers are told apart by host, port and path alone")
+    return address_of(f"{text}#{model}").url
+
+
+def _distinct(urls: list[str], where: str) -> list[str]:
+    if twice := next((url for i, url in enumerate(urls) if url in urls[:i]), ""):
+        raise UserError(f"{where}: the address {twice} stands twice")
+    if not urls:
+        raise UserError(f"{where}: no address: write one a line, such as http://HOST:PORT/v1")
+    if len(urls) > _MOST:
+        raise UserError(f"{where}: {len(urls):,} addresses; the most is {_MOST:,}")
+    return urls

@@ -1,0 +1,241 @@
+"""One engine over several real servers on loopback: some slow, some that die and come back, some with another model."""
+
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from dikast.core.errors import UserError
+from dikast.engines.base import Completion, Request, Sampling
+from dikast.engines.http.servers.several_servers import SeveralServers
+from dikast.engines.spec import open_engine
+from dikast.testing.faults import Faults, FaultServer
+from engines.http_servers import FAST, ask, grade, verdicts, write_items
+
+
+def about(item: int, n: int) -> Request:
+    request = ask(f"{item}-{n}", f"Task {item}.")
+    return Request(request.key, request.messages, Sampling(), about={"item": f"i{item}"})
+
+
+@contextmanager
+def running(*servers: FaultServer, options: str = FAST) -> Iterator[SeveralServers]:
+    with ExitStack() as stack:
+        for server in servers:
+            stack.enter_context(server)
+        engine = open_engine(f"{','.join(each.url for each in servers)}#judge,{options}")
+        assert isinstance(engine, SeveralServers)
+        with engine:
+            yield engine
+
+
+def keys(found: list[Completion]) -> list[str]:
+    return sorted(each.key for each in found)
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def test_each_item_stays_with_one_server_and_all_have_work() -> None:
+    requests = [about(item, n) for item in range(200) for n in range(10)]
+    with running(*(FaultServer(latency=0.01) for _ in range(3))) as engine:
+        found = list(engine.stream(requests))
+        asked = {place.url for place in engine._listed.places}  # type: ignore[attr-defined]
+    assert keys(found) == sorted(request.key for request in requests)
+    shares = Counter(each.server for each in found)
+    assert shares.keys() == asked
+    assert min(shares.values()) > 0.1 * len(requests)  # idle servers take items of busy ones
+    homes: dict[str, Counter[str]] = {}
+    for each in found:
+        homes.setdefault(each.key.split("-")[1], Counter())[each.server] += 1
+    strays = sum(sum(counts.values()) - max(counts.values()) for counts in homes.values())
+    assert strays < 0.05 * len(requests)
+
+
+def test_a_slow_server_gets_less_and_holds_up_nothing() -> None:
+    requests = [about(item, n) for item in range(150) for n in range(4)]
+    slow = FaultServer(latency=0.4, most_in_flight=4)
+    with running(FaultServer(latency=0.01), slow, FaultServer(latency=0.01)) as engine:
+        began = time.monotonic()
+        found = list(engine.stream(requests))
+        took = time.monotonic() - began
+        shares = Counter(each.server for each in found)
+        assert keys(found) == sorted(request.key for request in requests)
+        assert [str(each.error) for each in found if each.error] == []
+        assert shares[slow.url] < 0.2 * len(requests)
+        assert took < 8  # 200 of them at four in .4 s would take 20
+
+
+def test_one_that_dies_and_returns_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    n, items = 400, write_items(tmp_path / "items.jsonl", 400)
+    with FaultServer() as alone:
+        code, whole = grade(items, f"{alone.spec},server=judges,{FAST}", tmp_path / "alone")
+    assert (code, whole["verdicts"]) == (0, n)
+    port, back = free_port(), threading.Event()
+    with FaultServer(latency=0.02) as first, FaultServer(latency=0.2) as slow:
+
+        def die_and_return() -> None:
+            with FaultServer(latency=0.02, port=port) as dying:
+                while dying.answered.total() < 20:
+                    time.sleep(0.005)
+            time.sleep(0.5)
+            with FaultServer(latency=0.02, port=port) as again:
+                while not done.is_set():
+                    if again.answered.total() > 5:
+                        back.set()
+                    time.sleep(0.01)
+
+        done = threading.Event()
+        thread = threading.Thread(target=die_and_return)
+        thread.start()
+        time.sleep(0.3)
+        try:
+            spec = f"{first.url},{slow.url},http://127.0.0.1:{port}/v1#judge,server=judges,concurrency=4,{FAST}"
+            code, summary = grade(items, spec, tmp_path / "run")
+        finally:
+            done.set()
+            thread.join()
+        answered = Counter(each["server"] for each in verdicts(tmp_path / "run"))
+    assert code == 0
+    assert summary["status"] == {"ok": n}
+    assert back.is_set(), "the server that returned is asked again"
+    assert summary["servers"] == dict(sorted(answered.items()))
+    assert len(answered) == 3
+    assert any(f":{port}/v1: down for a while" in note for note in summary["notes"])
+    kept, plain = ({each["key"]: each["label"] for each in verdicts(tmp_path / way)} for way in ("run", "alone"))
+    assert len(verdicts(tmp_path / "run")) == n
+    assert kept == plain, "the same keys and verdicts as from one server"
+    assert (
+        grade(items, spec.replace(first.url, slow.url.replace("127.0.0.1", "localhost")), tmp_path / "run")[1]["asked"]
+        == 0
+    )
+
+
+def test_servers_that_fail_now_and_then_lose_nothing() -> None:
+    faults = Faults(server_error=0.15, rate_limited=0.1, cut=0.05)
+    requests = [about(item, n) for item in range(100) for n in range(4)]
+    with running(*(FaultServer(faults=faults, seed=seed, latency=0.005) for seed in range(3))) as engine:
+        found = list(engine.stream(requests))
+    assert keys(found) == sorted(request.key for request in requests)
+    assert [str(each.error) for each in found if each.error] == []
+
+
+def test_a_server_nobody_answers_at_is_told_and_the_others_work() -> None:
+    gone = f"http://127.0.0.1:{free_port()}/v1"
+    with FaultServer() as server, open_engine(f"{gone},{server.url}#judge,{FAST}") as engine:
+        found = list(engine.stream([ask(i) for i in range(40)]))
+        assert {each.server for each in found} == {server.url}
+        assert isinstance(engine, SeveralServers)
+        assert any(gone in note for note in engine.notes)
+        assert "1 of 2 servers down" in engine.status
+
+
+def test_nobody_at_all_ends_the_run_with_the_cure(tmp_path: Path) -> None:
+    spec = ",".join(f"http://127.0.0.1:{free_port()}/v1" for _ in range(2)) + f"#judge,retries=2,{FAST}"
+    code, summary = grade(write_items(tmp_path / "items.jsonl", 60), spec, tmp_path / "run")
+    assert code == 1
+    assert "cannot be reached" in summary["gave_up"]
+
+
+def test_a_server_with_another_model_is_refused_before_a_call_where_it_lists_its_models() -> None:
+    told = pytest.raises(UserError, match=r"/v1 has other, not judge: take it from the list")
+    with running(FaultServer(lists=True), FaultServer(lists=True, model="other")) as engine, told:
+        list(engine.stream([ask(1)]))
+
+
+def test_a_server_that_answers_as_another_model_is_refused_while_the_others_go_on() -> None:
+    def other(value: dict[str, Any], key: str) -> dict[str, Any]:
+        return {**value, "model": "other"}
+
+    right, wrong = FaultServer(latency=0.01), FaultServer(latency=0.01, spoil=other)
+    with running(right, wrong) as engine:
+        found = list(engine.stream([ask(i) for i in range(200)]))
+        assert [str(each.error) for each in found if each.error] == []
+        assert {each.server for each in found} == {right.url}
+        assert any(note.startswith(f"{wrong.url}: refused") for note in engine.notes)
+
+
+def test_a_file_of_addresses_is_read_again_while_running(tmp_path: Path) -> None:
+    listed = tmp_path / "servers.txt"
+    with FaultServer(latency=0.02) as first, FaultServer(latency=0.02) as second:
+        listed.write_text(f"# ours\n\n{first.url}\n")
+        with open_engine(f"servers:{listed}#judge,concurrency=4,{FAST}") as engine:
+            seen: list[str] = []
+
+            def endless() -> Iterator[Request]:
+                began, n = time.monotonic(), 0
+                while not (len(seen) > 40 and set(seen[-20:]) == {second.url}):
+                    assert time.monotonic() < began + 25
+                    n += 1
+                    yield ask(n)
+
+            for done in engine.stream(endless()):
+                assert done.error is None
+                seen.append(done.server)
+                if len(seen) == 20:
+                    listed.write_text(f"{first.url}\n{second.url}\n")
+                if seen.count(second.url) == 10:
+                    listed.write_text(f"{second.url}\n")
+    assert seen[0] == first.url
+    assert seen[-1] == second.url
+
+
+def test_every_machine_behind_a_name_is_a_server() -> None:
+    with FaultServer() as server, open_engine(f"http://localhost:{server.port}/v1#judge,resolve=yes,{FAST}") as engine:
+        found = list(engine.stream([ask(i) for i in range(10)]))
+        assert f"http://127.0.0.1:{server.port}/v1" in {each.server for each in found}
+        assert engine.identity()["server"] == f"http://localhost:{server.port}/v1"
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ("http://a:1/v1,http://a:1/v1#m", "stands twice"),
+        ("http://a:1/v1,,http://b:1/v1#m", "between commas is empty"),
+        ("http://a:1/v1#m,http://b:1/v1#m", "the model is named once"),
+        ("http://a:1/v1,http://b:1/v1", "does not say which model"),
+        ("http://a:1/v1,b:1/v1#m", "'b:1/v1' is not an address"),
+        ("http://a:1/v1,http://u:secret@b:1/v1#m", "a name or password"),
+        ("http://a:1/v1,http://b:1/v1#m,resolve=yes", "goes with one address"),
+        ("http://127.0.0.1:1/v1#m,resolve=yes", "is a single machine"),
+        ("http://a:1/v1,http://b:1/v1#m,concurency=3", "did you mean 'concurrency'"),
+        ("servers:nowhere.txt#m", "nowhere.txt: No such file"),
+        ("servers:nowhere.txt", "which file or model"),
+    ],
+)
+def test_lists_that_cannot_be_meant_are_refused(spec: str, told: str) -> None:
+    with pytest.raises(UserError, match=told) as raised:
+        open_engine(spec)
+    assert "secret" not in str(raised.value)
+
+
+def test_a_line_that_is_no_address_is_named(tmp_path: Path) -> None:
+    listed = tmp_path / "servers.txt"
+    for text, told in (
+        ("", "no address"),
+        ("http://a:1/v1\nhtp://b\n", ":2: "),
+        ("http://a/v1#m", ":1: .*names a model"),
+    ):
+        listed.write_text(text)
+        with pytest.raises(UserError, match=told):
+            open_engine(f"servers:{listed}#m")
+
+
+def test_the_keys_hold_the_list_in_any_order_or_the_name_given_to_it() -> None:
+    def identity(spec: str) -> bytes:
+        with open_engine(spec) as engine:
+            return orjson.dumps(dict(engine.identity()))
+
+    a, b = "http://a:1/v1", "http://b:1/v1"
+    assert identity(f"{a},{b}#m") == identity(f"{b},{a}#m") != identity(f"{a}#m")
+    assert identity(f"{a},{b}#m,server=ours") == identity(f"{a}#m,server=ours")
