@@ -18,7 +18,7 @@ from dikast.audit.statistics.against_gold.chance import chance_within
 from dikast.audit.statistics.calibration import floored_told
 from dikast.audit.statistics.intervals import Resampling
 from dikast.surface.commands.audit_command import show
-from dikast.surface.functions import audit
+from dikast.surface.measuring import audit
 from dikast.surface.report.gates import Gate
 
 FAILED = [3, 9, 14, 15, 21]  # rows without a verdict

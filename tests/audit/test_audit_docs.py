@@ -6,7 +6,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-PAGE = (Path(__file__).parents[2] / "docs" / "audit.md").read_text("utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = "\n".join((DOCS / name).read_text("utf-8") for name in ("audit.md", "audit-rules.md"))
 
 
 def test_the_examples_of_the_page_run(
@@ -24,7 +25,7 @@ def test_the_examples_of_the_page_run(
     assert len(blocks) == 2
     names: dict[str, object] = {}
     for block in blocks:
-        exec(compile(block, "audit.md", "exec"), names)
+        exec(compile(block, "a page of the audit", "exec"), names)
     assert capsys.readouterr().out.startswith("r = 0.")
 
 

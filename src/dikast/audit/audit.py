@@ -25,7 +25,7 @@ from dikast.audit.sections.label_probabilities import (
     reliability_table,
     uncalibrated_table,
 )
-from dikast.audit.sections.leaderboard import leaderboard_table
+from dikast.audit.sections.leaderboard import leaderboard_tables
 from dikast.audit.sections.pair_tables import pair_tables
 from dikast.audit.sections.raters import rater_pairs_table, raters_table
 from dikast.audit.sections.score_intervals import Centres, conformal_table
@@ -71,7 +71,7 @@ def audit_file(plan: AuditPlan | str | Path, watch: Watch | None = None) -> Audi
     asked = _completed(plan if isinstance(plan, AuditPlan) else AuditPlan(Path(plan)))
     _check(asked)
     plan = asked if asked.gold_rule == "first" else dataclasses.replace(asked, gold=tuple(sorted_names(asked.gold)))
-    data = _on_scales(in_canonical_order(clustered(one_row_each(load(plan, watch)))))
+    data = _loaded(plan, watch)
     tables = (
         rankings_tables(data) if plan.ranked else pair_tables(data, _slices(data)) if plan.pairwise else _scores(data)
     )
@@ -81,6 +81,17 @@ def audit_file(plan: AuditPlan | str | Path, watch: Watch | None = None) -> Audi
         raise UserError(f"{plan.file}: name a column of verdicts with --score, of gold with --gold, or both")
     told = dataclasses.replace(asked, scale=data.plan.scale)
     return Audit(str(plan.file), len(data), tuple(tables), tuple(data.notes), told.to_dict())
+
+
+def rows_of(plan: AuditPlan) -> Data:
+    """The rows that an audit of the plan measures, for figures that others define on them; raises as `audit_file`."""
+    asked = _completed(plan)
+    _check(asked)
+    return _loaded(asked)
+
+
+def _loaded(plan: AuditPlan, watch: Watch | None = None) -> Data:
+    return _on_scales(in_canonical_order(clustered(one_row_each(load(plan, watch)))))
 
 
 def _check(plan: AuditPlan) -> None:
@@ -243,7 +254,7 @@ def _leaderboard(data: Data, given: Scored) -> Iterator[Table]:
     """The systems of a run whose items say which system each response is of."""
     if (systems := data.words.get(PLAYED[0])) is not None and len(systems.names) > 1:
         criteria = data.words.get("criterion", Words(np.zeros(len(data), np.int64), [""]))
-        yield leaderboard_table(systems, data.words.get(PLAYED[1]), criteria, given, data.plan.level)
+        yield from leaderboard_tables(systems, data.words.get(PLAYED[1]), criteria, given, data.plan.level)
 
 
 def _sliced(given: Scored, slices: Slices, how: Resampling, *, labelled: bool) -> Iterator[Table]:

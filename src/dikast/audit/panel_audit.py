@@ -43,7 +43,7 @@ def panel_audit(plan: AuditPlan) -> Audit:
     run = Run(plan.file)
     judges = run.runs
     if not judges:
-        raise UserError(f"{plan.file}: no judge of this panel has finished: run the same command again")
+        raise UserError(f"{plan.file}: no judge of this panel has finished: run the command that made it again")
     names = [f"{number} {judge.summary['judge']}" for number, judge in enumerate(judges, 1)]
     each = [audit_file(dataclasses.replace(plan, file=judge.folder)) for judge in judges]
     pairs = judges[0].kind in ("pairwise", "from-absolute")

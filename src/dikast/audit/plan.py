@@ -16,7 +16,6 @@ from dikast.core.text import near_miss
 if TYPE_CHECKING:
     from dikast.audit.statistics.intervals import Resampling
 
-GoldRule = Literal["mean", "median", "majority", "first"]
 Unscored = Literal["drop", "tie", "wrong"]
 TwoGames = Literal["both", "net", "tie"]
 FLOOR = math.log(1e-5)

@@ -6,7 +6,7 @@ text of a cell to find a number. Mappings are in the order of the table.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal
 
 from dikast.audit.estimate import Estimate
@@ -225,11 +225,51 @@ class Replacement:
 class SystemScore:
     """What a judge says of one system: its mean score, the share of other systems it beats on the same prompts (a tie
     is half a win; None where no prompt is known to have been answered by another), and how many got no verdict.
+
+    `rank`: its place by the mean, from the first to the last that the differences on the same prompts leave open.
     """
 
     mean: Estimate
     win_rate: Estimate | None
     failed: int
+    rank: Estimate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """Two systems on what both answered: the share that the first wins (a tie, and orders that disagree, are half).
+
+    `orders`: the same where the first was shown first, and where it was shown second; () where orders are not known or
+    only one was asked. `disagree`: the share of pairs whose orders disagree.
+    """
+
+    first: str
+    second: str
+    rate: Estimate
+    orders: tuple[Estimate, ...] = ()
+    disagree: Estimate | None = None
+
+    def turned(self) -> "Meeting":
+        """The same, told from the second."""
+        return Meeting(self.second, self.first, _rest(self.rate), tuple(map(_rest, self.orders[::-1])), self.disagree)
+
+    @property
+    def decided(self) -> bool:
+        """Whether one of the two won: the interval excludes an even result, and both orders are on the same side."""
+        sides = {each.value > 0.5 if each.value != 0.5 else None for each in (self.rate, *self.orders)}
+        return len(sides) == 1 and not self.rate.low <= 0.5 <= self.rate.high
+
+
+@dataclass(frozen=True, slots=True)
+class HeadToHead:
+    """Every two systems that met, those with most in common first."""
+
+    meetings: tuple[Meeting, ...]
+
+    def of(self, first: str, second: str) -> Meeting | None:
+        """The meeting of two, told from the first; None where they never met."""
+        found = next((each for each in self.meetings if {each.first, each.second} == {first, second}), None)
+        return found if found is None or found.first == first else found.turned()
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +296,7 @@ class Within:
 
 Result = (
     Failures | Agreement | Accuracy | Baselines | Orders | Calibration | ScoreIntervals | Slices | Curve | Drift
-    | PlayerRanking | Players | RaterAgreement | RaterPairs | Replacement | Leaderboard
+    | PlayerRanking | Players | RaterAgreement | RaterPairs | Replacement | Leaderboard | HeadToHead
     | Within
 )  # fmt: skip
 """What a table may carry."""
@@ -275,6 +315,11 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value + 0.0 if math.isfinite(value) else None  # -0.0 + 0.0 is 0.0
     return value
+
+
+def _rest(found: Estimate) -> Estimate:
+    """What is left to 1 of a share."""
+    return replace(found, value=1 - found.value, low=1 - found.high, high=1 - found.low)
 
 
 def _is_known(found: Estimate | None) -> bool:

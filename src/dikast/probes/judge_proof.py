@@ -33,6 +33,13 @@ class Proof:
     def __getitem__(self, ability: str) -> Ability:
         return next(each for each in self.abilities if each.name == ability)
 
+    def __repr__(self) -> str:
+        told = ", ".join(f"{each.name}: {each.told}" for each in self.abilities)
+        return f"<Proof of {self.judge} ({self.calls:,} calls): {told}>"
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
     def to_dict(self) -> dict[str, Any]:
         """JSON values; undefined numbers are null."""
         found = [each.to_dict() for each in self.abilities]

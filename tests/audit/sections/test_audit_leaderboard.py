@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dikast.audit.results import Leaderboard
-from dikast.audit.sections.leaderboard import leaderboard_table
+from dikast.audit.sections.leaderboard import leaderboard_tables
 from dikast.audit.tables.columns import Words
 from dikast.audit.tables.scored import Scored
 from dikast.core.scale import Scale
@@ -21,7 +21,7 @@ def board(scores: list[float], *, lower: bool = False) -> Leaderboard:
     scale = Scale.parse("1-5") if not lower else Scale(("1", "5"), (1.0, 5.0), lower_is_better=True)
     values = np.array(scores, np.float64)
     given = Scored(values, words(*["ok"] * 6), np.full(6, np.nan), np.zeros((0, 6)), None, scale, ())
-    found = leaderboard_table(systems, prompts, words(*["c"] * 6), given, 0.95).result
+    found = next(iter(leaderboard_tables(systems, prompts, words(*["c"] * 6), given, 0.95))).result
     assert isinstance(found, Leaderboard)
     return found
 
@@ -53,3 +53,27 @@ def test_systems_that_share_no_prompt_have_no_win_rate() -> None:
     assert np.isnan(found.systems["x"].win_rate.value) if found.systems["x"].win_rate else False
     assert found.lead is not None
     assert np.isnan(found.lead.value)
+
+
+def ranked(*gaps: list[int]) -> list[tuple[float, float, float]]:
+    """Systems s0, s1, ... with a score on each prompt."""
+    k, n = len(gaps), len(gaps[0])
+    systems = words(*(f"s{i}" for i in range(k) for _ in range(n)))
+    prompts = words(*(f"p{j}" for _ in range(k) for j in range(n)))
+    values = np.array(gaps, np.float64).ravel()
+    given = Scored(
+        values, words(*["ok"] * (k * n)), np.full(k * n, np.nan), np.zeros((0, k * n)), None, Scale.parse("1-5"), ()
+    )
+    found = next(iter(leaderboard_tables(systems, prompts, words(*["c"] * (k * n)), given, 0.95))).result
+    assert isinstance(found, Leaderboard)
+    ranks = [each.rank for each in found.systems.values()]
+    return [(each.value, each.low, each.high) for each in ranks if each is not None]
+
+
+def test_rank_sets_hold_every_place_that_paired_differences_leave_open() -> None:
+    # s0 minus s1: +1, -1, +1, -1, ... : mean 0, open; both are about 3 above s2 on each of 8 prompts
+    first, second = [5, 4] * 4, [4, 5] * 4
+    third = [1, 1, 1, 1, 1, 1, 1, 2]
+    assert ranked(first, second, third) == [(1, 1, 2), (1, 1, 2), (3, 3, 3)]
+    # one prompt: nothing has an interval, every place is open
+    assert ranked([5], [3]) == [(1, 1, 2), (2, 1, 2)]

@@ -16,7 +16,10 @@ COMMON = ("--score", "score", "--gold", "gold", "--scale", "1-5", "--draws", "50
 def test_slices_of_scores_carry_every_headline_statistic(slices: int, tmp_path: Path, run_audit: Run) -> None:
     rows = [row for k in range(slices) for row in scores(25, seed=k, kind=f"k{k}")]
     file = write(tmp_path / "x.csv", [{**row, "id": i} for i, row in enumerate(rows)])
-    by = rows_of(run_audit(file, *COMMON, "--by", "kind"), "by kind", "kind")
+    found = run_audit(file, *COMMON, "--by", "kind")
+    by = rows_of(found, "by kind", "kind")
+    told = any("intervals of more than 100 slices" in note for note in found["tables"]["by kind"]["notes"])
+    assert told == (slices > 100)
     alone = values(run_audit(file, *COMMON, "--where", "kind=k2"))
     for name, estimate in alone.items():
         if name == "pearson (Fisher)":

@@ -24,11 +24,6 @@ def test_coverage_is_what_the_finite_sample_theory_says() -> None:
     assert math.isclose(np.std(covered), stats.beta(91, 10).std(), rel_tol=0.1)
 
 
-def test_each_group_has_its_own_quantile() -> None:
-    scores, group = np.array([1.0, 2, 3, 10, 20, 30]), np.array([0, 0, 0, 1, 1, 1])
-    assert conformal.mondrian_quantiles(scores, group, 0.75) == {0: 3, 1: 30}
-
-
 def test_intervals_end_with_the_scale() -> None:
     found = conformal.score_intervals([1.2, 3, 4.9], 0.5, 1, 5)
     assert np.allclose(found.low, [1, 2.5, 4.4])

@@ -39,6 +39,17 @@ def test_one_score_a_group_is_zero_and_alike_gold_undefined() -> None:
     assert math.isnan(agreement_within(gold[:2], gold[:2], GROUP[:2], HOW).value)
 
 
+def test_an_interval_over_phrases_is_wider_where_scores_depend_on_them() -> None:
+    rng = np.random.default_rng(5)
+    group, phrase = np.repeat(np.arange(100), 4), np.tile(np.arange(400) % 8, 1)
+    gold = rng.normal(size=400)
+    score = np.where(phrase < 4, gold, rng.normal(size=400))  # half of the phrases are understood
+    over_groups = agreement_within(score, gold, group, HOW)
+    over_phrases = agreement_within(score, gold, group, HOW, phrase)
+    assert over_groups.value == over_phrases.value
+    assert over_phrases.high - over_phrases.low > 1.5 * (over_groups.high - over_groups.low)
+
+
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("world")

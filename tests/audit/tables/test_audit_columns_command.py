@@ -291,3 +291,13 @@ def test_lists_of_annotations_in_cells(tmp_path: Path, run_audit: Run) -> None:
     found = run_audit(write(tmp_path / "x.csv", rows), "--ranked", "--score", "said", "--gold", "gold")
     statistics = rows_of(found, "rankings", "statistic")
     assert statistics["pairs in the right order"]["value"]["value"] == 2 / 3
+
+
+@pytest.mark.parametrize("text", ["inf", "-inf", "1e400", "Infinity"])
+def test_an_infinite_score_is_no_number(text: str, tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"score": text if k == 3 else k % 5 + 1, "gold": k % 5 + 1} for k in range(20)]
+    file = write(tmp_path / "x.csv", rows)
+    told = refused(run_audit, file, "--score", "score", "--gold", "gold")
+    assert f"x.csv:5: field 'score': a number is due here, not '{text}': name it with --failed" in told
+    found = run_audit(file, "--score", "score", "--gold", "gold", "--failed", text)
+    assert rows_of(found, "failures", "status")["failed"]["count"] == 1

@@ -55,8 +55,3 @@ def test_choices_from_words() -> None:
         pairs.read_choices(words("1", "2"), None, "score")
     with pytest.raises(UserError, match="first, second and tie"):
         PairLabels.parse("1")
-
-
-def test_scores_as_choices() -> None:
-    assert pairs.scores_to_choices([3, 1, 2, math.nan], [1, 3, 2, 1]).tolist() == [A, B, T, N]
-    assert pairs.scores_to_choices([3, 2.6], [2.5, 2.5], band=0.2).tolist() == [A, T]

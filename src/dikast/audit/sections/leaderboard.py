@@ -1,6 +1,8 @@
 """Systems that one judge scored, the best first: mean scores, and who beats whom on the same prompts."""
 
 import math
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,17 +10,19 @@ from numpy.typing import NDArray
 from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.results import Leaderboard, SystemScore
+from dikast.audit.sections.head_to_head import MOST_SYSTEMS, scored_table
 from dikast.audit.statistics.intervals import mean_estimate, share
 from dikast.audit.tables.columns import Words, group_codes
 from dikast.audit.tables.scored import Scored
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
-_MOST_SYSTEMS = 100  # every pair of them is compared
 
 
-def leaderboard_table(systems: Words, prompts: Words | None, criteria: Words, given: Scored, level: float) -> Table:
-    """The leaderboard of the systems (n,) of the rows.
+def leaderboard_tables(
+    systems: Words, prompts: Words | None, criteria: Words, given: Scored, level: float
+) -> Iterator[Table]:
+    """The leaderboard of the systems (n,) of the rows, and who beats whom on the same prompts.
 
     A win rate compares a system with each other one that answered the same prompt, criterion by criterion: its mean
     score there is higher (1), equal (0.5) or lower (0). Intervals draw whole prompts.
@@ -28,7 +32,7 @@ def leaderboard_table(systems: Words, prompts: Words | None, criteria: Words, gi
         known &= prompts.codes >= 0
     cluster = given.cluster if prompts is None else prompts.codes
     better = -1.0 if given.scale is not None and given.scale.lower_is_better else 1.0
-    compared = prompts is not None and len(systems.names) <= _MOST_SYSTEMS
+    compared = prompts is not None and len(systems.names) <= MOST_SYSTEMS
     scores, place = _by_question(systems, prompts, criteria, better * given.score, known) if compared else (None, None)
     found: dict[str, SystemScore] = {}
     for code, name in enumerate(systems.names):
@@ -37,26 +41,33 @@ def leaderboard_table(systems: Words, prompts: Words | None, criteria: Words, gi
         failed = int(((systems.codes == code) & np.isnan(given.score)).sum())
         rate = None if scores is None or place is None else _win_rate(scores, place, code, level)
         found[name] = SystemScore(mean, rate, failed)
+    if scores is not None and place is not None:
+        ranks = _places(scores, place, np.array([better * found[name].mean.value for name in systems.names]), level)
+        found = {name: replace(found[name], rank=rank) for name, rank in zip(systems.names, ranks, strict=True)}
     order = sorted(found, key=lambda name: (math.isnan(found[name].mean.value), -better * found[name].mean.value, name))
     codes = [systems.names.index(name) for name in order[:2]]
     lead = None if scores is None or place is None else _lead(scores, place, codes, better, level)
     result = Leaderboard({name: found[name] for name in order}, lead)
-    return _told(result, order, given.unit)
+    yield _told(result, order, given.unit)
+    if scores is not None and place is not None:
+        yield scored_table(scores, place, systems.names, level)
 
 
 def _told(result: Leaderboard, order: list[str], unit: str) -> Table:
     rows: list[list[Cell]] = []
+    ranked = any(each.rank is not None for each in result.systems.values())
     for name, each in result.systems.items():
-        rows.append([name, each.mean.n, each.mean, each.win_rate, each.failed])
+        rows.append([name, *([each.rank] if ranked else []), each.mean.n, each.mean, each.win_rate, each.failed])
     note = ""
     if result.lead is not None and not math.isnan(result.lead.value):
         note = f"{order[0]} minus {order[1]}, on the {result.lead.n:,} prompts of both: {result.lead:+.3f}"
     return table(
         "leaderboard",
         f"{len(order)} systems by mean score{unit}",
-        ("system", "n", "mean score", "win rate", "no verdict"),
+        ("system", *(["rank"] if ranked else []), "n", "mean score", "win rate", "no verdict"),
         rows,
         "win rate: against each other system on the same prompt, a tie is half a win; intervals draw prompts anew",
+        _RANKED if ranked else "",
         note,
         result=result,
     )
@@ -89,6 +100,38 @@ def _win_rate(scores: Floats, place: Codes, code: int, level: float) -> Estimate
     worth = np.where(mine[:, None] > others, 1.0, np.where(mine[:, None] < others, 0.0, 0.5))
     prompts = np.broadcast_to(place[:, None], others.shape)
     return share(worth[both], level, prompts[both], note="" if both.any() else "no prompt that another answered")
+
+
+_RANKED = (
+    "rank: by the mean score, with every place that the differences on the same prompts leave open (of all pairs of "
+    "systems together, Bonferroni)"
+)
+
+
+def _places(scores: Floats, place: Codes, means: Floats, level: float) -> list[Estimate | None]:
+    """The place of each system by its mean (K,), and from which to which it may be: those surely better, surely worse.
+
+    The differences of all pairs hold together at `level` (Bonferroni). None for a system without a score.
+    """
+    k = len(means)
+    strict = 1 - (1 - level) / max(1, k * (k - 1) // 2)
+    better, worse = np.zeros(k, np.int64), np.zeros(k, np.int64)
+    for one in range(k):
+        for two in range(one):
+            found = _lead(scores, place, [one, two], 1.0, strict)
+            if not math.isnan(found.low) and not found.low <= 0 <= found.high:
+                ahead, behind = (one, two) if found.value > 0 else (two, one)
+                worse[ahead] += 1
+                better[behind] += 1
+    known = ~np.isnan(means)
+    n = int(known.sum())
+    return [
+        Estimate(
+            float(1 + (means[known] > means[i]).sum()), n, float(1 + better[i]), float(n - worse[i]), level,
+            "paired differences, Bonferroni", whole=True,
+        ) if known[i] else None
+        for i in range(k)
+    ]  # fmt: skip
 
 
 def _lead(scores: Floats, place: Codes, codes: list[int], better: float, level: float) -> Estimate:

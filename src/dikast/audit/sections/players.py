@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.results import PlayerRanking, PlayerRecord, Players, RankedPlayer
+from dikast.audit.sections.head_to_head import played_table
 from dikast.audit.statistics.building_blocks.exact_means import settled
 from dikast.audit.statistics.intervals import ALIKE, Resampling, bounded_mean
 from dikast.audit.statistics.ranking import (
@@ -53,6 +54,7 @@ def ranking_tables(data: Data, given: Paired) -> list[Table]:
     controlled = None if by_order is None else rank_players(by_order, how, anchor=anchor)
     tables = [_board(data, given, names, ranking, controlled)]
     tables.append(_counts(given, names, first, second, how))
+    tables += [met] if (met := played_table(given, names, first, second)) is not None else []
     tables.append(_checks(data, given, bouts, ranking, controlled, anchor))
     return tables
 

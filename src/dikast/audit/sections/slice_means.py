@@ -20,7 +20,6 @@ from dikast.core.text import counted
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
-OfRows = Callable[[Codes], Linear]
 _CORRELATIONS: Mapping[str, Callable[[Floats, Floats], Linear]] = {
     "pearson": linear_pearson,
     "spearman": linear_spearman,

@@ -26,6 +26,10 @@ Slices = list[tuple[tuple[Codes, list[str]], str]]  # codes of rows and names of
 COUNTS = ("total", "n", "failed")  # of each slice: all of its rows, those its figures are of, and the share that failed
 _DRAWN = 100  # with more slices, intervals are Fisher's, Wilson's and linearised: drawing them would take minutes
 _FEW_DRAWS = 200  # then, of what is not linearised
+_NOT_DRAWN = (
+    f"intervals of more than {_DRAWN} slices are not drawn as elsewhere: pearson by Fisher's formula (in clusters"
+    f" linearised), orders linearised, mae and bias Student's; kappas by at most {_FEW_DRAWS} draws"
+)
 
 
 def slice_table(codes: Codes, names: Sequence[str], given: Scored, how: Resampling, by: str) -> Table:
@@ -65,6 +69,7 @@ def slice_table(codes: Codes, names: Sequence[str], given: Scored, how: Resampli
         f"p: {'exact agreement' if given.shared else 'correlation'} of the slice against all the rest"
         + (", by cluster" if cluster is not None else ""),
         counts_told("rows", "score and gold"),
+        _NOT_DRAWN if len(names) > _DRAWN else "",
         worst_decile(names, r_all, "Pearson"),
         result=by_slice(by, columns, cells),
     )

@@ -22,12 +22,6 @@ def conformal_quantile(scores: ArrayLike, level: float) -> float:
     return float(np.partition(given, place - 1)[place - 1]) if place <= len(given) else math.inf
 
 
-def mondrian_quantiles(scores: ArrayLike, group: ArrayLike, level: float) -> dict[int, float]:
-    """One quantile for each group, so that each group has its coverage, not only the whole."""
-    given, codes = np.asarray(scores, np.float64), np.asarray(group)
-    return {int(code): conformal_quantile(given[codes == code], level) for code in np.unique(codes)}
-
-
 class ScoreInterval(NamedTuple):
     """Both ends (n,) of the interval for each row, within the scale."""
 

@@ -25,19 +25,25 @@ def less_group_means(values: Floats, group: Codes) -> Floats:
     return values - (np.bincount(group, values) / sizes)[group]
 
 
-def agreement_within(score: Floats, gold: Floats, group: Codes, how: Resampling) -> Estimate:
+def agreement_within(
+    score: Floats, gold: Floats, group: Codes, how: Resampling, cluster: Codes | None = None
+) -> Estimate:
     """Pearson's correlation after each group's mean is taken from both, with an interval over whole groups.
 
-    0 where each group has one score; NaN where gold is alike within each group, or fewer than three rows are left.
+    cluster: codes (from 0 without gaps) of what is drawn instead, such as the phrases by which rubrics name what they
+    weigh, for an interval over other phrases. 0 where each group has one score; NaN where gold is alike within each
+    group, or fewer than three rows are left.
     """
     x, y = less_group_means(score, group), less_group_means(gold, group)
     if len(x) < 3 or np.abs(y).max() < _ROUNDING:
         return Estimate(math.nan, len(x), note="gold is alike within each group" if len(x) >= 3 else "too few answers")
     if np.abs(x).max() < _ROUNDING:
         return Estimate(0.0, len(x), note=ONE_SCORE)
-    draws = bootstrap(weighted_pearson(x, y), len(x), how, cluster=group)
-    low, high = how.interval(draws, groups=int(group.max()) + 1)
-    return Estimate(pearson(x, y), len(x), low, high, how.level, "bootstrap over groups")
+    drawn = group if cluster is None else cluster
+    draws = bootstrap(weighted_pearson(x, y), len(x), how, cluster=drawn)
+    low, high = how.interval(draws, groups=int(drawn.max()) + 1)
+    method = f"bootstrap over {'groups' if cluster is None else 'clusters'}"
+    return Estimate(pearson(x, y), len(x), low, high, how.level, method)
 
 
 def right_orders(score: Floats, gold: Floats, group: Codes) -> tuple[Estimate, int]:

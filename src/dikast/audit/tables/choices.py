@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.plan import PairLabels, TwoGames, spelling
-from dikast.audit.statistics.building_blocks.exact_means import NEAR
 from dikast.audit.tables.columns import Words
 from dikast.core.errors import UserError
 from dikast.core.verdict import DISAGREE as JOINT_DISAGREE
@@ -191,12 +190,3 @@ def slot_preference(first_order: ArrayLike, second_order: ArrayLike) -> Share:
     one, two = np.asarray(first_order, np.int64), np.asarray(second_order, np.int64)
     decided = ((one == FIRST) & (two == SECOND)) | ((one == SECOND) & (two == FIRST))
     return Share((one == FIRST).astype(np.float64), decided)
-
-
-def scores_to_choices(first: ArrayLike, second: ArrayLike, band: float = 0.0) -> Codes:
-    """Absolute scores of two responses as choices: a tie within `band`, no verdict where a score is NaN."""
-    a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
-    unknown = np.isnan(a) | np.isnan(b)
-    with np.errstate(invalid="ignore"):
-        codes = np.where(np.abs(a - b) <= band + NEAR, TIE, np.where(a > b, FIRST, SECOND))
-    return np.where(unknown, NONE, codes).astype(np.int64)

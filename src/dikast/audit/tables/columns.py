@@ -76,6 +76,7 @@ class Wanted:
     objects: Sequence[str] = ()
     scale: Scale | None = None
     failed: frozenset[str] = frozenset()
+    log: frozenset[str] = frozenset()  # columns of logarithms, in which minus infinity stands for nothing
 
 
 def read_frame(rows: Rows, wanted: Wanted, each: Callable[[Mapping[str, Any]], object] | None = None) -> Frame:
@@ -238,11 +239,15 @@ def entries_of(value: Any) -> dict[str, Any]:
     return {str(i): each for i, each in enumerate(value if isinstance(value, list | tuple) else [value], 1)}
 
 
+_INFINITE = (float("inf"), float("-inf"))
+
+
 class NumberColumn:
     """Gathers a column of numbers, record by record; DataError for text that is none."""
 
     def __init__(self, name: str, path: str, wanted: Wanted) -> None:
         self.name, self.path, self.scale, self.failed = name, path, wanted.scale, wanted.failed
+        self.log = name in wanted.log
         self.get, self.values, self.seen = getter(name), array("d"), False
         self.spelt: dict[str, float] = {}
 
@@ -250,6 +255,8 @@ class NumberColumn:
         """Take the value of one record."""
         value = self.get(record)
         if type(value) is float:
+            if value in _INFINITE and not self.log:
+                raise self._error(value, line)
             self.values.append(value)
             self.seen = True
             return
@@ -282,9 +289,12 @@ class NumberColumn:
         if self.scale is not None and (label := self.scale.match(text)) is not None:
             return self.scale.value(label)
         try:
-            return float(text)
+            found = float(text)
         except ValueError:
             raise self._error(text, line) from None
+        if found in _INFINITE and not self.log:
+            raise self._error(text, line)
+        return found
 
     def _error(self, value: object, line: int) -> DataError:
         shown = repr(value) if len(repr(value)) <= 60 else repr(value)[:57] + "..."

@@ -259,7 +259,8 @@ def _wanted(refs: Refs, file: str, plan: AuditPlan, keys: tuple[str, ...], *, sa
 
     failed = frozenset(plan.failed)
     numbers = names(refs.numbers) + ["sample"] * sample
-    return Wanted(numbers, [*names(refs.words), *keys], names(refs.objects), plan.scale, failed)
+    log = frozenset(names({role: ref for role, ref in refs.numbers.items() if role.startswith("logprob ")}))
+    return Wanted(numbers, [*names(refs.words), *keys], names(refs.objects), plan.scale, failed, log)
 
 
 def _take(data: Data, refs: Refs, frame: Frame, file: str, index: Codes | None) -> None:

@@ -1,0 +1,25 @@
+"""What can be said about probing and proving: one definition for flags, for `--config` and for keywords from Python."""
+
+from dataclasses import dataclass
+
+from dikast.core.checking import option
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeOptions:
+    """What `probe` asks, and when it fails a build."""
+
+    items: str = option("", help="Your items, instead of the standard suite of generated items.")
+    only: tuple[str, ...] = option((), help="Run only this probe; repeat for several.")
+    calls: int = option(2000, least=1, help="About how many questions to ask.")
+    gate: bool = option(False, help="Exit with 4 if a probe finds a fault.")
+    strict: bool = option(False, help="Like --gate, and also if a probe cannot tell or no probe could be judged.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProveOptions:
+    """Which items `prove` generates."""
+
+    calls: int = option(1000, help="The most questions to ask.")
+    split: str = option("all", help="Split of the generated items.")
+    size: int = option(96, help="Side of an image in pixels.")
