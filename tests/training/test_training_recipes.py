@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from dikast.worlds.domains.registry import DOMAINS
 from dikast.worlds.settings import Settings
 from dikast.worlds.teach import write_lessons
 
@@ -49,11 +50,10 @@ def test_a_recipe_runs_from_worlds_to_a_judge(name: str, target: str, size: str,
     assert [each for each in ("train new", "train look", *stages, last, "train release") if each not in commands] == []
     data = tmp_path / "build" / target / "data"
     for folder in sorted(wanted):
-        pairs = folder.endswith("pairs")
+        pairs = "pairs" in folder
         domain = folder.partition("-")[0]
-        settings = Settings(
-            domain="scenes" if domain in ("talk", "pairs") else domain, seed=1, responses=2 if pairs else 1
-        )
+        known = next((each for each in folder.split("-") if each in DOMAINS), "scenes")
+        settings = Settings(domain=known, seed=1, responses=2 if pairs else 1, version=4 if domain == "rubrics" else 3)
         write_lessons(settings, 6, data / folder, reference=25, padding=50, only_talk=domain == "talk")
     new_judge(load_config(recipes / "2-grade.yaml"), tmp_path / "build" / target / "init", SIZES[size], most=6)
     assert look(load_config(recipes / "0-look.yaml"))["steps"] == 2

@@ -192,12 +192,12 @@ def test_frozen_parameters_stay(write_config: Write) -> None:
     assert not any("vision_tower" in name or "lm_head" in name for name in changed)
 
 
-@pytest.mark.parametrize("precision", ["bf16", "pure-bf16"])
+@pytest.mark.parametrize("precision", ["bf16", "bf16-master"])
 def test_half_precision_and_recomputed_activations_run(precision: str, write_config: Write, tmp_path: Path) -> None:
     done = sft(write_config(precision=precision, checkpointing=True, steps=2))
     assert done["complete"]
     stored = {tensor.dtype for tensor in weights(tmp_path / "run-c").values()}
-    assert stored == {torch.bfloat16 if precision == "pure-bf16" else torch.float32}
+    assert stored == {torch.bfloat16 if precision == "bf16-master" else torch.float32}
 
 
 def test_accumulated_micro_batches_give_the_step_of_a_whole_batch(write_config: Write, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from dikast.core.records import read_records, unescaped_formula, write_records
 from dikast.corpus.schemas import get_schema, guess_schema
 from dikast.corpus.schemas.delta import difference, restored
 from dikast.corpus.schemas.public_schema import NO_ID, Row, Schema
+from dikast.corpus.schemas.talk import last_taught, published
 
 _CARRIED = "dikast"
 _COLUMNS = ("meta", "dikast_meta")
@@ -97,8 +98,11 @@ def to_row(record: Row, schema: Schema) -> Row:
     if schema.name == "dikast":
         return record
     item = item_from({"id": NO_ID, **record})
-    row = schema.writes(item)
     source = (record.get("meta") or {}).get("source")
+    if schema.name == "talk":  # what is taught, and no more: nothing else is read back from it
+        given = to_row(record, get_schema(source["schema"])) if isinstance(source, dict) else {}
+        return last_taught(given) if published(given) else schema.writes(item)
+    row = schema.writes(item)
     if isinstance(source, dict) and source.get("schema") == schema.name:
         row = restored(row, source["delta"])
     lost = difference(record, _own(row, schema))

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from dikast.core.aliases import under_former_names
 from dikast.core.canonical import fingerprint
@@ -14,6 +14,8 @@ from dikast.core.media.video import DEFAULT_FRAMES
 from dikast.core.part import MOST_FRAMES
 from dikast.core.text import Located, read_located
 
+OWN = "own"
+FORMATS = ("absolute", "pairwise")
 _DEVICE = re.compile(r"auto|cpu|(cuda|xpu)(:\d+)?|mps")
 
 
@@ -21,6 +23,9 @@ _DEVICE = re.compile(r"auto|cpu|(cuda|xpu)(:\d+)?|mps")
 class Data:
     """One source of examples: files of items with gold, each asked in every format of its kind; or rows of `talk`.
 
+    The format `own` is the prompt that a built item was made with (a template of pairs, an evaluation prompt of the
+    pool): where it is named, an item that has one is asked in that alone. Rows of `talk` may be of published forms:
+    `instruction` and `output`, `conversations`, trl's; relative paths of their pictures start at the folder `images`.
     `items` or `talk` are paths relative to the configuration; patterns are allowed (`world/items-*.jsonl`). With
     several formats each item is asked in all of them, or, with `one_format`, in one drawn for it. `repeat`: passes over
     the source, each with new augmentation. `limit`: only the first records (0: all). `rubric` is for items without one.
@@ -28,7 +33,8 @@ class Data:
 
     items: tuple[str, ...] = ()
     talk: tuple[str, ...] = ()
-    formats: tuple[str, ...] = ("absolute", "pairwise")
+    formats: tuple[str, ...] = (OWN, *FORMATS)
+    images: str = ""
     one_format: bool = False
     rubric: str = ""
     repeat: int = option(1, least=1)
@@ -40,13 +46,16 @@ class Augment:
     """Data augmentation: changes to items, drawn from the seed and the item's id.
 
     `swap`: the order in which a pair is shown: `random`, `both` (each pair twice), or `none` (as in the data). The
-    others are probabilities: `drop_reference`; `permute_levels` (shuffle the rubric's level descriptions);
+    others are probabilities: `drop_reference`; `drop_rubric` (ask by the scale alone); `drop_feedback` (teach the
+    verdict without its prose); `permute_levels` (shuffle the rubric's level descriptions);
     `other_words` (replace, misspell or drop words of these descriptions, see `rubric_augmentation`); `blank` (an extra
     example with grey images, whose gold is the worst label with every claim unclear, and a tie for a pair).
     """
 
     swap: Literal["random", "both", "none"] = "random"
     drop_reference: float = option(0.0, least=0, most=1)
+    drop_rubric: float = option(0.0, least=0, most=1)
+    drop_feedback: float = option(0.0, least=0, most=1)
     permute_levels: float = option(0.0, least=0, most=1)
     other_words: float = option(0.0, least=0, most=1)
     blank: float = option(0.0, least=0, most=1)
@@ -74,7 +83,7 @@ class Eval:
     items: tuple[str, ...] = ()
     every: int = option(0, least=0)
     limit: int = option(200, least=0)
-    formats: tuple[str, ...] = ("absolute", "pairwise")
+    formats: tuple[str, ...] = FORMATS
     rubric: str = ""
     read: Literal["auto", "only", "never"] = "auto"
     min_mass: float = option(0.5, least=0, most=1)
@@ -106,7 +115,9 @@ class Config:
     torch.compile of the repeated layers. device: `auto` (CUDA, with `model` also MPS, else the CPU), `cpu`, `cuda`,
     `cuda:N`, `mps` or `xpu`.
     save_every: steps between checkpoints (0: at the end alone), of which the last `keep` stay. log_every: steps a line.
-    precision: `fp32`, `bf16` (fp32 weights, bf16 arithmetic), `pure-bf16` (bf16 weights and moments).
+    precision: `fp32`; `bf16`: bf16 arithmetic on fp32 weights, frozen ones (as under LoRA) in bf16 if there is one
+    process; `bf16-master` (formerly `pure-bf16`): bf16 weights and gradients, the rest of their fp32 values and fp32
+    moments in the optimizer.
     label_loss_weight: how much the tokens of the verdict's label count in the loss, the others 1.
     shards: where the prepared examples are kept (`out`/shards). workers: processes that prepare them.
     max_seconds: stop with a checkpoint after so long (0: never); the same command goes on from it.
@@ -138,7 +149,7 @@ class Config:
     betas: tuple[float, float] = option((0.9, 0.95), least=0, below=1)
     clip: float = option(1.0, least=0)
     label_loss_weight: float = option(1.0, least=0)
-    precision: Literal["fp32", "bf16", "pure-bf16"] = "fp32"
+    precision: Literal["fp32", "bf16", "bf16-master", "pure-bf16"] = "fp32"
     checkpointing: bool = False
     compile: bool = False
     device: str = "auto"
@@ -183,7 +194,20 @@ class Config:
             value.pop(key)
         if self.pack == "none":
             value.pop("pack")  # runs from before there was packing go on
+        value["data"] = [as_before(each) for each in value["data"]]
+        value["augment"] = as_before(value["augment"])
         return fingerprint(under_former_names(value))
+
+
+_LATER: dict[str, Any] = {"images": "", "drop_rubric": 0.0, "drop_feedback": 0.0}
+
+
+def as_before(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a source or of augmentation without keys of later versions that are not used, for fingerprints."""
+    kept = {key: each for key, each in value.items() if key not in _LATER or each != _LATER[key]}
+    if tuple(kept.get("formats", ())) == (OWN, *FORMATS):
+        kept["formats"] = FORMATS
+    return kept
 
 
 def load_config(source: str | Path | Mapping[str, Any]) -> Config:
@@ -191,15 +215,27 @@ def load_config(source: str | Path | Mapping[str, Any]) -> Config:
 
     DataError with line, key and cure for every mistake in it.
     """
+    return config_as(Config, source, lambda config, wrong: None)
+
+
+C = TypeVar("C", bound=Config)
+
+
+def config_as(
+    kind: type[C], source: str | Path | Mapping[str, Any], check: Callable[[C, Callable[..., None]], None]
+) -> C:
+    """As `load_config`, for a kind of configuration that has keys of its own; `check` tells what is wrong with them."""
     path = Path("configuration") if isinstance(source, Mapping) else Path(source)
     document = Located(dict(source), str(path)) if isinstance(source, Mapping) else read_located(path)
     mistakes = Mistakes(document)
-    config = read_settings(Config, mistakes)
+    config = read_settings(kind, mistakes)
     if config is not None:
         _check(config, mistakes.add)
+        check(config, mistakes.add)
     mistakes.raise_all()
     assert config is not None
-    return dataclasses.replace(config, source=str(path), root=str(Path(path).resolve().parent))
+    precision = "bf16-master" if config.precision == "pure-bf16" else config.precision  # its former value
+    return dataclasses.replace(config, precision=precision, source=str(path), root=str(Path(path).resolve().parent))
 
 
 def _check(config: Config, wrong: Callable[..., None]) -> None:
@@ -218,6 +254,8 @@ def _check(config: Config, wrong: Callable[..., None]) -> None:
             "packed rows are never alike in their segments, so each pass would be compiled anew: leave it out",
             "compile",
         )
+    if config.precision in ("bf16-master", "pure-bf16") and config.optimizer != "adamw":
+        wrong("keeps float32 weights for AdamW alone: use 'bf16', or optimizer: adamw", "precision")
     if not _DEVICE.fullmatch(config.device):
         wrong(f"expected auto, cpu, cuda, cuda:N, mps or xpu, got {config.device!r}", "device")
     for at, patterns in ((("frozen",), config.frozen), (("lora", "targets"), (config.lora.targets,))):

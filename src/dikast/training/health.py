@@ -8,7 +8,7 @@ from dikast.core.runs.run_files import CHECKSUMS
 from dikast.training.log import parsed
 
 _LOGS = ("train.jsonl", "eval.jsonl")
-_AGAIN = "run the same command again: it resumes from what is undamaged, and writes the file again"
+_AGAIN = "run the command that made it again: it resumes from what is undamaged, and writes the file again"
 
 
 def is_training(folder: Path) -> bool:
@@ -32,7 +32,7 @@ def examine_training(folder: Path) -> Examined:
         problems += found
         if sealed and not (part / CHECKSUMS).exists():
             name = str((part / CHECKSUMS).relative_to(folder))
-            problems.append(Problem(name, None, UNCHECKED, "run the same command again"))
+            problems.append(Problem(name, None, UNCHECKED, "run the command that made it again"))
     return Examined("training run", lines, files, tuple(problems))
 
 

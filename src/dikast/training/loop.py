@@ -16,7 +16,7 @@ from dikast.core.errors import RunError
 from dikast.engines.local.loading import Loaded
 from dikast.training.checkpoint import load_checkpoint, random_state, save_checkpoint, sound_checkpoint, trained
 from dikast.training.config import Config
-from dikast.training.data.batches import BatchPlan, micro_batches
+from dikast.training.data.batches import BatchPlan, Unit, micro_batches
 from dikast.training.data.collate import Batch, collate, summed_loss, units_of
 from dikast.training.data.distinct_media import shown_again
 from dikast.training.data.shards import Shards
@@ -64,11 +64,7 @@ class Loop:
     ) -> None:
         self._config, self._loaded, self._shards, self._team, self._run = config, loaded, shards, team, run
         self._folder = out / "checkpoints"
-        sizes, grouped = shards.lengths, config.group_by_length
-        self._plan = BatchPlan(
-            sizes, batch_size=config.batch_size, seed=config.seed, grouped=grouped,
-            siblings=shards.siblings if config.pack == "trees" else None,
-        )  # fmt: skip
+        self._plan = self._planned_batches()
         self._planned = config.steps or max(1, round(config.epochs * self._plan.per_epoch))  # steps of the schedule
         self.total = min(self._planned, config.stop_at or self._planned)
         if config.pack != "none":
@@ -128,6 +124,22 @@ class Loop:
                     break
         return Outcome(self.done, self.total)
 
+    def _planned_batches(self) -> BatchPlan:
+        """Which examples each step learns from."""
+        config, shards = self._config, self._shards
+        return BatchPlan(
+            shards.lengths, batch_size=config.batch_size, seed=config.seed, grouped=config.group_by_length,
+            siblings=shards.siblings if config.pack == "trees" else None,
+        )  # fmt: skip
+
+    def _units(self, step: int) -> list[Unit]:
+        """The units of a step, which are computed together, longest first."""
+        return units_of(self._plan.step(step), self._shards, self._loaded, self._config.pack)
+
+    def _counted(self, batch: Batch) -> float:
+        """What a batch counts in the mean that is a step's loss."""
+        return float(batch.weights.sum())
+
     def _tally(self) -> "_Tally":
         return _Tally(self._shards, shared=self._config.pack == "trees")
 
@@ -146,13 +158,13 @@ class Loop:
         return self.done >= self.total or (every > 0 and self.done % every == 0)
 
     def _step(self, step: int, micro: list[Batch], rate: float) -> tuple[float, float]:
-        """One optimizer step; returns the loss in nats a target token, and the norm of the gradient."""
+        """One optimizer step; returns its mean loss (of `sft` in nats a target token), and the norm of the gradient."""
         for group in self._optimizer.param_groups:
             group["lr"] = rate
-        weight = max(self._team.total(sum(float(batch.weights.sum()) for batch in micro)), 1e-9)
+        weight = max(self._team.total(sum(self._counted(batch) for batch in micro)), 1e-9)
         losses = []
         for batch in micro:
-            with _fits(batch, self._shards):
+            with fits(batch, self._shards):
                 loss = self._loss(self._forward, batch) / weight
                 self._team.backward(loss)
             losses.append(loss.detach())
@@ -161,7 +173,7 @@ class Loop:
         if not math.isfinite(norm) or not math.isfinite(total):
             raise self._not_a_number(step)
         self._save()  # the weights before this step gave a finite loss and gradient, so they can be saved
-        with _fits(micro[0], self._shards):  # the first step allocates the optimizer's moments
+        with fits(micro[0], self._shards):  # the first step allocates the optimizer's moments
             self._optimizer.step()
         self._optimizer.zero_grad(set_to_none=True)
         return total, norm
@@ -183,7 +195,7 @@ class Loop:
         if self._unsaved is None:
             return
         step, micro, _, _ = self._unsaved
-        with torch.random.fork_rng(), _fits(micro[0], self._shards):
+        with torch.random.fork_rng(), fits(micro[0], self._shards):
             loss = self._loss(self._forward, micro[0])
             self._team.backward(loss)  # only a backward pass reshards FSDP weights
         self._optimizer.zero_grad(set_to_none=True)
@@ -194,12 +206,8 @@ class Loop:
 
     def _loss(self, model: Any, batch: Batch) -> torch.Tensor:
         """The weighted sum of the batch's losses, in nats."""
-        moved = placed(batch, self._loaded)
         reduced = self._config.precision == "bf16"
-        cast = torch.autocast(self._loaded.device.type, torch.bfloat16) if reduced else nullcontext()
-        with cast, shown_again(self._loaded.model, moved.places):
-            logits = model(**moved.inputs, use_cache=False).logits
-        return summed_loss(logits, moved)
+        return summed_loss(*logits_of(model, batch, self._loaded, reduced=reduced))
 
     def _batches(self, pool: ThreadPoolExecutor) -> Iterator[list[Batch]]:
         """The micro-batches of each step for this process, prepared ahead of time."""
@@ -212,8 +220,7 @@ class Loop:
     def _micro(self, step: int) -> list[Batch]:
         team, made = self._team, []
         most, pack = self._config.max_tokens_per_micro_batch, self._config.pack
-        units = units_of(self._plan.step(step), self._shards, self._loaded, pack)
-        for run in micro_batches(units, most, team.size, packed=pack != "none"):
+        for run in micro_batches(self._units(step), most, team.size, packed=pack != "none"):
             mine = run[team.rank :: team.size]  # if it is empty, a unit of weight 0 keeps the processes in step
             numbers = [number for unit in mine or run[:1] for number in unit.numbers]
             made.append(self._collate(numbers, counts=bool(mine)))
@@ -230,15 +237,19 @@ class Loop:
         )
         return batch if counts else replace(batch, weights=torch.zeros_like(batch.weights), learnt=0)
 
+    def _alone(self, step: int) -> Iterator[tuple[int, ...]]:
+        """The examples of a step, as few together as can have a loss."""
+        return ((number,) for number in itertools.chain.from_iterable(self._plan.step(step)))
+
     def _not_a_number(self, step: int) -> RunError:
         """The error that names the first example whose loss is not a number, or else blames the gradient."""
         cure = "lower 'learning_rate' or use 'precision: fp32', and give another 'out'"
         kept = "the weights of the last checkpoint are intact"
-        for number in itertools.chain.from_iterable(self._plan.step(step)):
+        for numbers in self._alone(step):
             with torch.no_grad():
-                loss = float(self._loss(self._loaded.model, self._collate([number])))
+                loss = float(self._loss(self._loaded.model, self._collate(numbers)))
             if not math.isfinite(loss):
-                name, origin = self._shards.name(number)
+                name, origin = self._shards.name(numbers[0])
                 return RunError(
                     f"{origin}: step {step + 1}: the loss of example {name!r} is {loss}: {cure}, or leave the record "
                     f"out if it alone does this; {kept}"
@@ -260,6 +271,17 @@ def _compile_layers(model: Any) -> None:
                 layer.compile(dynamic=True)
 
 
+def logits_of(model: Any, batch: Batch, loaded: Loaded, *, reduced: bool) -> tuple[torch.Tensor, Batch]:
+    """What the model predicts at the kept positions, (kept, vocabulary), and the batch on the model's device.
+
+    reduced: compute in bf16.
+    """
+    moved = placed(batch, loaded)
+    cast = torch.autocast(loaded.device.type, torch.bfloat16) if reduced else nullcontext()
+    with cast, shown_again(loaded.model, moved.places):
+        return model(**moved.inputs, use_cache=False).logits, moved
+
+
 def placed(batch: Batch, loaded: Loaded) -> Batch:
     """The batch on the model's device, with images in the model's precision; a table of segments is read on the CPU."""
     device, dtype = loaded.device, loaded.model.dtype
@@ -274,7 +296,7 @@ def placed(batch: Batch, loaded: Loaded) -> Batch:
 
 
 @contextmanager
-def _fits(batch: Batch, shards: Shards) -> Iterator[None]:
+def fits(batch: Batch, shards: Shards) -> Iterator[None]:
     """Turn out-of-memory errors into a RunError that names the batch and the cure."""
     try:
         yield

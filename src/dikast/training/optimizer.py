@@ -6,12 +6,14 @@ import torch
 
 from dikast.training.checkpoint import trained
 from dikast.training.config import Config
+from dikast.training.master_weights import MasterAdamW
 
 _MOMENTUM = 0.95
 
 
 def optimizer_of(model: torch.nn.Module, config: Config) -> torch.optim.Optimizer:
-    """AdamW (Loshchilov & Hutter 2019); matrices decay, vectors (norms, biases) do not.
+    """AdamW (Loshchilov & Hutter 2019); matrices decay, vectors (norms, biases) do not. For `bf16-master` see
+    `MasterAdamW`.
 
     With `optimizer: muon` the weights of all linear layers except the output layer use Muon (Jordan et al. 2024), with
     its step scaled to the size of AdamW's (Liu et al. 2025), so that one learning rate serves both.
@@ -27,6 +29,8 @@ def optimizer_of(model: torch.nn.Module, config: Config) -> torch.optim.Optimize
     cuda = any(p.is_cuda for p in others)
     betas = (config.betas[0], config.betas[1])
     kept = [group for group in groups if group["params"]]
+    if config.precision == "bf16-master":
+        return MasterAdamW(kept, lr=config.learning_rate, betas=betas)
     adamw = torch.optim.AdamW(kept, lr=config.learning_rate, betas=betas, fused=cuda) if kept else None
     if not hidden:
         assert adamw is not None, "no parameter is trained"

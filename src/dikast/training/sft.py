@@ -1,16 +1,13 @@
 """Supervised fine-tuning of a judge, from its configuration to a model folder."""
 
 from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dikast.core.canonical import fingerprint
-from dikast.core.errors import RunError, require
-from dikast.core.output_folder import one_writer
-from dikast.core.runs.opening import tell_writer
+from dikast.core.errors import require
 from dikast.training.config import Config, load_config
+from dikast.training.training_folder import in_folder, save_result, told_of
 
 if TYPE_CHECKING:
     from dikast.training.processes import SingleProcess
@@ -27,37 +24,18 @@ def sft(config: "Config | str | Path", *, watch: Watcher = lambda line: None) ->
     require("torch", "hf")
     require("transformers", "hf")
     require("matplotlib", "train")
-    from safetensors import SafetensorError
-
-    from dikast.training.processes import team_of
-
     config = config if isinstance(config, Config) else load_config(config)
-    out, team = config.path(config.out), team_of(config)
-    with team, ExitStack() as held:
-
-        def hold() -> None:
-            held.enter_context(one_writer(out, "training"))
-            tell_writer(out)
-
-        team.from_main(hold)
-        try:
-            return _sft(config, team, watch)
-        except SafetensorError as error:  # it contains the operating system's message
-            raise RunError(
-                f"{out}: weights cannot be written ({error}); what was written before is kept: free space, and run the"
-                " same command again"
-            ) from error
+    return in_folder(config, lambda team: _sft(config, team, watch))
 
 
 def _sft(config: Config, team: "SingleProcess", watch: Watcher) -> dict[str, Any]:
     import torch
 
-    from dikast.training.checkpoint import checkpoints, load_weights
     from dikast.training.data.prepare import data_hash, prepare_shards
     from dikast.training.log import Log, read_log
     from dikast.training.loop import Loop
     from dikast.training.metrics import held_out, judge_metrics
-    from dikast.training.models.model import about, open_model, save_model, source_of
+    from dikast.training.models.model import about, frozen_in_bf16, open_model, source_of
     from dikast.training.models.model_card import write_card
     from dikast.training.plot import plot
 
@@ -77,7 +55,9 @@ def _sft(config: Config, team: "SingleProcess", watch: Watcher) -> dict[str, Any
 
     def judge(step: int) -> None:
         loaded.model.eval()
-        with torch.random.fork_rng():  # the evaluation must not change the training's random state
+        kind, mixed = loaded.device.type, frozen_in_bf16(config)
+        # the evaluation must not change the training's random state
+        with torch.random.fork_rng(), torch.autocast(kind, torch.bfloat16, enabled=mixed):
             lines = list(judge_metrics(loaded, held, config, step=step)) if held else []
         loaded.model.train()
         team.from_main(lambda: tell(lines))
@@ -94,27 +74,14 @@ def _sft(config: Config, team: "SingleProcess", watch: Watcher) -> dict[str, Any
 
     def finish() -> None:
         plot(out)
-        if not outcome.complete:
-            return
-        made = loaded
-        if team.size > 1:  # the weights are dealt out: put them together in a model of this process alone
-            made = open_model(replace(config, device="cpu"))
-            load_weights(checkpoints(out / "checkpoints")[-1], made.model)
-        save_model(made, config, out / "model")
-        lines, found = read_log(out / "train.jsonl"), read_log(out / "eval.jsonl")
-        about_run = {"processes": team.about} if team.size > 1 else {}
-        write_card(
-            out / "model", config, data=data, run=run, examples=len(shards), lines=lines, evals=found, more=about_run
-        )
+        if outcome.complete:
+            lines, found = read_log(out / "train.jsonl"), read_log(out / "eval.jsonl")
+            about_run = {"processes": team.about} if team.size > 1 else {}
+            save_result(loaded, config, team)
+            write_card(
+                out / "model", config, data=data, run=run, examples=len(shards), lines=lines, evals=found,
+                more=about_run,
+            )  # fmt: skip
 
     team.from_main(finish)
-    return {
-        "steps": outcome.steps,
-        "total": outcome.total,
-        "complete": outcome.complete,
-        "examples": len(shards),
-        "model": str(out / "model") if outcome.complete else None,
-        "run": run,
-        "processes": team.about,
-        "main": team.main,
-    }
+    return told_of(config, outcome, team, examples=len(shards), run=run)

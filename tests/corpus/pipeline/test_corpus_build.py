@@ -169,10 +169,87 @@ def test_what_the_teacher_grades_otherwise_is_dropped(tmp_path: Path) -> None:
     def harsh(request: Request) -> str:
         return "No.\nVerdict: 1" if request.about["stage"] == "regrade" else answer(request)
 
-    told = engine_recipe(tmp_path, complete=False, stop_after_rejects=1)
-    built = build(told, tmp_path / "out", teacher=Scripted(harsh))
+    told = engine_recipe(tmp_path, complete=False, stop_after_rejects=1, retries=1)
+    engine = Scripted(harsh)
+    built = build(told, tmp_path / "out", teacher=engine)
     assert built.kept == {"1": 10}
-    assert built.stages[-1].rejected == {"graded otherwise the second time": 40}
+    again, graded = built.stages[-2:]
+    assert (again.name, again.tasks, graded.tasks) == ("3-responses-2", 40, 40)
+    assert graded.rejected == {"graded otherwise the second time": 40}
+    retry = next(request for request in engine.requests if request.about.get("retry"))
+    assert [message.role for message in retry.messages] == ["user", "assistant", "user"]
+    assert "No.\nVerdict: 1" in retry.messages[-1].text  # the grading is the hint
+    assert f"The score {retry.about['score']} is wanted" in retry.messages[-1].text
+    asked = len(engine.requests)
+    build(told, tmp_path / "out", teacher=engine)
+    assert len(engine.requests) == asked
+    more = replace(told, options=replace(told.options, retries=2))
+    assert build(more, tmp_path / "out", teacher=engine).stages[-1].name == "4-regrade-3"  # the same folder goes on
+
+
+def wavering(request: Request) -> str:
+    """A teacher whose second grading agrees with what it wrote in 70 of 100 cases."""
+    said = answer(replace(request, about={**request.about, "attempt": 2}))
+    if request.about["stage"] == "responses":  # another text at another try
+        extra = fingerprint([message.text for message in request.messages])[:6]
+        return said.replace('"response":"', f'"response":"{extra} ')
+    if request.about["stage"] != "regrade":
+        return said
+    draw = int(fingerprint(["regrade", request.messages[0].text])[:8], 16) / 16**8
+    due = int(said.split()[-1])
+    return said if draw < 0.7 else f"So so.\nVerdict: {due % 5 + 1}"
+
+
+@pytest.mark.parametrize("complete", ["require", "prefer"])
+def test_a_teacher_that_wavers_costs_little_and_loses_little(complete: str, tmp_path: Path) -> None:
+    def told(**values: Any) -> Any:
+        return engine_recipe(tmp_path, rubrics=24, instructions=2, rounds=20, complete=complete, words=21, **values)
+
+    sure, calls = Scripted(answer), Scripted(wavering)
+    build(told(), tmp_path / "sure", teacher=sure)
+    built = build(told(agreement=0.7), tmp_path / "out", teacher=calls)
+    assert built.waits == ""
+    kept = Counter(item.id.rpartition("-")[0] for item in read_items(tmp_path / "out" / "items.jsonl"))
+    whole = sum(n == 5 for n in kept.values())
+    assert whole >= 0.7 * 48  # .973 ** 5 = .87 of them are expected
+    assert len(calls.requests) <= 2 * len(sure.requests)
+    expected = sum(each.calls for each in estimate(told(agreement=0.7)))
+    assert abs(expected / len(calls.requests) - 1) <= 0.2
+    assert max(built.kept.values()) == min(built.kept.values())  # balanced, with what incomplete ones add too
+    assert (len(kept) > whole) == (complete == "prefer")
+
+
+def test_nothing_is_asked_about_an_instruction_that_repeats_another(tmp_path: Path) -> None:
+    def alike(request: Request) -> str:
+        if request.about["stage"] == "instructions":
+            said = [{"instruction": "Tell of the river, the stone and the tower.", "reference": "Yes."}]
+            return orjson.dumps({"instructions": said}).decode()
+        return answer(request)
+
+    engine = Scripted(alike)
+    built = build(engine_recipe(tmp_path, near=True, instructions=1), tmp_path / "out", teacher=engine)
+    assert built.dropped["near-duplicate instruction, not asked about"] == 4  # of five
+    assert sum(request.about["stage"] == "regrade" for request in engine.requests) == 5
+
+
+def test_a_response_that_copies_its_reference_is_asked_for_again(tmp_path: Path) -> None:
+    text = " ".join(f"{word} {i}" for i, word in enumerate(WORDS))
+
+    def copying(request: Request) -> str:
+        if request.about["stage"] == "instructions":
+            said = [{"instruction": f"Tell of {request.about['lineage']}", "reference": text}]
+            return orjson.dumps({"instructions": said}).decode()
+        if request.about["stage"] == "responses" and request.about.get("attempt", 1) == 1:
+            return orjson.dumps({"response": f"{text} {request.about['score']}", "feedback": "Long."}).decode()
+        return answer(request)
+
+    engine = Scripted(copying)
+    told = engine_recipe(tmp_path, rubrics=1, instructions=1, words=22)
+    built = build(told, tmp_path / "out", teacher=engine)
+    assert built.items == 5
+    again = [r for r in engine.requests if r.about["stage"] == "responses" and r.about.get("attempt") == 2]
+    assert len(again) == 5
+    assert "repeats the reference answer" in again[0].messages[-1].text
 
 
 def test_filters_are_counted(tmp_path: Path) -> None:

@@ -77,6 +77,18 @@ def test_from_nothing_to_a_checkpoint_as_released_ones_are(config: Config, tmp_p
     assert verdicts[0].distribution == verdicts[1].distribution  # other names, the same weights
 
 
+def test_words_of_later_stages_are_known_and_change_no_token(config: Config, tmp_path: Path) -> None:
+    write_lessons(Settings(seed=4, version=4), 40, tmp_path / "rubrics", quote=True)
+    data = (replace(config.data[0], items=(str(tmp_path / "rubrics" / "items-*.jsonl"),)),)
+    init, plain = (
+        new_judge(config, tmp_path / name, SHAPE, most=50, later=later)
+        for name, later in (("both", [replace(config, data=data)]), ("plain", []))
+    )
+    more = set((init / "words.txt").read_text("utf-8").split()) - set((plain / "words.txt").read_text("utf-8").split())
+    assert "weighed" in more
+    assert (init / "tokenizer.json").read_bytes() == (plain / "tokenizer.json").read_bytes()
+
+
 def test_a_tokenizer_spells_anything_and_knows_the_lines_of_feedback(config: Config) -> None:
     from transformers import AutoTokenizer
 

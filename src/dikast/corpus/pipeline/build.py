@@ -10,7 +10,7 @@ import orjson
 from dikast.core.errors import UserError
 from dikast.core.output_folder import one_writer
 from dikast.core.runs.run_files import CHECKSUMS, changed_files, forget_missing, write_checked
-from dikast.corpus.pipeline.build_run import Built, Estimate, Progress, Run
+from dikast.corpus.pipeline.build_run import BuildEstimate, BuildRun, Built, Progress
 from dikast.corpus.pipeline.recipe import Recipe
 from dikast.corpus.pipeline.recipe_file import checked_files
 from dikast.corpus.pipeline.stage import Asking, check_sampling, prompt
@@ -72,7 +72,7 @@ def _build(
         engine = Budget(engine, **budget)
     sampling = check_sampling(recipe.temperature, recipe.max_tokens, recipe.seed)
     asking = Asking(engine, sampling, recipe.tries, recipe.stop_after_rejects)
-    run = Run(recipe, folder, asking, progress, Built(str(folder), notes=notes))
+    run = BuildRun(recipe, folder, asking, progress, Built(str(folder), notes=notes))
     try:
         kind.run(run, recipe.options)
     finally:
@@ -80,7 +80,7 @@ def _build(
     return run.built
 
 
-def estimate(recipe: Recipe) -> list[Estimate]:
+def estimate(recipe: Recipe) -> list[BuildEstimate]:
     """The calls of each stage, about how many tokens they read, and at most how many they write; asks nothing."""
     kind = KINDS[recipe.recipe]
     checked_files(recipe, kind)

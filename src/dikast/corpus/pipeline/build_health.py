@@ -8,8 +8,8 @@ from dikast.core.runs.run_files import CHECKSUMS
 from dikast.corpus.pipeline.journal import parsed
 
 BUILD = "build.json"
-_CURE = "`dikast doctor FOLDER --repair`, then run the same command again: it asks the task anew"
-_AGAIN = "run the same command again: it writes the file again and asks nothing twice"
+_CURE = "`dikast doctor FOLDER --repair`, then run the command that made it again: it asks the task anew"
+_AGAIN = "run the command that made it again: it writes the file again and asks nothing twice"
 
 
 def is_build(folder: Path) -> bool:
@@ -26,7 +26,7 @@ def examine_build(folder: Path) -> Examined:
         lines += n
         problems += found
     if any(checksums_are_gone(folder, str(path.relative_to(folder))) for path in _journals(folder)):
-        problems.append(Problem(CHECKSUMS, None, UNCHECKED, "run the same command again"))
+        problems.append(Problem(CHECKSUMS, None, UNCHECKED, "run the command that made it again"))
     return Examined("build", lines, files, tuple(problems))
 
 

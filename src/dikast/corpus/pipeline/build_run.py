@@ -1,4 +1,4 @@
-"""A build in progress (`Run`), its outcome (`Built`), and what a recipe provides (`Kind`)."""
+"""A build in progress (`BuildRun`), its outcome (`Built`), and what a recipe provides (`Kind`)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -45,7 +45,7 @@ class Built:
 
 
 @dataclass(slots=True)
-class Run:
+class BuildRun:
     """One build in progress: what a recipe's `run` works with."""
 
     recipe: Recipe
@@ -83,7 +83,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class BuildEstimate:
     """What a stage would ask if every reply were accepted at the first try. Tokens are estimated as characters / 4."""
 
     stage: str
@@ -113,8 +113,8 @@ class Kind(Generic[Options]):
     name: str
     options: type[Options]
     prompts: tuple[str, ...]
-    run: Callable[[Run, Options], None]
-    estimate: Callable[[Recipe, Options], list[Estimate]]
+    run: Callable[[BuildRun, Options], None]
+    estimate: Callable[[Recipe, Options], list[BuildEstimate]]
     check: Callable[[Recipe, Options], Iterable[tuple[str, str]]]
     world: Callable[[Recipe, Options], Engine]
     files: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from typing import Any
 from dikast.core.item import Item
 from dikast.core.part import Text, Turn
 from dikast.core.records import read_items
-from dikast.corpus.pipeline.build_run import Run
+from dikast.corpus.pipeline.build_run import BuildRun
 from dikast.corpus.pipeline.journal import accepted
 from dikast.corpus.pipeline.recipe import Recipe
 from dikast.corpus.sources.picture_questions import pictures_of
@@ -49,7 +49,7 @@ class Following:
 class Cases:
     """The cases of a build and what stages added to them; `responses` answers are drawn for each, 0 for all."""
 
-    run: Run
+    run: BuildRun
     responses: int
     responders: tuple[str, ...]  # names of the engines that answer
 

@@ -34,7 +34,7 @@ class Recipe:
     requested one. `near` drops near duplicates; `against` are benchmark files whose texts are dropped. Relative paths
     start at `folder`.
 
-    Keys for writing the finished items, which may change between runs into one folder: `family_share` and
+    Keys for writing the finished items, and others that may change between runs into one folder: `family_share` and
     `topic_share` are the largest shares of the rows that one seed family and one topic may have; `length_r` is the
     largest absolute correlation of words and score (1 sets no bound). `splits` maps names to shares; rubrics whose
     criteria share `apart` of their word trigrams go to the same split. `parquet`: rows of a shard, 0 for none;
@@ -77,7 +77,8 @@ class Recipe:
         values = asdict(self)
         for name in ("folder", "allow_keys", *(each.name for each in fields(self) if each.metadata.get(LAST))):
             del values[name]
-        values |= values.pop("options") or {}
+        own = {each.name for each in fields(self.options) if each.metadata.get(LAST)} if self.options else set()
+        values |= {key: each for key, each in (values.pop("options") or {}).items() if key not in own}
         return {key: under_former_names(each) if isinstance(each, dict) else each for key, each in values.items()}
 
     @property

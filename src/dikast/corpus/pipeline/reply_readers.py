@@ -13,6 +13,8 @@ from dikast.prompts.parsed import Target
 
 Record = dict[str, Any]
 _TEXT = {"type": "string"}
+_MOST_SHARED = 0.8  # of a response's word trigrams, above which it copies the reference
+_LEAST_WORDS = 8
 
 
 def list_schema(key: str, names: tuple[str, ...]) -> Record:
@@ -80,9 +82,10 @@ def response_reader(recipe: Recipe, record: Record, score: str) -> Any:
         value = object_in(text)
         response, feedback = text_in(value, "response"), text_in(value, "feedback")
         in_language(recipe.language, response=response, feedback=feedback)
-        in_language(recipe.language, response=response, feedback=feedback)
         if parse_reply("verdict", response, SCALE).status is Status.REFUSED:
             raise Rejected("the response refuses", "the response refuses to answer")
+        if not recipe.world and copies(response, str(record.get("reference", ""))):
+            raise Rejected("copies the reference", "the response repeats the reference answer; write one of its own")
         said = DIALECTS["critic"].read(feedback, Target(SCALE)).stated
         if said is not None:
             raise Rejected("the feedback names a score", f"the feedback names a score ({said.said!r})")
@@ -93,6 +96,16 @@ def response_reader(recipe: Recipe, record: Record, score: str) -> Any:
         return [{**made, "claims": value["claims"]} if isinstance(value.get("claims"), list) else made]
 
     return read
+
+
+def copies(response: str, reference: str) -> bool:
+    """Whether a response repeats the reference: most of its word trigrams stand there."""
+    said, known = words_of(response), words_of(reference)
+    if len(said) < _LEAST_WORDS:
+        return False
+    shared = set(zip(known, known[1:], known[2:], strict=False))
+    trigrams = list(zip(said, said[1:], said[2:], strict=False))
+    return sum(each in shared for each in trigrams) > _MOST_SHARED * len(trigrams)
 
 
 def levels_of(rubric: Record) -> list[Record]:

@@ -102,7 +102,7 @@ def check_file(path: str | Path, asked: CheckOptions | None = None) -> Check:
         raise UserError(f"language {asked.language!r} cannot be identified by this check; known: {', '.join(KNOWN)}")
     checker = _Checker(str(path), near=asked.near, seed=asked.seed, language=asked.language)
     for file in asked.against:
-        checker.benchmark(file)
+        checker.benchmark(file, dict(asked.names).get(file, file))
     for observation in observations(path, asked.from_):
         checker.see(observation)
     return checker.finish(asked.draws)
@@ -135,11 +135,11 @@ class _Checker:
     def finding(self, name: str) -> DataFinding:
         return self.check.findings.setdefault(name, DataFinding())
 
-    def benchmark(self, path: str) -> None:
+    def benchmark(self, path: str, name: str) -> None:
         n = 0
         for observation in observations(path):
             n += 1
-            where = f"{path}:{observation.line}"
+            where = f"{name}:{observation.line}"
             self.bench["instruction"].add(observation.instruction, f"{where} instruction")
             for i, each in enumerate(observation.responses):
                 self.bench["response"].add(each.response, f"{where} response {i}")
@@ -148,7 +148,7 @@ class _Checker:
             for image in observation.item.images if self.near else ():
                 with suppress(DataError):
                     self.pictures["bench"].add(image, where)
-        self.check.against[path] = n
+        self.check.against[name] = n
 
     def see(self, o: Observed) -> None:
         check = self.check

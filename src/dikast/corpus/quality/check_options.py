@@ -16,7 +16,10 @@ class SchemaOptions:
 class CheckOptions(SchemaOptions):
     """What feedback data is checked for."""
 
-    against: tuple[str, ...] = option((), help="A benchmark file to check the data for contamination with.")
+    against: tuple[str, ...] = option(
+        (), help="A benchmark to check the data for contamination with: a file, or bench:NAME (`dikast bench list`)."
+    )
+    names: tuple[tuple[str, str], ...] = option((), internal=True)  # of files of `against`: what they are called
     near: bool = option(True, "--near/--exact", help="Look for near duplicates too (extra `dedup`).")
     draws: int = option(200, least=20, help="Shuffles of the scores.")
     seed: int = option(0, help="Seed of the shuffles.")

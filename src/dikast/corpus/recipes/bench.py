@@ -16,7 +16,7 @@ from dikast.core.rubric import Rubric
 from dikast.core.runs.run_files import write_checked
 from dikast.corpus.dedup.contamination import Apart, leaks
 from dikast.corpus.dedup.text_dedup import Index
-from dikast.corpus.pipeline.build_run import Estimate, Kind, Run
+from dikast.corpus.pipeline.build_run import BuildEstimate, BuildRun, Kind
 from dikast.corpus.pipeline.post_processing import ITEMS
 from dikast.corpus.pipeline.recipe import Recipe, count, share
 from dikast.corpus.recipes import feedback, perception
@@ -62,13 +62,13 @@ class BenchOptions:
 
 
 @dataclass(slots=True)
-class _Into(Run):
+class _Into(BuildRun):
     """The run of another recipe, whose items are filtered before they are written."""
 
     choose: Callable[[Iterable[Item]], Iterator[Item]] = iter
 
     def write(self, items: Iterable[Item]) -> None:
-        Run.write(self, self.choose(items))
+        BuildRun.write(self, self.choose(items))
 
 
 def chosen(
@@ -159,7 +159,7 @@ def _inner(recipe: Recipe, options: BenchOptions) -> tuple[Kind[Any], Recipe]:
     return perception.KIND, replace(recipe, options=told)
 
 
-def _run(run: Run, options: BenchOptions) -> None:
+def _run(run: BuildRun, options: BenchOptions) -> None:
     """Run the other recipe's stages, keep what is not contaminated, and check the written file for contamination."""
     recipe, built = run.recipe, run.built
     kind, inner = _inner(recipe, options)
@@ -181,7 +181,7 @@ def _run(run: Run, options: BenchOptions) -> None:
         raise RunError(f"{run.folder / ITEMS}: shares content with {', '.join(rows)} ({dict(found)}); see {REPORT}")
 
 
-def _estimate(recipe: Recipe, options: BenchOptions) -> list[Estimate]:
+def _estimate(recipe: Recipe, options: BenchOptions) -> list[BuildEstimate]:
     kind, inner = _inner(recipe, options)
     return kind.estimate(inner, inner.options)
 

@@ -14,13 +14,13 @@ from dikast.core.part import text_of
 from dikast.core.records.writing import rebased
 from dikast.corpus.dedup.contamination import Apart
 from dikast.corpus.dedup.text_dedup import Index
-from dikast.corpus.pipeline.build_run import Estimate, Kind, Run, size_of
+from dikast.corpus.pipeline.build_run import BuildEstimate, BuildRun, Kind, size_of
 from dikast.corpus.pipeline.journal import accepted
 from dikast.corpus.pipeline.recipe import Recipe, share
 from dikast.corpus.pipeline.stage import Rejected, Task, in_language, object_in, prompt, text_in
 from dikast.corpus.schemas.delta import difference
 from dikast.corpus.schemas.llava_critic import write_critic
-from dikast.corpus.schemas.public_schema import asked, shown
+from dikast.corpus.schemas.public_schema import asked, image_sources
 from dikast.corpus.sources.pair_templates import Template, templates
 from dikast.corpus.sources.scored_pairs import Draw, Pair, criterion_of, from_people, from_scores
 from dikast.corpus.teachers.picture_teacher import teacher_of
@@ -137,7 +137,7 @@ def _left_out(recipe: Recipe, options: CriticPairwiseOptions, dropped: Counter[s
 def _whole(pair: Pair, texts: list[str]) -> str:
     """The text by which a group is compared with others: instruction, criterion and every response."""
     rubric = criterion_of(pair)
-    return "\n".join([*shown(pair.sides[0].item), rubric.criterion if rubric else "", *texts])
+    return "\n".join([*image_sources(pair.sides[0].item), rubric.criterion if rubric else "", *texts])
 
 
 def items(
@@ -232,29 +232,30 @@ def finished(item: Item, question: str, reasons: str, reply: str) -> Record:
     wanted = {
         **row,
         "conversations": [
-            {"from": "human", "value": "<image>\n" * len(shown(done)) + question}, {"from": "gpt", "value": reply},
+            {"from": "human", "value": "<image>\n" * len(image_sources(done)) + question},
+            {"from": "gpt", "value": reply},
         ],
-    }  # fmt: skip
+    }
     source = {"schema": "critic", "delta": difference(wanted, row)}
     return item_to(replace(done, meta={**done.meta, "source": source}))
 
 
-def run(run: Run, options: CriticPairwiseOptions) -> None:
+def run(run: BuildRun, options: CriticPairwiseOptions) -> None:
     """Ask for the reasons of each pair's preference, and write the pairs."""
     found = run.stage(_STAGE, pair_tasks(run.recipe, options, run.folder, run.built.dropped))
     if not found.left["budget"]:
         run.write(_finished(run))
 
 
-def _finished(run: Run) -> Iterator[Item]:
+def _finished(run: BuildRun) -> Iterator[Item]:
     for made in accepted(run.path(_STAGE)):
         yield item_from(made, root=str(run.folder))
 
 
-def estimate(recipe: Recipe, options: CriticPairwiseOptions) -> list[Estimate]:
+def estimate(recipe: Recipe, options: CriticPairwiseOptions) -> list[BuildEstimate]:
     """The cost of the stage, from the pairs themselves."""
     sizes = [size_of(task) for task in pair_tasks(recipe, options, Path(recipe.folder), Counter())]
-    return [Estimate(_STAGE, len(sizes), sum(sizes), len(sizes) * recipe.max_tokens)]
+    return [BuildEstimate(_STAGE, len(sizes), sum(sizes), len(sizes) * recipe.max_tokens)]
 
 
 def _check(recipe: Recipe, options: CriticPairwiseOptions) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ from dikast.core.part import Text, Turn, text_of
 from dikast.core.records import read_items, write_items
 from dikast.core.rubric import Rubric
 from dikast.corpus.dedup.contamination import Apart
-from dikast.corpus.pipeline.build_run import Estimate, Kind, Run, size_of
+from dikast.corpus.pipeline.build_run import BuildEstimate, BuildRun, Kind, size_of
 from dikast.corpus.pipeline.cases import PAIRS, Case, Cases, answers_stage
 from dikast.corpus.pipeline.journal import accepted
 from dikast.corpus.pipeline.recipe import Recipe, count, share
@@ -68,7 +68,7 @@ class CriticPointwiseOptions:
     sensitive: float = share(0.0)
 
 
-def _pairs(run: Run, options: CriticPointwiseOptions) -> None:
+def _pairs(run: BuildRun, options: CriticPointwiseOptions) -> None:
     """Draw the cases and write them to disk; drawing again gives the same ones."""
     recipe, dropped = run.recipe, run.built.dropped
     if recipe.world:
@@ -247,7 +247,7 @@ def _carrying(item: Item, evaluation: Evaluation, rubric: Rubric) -> Item:
     return replace(item, meta={**item.meta, "source": {"schema": "critic", "delta": delta}})
 
 
-def _run(run: Run, options: CriticPointwiseOptions) -> None:
+def _run(run: BuildRun, options: CriticPointwiseOptions) -> None:
     """The stages: cases, questions, references, answers, judgements; then the filters."""
     recipe = run.recipe
     engines = [recipe.engine(spec) for spec in options.responders]
@@ -272,7 +272,7 @@ def _run(run: Run, options: CriticPointwiseOptions) -> None:
         run.built.figures["evaluation_prompts"] = dict(sorted(families.items()))
 
 
-def _spent(run: Run) -> bool:
+def _spent(run: BuildRun) -> bool:
     return bool(run.built.stages and run.built.stages[-1].left["budget"])
 
 
@@ -282,7 +282,7 @@ def _asking(asking: Asking, engine: Engine) -> Asking:
     return replace(asking, engine=within)
 
 
-def _kept(run: Run, recipe: Recipe, families: Counter[str]) -> Iterator[Item]:
+def _kept(run: BuildRun, recipe: Recipe, families: Counter[str]) -> Iterator[Item]:
     """The judged items that are in no benchmark, counted by the family of their evaluation prompt."""
     bench = Apart(map(recipe.path, recipe.against), near=recipe.near, bare=True)
     for record in accepted(run.path("4-judgements")):
@@ -294,7 +294,7 @@ def _kept(run: Run, recipe: Recipe, families: Counter[str]) -> Iterator[Item]:
         yield item
 
 
-def _estimate(recipe: Recipe, options: CriticPointwiseOptions) -> list[Estimate]:
+def _estimate(recipe: Recipe, options: CriticPointwiseOptions) -> list[BuildEstimate]:
     """The cost of the stages for a question and an answer of typical length, if every reply is accepted at once."""
     n, size = options.pairs, 200 + _IMAGE_TOKENS
     if not recipe.world:
@@ -310,7 +310,7 @@ def _estimate(recipe: Recipe, options: CriticPointwiseOptions) -> list[Estimate]
     found.append(("2-references", n, size))
     found += [(answers_stage(i), n, size) for i in range(len(options.responders))]
     found.append(("4-judgements", n * options.samples, sum(asks) // len(asks) + _IMAGE_TOKENS))
-    return [Estimate(name, calls, calls * each, calls * recipe.max_tokens) for name, calls, each in found]
+    return [BuildEstimate(name, calls, calls * each, calls * recipe.max_tokens) for name, calls, each in found]
 
 
 def _check(recipe: Recipe, options: CriticPointwiseOptions) -> Iterator[tuple[str, str]]:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 from dikast.core.item import Item, item_from
 from dikast.core.part import Image
 from dikast.corpus.dedup.contamination import Apart
 from dikast.corpus.dedup.text_dedup import Index
 from dikast.corpus.observations import words_of
-from dikast.corpus.pipeline.build_run import Estimate, Kind, Run, size_of
+from dikast.corpus.pipeline.build_run import BuildEstimate, BuildRun, Kind, size_of
 from dikast.corpus.pipeline.journal import accepted
 from dikast.corpus.pipeline.recipe import Recipe, count, share
 from dikast.corpus.pipeline.record_pool import RecordPool
@@ -27,12 +27,12 @@ from dikast.corpus.pipeline.reply_readers import (
     response_reader,
     rubric_reader,
 )
-from dikast.corpus.pipeline.stage import Rejected, Task, prompt
+from dikast.corpus.pipeline.stage import Task, prompt
+from dikast.corpus.recipes.regrading import distinct, expected_tries, graded_responses, kept_records
 from dikast.corpus.sources.seed_rubrics import SCALE, load_seeds
 from dikast.corpus.sources.sensitive import hard_of, marked, sensitive_at
 from dikast.corpus.teachers.world_teacher import WorldTeacher
 from dikast.engines.base import Engine
-from dikast.prompts.format import load_format
 
 Record = dict[str, Any]
 _PASSES = 2  # passes over requests without an answer before the build stops for another run
@@ -45,7 +45,10 @@ class FeedbackOptions:
 
     The rubrics in `seeds` are extended to `rubrics` in at most `rounds` rounds, `a_call` in a reply. Each gets
     `instructions`, and each instruction a response of about `words` words for each score, which the teacher grades
-    again (`regrade`). `complete` keeps only instructions with a response of every score. `refine`: the teacher revises
+    again (`regrade`); one that misses its score is written anew up to `retries` times. `complete: true` (or `require`)
+    keeps only instructions with a response of every score, `prefer` also as many responses of the others as leave the
+    scores of the set balanced, `false` all. `agreement` is the share of second gradings that `--dry-run` expects to
+    agree. `refine`: the teacher revises
     each new rubric, shown beside others, before it is added. `sensitive`: the share of new rubrics, and of their
     instructions, about sensitive or biased content, every second one implicitly.
     """
@@ -57,7 +60,9 @@ class FeedbackOptions:
     instructions: int = count(2)
     words: int = count(120)
     regrade: bool = True
-    complete: bool = True
+    retries: int = count(2, least=0, last=True)
+    agreement: float = share(0.8, last=True)
+    complete: Literal[True, False, "require", "prefer"] = True
     refine: bool = False
     sensitive: float = share(0.0)
 
@@ -139,9 +144,9 @@ def instruction_tasks(recipe: Recipe, pool: Iterable[Record]) -> Iterator[Task]:
         yield Task((number,), messages, reader, list_schema("instructions", ("instruction", "reference")), about)
 
 
-def response_tasks(recipe: Recipe, instructions: Path) -> Iterator[Task]:
+def response_tasks(recipe: Recipe, instructions: Path, dropped: Counter[str]) -> Iterator[Task]:
     """For each instruction and score a request for a response aimed at it, with feedback."""
-    for record in accepted(instructions):
+    for record in distinct(accepted(instructions), recipe, dropped):
         rubric = record["rubric"]
         for score in SCALE.labels:
             messages = prompt("responses").ask(
@@ -151,36 +156,6 @@ def response_tasks(recipe: Recipe, instructions: Path) -> Iterator[Task]:
             about = {"stage": "responses", "lineage": rubric["lineage"], "instruction": record["at"], "score": score}
             at = (record["number"], record["at"], int(score))
             yield Task(at, messages, response_reader(recipe, record, score), RESPONSE, about)
-
-
-def regrade_tasks(recipe: Recipe, responses: Path, root: str = "") -> Iterator[Task]:
-    """Asks the teacher to grade each response without knowing its intended score; image paths start at `root`."""
-    form = load_format("absolute")
-    for record in accepted(responses):
-        item = item_of(record, recipe, root)
-        messages = form.ask(item, _one(item), (0,))
-        about = {
-            "stage": "regrade", "lineage": record["rubric"]["lineage"], "instruction": record["at"],
-            "response": record["response"],
-        }  # fmt: skip
-        at = (record["number"], record["at"], record["score"])
-        yield Task(at, messages, _regrade_reader(form, item, record), None, about, final=True)
-
-
-def _regrade_reader(form: Any, item: Item, record: Record) -> Any:
-    def read(text: str) -> list[Record]:
-        parsed = form.parse(text, _one(item))
-        if parsed.label is None:
-            raise Rejected("the second grading has no verdict")
-        if int(parsed.label) != record["score"]:
-            raise Rejected("graded otherwise the second time")
-        return [record]
-
-    return read
-
-
-def _one(item: Item) -> Any:
-    return item.rubric
 
 
 def item_of(record: Record, recipe: Recipe, root: str = "") -> Item:
@@ -218,17 +193,23 @@ class Filters:
     dropped: Counter[str]
     near: Index
     bench: Apart
+    scratch: Path
     image: str | None = None
 
     @classmethod
-    def of(cls, recipe: Recipe) -> "Filters":
-        """The filters of a recipe, with its benchmark files read."""
+    def of(cls, recipe: Recipe, scratch: Path) -> "Filters":
+        """The filters of a recipe, with its benchmark files read. `scratch`: a file for records that wait."""
         bench = Apart(map(recipe.path, recipe.against), near=recipe.near, bare=True)
-        return cls(recipe, Counter(), Index(near=recipe.near and not recipe.world), bench)
+        return cls(recipe, Counter(), Index(near=recipe.near and not recipe.world), bench, scratch)
 
-    def groups(self, last: Path, root: str = "") -> Iterator[Item]:
-        """The records that pass, instruction by instruction; image paths start at `root`."""
-        for (number, at), group in groupby(accepted(last), key=lambda each: (each["number"], each["at"])):
+    def groups(self, found: Iterator[Record], root: str = "") -> Iterator[Item]:
+        """The records that pass, instruction by instruction, then those of incomplete ones that are kept.
+
+        Image paths start at `root`.
+        """
+        complete = self.recipe.options.complete
+        waiting = RecordPool(self.scratch) if complete == "prefer" else None
+        for (number, at), group in groupby(found, key=lambda each: (each["number"], each["at"])):
             records = self._alike(list(group))
             first = records[0] if records else None
             if first is None:
@@ -240,11 +221,30 @@ class Filters:
             if not self.recipe.world and self._asked_before(first, name):
                 self.dropped["near-duplicate instruction"] += len(records)
                 continue
-            if self.recipe.options.complete and len({each["score"] for each in records}) < len(SCALE.labels):
-                self.dropped["not every score"] += len(records)
+            if complete and len({each["score"] for each in records}) < len(SCALE.labels):
+                if waiting is None:
+                    self.dropped["not every score"] += len(records)
+                    continue
+                for record in records:
+                    waiting.append(record)
                 continue
             for record in records:
                 yield item_of(record, self.recipe, root)
+        if waiting is not None:
+            for record in self._balanced(waiting):
+                yield item_of(record, self.recipe, root)
+            self.scratch.unlink()
+
+    def _balanced(self, waiting: RecordPool) -> Iterator[Record]:
+        """As many of the records of every score, in their order, as there are of the rarest."""
+        counts = Counter(record["score"] for record in waiting)
+        most, taken = min(counts[int(label)] for label in SCALE.labels), Counter[int]()
+        for record in waiting:
+            taken[record["score"]] += 1
+            if taken[record["score"]] <= most:
+                yield record
+            else:
+                self.dropped["not every score"] += 1
 
     def _in_a_benchmark(self, records: list[Record], root: str) -> bool:
         image = records[0].get("image")
@@ -274,30 +274,24 @@ class Filters:
         return found
 
 
-def _run(run: Run, options: FeedbackOptions) -> None:
+def _run(run: BuildRun, options: FeedbackOptions) -> None:
     """The stages: rubrics, instructions, responses, a second grading; then the filters."""
     recipe = run.recipe
     pool = _rubrics(run, options)
     if run.built.waits:
         return
     last = "2-instructions"
-    stages: list[tuple[str, Iterable[Task]]] = [  # generators: each reads the stage before when its turn comes
-        (last, instruction_tasks(recipe, pool)),
-        ("3-responses", response_tasks(recipe, run.path(last))),
-    ]
-    if options.regrade:
-        stages.append(("4-regrade", regrade_tasks(recipe, run.path("3-responses"))))
-    for name, tasks in stages:
-        run.stage(name, tasks)
-        last = name
-        if run.built.stages[-1].left["budget"]:
-            return
-    filters = Filters.of(recipe)
-    run.write(filters.groups(run.path(last)))
+    if run.stage(last, instruction_tasks(recipe, pool)).left["budget"]:
+        return
+    journals = graded_responses(run, lambda dropped: response_tasks(recipe, run.path(last), dropped), item_of)
+    if journals is None:
+        return
+    filters = Filters.of(recipe, run.path("incomplete"))
+    run.write(filters.groups(kept_records(journals)))
     run.built.dropped.update(filters.dropped)
 
 
-def _rubrics(run: Run, options: FeedbackOptions) -> Iterable[Record]:
+def _rubrics(run: BuildRun, options: FeedbackOptions) -> Iterable[Record]:
     """Run rounds until there are enough rubrics; each round shows rubrics of earlier ones."""
     recipe = run.recipe
     index, pool = Index(near=recipe.near and not recipe.world), RecordPool(run.path("rubrics"))
@@ -327,7 +321,7 @@ def _rubrics(run: Run, options: FeedbackOptions) -> Iterable[Record]:
     return islice(pool, options.rubrics)
 
 
-def answered(run: Run, name: str, tasks: Callable[[], Iterable[Task]]) -> bool:
+def answered(run: BuildRun, name: str, tasks: Callable[[], Iterable[Task]]) -> bool:
     """Ask a stage, and once more the tasks that failed; False if some still have no answer."""
     for _ in range(_PASSES):
         run.built.waits = ""
@@ -342,7 +336,7 @@ def _seeds(recipe: Recipe, options: FeedbackOptions) -> list[Record]:
     return load_seeds(recipe.path(options.seeds)) if options.seeds else []
 
 
-def _estimate(recipe: Recipe, options: FeedbackOptions) -> list[Estimate]:
+def _estimate(recipe: Recipe, options: FeedbackOptions) -> list[BuildEstimate]:
     """The cost of the stages for a rubric and an instruction of typical length."""
     seeds = _seeds(recipe, options)
     level = "One sentence of about the length that such a description has."
@@ -352,6 +346,7 @@ def _estimate(recipe: Recipe, options: FeedbackOptions) -> list[Estimate]:
     first = next(rubric_tasks(recipe, known, 1, options.a_call))
     one = size_of(next(instruction_tasks(recipe, known)))
     answers = options.rubrics * options.instructions * len(SCALE.labels)
+    answers = round(answers * expected_tries(recipe))
     answer = one + 3 * options.words
     sizes = [
         ("1-rubrics", calls, size_of(first)),
@@ -363,7 +358,7 @@ def _estimate(recipe: Recipe, options: FeedbackOptions) -> list[Estimate]:
         sizes.insert(1, ("1-refine", max(0, options.rubrics - len(seeds)), one_more))
     if options.regrade:
         sizes.append(("4-regrade", answers, answer + 2 * options.words))
-    return [Estimate(name, n, n * size, n * recipe.max_tokens) for name, n, size in sizes]
+    return [BuildEstimate(name, n, n * size, n * recipe.max_tokens) for name, n, size in sizes]
 
 
 def _check(recipe: Recipe, options: FeedbackOptions) -> Iterator[tuple[str, str]]:

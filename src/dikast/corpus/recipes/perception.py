@@ -3,15 +3,15 @@
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dikast.core.part import Image
 from dikast.corpus.dedup.text_dedup import Index
-from dikast.corpus.pipeline.build_run import Estimate, Kind, Run, size_of
+from dikast.corpus.pipeline.build_run import BuildEstimate, BuildRun, Kind, size_of
 from dikast.corpus.pipeline.journal import accepted
 from dikast.corpus.pipeline.recipe import Recipe, count, share
 from dikast.corpus.pipeline.reply_readers import (
@@ -24,7 +24,8 @@ from dikast.corpus.pipeline.reply_readers import (
     rubric_reader,
 )
 from dikast.corpus.pipeline.stage import Rejected, Task, object_in, prompt, text_in
-from dikast.corpus.recipes.feedback import Filters, answered, regrade_tasks
+from dikast.corpus.recipes.feedback import Filters, answered, item_of
+from dikast.corpus.recipes.regrading import distinct, expected_tries, graded_responses, kept_records
 from dikast.corpus.sources.image_lists import (
     EXPLICIT,
     IMPLICIT,
@@ -58,8 +59,8 @@ class PerceptionOptions:
     out images that cannot be read, and counts them, instead of stopping. Each image gets `per_image` rubrics, with
     examples from `seeds` if that file is given. The teacher checks whether each rubric fits its image and is asked for
     others until the share `fit` does, in at most `rounds` rounds. Each rubric gets `instructions`, and each instruction
-    a response of about `words` words for each score, which the teacher grades again (`regrade`). `complete` keeps only
-    instructions with a response of every score.
+    a response of about `words` words for each score, which the teacher grades again (`regrade`). `retries`,
+    `agreement` and `complete` are as in the recipe `feedback`.
 
     `text_rich`: the share of images that contain text, drawn from `text_images`; worlds make them. `sensitive`: the
     share of images whose rubrics and instructions are about sensitive or biased content, every second one implicitly.
@@ -76,7 +77,9 @@ class PerceptionOptions:
     instructions: int = count(2)
     words: int = count(120)
     regrade: bool = True
-    complete: bool = True
+    retries: int = count(2, least=0, last=True)
+    agreement: float = share(0.8, last=True)
+    complete: Literal[True, False, "require", "prefer"] = True
     text_rich: float = share(0.0)
     sensitive: float = share(0.0)
 
@@ -94,7 +97,7 @@ class Picture:
     asked: int = 0
 
 
-def _pictures(run: Run, options: PerceptionOptions) -> list[Picture]:
+def _pictures(run: BuildRun, options: PerceptionOptions) -> list[Picture]:
     """The pictures of a build, in order; those of a world are written beside the items."""
     recipe = run.recipe
     if recipe.world:
@@ -187,9 +190,9 @@ def _with(read: Callable[[str], list[Record]], picture: Picture) -> Any:
     return lambda text: [{**each, "image": picture.image, "meta": meta} for each in read(text)]
 
 
-def response_tasks(recipe: Recipe, instructions: Path, root: str) -> Iterator[Task]:
+def response_tasks(recipe: Recipe, instructions: Path, root: str, dropped: Counter[str]) -> Iterator[Task]:
     """For each instruction and score a request for a response aimed at it, with feedback."""
-    for record in accepted(instructions):
+    for record in distinct(accepted(instructions), recipe, dropped):
         rubric = record["rubric"]
         for score in SCALE.labels:
             messages = prompt("picture-responses").ask(
@@ -202,30 +205,26 @@ def response_tasks(recipe: Recipe, instructions: Path, root: str) -> Iterator[Ta
             yield Task(at, messages, response_reader(recipe, record, score), RESPONSE, about)
 
 
-def _run(run: Run, options: PerceptionOptions) -> None:
+def _run(run: BuildRun, options: PerceptionOptions) -> None:
     """The stages: pictures, rubrics that fit them, instructions, responses, a second grading; then the filters."""
     recipe, root = run.recipe, str(run.folder)
     pictures = _pictures(run, options)
     if not _rubrics(run, options, pictures):
         return
     last = "2-instructions"
-    stages: list[tuple[str, Iterable[Task]]] = [  # generators: each reads the stage before when its turn comes
-        (last, instruction_tasks(recipe, pictures, root)),
-        ("3-responses", response_tasks(recipe, run.path(last), root)),
-    ]
-    if options.regrade:
-        stages.append(("4-regrade", regrade_tasks(recipe, run.path("3-responses"), root)))
-    for name, tasks in stages:
-        run.stage(name, tasks)
-        last = name
-        if run.built.stages[-1].left["budget"]:
-            return
-    filters = Filters.of(recipe)
-    run.write(filters.groups(run.path(last), root))
+    if run.stage(last, instruction_tasks(recipe, pictures, root)).left["budget"]:
+        return
+    journals = graded_responses(
+        run, lambda dropped: response_tasks(recipe, run.path(last), root, dropped), item_of, root
+    )  # fmt: skip
+    if journals is None:
+        return
+    filters = Filters.of(recipe, run.path("incomplete"))
+    run.write(filters.groups(kept_records(journals), root))
     run.built.dropped.update(filters.dropped)
 
 
-def _rubrics(run: Run, options: PerceptionOptions, pictures: list[Picture]) -> bool:
+def _rubrics(run: BuildRun, options: PerceptionOptions, pictures: list[Picture]) -> bool:
     """Rounds of writing and checking rubrics until enough fit each picture; False if some requests have no answer."""
     recipe, root, dropped = run.recipe, str(run.folder), run.built.dropped
     seeds = load_seeds(recipe.path(options.seeds)) if options.seeds else []
@@ -265,7 +264,7 @@ def _words(rubric: Record) -> str:
     return " ".join([rubric["criterion"], *rubric["levels"].values()])
 
 
-def _estimate(recipe: Recipe, options: PerceptionOptions) -> list[Estimate]:
+def _estimate(recipe: Recipe, options: PerceptionOptions) -> list[BuildEstimate]:
     """The cost of the stages for a rubric and an instruction of typical length, if every rubric fits at once."""
     n = options.take if recipe.world else len(_images(recipe, options, Counter()))
     level = "One sentence of about the length that such a description has."
@@ -276,6 +275,7 @@ def _estimate(recipe: Recipe, options: PerceptionOptions) -> list[Estimate]:
     one = size_of(next(instruction_tasks(recipe, [picture], ""))) + _IMAGE_TOKENS
     rubrics = n * options.per_image
     answers = rubrics * options.instructions * len(SCALE.labels)
+    answers = round(answers * expected_tries(recipe))
     answer = one + 3 * options.words
     sizes = [
         ("1-rubrics", n, first), ("1-fit", rubrics, one), ("2-instructions", rubrics, one),
@@ -283,7 +283,7 @@ def _estimate(recipe: Recipe, options: PerceptionOptions) -> list[Estimate]:
     ]  # fmt: skip
     if options.regrade:
         sizes.append(("4-regrade", answers, answer + 2 * options.words))
-    return [Estimate(name, calls, calls * size, calls * recipe.max_tokens) for name, calls, size in sizes]
+    return [BuildEstimate(name, calls, calls * size, calls * recipe.max_tokens) for name, calls, size in sizes]
 
 
 def _check(recipe: Recipe, options: PerceptionOptions) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from dikast.core.item import Item, item_from, item_to
 from dikast.core.part import text_of
 from dikast.core.records.files import folder_of
 from dikast.corpus.observations import Observed, goodness, observations
-from dikast.corpus.pipeline.build_run import Estimate, Kind, Run, size_of
+from dikast.corpus.pipeline.build_run import BuildEstimate, BuildRun, Kind, size_of
 from dikast.corpus.pipeline.journal import accepted
 from dikast.corpus.pipeline.recipe import Recipe
 from dikast.corpus.pipeline.stage import Rejected, Task, in_language, object_in, prompt, text_in
@@ -130,7 +130,7 @@ def _reader(item: Item, language: str) -> Any:
     return read
 
 
-def _run(run: Run, options: PreferenceOptions) -> None:
+def _run(run: BuildRun, options: PreferenceOptions) -> None:
     """Ask for feedback on each pair, and write the pairs."""
     found = run.stage("1-pairs", pair_tasks(run.recipe, run.built.dropped))
     if not found.left["budget"]:
@@ -138,10 +138,10 @@ def _run(run: Run, options: PreferenceOptions) -> None:
         run.write(item_from(made, root=root) for made in accepted(run.path("1-pairs")))
 
 
-def _estimate(recipe: Recipe, options: PreferenceOptions) -> list[Estimate]:
+def _estimate(recipe: Recipe, options: PreferenceOptions) -> list[BuildEstimate]:
     """The cost of the stage, from the pairs themselves."""
     sizes = [size_of(task) for task in pair_tasks(recipe, Counter())]
-    return [Estimate("1-pairs", len(sizes), sum(sizes), len(sizes) * recipe.max_tokens)]
+    return [BuildEstimate("1-pairs", len(sizes), sum(sizes), len(sizes) * recipe.max_tokens)]
 
 
 def _check(recipe: Recipe, options: PreferenceOptions) -> Iterator[tuple[str, str]]:

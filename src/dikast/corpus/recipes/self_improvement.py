@@ -26,7 +26,7 @@ from dikast.core.runs import run_files as sums
 from dikast.core.runs.current_verdicts import current_verdicts
 from dikast.core.verdict import Status
 from dikast.corpus.dedup.text_dedup import Index
-from dikast.corpus.pipeline.build_run import Estimate, Kind, Run, size_of
+from dikast.corpus.pipeline.build_run import BuildEstimate, BuildRun, Kind, size_of
 from dikast.corpus.pipeline.journal import accepted
 from dikast.corpus.pipeline.recipe import Recipe, count, share
 from dikast.corpus.pipeline.round_training import CONFIG, GRADED, PAIRS, configure, named, start_of, trained
@@ -83,7 +83,7 @@ class ImprovementOptions:
 class _Round:
     """One round of a run; number 0 is the judge before any training."""
 
-    run: Run
+    run: BuildRun
     options: ImprovementOptions
     number: int
     opened: Engine | None = None
@@ -120,7 +120,7 @@ class _Round:
         )  # fmt: skip
 
 
-def _run(run: Run, options: ImprovementOptions) -> None:
+def _run(run: BuildRun, options: ImprovementOptions) -> None:
     """Run rounds until the stop rule ends them; write the items of the best round."""
     history: list[Record] = []
     before = _Round(run, options, 0)
@@ -159,7 +159,7 @@ def _run(run: Run, options: ImprovementOptions) -> None:
         run.write(item for name in (GRADED, PAIRS) if (folder / name).exists() for item in read_items(folder / name))
 
 
-def _tell(run: Run, history: list[Record], stopped: str) -> None:
+def _tell(run: BuildRun, history: list[Record], stopped: str) -> None:
     known = [each for each in history if each["pearson"]["value"] is not None]
     best = max(known, key=lambda each: each["pearson"]["value"])["round"] if known else None
     told = {"rounds": history, "best": best, "stopped": stopped}
@@ -209,7 +209,7 @@ def _prepare(now: _Round, before: _Round) -> bool:
     return True
 
 
-def _answered(run: Run, folder: Path) -> bool:
+def _answered(run: BuildRun, folder: Path) -> bool:
     """Whether every question of a run has an answer; if not, `waits` says so."""
     left = [verdict for verdict in current_verdicts(folder) if verdict.status is Status.ENGINE_ERROR]
     if left:
@@ -251,7 +251,7 @@ def _reader(number: int, at: int) -> Any:
 
 
 def _candidates(
-    run: Run, options: ImprovementOptions, made: Path, judge: Judge, dropped: Counter[str]
+    run: BuildRun, options: ImprovementOptions, made: Path, judge: Judge, dropped: Counter[str]
 ) -> Iterator[Item]:
     """What is judged: each response of the source with its gold, its pairs, and the generated responses."""
     recipe = run.recipe
@@ -354,7 +354,7 @@ def _held_out(recipe: Recipe, options: ImprovementOptions, judge: Judge) -> list
     return found
 
 
-def _estimate(recipe: Recipe, options: ImprovementOptions) -> list[Estimate]:
+def _estimate(recipe: Recipe, options: ImprovementOptions) -> list[BuildEstimate]:
     """The cost of one round: responses, verdicts, and the held-out items."""
     tasks = [size_of(task) for task in generation_tasks(recipe, options)]
     items = list(read_items(recipe.path(options.source)))
@@ -368,9 +368,9 @@ def _estimate(recipe: Recipe, options: ImprovementOptions) -> list[Estimate]:
     each = long // max(1, len(items))
     most = recipe.max_tokens
     return [
-        Estimate("responses a round", len(tasks), sum(tasks), len(tasks) * most),
-        Estimate("verdicts a round", questions, questions * each, questions * most),
-        Estimate("held-out a round", held, held * each, held * most),
+        BuildEstimate("responses a round", len(tasks), sum(tasks), len(tasks) * most),
+        BuildEstimate("verdicts a round", questions, questions * each, questions * most),
+        BuildEstimate("held-out a round", held, held * each, held * most),
     ]
 
 

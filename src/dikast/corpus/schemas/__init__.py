@@ -5,7 +5,7 @@ from typing import Any
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import item_to
 from dikast.core.text import near_miss
-from dikast.corpus.schemas import annotation, conversation, preference_rows, prometheus
+from dikast.corpus.schemas import annotation, conversation, preference_rows, prometheus, talk
 from dikast.corpus.schemas import llava_critic as critic
 from dikast.corpus.schemas.public_schema import Row, Schema
 
@@ -82,6 +82,8 @@ SCHEMAS: dict[str, Schema] = {
                annotation.read_argilla, annotation.write_argilla),
         Schema("label-studio", "Label Studio tasks", lambda r: isinstance(r.get("data"), dict),
                annotation.read_label_studio, annotation.write_label_studio),
+        Schema("talk", "what is taught as it is: instruction and target", talk.fits_talk,
+               talk.read_talk, talk.write_talk),
         Schema("dikast", "Dikast's own items", lambda r: True, dict, item_to),
     )
 }  # fmt: skip

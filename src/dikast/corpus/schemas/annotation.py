@@ -10,12 +10,12 @@ from dikast.corpus.schemas.public_schema import (
     Row,
     asked,
     gold_of,
+    image_sources,
     own_id,
     pictured,
     plain,
     put,
     responses_of,
-    shown,
     the_rubric,
 )
 
@@ -35,7 +35,7 @@ def _shown_fields(item: Item) -> Row:
         row["reference"] = text_of(item.reference)
     if item.rubric is not None:
         row["criterion"] = the_rubric(item).criterion
-    images = shown(item)
+    images = image_sources(item)
     return put(row, image=None if not images else images[0] if len(images) == 1 else images)
 
 

@@ -8,10 +8,10 @@ from dikast.core.part import Content, Image, Text, images_of
 from dikast.corpus.schemas.public_schema import (
     Row,
     gold_of,
+    image_sources,
     own_id,
     pictured,
     put,
-    shown,
     tokened,
 )
 
@@ -84,7 +84,7 @@ def write_llava(item: Item) -> Row:
         if images_of(item.responses[0]):
             raise DataError(f"item {item.id!r}: a reply of this schema is text", field="response")
         turns.append({"from": "gpt", "value": tokened(item.responses[0])})
-    images = shown(item)
+    images = image_sources(item)
     row = put({}, id=own_id(item))
     if images:
         row["image"] = images[0] if len(images) == 1 else images
@@ -103,7 +103,7 @@ def _message(role: str, content: Content) -> Row:
 
 def _talk(item: Item) -> Any:
     """The prompt: plain text for a single turn of text, else messages with image placeholders, as trl expects."""
-    if len(item.instruction) == 1 and not shown(item):
+    if len(item.instruction) == 1 and not image_sources(item):
         return tokened(item.instruction[0].content)
     return [_message(turn.role, turn.content) for turn in item.instruction]
 
@@ -119,7 +119,7 @@ def write_trl(item: Item) -> Row:
     """`prompt`, `completion` and, with pictures, `images`."""
     if len(item.responses) != 1:
         raise DataError(f"item {item.id!r} has {len(item.responses)} responses, `completion` is one", field="response")
-    prompt, images = _talk(item), shown(item)
+    prompt, images = _talk(item), image_sources(item)
     row = {"prompt": prompt, "completion": _reply(item.responses[0], plainly=isinstance(prompt, str))}
     return put(row, images=images or None)
 
@@ -131,7 +131,7 @@ def write_trl_preference(item: Item) -> Row:
         told = "is a tie" if said == "tie" else "has no preference between two responses"
         raise DataError(f"item {item.id!r} {told}, which chosen and rejected cannot express; --skip leaves it out")
     better, worse = item.responses if said == "a" else item.responses[::-1]
-    prompt, images = _talk(item), shown(item)
+    prompt, images = _talk(item), image_sources(item)
     plainly = isinstance(prompt, str)
     row = {"prompt": prompt, "chosen": _reply(better, plainly=plainly), "rejected": _reply(worse, plainly=plainly)}
     return put(row, images=images or None)

@@ -10,13 +10,13 @@ from dikast.corpus.schemas.public_schema import (
     Row,
     asked,
     gold_of,
+    image_sources,
     own_id,
     pictured,
     plain,
     put,
     rendered,
     responses_of,
-    shown,
 )
 from dikast.prompts.dialects.arena import ARENA
 from dikast.prompts.parse import parse_reply
@@ -132,7 +132,7 @@ def _spelt(scale: Scale | None) -> str | None:
 
 def write_critic(item: Item) -> Row:
     """A row with Dikast's prompt; a score of 0-100 as `Final Score: N`, a pair as `The better response: [...]`."""
-    gold, images = gold_of(item), shown(item)
+    gold, images = gold_of(item), image_sources(item)
     pair = len(item.responses) == 2
     responses_of(item, 2 if pair else 1)
     prompt = rendered(item) if item.rubric is not None else _bare(item)

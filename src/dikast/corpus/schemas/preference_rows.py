@@ -15,7 +15,7 @@ from dikast.corpus.schemas.conversation import (
     write_llava,
     write_trl,
 )
-from dikast.corpus.schemas.public_schema import Row, gold_of, own_id, put, responses_of, shown, tokened
+from dikast.corpus.schemas.public_schema import Row, gold_of, image_sources, own_id, put, responses_of, tokened
 
 _FROM = {"user": "human", "assistant": "gpt", "system": "system"}
 _SOURCE = "dikast"
@@ -60,7 +60,7 @@ def write_llava_preference(item: Item) -> Row:
     chosen, rejected = better_and_worse(item)
     if any(turn.role != "user" for turn in item.instruction) or len(item.instruction) != 1:
         raise DataError(f"item {item.id!r}: the prompt of this schema is one turn of a user", field="instruction")
-    images = shown(item)
+    images = image_sources(item)
     row = put({}, id=own_id(item), image=(images[0] if len(images) == 1 else images) if images else None)
     return row | {"prompt": tokened(item.instruction[0].content), "chosen": chosen, "rejected": rejected}
 
@@ -78,7 +78,7 @@ def write_llamafactory(item: Item) -> Row:
     """`conversations` that end with the question, `chosen`, `rejected`, `images` (`ranking: true`)."""
     chosen, rejected = ({"from": "gpt", "value": text} for text in better_and_worse(item))
     row: Row = {"conversations": _turns(item), "chosen": chosen, "rejected": rejected}
-    return put(row, images=shown(item) or None)
+    return put(row, images=image_sources(item) or None)
 
 
 def read_llamafactory(row: Row) -> Row:
@@ -103,7 +103,7 @@ def _both(chosen: str, rejected: str) -> Row:
 def write_llamafactory_kto(item: Item) -> Row:
     """`conversations` that end with the reply, `kto_tag`, `images`."""
     row = {key: each for key, each in write_llava(item).items() if key == "conversations"}
-    return put(row | {"kto_tag": wanted(item)}, images=shown(item) or None)
+    return put(row | {"kto_tag": wanted(item)}, images=image_sources(item) or None)
 
 
 def read_llamafactory_kto(row: Row) -> Row:
@@ -116,7 +116,7 @@ def write_swift(item: Item) -> Row:
     chosen, rejected = better_and_worse(item)
     messages = [{"role": turn.role, "content": tokened(turn.content)} for turn in item.instruction]
     row: Row = {"messages": [*messages, {"role": "assistant", "content": chosen}], "rejected_response": rejected}
-    return put(row, images=shown(item) or None)
+    return put(row, images=image_sources(item) or None)
 
 
 def read_swift(row: Row) -> Row:
@@ -130,7 +130,7 @@ def read_swift(row: Row) -> Row:
 
 def write_openrlhf(item: Item) -> Row:
     """`prompt`, `chosen` and `rejected` as lists of messages, for its chat template; text alone."""
-    if shown(item):
+    if image_sources(item):
         raise DataError(f"item {item.id!r} shows a picture, and OpenRLHF's pairs are text", field="images")
     chosen, rejected = better_and_worse(item)
     prompt = [{"role": turn.role, "content": tokened(turn.content)} for turn in item.instruction]
@@ -145,7 +145,7 @@ def write_verl(item: Item) -> Row:
     """
     chosen, rejected = better_and_worse(item)
     prompt = [{"role": turn.role, "content": tokened(turn.content)} for turn in item.instruction]
-    images = shown(item)
+    images = image_sources(item)
     extra: Row = {"prompt": prompt, "chosen": chosen, "rejected": rejected}
     row: Row = {"data_source": _SOURCE, "prompt": prompt}
     if images:

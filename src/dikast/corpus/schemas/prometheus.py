@@ -11,6 +11,7 @@ from dikast.corpus.schemas.public_schema import (
     Row,
     asked,
     gold_of,
+    image_sources,
     need,
     number_of,
     own_id,
@@ -19,7 +20,6 @@ from dikast.corpus.schemas.public_schema import (
     put,
     rendered,
     responses_of,
-    shown,
     text_at,
     the_rubric,
 )
@@ -180,7 +180,7 @@ def write_perception(item: Item) -> Row:
     gold = gold_of(item)
     _rubric_columns(item)
     responses_of(item, 1)
-    images = shown(item)
+    images = image_sources(item)
     turns = [{"from": "human", "value": "<image>\n" * len(images) + rendered(item)}]
     if gold.get("score") is not None:
         score = plain(float(gold["score"]))
@@ -195,7 +195,7 @@ def write_perception_eval(item: Item) -> Row:
     row["original_response"] = row.pop("orig_response")
     for name in ("input", "output", "orig_feedback", "orig_score"):
         row.pop(name, None)
-    return {**_image_column(shown(item)), **row}
+    return {**_image_column(image_sources(item)), **row}
 
 
 def _image_column(images: list[str]) -> Row:

@@ -110,7 +110,7 @@ def asked(item: Item) -> str:
     return "\n\n".join(f"{turn.role}: {text_of(turn.content)}" for turn in item.instruction)
 
 
-def shown(item: Item) -> list[str]:
+def image_sources(item: Item) -> list[str]:
     """The sources of the instruction's images, in order."""
     return [image.source for turn in item.instruction for image in images_of(turn.content)]
 

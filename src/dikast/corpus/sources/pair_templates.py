@@ -9,6 +9,7 @@ from dikast.core.rubric import Rubric
 from dikast.core.scale import Scale
 from dikast.core.text import parse_located
 from dikast.prompts.format import Format, format_from
+from dikast.prompts.target import Reply
 
 _FILE = "pair-templates.yaml"
 HEADING = "==[ {} ]=="
@@ -43,9 +44,19 @@ class Template:
 
     def reply(self, reasons: str, preference: str) -> str:
         """The complete reply with these reasons and the verdict `a`, `b` or `tie`."""
-        words = dict(self.form.words)
-        line = _TIE if preference == "tie" else _line(words[{"a": "first", "b": "second"}[preference]])
-        return f"{line}\n{reasons}" if self.verdict_first else f"{reasons}\n{line}"
+        return self.taught(reasons, {"a": "first", "b": "second"}.get(preference, preference)).text
+
+    def taught(self, reasons: str, slot: str) -> Reply:
+        """The complete reply with these reasons, or with none, and the slot that wins: `first`, `second` or `tie`."""
+        before, _, after = (_TIE, "", "") if slot == "tie" else _line("\0").partition("\0")
+        label = "" if slot == "tie" else dict(self.form.words)[slot]
+        if not reasons:
+            return Reply(before, label, after)
+        return (
+            Reply(before, label, f"{after}\n{reasons}")
+            if self.verdict_first
+            else Reply(f"{reasons}\n{before}", label, after)
+        )
 
 
 def _line(word: str) -> str:

@@ -30,6 +30,7 @@ class Batch:
     `inputs["logits_to_keep"]` (rows, tokens) marks the positions whose logits are computed, those before a target.
     `sources` (targets,) says which of these logits predicts each of the tokens `targets` (targets,), in rising order.
     `learnt` counts the examples' tokens that count in the loss; `places` is as `distinct_media.shown_again` takes it.
+    `replies` holds for each example which of the targets its reply is made of, in order.
     """
 
     inputs: dict[str, torch.Tensor]
@@ -39,6 +40,7 @@ class Batch:
     numbers: tuple[int, ...]  # indices of the examples
     learnt: int
     places: tuple[int, ...] | None = None
+    replies: tuple[NDArray[np.int64], ...] = ()
 
     @property
     def size(self) -> tuple[int, int]:
@@ -118,6 +120,7 @@ def collate(
         numbers=tuple(numbers),
         learnt=int((counted > 0).sum()),
         places=repeated,
+        replies=tuple(np.split(which, np.cumsum([len(each) for each in targets])[:-1])),
     )
 
 
@@ -206,9 +209,13 @@ def _positions(
     return found
 
 
-def summed_loss(logits: torch.Tensor, batch: Batch) -> torch.Tensor:
-    """The weighted sum of cross-entropy over the targets, in nats. logits: (kept, vocabulary)."""
+def cross_entropies(logits: torch.Tensor, batch: Batch) -> torch.Tensor:
+    """The cross-entropy of each target in nats, (targets,). logits: (kept, vocabulary)."""
     if len(batch.targets) > len(logits):
         logits = logits[batch.sources]
-    loss = torch.nn.functional.cross_entropy(logits.float(), batch.targets, reduction="none")
-    return (loss * batch.weights).sum()
+    return torch.nn.functional.cross_entropy(logits.float(), batch.targets, reduction="none")
+
+
+def summed_loss(logits: torch.Tensor, batch: Batch) -> torch.Tensor:
+    """The weighted sum of cross-entropy over the targets, in nats. logits: (kept, vocabulary)."""
+    return (cross_entropies(logits, batch) * batch.weights).sum()

@@ -21,16 +21,21 @@ from dikast.core.records.items import read_items
 from dikast.core.records.reading import read_records
 from dikast.core.rubric import Rubric, Sheet, load_rubric
 from dikast.core.verdict import Claim
+from dikast.corpus.schemas.talk import taught_rows
+from dikast.corpus.sources.own_prompts import OwnPrompt, own_prompt
 from dikast.judging.settling import with_frames
 from dikast.prompts.ask import as_given
 from dikast.prompts.format import Format, load_format
-from dikast.prompts.gold import Gold, gold_of
+from dikast.prompts.gold import Gold, gold_of, scored_apart
+from dikast.prompts.pair_names import exchangeable
 from dikast.prompts.target import Reply
-from dikast.training.config import Augment, Config, Data
+from dikast.training.config import OWN, Augment, Config, Data
 from dikast.training.data.rubric_augmentation import other_words
 
 _OTHER = "\ue000"  # a response that is no other's
-TALK_KEYS = ("id", "messages", "parts", "instruction", "image", "images", "target", "meta")
+_ALONE = {
+    "absolute": "score-only", "claims": "score-only", "score-first": "score-only", "pairwise": "choice-only",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,51 +72,26 @@ class ExampleRow:
     target: str | None = None
 
 
-def rows_of_file(file: str, *, talk: bool) -> Iterator[tuple[Item, str | None]]:
-    """The records of a file of items, or of `talk` with its target; DataError for a record that cannot be used."""
-    return _talk(file) if talk else _items(file)
+def rows_of_file(file: str, *, talk: bool, images: str = "") -> Iterator[tuple[Item, str | None]]:
+    """The records of a file of items, or what rows of `talk` and of published forms teach, each with its target.
 
-
-def _items(file: str) -> Iterator[tuple[Item, None]]:
-    first = ""
-    for item in read_items(file):
-        shape = "several responses" if len(item.responses) > 1 else "one response"
-        if first and shape != first:
-            raise DataError(
-                f"this record has {shape}, those before it {first}: one file holds records of one kind; keep items to "
-                "grade and pairs in files of their own, each its own source under 'data'",
-                path=item.origin,
-                field="responses",
-            )
-        first = shape
-        yield item, None
-
-
-def _talk(file: str) -> Iterator[tuple[Item, str]]:
+    images: the folder that relative paths of pictures in talk start at, "" for the file's. DataError for a record that
+    cannot be used.
+    """
+    if not talk:
+        yield from ((item, None) for item in read_items(file))
+        return
     for value, line in read_records(file):
-        unknown = sorted(value.keys() - set(TALK_KEYS))
-        if unknown:
-            raise DataError(
-                f"unknown key {unknown[0]!r}: a row of talk may have {', '.join(TALK_KEYS)}",
-                field=unknown[0],
-                path=file,
-                line=line,
-            )
-        target = value.get("target")
-        if not isinstance(target, str) or not target.strip():
-            raise DataError(
-                "a row of talk needs a target: give 'target' some text",
-                field="target",
-                path=file,
-                line=line,
-            )
-        asked = [value[key] for key in ("messages", "parts", "instruction") if value.get(key) is not None]
-        if len(asked) > 1:
-            raise DataError("give one of 'messages', 'parts' and 'instruction'", path=file, line=line)
-        given: dict[str, Any] = {key: value[key] for key in ("id", "image", "images", "meta") if key in value}
-        given["instruction"] = asked[0] if asked else None
-        item = item_from(given, path=file, line=line, root=folder_of(file))
-        yield item, target
+        try:
+            for number, row in enumerate(taught_rows(value)):
+                given = {"id": f"row-{line}" + f"-{number}" * bool(number), **row}
+                target = given.pop("target")
+                yield item_from(given, path=file, line=line, root=images or folder_of(file)), target
+        except DataError as error:
+            if error.path:
+                raise
+            said = str(error).removeprefix(f"field {error.field!r}: ")
+            raise DataError(said, path=file, line=line, field=error.field) from None
 
 
 class Asker:
@@ -119,7 +99,9 @@ class Asker:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._formats = [[load_format(named_format(config, name)) for name in data.formats] for data in config.data]
+        self._formats = [
+            [load_format(named_format(config, name)) for name in data.formats if name != OWN] for data in config.data
+        ]
         self._rubrics = [_rubric(config, data) for data in config.data]
 
     def about(self) -> list[Any]:
@@ -140,29 +122,38 @@ class Asker:
             return
         data, augment = self._config.data[row.source], self._config.augment
         rng = draws(self._config.seed, row.source, row.round, item.id)
-        asked = 0
-        formats = self._formats[row.source]
-        fitting = [form for form in formats if _shown(form, item)]
-        if not fitting:
-            raise DataError(
-                f"item {item.id!r} has {len(item.responses)} response(s), which no format here can ask about: "
-                f"{', '.join(form.name for form in formats)}",
-                path=item.origin,
-            )
-        if data.one_format:
-            fitting = [fitting[int(rng.integers(len(fitting)))]]
-        for form in fitting:
+        own = own_prompt(item) if OWN in data.formats else None
+        for form in [own.form] if own else self._fitting(item, row.source, rng):
             for rubric in self._rubrics_of(item, row.source):
-                for responses in _orders(_shown(form, item), augment, rng):
-                    yield self._one(form, item, rubric, responses, rng)
-                    asked += 1
+                for responses in _orders(_shown(form, item), augment, rng, turns=_turns(item)):
+                    yield self._one(form, item, rubric, responses, rng, own)
                     if augment.blank and rng.random() < augment.blank and (blank := _blanked(item)) is not None:
-                        made = self._blank(form, blank, rubric, responses)
+                        made = None if own else self._blank(form, blank, rubric, responses)
                         if made is not None:
                             yield made
 
+    def _fitting(self, item: Item, source: int, rng: np.random.Generator) -> list[Format]:
+        """The source's formats that can ask about the item; a pair with a preference alone is only compared."""
+        formats, data = self._formats[source], self._config.data[source]
+        fitting = [form for form in formats if _shown(form, item)]
+        if len(item.responses) > 1 and not scored_apart(item):
+            fitting = [form for form in fitting if form.kind == "pairwise"] or fitting
+        if not fitting:
+            raise DataError(
+                f"item {item.id!r} has {len(item.responses)} response(s), which no format here can ask about: "
+                f"{', '.join(data.formats)}",
+                path=item.origin,
+            )
+        return [fitting[int(rng.integers(len(fitting)))]] if data.one_format else fitting
+
     def _one(
-        self, form: Format, item: Item, rubric: Rubric, responses: tuple[int, ...], rng: np.random.Generator
+        self,
+        form: Format,
+        item: Item,
+        rubric: Rubric,
+        responses: tuple[int, ...],
+        rng: np.random.Generator,
+        own: OwnPrompt | None,
     ) -> Example:
         augment = self._config.augment
         gold = gold_of(item, rubric, responses)
@@ -173,7 +164,13 @@ class Asker:
             rubric = replace(rubric, levels=tuple(rubric.levels[i] for i in order))
         if augment.other_words and rng.random() < augment.other_words:
             rubric = other_words(rubric, rng)
-        return _example(form, item, rubric, responses, gold)
+        if augment.drop_rubric and rng.random() < augment.drop_rubric:
+            rubric = rubric.bare
+        prose = not (augment.drop_feedback and rng.random() < augment.drop_feedback)
+        if own is not None:
+            reply = own.target(item, gold, rubric, responses, prose=prose)
+            return _asked(form, item, rubric, responses, reply, prefilled=False)
+        return _example(form if prose else without_prose(form), item, rubric, responses, gold)
 
     def _blank(self, form: Format, item: Item, rubric: Rubric, responses: tuple[int, ...]) -> Example | None:
         gold = gold_of(item, rubric, responses)
@@ -204,15 +201,36 @@ def draws(seed: int, *names: object) -> np.random.Generator:
     return np.random.default_rng(int.from_bytes(hashlib.blake2b(spelt, digest_size=16).digest(), "big"))
 
 
+def without_prose(form: Format) -> Format:
+    """The format that asks the same for a verdict alone; where there is none, the same prompt with a bare verdict."""
+    alone = _ALONE.get(form.name)
+    if alone is not None and form.hash == load_format(form.name).hash:
+        return load_format(alone)
+    return replace(form, feedback=False, explains=False)
+
+
 def _example(
     form: Format, item: Item, rubric: Rubric, responses: tuple[int, ...], gold: Gold, tag: str = ""
 ) -> Example:
     reply = form.target(gold, rubric, where=f"{item.origin or item.id}: item {item.id!r}")
+    return _asked(form, item, rubric, responses, reply, tag, prefilled=not form.feedback)
+
+
+def _asked(
+    form: Format,
+    item: Item,
+    rubric: Rubric,
+    responses: tuple[int, ...],
+    reply: Reply,
+    tag: str = "",
+    *,
+    prefilled: bool,
+) -> Example:
     shown = "-".join(map(str, responses))
     name = f"{item.id}/{form.name}/{shown}" + (f"/{tag}" if tag else "")
     asked = form.ask(item, rubric, responses)
     others = form.ask(replace(item, responses=((Text(_OTHER),),) * len(item.responses)), rubric, responses)
-    return Example(name, item.origin, asked, reply, not form.feedback, _agreed(asked, others))
+    return Example(name, item.origin, asked, reply, prefilled, _agreed(asked, others))
 
 
 def _agreed(asked: tuple[Message, ...], others: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -234,16 +252,25 @@ def _shown(form: Format, item: Item) -> list[tuple[int, ...]]:
     return [(i, j) for i in range(count) for j in range(i + 1, count)]
 
 
-def _orders(shown: list[tuple[int, ...]], augment: Augment, rng: np.random.Generator) -> Iterator[tuple[int, ...]]:
+def _turns(item: Item) -> bool:
+    """Whether the responses of a pair can change places: its feedback must read as well with the names exchanged."""
+    feedback = item.gold.get("feedback") if isinstance(item.gold, dict) else None
+    return not isinstance(feedback, str) or exchangeable(feedback)
+
+
+def _orders(
+    shown: list[tuple[int, ...]], augment: Augment, rng: np.random.Generator, *, turns: bool
+) -> Iterator[tuple[int, ...]]:
     for responses in shown:
         turned = responses[::-1]
         if len(responses) == 1 or augment.swap == "none":
             yield responses
         elif augment.swap == "both":
             yield responses
-            yield turned
+            if turns:
+                yield turned
         else:
-            yield turned if rng.random() < 0.5 else responses
+            yield turned if rng.random() < 0.5 and turns else responses
 
 
 def _blanked(item: Item) -> Item | None:

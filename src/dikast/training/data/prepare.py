@@ -22,10 +22,11 @@ from dikast.core.part import Image
 from dikast.core.runs import run_files as sums
 from dikast.engines.local.loading import Loaded
 from dikast.engines.local.source import file_sha256
-from dikast.training.config import Config
+from dikast.training.config import Config, as_before
 from dikast.training.data.encode import encode, end_of_reply
-from dikast.training.data.examples import Asker, Example, ExampleRow, files_of, rows_of_file
+from dikast.training.data.examples import Example, ExampleRow, files_of, rows_of_file
 from dikast.training.data.shards import VERSION, Shards, ShardWriter
+from dikast.training.preferences import asker_of
 from dikast.training.processes import SingleProcess
 
 
@@ -57,8 +58,9 @@ def data_hash(config: Config) -> str:
     Images and videos are in separate files, which `Shards.shown` covers.
     """
     files = [[file_sha256(Path(file)) for file in files_of(config, data.items or data.talk)] for data in config.data]
-    made = [{k: v for k, v in asdict(data).items() if k not in ("items", "talk")} for data in config.data]
-    return fingerprint([files, made, Asker(config).about(), asdict(config.augment), config.seed, config.frames])
+    made = [{k: v for k, v in as_before(asdict(data)).items() if k not in ("items", "talk")} for data in config.data]
+    augment = as_before(asdict(config.augment))
+    return fingerprint([files, made, asker_of(config).about(), augment, config.seed, config.frames])
 
 
 def prepare_shards(config: Config, loaded: Loaded, about: Any, data: str, team: SingleProcess) -> Shards:
@@ -130,7 +132,7 @@ def _work(job: tuple[int, Unit]) -> int:
 
 
 def _unit(config: Config, loaded: Loaded, folder: Path, number: int, unit: Unit) -> int:
-    asker, end = Asker(config), end_of_reply(loaded)
+    asker, end = asker_of(config), end_of_reply(loaded)
     writer, count, find = ShardWriter(folder, number), 0, config.label_loss_weight != 1
     shown: dict[tuple[str, str, int | None], str] = {}
     for row in islice(_rows(config, unit), unit.limit or None):
@@ -178,5 +180,7 @@ def _as_shown(config: Config, folder: Path) -> bool:
 
 def _rows(config: Config, unit: Unit) -> Iterator[ExampleRow]:
     for file in unit.files:
-        for record, target in rows_of_file(file, talk=bool(config.data[unit.source].talk)):
+        data = config.data[unit.source]
+        images = str(config.path(data.images)) if data.images else ""
+        for record, target in rows_of_file(file, talk=bool(data.talk), images=images):
             yield ExampleRow(unit.source, unit.round, record, target)

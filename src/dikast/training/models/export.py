@@ -1,4 +1,4 @@
-"""Export of a training run for trl: a YAML file and Parquet data that `trl sft` runs.
+"""Export of a training run for trl: a YAML file and Parquet data that `trl sft` or `trl dpo` runs.
 
 trl renders the chat template and tokenises by itself. It does not mark untrusted text: a special token spelt out in an
 item acts as one there, while Dikast's own loop keeps it as text. Clips are exported as frames.
@@ -19,8 +19,9 @@ from dikast.core.output_folder import one_writer
 from dikast.core.part import Image
 from dikast.engines.local.source import on_hub
 from dikast.training.config import Config
-from dikast.training.data.examples import Asker, Example, ExampleRow, rows_of_file
+from dikast.training.data.examples import Example, ExampleRow, rows_of_file
 from dikast.training.data.prepare import units_of
+from dikast.training.preferences import PreferenceConfig, asker_of
 
 _VISION = r"(?!.*(vision_tower|vision_model|visual|multi_modal_projector|lm_head)).*"
 _LINEAR = "(q_proj|k_proj|v_proj|o_proj|gate_proj|up_proj|down_proj)"
@@ -29,6 +30,8 @@ _LINEAR = "(q_proj|k_proj|v_proj|o_proj|gate_proj|up_proj|down_proj)"
 def export_trl(config: Config, folder: Path) -> dict[str, Any]:
     """Write `sft.yaml` and `data/*.parquet` into the new folder; run with `cd FOLDER && trl sft --config sft.yaml`.
 
+    Preferences give `dpo.yaml`, for `trl dpo --config dpo.yaml`; the reference is computed there in each step, since
+    trl keeps none for rows with images.
     UserError for what trl cannot do: start from scratch, train only the projector, freeze by name, weight the label's
     loss, use Muon, stop before the end of the schedule. `max_tokens` neither truncates nor refuses rows there.
     """
@@ -41,8 +44,9 @@ def export_trl(config: Config, folder: Path) -> dict[str, Any]:
         ("min_lr_ratio", 0.0),
         ("optimizer", "adamw"),
         ("stop_at", 0),
+        ("dpop", 0.0),
     ):
-        if getattr(config, key) != plain:
+        if getattr(config, key, plain) != plain:
             raise UserError(f"trl has no counterpart of {key!r}: leave it out, or train with Dikast itself")
     if config.train == "projector":
         raise UserError("trl cannot train only the projector: use train: full or lora, or train with Dikast itself")
@@ -65,19 +69,21 @@ def _write(config: Config, folder: Path, datasets: Any) -> tuple[bool, int]:
     seen = _check(config)
     text = datasets.Value("string")
     turn = [{"role": text, "content": [{"type": text, "text": text}]}]
-    features = {"prompt": turn, "completion": turn}
+    pairs = isinstance(config, PreferenceConfig)
+    features = {name: turn for name in (("prompt", "chosen", "rejected") if pairs else ("prompt", "completion"))}
     if seen:
         features["images"] = datasets.List(datasets.Image())
     (folder / "data").mkdir()
     rows = datasets.Dataset.from_generator(
-        _rows,
+        _pair_rows if pairs else _rows,
         features=datasets.Features(features),
         gen_kwargs={"config": config, "seen": seen},
         cache_dir=str(folder / "cache"),
     )
     rows.to_parquet(folder / "data" / "train-00000.parquet")
     shutil.rmtree(folder / "cache")
-    (folder / "sft.yaml").write_text(yaml.safe_dump(_settings(config, len(rows)), sort_keys=False), "utf-8")
+    name = "dpo.yaml" if pairs else "sft.yaml"
+    (folder / name).write_text(yaml.safe_dump(_settings(config, len(rows)), sort_keys=False), "utf-8")
     return seen, len(rows)
 
 
@@ -93,7 +99,7 @@ def _check(config: Config) -> bool:
 
 
 def _examples(config: Config) -> Iterator[Example]:
-    asker = Asker(config)
+    asker = asker_of(config)
     for unit in units_of(config):
         taken = 0
         for file in unit.files:
@@ -115,6 +121,13 @@ def _rows(config: Config, seen: bool) -> Iterator[dict[str, Any]]:
             images = [image for message in example.messages for image in message.images]
             row["images"] = [{"bytes": image_file(image), "path": None} for image in images]
         yield row
+
+
+def _pair_rows(config: Config, seen: bool) -> Iterator[dict[str, Any]]:
+    """Rows of preferences: of every two examples the first is the better one."""
+    rows = _rows(config, seen)
+    for better, worse in zip(rows, rows, strict=True):
+        yield {**better, "chosen": better.pop("completion"), "rejected": worse["completion"]}
 
 
 def _content(message: Message) -> list[dict[str, str | None]]:
@@ -152,15 +165,19 @@ def _settings(config: Config, examples: int) -> dict[str, Any]:
         "max_grad_norm": config.clip,
         "seed": config.seed,
         "bf16": config.precision != "fp32",
-        "dtype": "bfloat16" if config.precision == "pure-bf16" else "float32",
+        "dtype": "bfloat16" if config.precision == "bf16-master" else "float32",
         "gradient_checkpointing": config.checkpointing,
         "max_length": None,
-        "packing": False,
-        "completion_only_loss": True,
         "logging_steps": config.log_every,
         "save_steps": config.save_every or steps,
         "report_to": "none",
     }
+    if isinstance(config, PreferenceConfig):
+        weights = {"sigmoid": config.dpo_alpha, "sft": config.sft_weight}
+        kept = {name: weight for name, weight in weights.items() if weight}
+        found |= {"beta": config.beta, "loss_type": [*kept], "loss_weights": [*kept.values()]}
+    else:
+        found |= {"packing": False, "completion_only_loss": True}
     if revision:
         found["model_revision"] = revision
     if config.device == "cpu":

@@ -1,5 +1,6 @@
 """The model in training: opening or initialising it, choosing what is trained (LoRA included), and saving it."""
 
+import os
 import re
 import shutil
 from pathlib import Path
@@ -32,17 +33,29 @@ def source_of(config: Config) -> ModelSource:
 def open_model(config: Config) -> Loaded:
     """Open the model for training: trained parameters require gradients, the others do not."""
     source = source_of(config)
-    dtype = "bfloat16" if config.precision == "pure-bf16" else "float32"
+    reduced = frozen_in_bf16(config)
+    adapters = reduced and config.train == "lora"  # what is trained is not in the file, so nothing of it is rounded
+    dtype = "bfloat16" if config.precision == "bf16-master" or adapters else "float32"
     if config.model:
         loaded = load(source, device=config.device, dtype=dtype)
     else:
         loaded = _assembled(source, blank=False, seed=config.seed)
         loaded.model.to(device_of(config), getattr(torch, dtype))
     choose_trained(loaded.model, config)
+    if reduced:
+        for parameter in loaded.model.parameters():  # norms take no weights of another type than their input
+            whole = parameter.requires_grad or parameter.ndim < 2
+            parameter.data = parameter.data.to(torch.float32 if whole else torch.bfloat16)
     if config.checkpointing:
         enable = getattr(loaded.model, "activation_checkpointing_enable", loaded.model.gradient_checkpointing_enable)
         enable()
     return loaded
+
+
+def frozen_in_bf16(config: Config) -> bool:
+    """Whether matrices that are not trained are held in bfloat16; shards of several processes have one type."""
+    alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
+    return config.precision == "bf16" and (config.train != "full" or bool(config.frozen)) and alone
 
 
 def device_of(config: Config) -> torch.device:

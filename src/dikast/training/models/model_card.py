@@ -36,9 +36,10 @@ def write_card(
     lines: Sequence[Mapping[str, Any]],
     evals: Sequence[Mapping[str, Any]],
     more: Mapping[str, str],
+    kind: str = "judge",
 ) -> Path:
     """Write `README.md` into a model's folder. data, run: fingerprints; lines, evals: the run's two logs; more: facts
-    beside those.
+    beside those; kind: `judge`, or `policy` for a model that has learnt from preferences.
     """
     last = lines[-1] if lines else {}
     facts = {
@@ -48,21 +49,27 @@ def write_card(
         "steps": f"{last.get('step', 0):,} of {config.batch_size} examples",
         "data": f"`{data}` (fingerprint of the files' contents and of what was made of them)",
         "run": f"`{run}`",
-        "last loss": f"{last['loss']:.4f} nats a learnt token" if last else "unknown",
+        "last loss": f"{last['loss']:.4f} nats a {'learnt token' if kind == 'judge' else 'pair'}"
+        if last
+        else "unknown",
         "time": f"{last.get('seconds', 0.0) / 60:.1f} minutes",
         **hardware(),
         **more,
     }
     rows = "\n".join(f"| {name} | {value} |" for name, value in facts.items())
     text = (
-        f"# {Path(config.out).name}\n\nA judge trained with Dikast.\n\n| | |\n|---|---|\n{rows}\n\n"
-        f"## Judged on held-out items while it was trained\n\n{_table(evals)}\n"
+        f"# {Path(config.out).name}\n\nA {kind} trained with Dikast.\n\n| | |\n|---|---|\n{rows}\n\n"
+        f"{_judged(evals) if kind == 'judge' else ''}"
         "## The configuration\n\n"
         f"```yaml\n{yaml.safe_dump(_plain(config), sort_keys=False, allow_unicode=True)}```\n"
     )
     path = folder / "README.md"
     write_checked(path, text.encode())
     return path
+
+
+def _judged(evals: Sequence[Mapping[str, Any]]) -> str:
+    return f"## Judged on held-out items while it was trained\n\n{_table(evals)}\n"
 
 
 def _table(evals: Sequence[Mapping[str, Any]]) -> str:
@@ -89,9 +96,9 @@ def _cell(value: Mapping[str, Any] | None) -> str:
 
 def _plain(config: Config) -> dict[str, Any]:
     """The configuration as a user would write it: the values that differ from the defaults."""
-    default = Config(out="", data=())
+    default = type(config)(out="", data=())
     found: dict[str, Any] = {}
-    for each in dataclasses.fields(Config):
+    for each in dataclasses.fields(config):
         value = getattr(config, each.name)
         if each.name not in ("source", "root") and value != getattr(default, each.name):
             found[each.name] = _differing(value)

@@ -4,7 +4,7 @@ The classes are those of LLaVA-1.5 (Liu et al. 2023): a CLIP vision tower, a pro
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -61,12 +61,14 @@ SIZES = {
 }
 
 
-def new_judge(config: Config, folder: str | Path, shape: Shape | None = None, *, most: int = 20_000) -> Path:
+def new_judge(
+    config: Config, folder: str | Path, shape: Shape | None = None, *, most: int = 20_000, later: Iterable[Config] = ()
+) -> Path:
     """Write configuration, tokenizer and processor for the data of `config` to `folder`; weights are drawn later.
 
     The tokenizer is byte-level BPE, so that it can encode any text, trained on the first `most` examples of each
-    source; `words.txt` lists their words. Files of an earlier call are replaced; UserError if `folder` holds weights,
-    which belong to another tokenizer.
+    source; `words.txt` lists their words, and those of `later` stages, which the tokenizer spells. Files of an earlier
+    call are replaced; UserError if `folder` holds weights, which belong to another tokenizer.
     """
     require("torch", "hf")
     folder = Path(folder)
@@ -77,11 +79,11 @@ def new_judge(config: Config, folder: str | Path, shape: Shape | None = None, *,
     with one_writer(folder, "laying out a judge"):
         if any(folder.glob("*.safetensors")):
             raise UserError(f"{folder}: holds a model already: name a new folder")
-        _lay_out(config, folder, shape or Shape(), most)
+        _lay_out(config, folder, shape or Shape(), most, later)
     return folder
 
 
-def _lay_out(config: Config, folder: Path, shape: Shape, most: int) -> None:
+def _lay_out(config: Config, folder: Path, shape: Shape, most: int, later: Iterable[Config]) -> None:
     from transformers import (
         CLIPImageProcessorPil,
         CLIPVisionConfig,
@@ -116,7 +118,8 @@ def _lay_out(config: Config, folder: Path, shape: Shape, most: int) -> None:
         image_processor=images, tokenizer=tokenizer, patch_size=shape.patch,
         vision_feature_select_strategy="default", num_additional_image_tokens=1, chat_template=TEMPLATE,
     )  # fmt: skip
-    words = {word for line in texts(config, most, each_file=True) for word in _WORD.findall(line.casefold())}
+    lines = (line for each in (config, *later) for line in texts(each, most, each_file=True))
+    words = {word for line in lines for word in _WORD.findall(line.casefold())}
     (folder / "words.txt").write_text("\n".join(sorted(words)) + "\n", "utf-8")
     processor.save_pretrained(folder)
     made.save_pretrained(folder)
