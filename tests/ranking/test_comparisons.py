@@ -5,7 +5,15 @@ import math
 import numpy as np
 
 from dikast.core.verdict import Question, Status, Verdict
-from dikast.ranking.comparisons import Comparison, OrderedPair, fit, games_of, groups_of, published_rewards, stacked
+from dikast.ranking.comparisons import (
+    Comparison,
+    OrderedPair,
+    fit_strengths,
+    games_of,
+    groups_of,
+    published_rewards,
+    stacked,
+)
 
 
 def compared(*values: tuple[int, int, float]) -> list[Comparison]:
@@ -25,28 +33,28 @@ def test_least_squares_of_a_full_round_robin_is_the_published_reward_whatever_th
         scores = rng.normal(size=(k, k))
         values = [(i, j, -scores[i, j]) for i in range(k) for j in range(k) if i != j]
         for bias in (0.0, 1.7):
-            found = fit(games_of(compared(*values), k, "logit"), bias)
+            found = fit_strengths(games_of(compared(*values), k, "logit"), bias)
             assert np.allclose(2 * k * found.strengths, published_rewards(scores))
 
 
 def test_strengths_of_a_chain_by_hand() -> None:
     # 0 beats 1 by 2, 1 beats 2 by 1: strengths a, a - 2, a - 3 that sum to 0, so a = 5/3
     chain = games_of(compared((0, 1, 2.0), (1, 2, 1.0)), 3, "logit")
-    found = fit(chain)
+    found = fit_strengths(chain)
     assert np.allclose(found.strengths, [5 / 3, -1 / 3, -4 / 3])
     assert (int(found.rank), float(found.left), groups_of(chain)) == (2, 0.0, [[0, 1, 2]])
     # less a slot bias of 1 the margins are 1 and 0
-    assert np.allclose(fit(chain, 1.0).strengths, [2 / 3, -1 / 3, -1 / 3])
+    assert np.allclose(fit_strengths(chain, 1.0).strengths, [2 / 3, -1 / 3, -1 / 3])
 
 
 def test_responses_that_nothing_connects_are_groups_of_their_own() -> None:
     apart = games_of(compared((0, 1, 2.0), (2, 3, 1.0)), 5, "logit")
     assert groups_of(apart) == [[0, 1], [2, 3], [4]]
-    found = fit(apart)
+    found = fit_strengths(apart)
     assert np.allclose(found.strengths, [1, -1, 0.5, -0.5, 0])
     assert found.rank == 2
-    assert fit(games_of([], 2, "logit")).strengths.tolist() == [0, 0]
-    both = fit(stacked([apart, games_of(compared((4, 0, 3.0)), 5, "logit")]))
+    assert fit_strengths(games_of([], 2, "logit")).strengths.tolist() == [0, 0]
+    both = fit_strengths(stacked([apart, games_of(compared((4, 0, 3.0)), 5, "logit")]))
     assert np.allclose(both.strengths, [[1, -1, 0.5, -0.5, 0], [-1.5, 0, 0, 0, 1.5]])
     assert both.rank.tolist() == [2, 1]
 

@@ -248,6 +248,30 @@ def test_a_client_that_hangs_and_one_that_goes_away_disturb_no_one() -> None:
         half.close()
 
 
+def test_a_connection_that_never_sends_a_complete_request_is_closed() -> None:
+    """One that is silent, one that drips its headers, one that has been answered and then says nothing."""
+    with serving(Judge(Slow(0), "helpfulness"), idle_seconds=1.0) as here:
+        silent, drips, answered = (socket.create_connection(("127.0.0.1", here.server.port)) for _ in range(3))
+        answered.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert answered.recv(1000).startswith(b"HTTP/1.1 200")
+        drips.sendall(b"POST /v1/score HTTP/1.1\r\n")
+        began = time.monotonic()
+        with suppress(ConnectionError):
+            while time.monotonic() - began < 10:
+                drips.sendall(b"X-More: 1\r\n")
+                drips.settimeout(0.1)
+                with suppress(TimeoutError):
+                    assert not drips.recv(1)
+                    break
+        assert 0.5 < time.monotonic() - began < 5
+        for each in (silent, answered):
+            each.settimeout(5)
+            assert each.recv(1) == b""
+        assert here.post("/v1/score", item(1)).status_code == 200
+        for each in (silent, drips, answered):
+            each.close()
+
+
 def test_known_questions_are_answered_without_the_model(tmp_path: Path) -> None:
     engine = Slow(0)
     with serving(Judge(engine, "helpfulness"), out=tmp_path / "kept") as here:
@@ -262,6 +286,22 @@ def test_known_questions_are_answered_without_the_model(tmp_path: Path) -> None:
         assert sum(other.sizes) == 1
     found = audit_file(AuditPlan(tmp_path / "kept"))
     assert "6" in str(found)
+
+
+def test_what_rank_asks_is_kept_and_known(tmp_path: Path) -> None:
+    engine, several = Slow(0), {"id": "r", "instruction": "Q?", "responses": ["A.", "B.", "C."]}
+    with serving(Judge(engine, "helpfulness"), out=tmp_path / "kept") as here:
+        first = here.post("/v1/rank", several).json()
+        assert sum(engine.sizes) == 6
+        assert here.post("/v1/rank", several).json() == first
+        here.post("/v1/compare", several)
+        assert sum(engine.sizes) == 6
+        duel = here.post("/v1/rank", {**several, "schedule": "duel"}).json()
+        assert sum(engine.sizes) == 9  # three grades; the duel was fought before
+    assert duel["order"] == list(Judge(Slow(0), "helpfulness").rank(several, schedule="duel").order)
+    with serving(Judge(Slow(0), "helpfulness"), out=tmp_path / "kept") as here:
+        assert here.post("/v1/rank", several).json() == first
+        assert here.desk.counts["known"] == 6
 
 
 def test_a_failed_call_is_asked_again(tmp_path: Path) -> None:

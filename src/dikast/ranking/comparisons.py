@@ -108,7 +108,7 @@ class Fit(NamedTuple):
     left: Floats
 
 
-def fit(games: Games, bias: float = 0.0) -> Fit:
+def fit_strengths(games: Games, bias: float = 0.0) -> Fit:
     """Least squares of `value - bias = strength[first] - strength[second]`, of an item or of a stack of items."""
     values, vectors = np.linalg.eigh(laplacian(games))
     inside = values > _ZERO

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from dikast.ranking.comparisons import Comparison, Fit, Floats, Games, Values, fit, games_of, groups_of
+from dikast.ranking.comparisons import Comparison, Fit, Floats, Games, Values, fit_strengths, games_of, groups_of
 from dikast.ranking.pooled import Noise
 
 _DIGITS = 9
@@ -45,7 +45,7 @@ def order_of(comparisons: Sequence[Comparison], k: int, kind: Values, bias: floa
     the smallest index): rewards of different groups cannot be compared.
     """
     games = games_of(comparisons, k, kind)
-    found = fit(games, bias)
+    found = fit_strengths(games, bias)
     inside = max(groups_of(games), key=len) if games.n else []
     rewards = 2 * k * found.strengths
     order = sorted(inside, key=lambda i: (-round(float(rewards[i]), _DIGITS), i))

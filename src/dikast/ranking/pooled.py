@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dikast.ranking.comparisons import Games, fit, laplacian, signed, stacked
+from dikast.ranking.comparisons import Games, fit_strengths, laplacian, signed, stacked
 
 _TIMES = 3  # that variances and bias are estimated from one another
 _SMALL = 1e-6  # nats: noise below it is none
@@ -78,7 +78,7 @@ def _variances(stacks: Sequence[Games], bias: float) -> tuple[Noise, float]:
     """Noise and spread, given the bias; one degree of freedom goes to the bias."""
     left = free = squares = unit = inside = 0.0
     for games in stacks:
-        found = fit(games, bias)
+        found = fit_strengths(games, bias)
         left += float(found.left.sum())
         free += float((games.n - found.rank).sum())
         squares += float((found.strengths**2).sum())

@@ -1,13 +1,18 @@
 """Ranking the responses of one item, without a folder."""
 
+from collections.abc import Generator, Sequence
+from typing import NamedTuple
+
 import numpy as np
 
 from dikast.core.errors import UserError
 from dikast.core.item import Item
 from dikast.core.rubric import Sheet
 from dikast.core.verdict import Verdict
+from dikast.judging.joining import join_samples
 from dikast.judging.judge import Judge
 from dikast.judging.label_scores import combine_samples
+from dikast.judging.task import Shape
 from dikast.ranking.comparisons import Comparison, Floats, OrderedPair, Values
 from dikast.ranking.contestants import Contestants, contestants_of
 from dikast.ranking.item_ranking import Ranking, ranking_of
@@ -17,11 +22,33 @@ from dikast.ranking.schedules import schedule_named
 from dikast.ranking.tournament import Tournament
 
 
+class Round(NamedTuple):
+    """What is asked about an item before its ranking goes on: its responses alone (`each`), or these pairs."""
+
+    item: Item
+    shape: Shape
+
+
 def rank_item(judge: Judge, item: Item, schedule_name: str, values: Values | None = None) -> Ranking:
     """Rank an item's responses. `values` None: logits where every verdict has probabilities, else verdicts.
 
     UserError for fewer than two different responses, or fewer than the schedule takes.
     """
+    rounds = rank_rounds(judge, item, schedule_name, values)
+    try:
+        asked = next(rounds)
+        while True:
+            format = judge.format if asked.shape == "each" else judge.compare_format
+            asked = rounds.send(list(judge.answer(judge.tasks([item], asked.shape), format)))
+    except StopIteration as end:
+        ranking: Ranking = end.value
+        return ranking
+
+
+def rank_rounds(
+    judge: Judge, item: Item, schedule_name: str, values: Values | None = None
+) -> Generator[Round, Sequence[Verdict], Ranking]:
+    """The rounds of `rank_item`, for callers who ask in their own way: each is answered with all of its verdicts."""
     schedule = schedule_named(schedule_name)
     if values is not None:
         check_values(judge, RankOptions(values=values))
@@ -33,20 +60,20 @@ def rank_item(judge: Judge, item: Item, schedule_name: str, values: Values | Non
             f"item {item.id!r} has {len(found.inside)} different responses that are not empty; the schedule "
             f"{schedule.name} needs {schedule.least}"
         )
-    grades = _grades(judge, item, found) if schedule.graded else None
+    grades = _grades(judge, item, found, (yield Round(item, "each"))) if schedule.graded else None
     tournament = Tournament(judge.settings.sampling.seed, values)
     known = None if grades is None else np.nan_to_num(grades, nan=-1.0)
     tournament.enter(item.id, len(found.inside), schedule, known)
     while pairs := tournament.draw().get(item.id):
-        tournament.note({item.id: _compared(judge, item, found, pairs)})
+        shown = [(found.inside[pair.first], found.inside[pair.second]) for pair in pairs]
+        tournament.note({item.id: _compared(found, (yield Round(item, lambda item, shown=shown: shown)))})  # type: ignore[misc]
     return ranking_of(item.id, found, tournament, grades)
 
 
-def _compared(judge: Judge, item: Item, found: Contestants, pairs: list[OrderedPair]) -> list[Comparison]:
+def _compared(found: Contestants, verdicts: Sequence[Verdict]) -> list[Comparison]:
     place = {response: i for i, response in enumerate(found.inside)}
-    shown = [(found.inside[pair.first], found.inside[pair.second]) for pair in pairs]
     groups: dict[tuple[int, ...], list[Verdict]] = {}
-    for verdict in judge.answer(judge.tasks([item], lambda item: shown), judge.compare_format):
+    for verdict in verdicts:
         groups.setdefault(verdict.question.responses, []).append(verdict)
     said = []
     for group in groups.values():
@@ -56,11 +83,14 @@ def _compared(judge: Judge, item: Item, found: Contestants, pairs: list[OrderedP
     return said
 
 
-def _grades(judge: Judge, item: Item, found: Contestants) -> Floats:
+def _grades(judge: Judge, item: Item, found: Contestants, verdicts: Sequence[Verdict]) -> Floats:
     goodness = {}
     rubric = item.rubric or judge.rubric
-    for verdict in judge.grade_many([item]):
+    assert rubric is not None
+    assert not isinstance(rubric, Sheet)
+    rubrics = {verdict.hashes.rubric: rubric for verdict in verdicts if verdict.hashes is not None}
+    for verdict in join_samples(verdicts, judge.samples, rubrics):
         value = verdict.expected if verdict.expected is not None else verdict.score
-        if value is not None and rubric is not None and not isinstance(rubric, Sheet):
+        if value is not None:
             goodness[verdict.question.responses[0]] = rubric.scale.goodness(value)
     return np.array([goodness.get(i, np.nan) for i in found.inside])

@@ -31,7 +31,6 @@ def ranking_summary(lines: Sequence[Ranked], tournament: Tournament, skipped: Ma
     the pairs that gold tells apart; items with gold for fewer than two ranked responses, or the same for all, are out.
     """
     rankings = [each.ranking for each in lines]
-    triples = sum(each.triples for each in rankings)
     bias: dict[str, Any] = {}
     noise: dict[str, Any] = {}
     kinds: dict[Values, None] = dict.fromkeys(each.values for each in rankings)
@@ -55,7 +54,7 @@ def ranking_summary(lines: Sequence[Ranked], tournament: Tournament, skipped: Ma
         "schedules": dict(Counter(each.schedule for each in rankings)),
         "slot_bias": bias,
         "noise": noise,
-        "cycles": asdict(Rate.share(sum(each.cycles for each in rankings), triples)),
+        "cycles": asdict(Rate.pooled([each.cycles for each in rankings], [each.triples for each in rankings])),
         **({"gold": gold} if (gold := _gold(lines)) else {}),
     }
 
@@ -77,5 +76,5 @@ def _gold(lines: Sequence[Ranked]) -> dict[str, Any]:
     n = len(taus)
     if not n:
         return {}
-    tau = Rate.mean(n, math.fsum(taus), math.fsum(each * each for each in taus))
+    tau = Rate.mean(taus)
     return {"first_is_best": asdict(Rate.share(first, n)), "at_random": chance / n, "kendall_tau": asdict(tau)}

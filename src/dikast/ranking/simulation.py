@@ -97,5 +97,5 @@ def _goals(orders: Sequence[Sequence[int]], quality: Floats) -> dict[Goal, Rate]
     return {
         "best": Rate.share(sum(best), n),
         "best-and-worst": Rate.share(sum(a and b for a, b in zip(best, worst, strict=True)), n),
-        "order": Rate.mean(n, math.fsum(taus), math.fsum(tau * tau for tau in taus)),
+        "order": Rate.mean(taus),
     }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dikast.ranking.comparisons import Comparison, Floats, Games, OrderedPair, Values, fit, games_of, stacked
+from dikast.ranking.comparisons import Comparison, Floats, Games, OrderedPair, Values, fit_strengths, games_of, stacked
 from dikast.ranking.item_order import Ordered, order_of
 from dikast.ranking.pooled import Pooled, pool
 from dikast.ranking.schedules import Rounds, Schedule
@@ -63,7 +63,7 @@ class Tournament:
         found: dict[str, Floats] = {}
         for (_, kind), names in alike.items():
             games = stacked([self._games(item, kind) for item in names])
-            found |= zip(names, fit(games, self.pooled(kind).bias.shrunk).strengths, strict=True)
+            found |= zip(names, fit_strengths(games, self.pooled(kind).bias.shrunk).strengths, strict=True)
         return found
 
     def _games(self, item: str, kind: Values) -> Games:

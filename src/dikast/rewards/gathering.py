@@ -3,11 +3,11 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from dikast.core.errors import RunError
 from dikast.core.verdict import Verdict
@@ -17,7 +17,6 @@ from dikast.judging.task import Task
 from dikast.prompts.format import Format
 
 _MOST = 256  # questions of one round, so that none waits for all that come after it
-T = TypeVar("T")
 
 
 class Answer(Protocol):
@@ -38,7 +37,7 @@ class Answer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What waits: a task with its format, a request to the engine, or a function."""
+    """What waits: a task with its format, or a request to the engine."""
 
     what: Any
     lane: Format | type
@@ -82,12 +81,6 @@ class Gathering:
         self._queue([_Asked(*each) for each in zip(requests, repeat(Request), answers, strict=False)])
         return answers
 
-    def call(self, function: Callable[[], T]) -> "Future[T]":
-        """What a function returns that uses the judge, run between rounds. RunError once closed."""
-        answer: Future[T] = Future()
-        self._queue([_Asked(function, Future, answer)])
-        return answer
-
     def _queue(self, asked: Sequence[_Asked]) -> None:
         with self._awake:
             if self._closed:
@@ -127,11 +120,6 @@ class Gathering:
         self.rounds += 1
         lane, open_ = self._waiting[0].lane, dict[str, list[_Asked]]()
         try:
-            if lane is Future:
-                for function in self._taken(lane, open_, most=1):
-                    result = function()
-                    open_.pop("")[0].answer.set_result(result)
-                return
             taken = self._taken(lane, open_, most=self.most)
             answers = self.judge.answer(taken, lane) if isinstance(lane, Format) else self.judge.engine.stream(taken)
             for each in answers:
@@ -151,7 +139,7 @@ class Gathering:
             asked = self._waiting.popleft()
             if not asked.answer.set_running_or_notify_cancel():
                 continue
-            key = getattr(asked.what, "key", "")
+            key = asked.what.key
             same = open_.get(key)
             if same is not None:
                 same.append(asked)

@@ -3,9 +3,9 @@
 import asyncio
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from dikast.core.item import Item
 from dikast.core.rubric import Rubric, Sheet
@@ -14,12 +14,13 @@ from dikast.engines.base import Completion, Request
 from dikast.judging.joining import join_orders, join_samples
 from dikast.judging.judge import Judge
 from dikast.judging.task import Shape, Task
+from dikast.ranking.item_ranking import Ranking
+from dikast.ranking.rank_item import rank_rounds
 from dikast.rewards.gathering import Gathering
 from dikast.serving.known import KnownVerdicts
 from dikast.serving.messages import Refused, told_preference, told_scores
 
 _SOONEST, _LATEST = 1.0, 60.0  # seconds after which a client that was turned away may ask again
-T = TypeVar("T")
 
 
 class _Mailbox:
@@ -101,6 +102,19 @@ class Desk:
             for item, (_, verdicts) in zip(items, found, strict=True)
         ]
 
+    async def ranking(self, item: Item, schedule: str) -> Ranking:
+        """The order of an item's responses; what its rounds ask is answered as any question."""
+        self.rubric_of(item)
+        rounds = rank_rounds(self.judge, item, schedule)
+        try:
+            asked = next(rounds)
+            while True:
+                ((_, verdicts),) = await self._asked([item], asked.shape)
+                asked = rounds.send(verdicts)
+        except StopIteration as end:
+            ranking: Ranking = end.value
+            return ranking
+
     async def verdicts(self, items: Sequence[Item]) -> list[list[Verdict]]:
         """The verdicts of each item's questions, in their order, samples apart."""
         return [verdicts for _, verdicts in await self._asked(items, "each")]
@@ -170,16 +184,6 @@ class Desk:
             self._answered += len(requests)
             for future in futures:
                 future.cancel()
-
-    async def call(self, function: Callable[[], T]) -> T:
-        """What a function of the judge returns, which runs alone, between rounds."""
-        self.check_room(1)
-        self.pending += 1
-        try:
-            return await asyncio.wrap_future(self.gathering.call(function))
-        finally:
-            self.pending -= 1
-            self._answered += 1
 
     def close(self) -> None:
         """Answer what waits, then let the ledger go."""

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any
 
 import orjson
@@ -42,6 +41,7 @@ class Door:
     token: str = ""
     most_bytes: int = 32 * 2**20
     body_seconds: float = 30.0
+    idle_seconds: float = 75.0  # of a connection without a complete head of a request
     stop_seconds: float = 30.0
 
     def __post_init__(self) -> None:
@@ -77,8 +77,9 @@ class Server:
         self._routes["GET", "/v1/models"] = self._answering("/v1/models", self.models)
         self._routes["GET", "/health"], self._routes["GET", "/metrics"] = self._health, self._metrics
         low_level = web.Server(
-            self._route, request_factory=self._request, handler_cancellation=True, access_log=None, logger=_log
-        )
+            self._route, request_factory=self._request, handler_cancellation=True, access_log=None, logger=_log,
+            keepalive_timeout=self.door.idle_seconds,
+        )  # fmt: skip
         self._runner = web.ServerRunner(low_level, shutdown_timeout=self.door.stop_seconds)
         await self._runner.setup()
         site = web.TCPSite(self._runner, self.door.host, self.door.port, backlog=1024)
@@ -198,11 +199,8 @@ class Server:
         if not isinstance(schedule, str):
             raise Refused(422, f"expected the name of a schedule, got {schedule!r:.40}", "schedule")
         items, several = items_of({k: v for k, v in body.items() if k != "schedule"}, self.allowed, 2)
-        for item in items:
-            self.desk.rubric_of(item)
-        ranking = self.desk.judge.rank
         try:
-            found = [await self.desk.call(partial(ranking, each, schedule=schedule)) for each in items]
+            found = [await self.desk.ranking(each, schedule) for each in items]
         except UserError as error:
             raise Refused(422, str(error)) from None
         told = [{**asdict(each), "left_out": {str(k): v for k, v in each.left_out.items()}} for each in found]
