@@ -11,6 +11,8 @@ def of_trl(module: str, name: str) -> Any:
     return getattr(importlib.import_module(f"trl.{module}"), name)
 
 
+DPOConfig = of_trl("trainer.dpo_config", "DPOConfig")
+DPOTrainer = of_trl("trainer.dpo_trainer", "DPOTrainer")
 GRPOConfig = of_trl("trainer.grpo_config", "GRPOConfig")
 GRPOTrainer = of_trl("trainer.grpo_trainer", "GRPOTrainer")
 RLOOConfig = of_trl("trainer.rloo_config", "RLOOConfig")

@@ -1,0 +1,189 @@
+"""What an alignment is given, checked before the first sample: prompts, pictures, models, settings."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from dikast.alignment.align_options import AlignOptions
+from dikast.alignment.round_pairs import one_criterion
+from dikast.core.canonical import fingerprint
+from dikast.core.checking import Mistakes
+from dikast.core.errors import DataError, UserError
+from dikast.core.item import Item
+from dikast.core.media import check_image
+from dikast.core.part import Image, Text, Video
+from dikast.core.records import read_items
+from dikast.core.text import Located
+from dikast.engines.local.source import file_sha256, locate
+from dikast.judging.judge import Judge
+from dikast.training.preferences import PreferenceConfig, load_preference_config
+
+if TYPE_CHECKING:
+    from dikast.engines.local.source import ModelSource
+
+_OWN = ("model", "init", "data", "out", "seed")
+
+
+@dataclass(frozen=True)
+class Given:
+    """Everything that a run is made of. `settings` are those of `train dpo`; `allowed` is a count, or below 1 a share.
+
+    `identity` determines samples, rewards and weights; a folder holds runs of one identity. `about` says of models and
+    files what a report says.
+    """
+
+    options: AlignOptions
+    prompts: list[Item]
+    held: list[Item]
+    judge: Judge
+    second: Judge | None
+    policy: str
+    settings: Mapping[str, Any]
+    allowed: float
+    own_judge: bool
+    overlap: int
+    identity: dict[str, Any]
+
+    def training(self, model: str, folder: Path) -> PreferenceConfig:
+        """The configuration of a round's training."""
+        own = {"model": model, "out": str(folder), "data": [{"items": [str(folder / "pairs.jsonl")]}]}
+        return load_preference_config({"seed": self.options.seed, **self.settings, **own})
+
+
+def checked(options: AlignOptions) -> Given:
+    """The inputs of a run; raises all mistakes at once, before anything is asked."""
+    mistakes = Mistakes(Located({}, "flags"))
+    prompts = mistakes.of(lambda: _items(options.prompts, "--prompts")) or []
+    held = mistakes.of(lambda: _items(options.held_out, "--held-out")) or []
+    settings = mistakes.of(lambda: _settings(options.training)) or {}
+    allowed = mistakes.of(lambda: _allowed(options.max_failures))
+    judge = mistakes.of(lambda: Judge(options.judge, options.rubric))
+    second = mistakes.of(lambda: Judge(options.second_judge, options.rubric) if options.second_judge else None)
+    source = mistakes.of(lambda: _policy(options.policy))
+    shown: dict[str, list[str]] = {}
+    for flag, items in (("--prompts", prompts), ("--held-out", held)):
+        shown[flag] = [found for item in items if (found := mistakes.of(partial(_shown, item))) is not None]
+        if judge is not None:
+            mistakes += [
+                DataError(f"item {item.id!r} has no rubric: give --rubric, or the item one", path=item.origin)
+                for item in items
+                if item.rubric is None and judge.rubric is None
+            ][:3]
+            if not one_criterion(judge, items):
+                mistakes.tell(f"{flag}: an alignment is by one criterion, and these items are judged by several")
+    both = set(shown["--prompts"]) & set(shown["--held-out"])
+    if both and not options.force:
+        mistakes.tell(
+            f"{len(both):,} prompts of {options.prompts} also stand in {options.held_out}, which would measure what was"
+            " learnt by heart: take them out of one, or add --force"
+        )
+    if source is not None:
+        mistakes.of(lambda: _sees(source, options, [*prompts, *held]))
+    mistakes.raise_all()
+    assert judge is not None
+    assert source is not None
+    assert allowed is not None
+    policy = str(Path(options.policy).absolute()) if Path(options.policy).is_dir() else options.policy
+    known = dict(judge.engine.identity())
+    own = all(known.get(name) == value for name, value in source.identity().items())
+    skipped = ("out", "prompts", "held_out", "policy", "judge", "second_judge", "rounds", "force", "training")
+    told = {name: value for name, value in asdict(options).items() if name not in (*skipped, "max_failures", "dry_run")}
+    identity = {
+        "settings": told,
+        "training": {name: value for name, value in settings.items() if name not in ("device", "workers")},
+        "policy": dict(source.identity()),
+        "judge": judge.hash,
+        "second_judge": second.hash if second is not None else None,
+        "rubric": judge.rubric.hash if judge.rubric is not None else None,
+        "prompts": file_sha256(options.prompts),
+        "held_out": file_sha256(options.held_out),
+    }
+    given = Given(options, prompts, held, judge, second, policy, settings, allowed, own, len(both), identity)
+    given.training(policy, options.out.absolute())  # mistakes in the settings are told now
+    return given
+
+
+def _items(path: Path, flag: str) -> list[Item]:
+    items = list(read_items(str(path)))
+    if not items:
+        raise UserError(f"{flag} {path}: there are no items")
+    for item in items:
+        if not item.instruction:
+            raise DataError(f"item {item.id!r} asks nothing: give it an instruction", path=item.origin)
+        if item.instruction[-1].role != "user":
+            raise DataError(f"item {item.id!r}: its last turn is not the user's, so there is nothing to answer",
+                            path=item.origin, field="instruction")  # fmt: skip
+    return items
+
+
+def _shown(item: Item) -> str:
+    """A fingerprint of what is asked, pictures by their content; DataError for a picture that cannot be read."""
+    parts: list[Any] = []
+    for turn in item.instruction:
+        parts.append(turn.role)
+        for part in turn.content:
+            if isinstance(part, Text):
+                parts.append(part.text)
+            elif isinstance(part, Video) and part.source:
+                parts.append([part.source, part.root])
+            else:
+                images = (part,) if isinstance(part, Image) else part.frames
+                try:
+                    parts.append([check_image(image) for image in images])
+                except DataError as error:
+                    raise DataError(f"item {item.id!r}: {error}", path=item.origin) from None
+    return fingerprint(parts)
+
+
+def _policy(spec: str) -> "ModelSource":
+    folder = Path(spec)
+    if not folder.is_dir() and not spec.startswith("hf:"):
+        raise UserError(f"--policy {spec}: is no folder of a model, and not hf:ORG/NAME: only such a model can learn")
+    return locate(spec.removeprefix("hf:") if not folder.is_dir() else str(folder))
+
+
+def _sees(source: "ModelSource", options: AlignOptions, items: list[Item]) -> None:
+    import transformers
+
+    from dikast.core.errors import require
+    from dikast.engines.local.loading import sees_images
+    from dikast.engines.local.trusted import pretrained
+
+    require("torch", "hf")
+    shows = next((item for item in items if item.images or item.videos), None)
+    config = pretrained(transformers.AutoConfig, source.folder)
+    if shows is not None and not sees_images(config, source):
+        raise UserError(
+            f"--policy {options.policy}: cannot see, and item {shows.id!r} ({shows.origin}) shows a picture: take a"
+            " vision-language model, or prompts of text"
+        )
+
+
+def _settings(path: Path | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        found = yaml.safe_load(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UserError(f"--training {path}: cannot be read: {error}") from None
+    if not isinstance(found, dict):
+        raise UserError(f"--training {path}: a mapping of settings, such as 'learning_rate: 1.0e-6'")
+    for name in _OWN:
+        if name in found:
+            raise UserError(f"--training {path}: {name!r} is set by the alignment itself: leave it out")
+    return found
+
+
+def _allowed(text: str) -> float:
+    """A count, or below 1 a share."""
+    try:
+        value = float(text.removesuffix("%"))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf") or (text.endswith("%") and value > 100):
+        raise UserError(f"--max-failures {text!r}: write a count (10) or a share (5%)")
+    return min(value / 100, 0.999999) if text.endswith("%") else value if value >= 1 else 0.0

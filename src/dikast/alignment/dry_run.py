@@ -1,0 +1,103 @@
+"""What an alignment would take: questions, tokens, memory and hours, worked out without weights.
+
+Memory is arithmetic on parameters (activations, caches and the judge not counted). Hours are arithmetic too: operations
+divided by what a card can do at an assumed share of its peak. No rate of a real card stands behind them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from dikast.alignment.align_inputs import Given
+from dikast.core.item import Item
+from dikast.judging.settling import with_frames
+from dikast.prompts.ask import as_given
+
+_LOOKED_AT = 32  # prompts whose tokens are counted, spread evenly
+_CARD = "H200"
+_PEAK, _BANDWIDTH, _MEMORY = 989e12, 4.8e12, 141e9  # bf16 operations and bytes a second, bytes: NVIDIA's data sheet
+_SHARE, _BATCH = 0.3, 64  # assumed: of the peak in training and reading; replies that are written at a time
+_BYTES = {"fp32": (4, 4, 8), "bf16": (4, 4, 8), "bf16-master": (2, 2, 10)}  # weights, gradients, moments by parameter
+
+
+def dry_run(given: Given, cards: Sequence[int] = (1, 8)) -> dict[str, Any]:
+    """Counts of one round and of all, and for each number of cards the memory of a card and the hours."""
+    from dikast.training.models.model import choose_trained, open_blank
+
+    options = given.options
+    config = given.training(given.policy, options.out.absolute())
+    loaded = open_blank(config)
+    parameters = sum(each.numel() for each in loaded.model.parameters())
+    choose_trained(loaded.model, config)
+    trained = sum(each.numel() for each in loaded.model.parameters() if each.requires_grad)
+    asked = _mean_tokens(given.prompts, loaded, config.frames)
+    n, k, held, reply = len(given.prompts), options.samples, len(given.held), options.max_tokens
+    questions = {"pointwise": n * k, "full": n * k * (k - 1), "half": n * k * (k - 1) // 2}.get(options.schedule)
+    seconds = 0 if given.second is None else 1
+    training = round(n * config.epochs * (asked + 2 * reply))
+    prompted, written = round((n * k + held) * asked), (n * k + held) * reply
+    round_: dict[str, Any] = {
+        "replies": n * k + held,
+        "reply_tokens_at_most": written,
+        "prompt_tokens": prompted,
+        "questions_to_the_judge": None if questions is None else questions + held * (1 + seconds) + 2 * held,
+        "pairs_at_most": n,
+        "training_tokens_at_most": training,
+    }
+    weights, gradients, moments = _BYTES[config.precision]
+    kept = parameters * weights + trained * (gradients + moments + (weights if config.train == "lora" else 0))
+    again = 8 if config.checkpointing else 6
+    work = {
+        "training": again * parameters * training,
+        "reference": 2 * parameters * training / config.epochs,
+        "reading": 2 * parameters * (prompted + 2 * held * reply),
+    }
+    writing = written / _BATCH * parameters * 2 / _BANDWIDTH
+    found = []
+    for number in cards:
+        spent = {name: each / (_PEAK * _SHARE * number) / 3600 for name, each in work.items()}
+        spent["writing_at_most"] = writing / 3600 / number
+        each = kept / number
+        found.append({
+            "cards": number, "card": _CARD, "memory_gb_a_card": each / 1e9, "fits": each < _MEMORY,
+            "hours_a_round": spent, "hours": options.rounds * sum(spent.values()),
+        })  # fmt: skip
+    return {
+        "parameters": parameters, "trained": trained, "rounds": options.rounds,
+        "tokens_of_a_prompt": {"mean": asked, "n": min(_LOOKED_AT, n)}, "round": round_, "cards": found,
+        "assumed": f"{_SHARE:.0%} of the peak, {_BATCH} replies at a time, the judge's own time not counted; "
+        "not measured on a card",
+    }  # fmt: skip
+
+
+def told(plan: dict[str, Any]) -> list[str]:
+    """The plan in lines."""
+    round_, asked = plan["round"], plan["tokens_of_a_prompt"]
+    questions = round_["questions_to_the_judge"]
+    asking = "as many questions" if questions is None else f"{questions:,} questions"
+    training = f"{round_['training_tokens_at_most']:,} tokens of training at most"
+    lines = [
+        f"policy      {plan['parameters']:,} parameters, {plan['trained']:,} trained",
+        f"a round     {round_['replies']:,} replies of at most {round_['reply_tokens_at_most']:,} tokens to "
+        f"{round_['prompt_tokens']:,} tokens of prompts ({asked['mean']:.0f} each, mean of {asked['n']})",
+        f"            {asking} to the judge; {round_['pairs_at_most']:,} pairs at most, {training}",
+    ]
+    for each in plan["cards"]:
+        hours = ", ".join(f"{name.replace('_', ' ')} {value:.2g}" for name, value in each["hours_a_round"].items())
+        fits = "" if each["fits"] else " (does not fit)"
+        lines.append(
+            f"{each['cards']} x {each['card']}".ljust(12) + f"{each['memory_gb_a_card']:.3g} GB a card for weights, "
+            f"gradients and moments{fits}; {each['hours']:.2g} hours for {plan['rounds']} rounds ({hours} a round)"
+        )
+    return [*lines, f"assumed     {plan['assumed']}"]
+
+
+def _mean_tokens(items: Sequence[Item], loaded: Any, frames: int) -> float:
+    from dikast.engines.local.prompt import encode
+
+    chosen = items[:: max(1, len(items) // _LOOKED_AT)][:_LOOKED_AT]
+    sizes = []
+    for item in chosen:
+        asked = as_given(with_frames(replace(item, responses=()), (), frames), ())
+        sizes.append(len(encode(asked, loaded.processor).ids))
+    return sum(sizes) / len(sizes)

@@ -1,0 +1,213 @@
+"""The loop of an alignment: its files, its figures, interruptions, bad input."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file
+
+import tiny_models
+from dikast.alignment.align import align
+from dikast.alignment.align_options import AlignOptions
+from dikast.core.errors import RunError, TooManyMissing, UserError
+from dikast.core.output_folder import one_writer
+from dikast.core.records import read_items
+from dikast.core.runs.run_files import changed_files
+from runs import dikast_here
+
+Made = Callable[..., AlignOptions]
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+@pytest.mark.slow
+def test_two_rounds_leave_their_files_and_figures(options: Made, tmp_path: Path, scenes: Path) -> None:
+    told, run = list[str](), tmp_path / "run"
+    wanted = options(most_kl=1e6, second_judge="mock:random")
+    done = align(wanted, tell=told.append)
+    assert done == json.loads((run / "report.json").read_bytes())
+    assert [each["round"] for each in done["rounds"]] == list(range(len(done["rounds"])))
+    start, first = done["rounds"][:2]
+    for each in (start, first):
+        for name in ("reward", "second", "gold", "words", "empty", "unreadable", "kl"):
+            assert each["held_out"][name]["n"] == 8, name
+        assert {"value", "low", "high", "n", "dropped"} <= each["held_out"]["reward"].keys()
+    assert start["held_out"]["kl"]["value"] == 0
+    assert first["held_out"]["kl"]["value"] != 0
+    assert first["held_out"]["wins"]["n"] == 8
+    assert first["held_out"]["reward"]["change"]["n"] == 8
+    assert "wins" not in start["held_out"]
+    folder = run / "round-1"
+    for name in ("samples.jsonl", "judge/verdicts.jsonl", "rankings.jsonl", "pairs.jsonl", "model/config.json",
+                 "reference.safetensors", "held-out/measures.jsonl", "report.json"):  # fmt: skip
+        assert (folder / name).is_file(), name
+    assert not (folder / "checkpoints").exists()
+    assert changed_files(folder) == {}
+    samples = list(read_items(str(folder / "samples.jsonl")))
+    assert [item.id for item in samples] == [item.id for item in read_items(str(wanted.prompts))]
+    assert all(len(item.responses) == 3 and len(item.gold["scores"]) == 3 for item in samples)
+    rewards = {line["item"]: line["rewards"] for line in lines(folder / "rankings.jsonl")}
+    pairs = list(read_items(str(folder / "pairs.jsonl")))
+    assert len(pairs) == first["pairs"]
+    assert first["pairs"] + sum(first["dropped"].values()) == first["prompts"] == 20
+    by_id = {item.id: item for item in samples}
+    for pair in pairs:
+        best, worst = pair.meta["samples"]
+        values = rewards[pair.id]
+        assert (values[best], values[worst]) == (max(values), min(values))
+        assert pair.responses == (by_id[pair.id].responses[best], by_id[pair.id].responses[worst])
+        assert pair.meta["margin"] == pytest.approx(max(values) - min(values))
+    assert first["samples"]["replies"] == 60
+    assert {"sample", "judge", "train", "measure"} == first["seconds"].keys()
+    asked = first["verdicts"]
+    assert asked == 60
+    assert any(line.startswith("round-1: reward ") for line in told)
+
+    before = {path: path.stat().st_mtime_ns for path in run.rglob("*.safetensors")}
+    again = align(wanted)
+    assert again["rounds"] == done["rounds"]  # nothing is done twice
+    assert {path: path.stat().st_mtime_ns for path in run.rglob("*.safetensors")} == before
+    with pytest.raises(UserError, match="with other second_judge, settings: give this one another --out"):
+        align(options(samples=4))
+    with one_writer(run, "aligning"), pytest.raises(RunError, match="another process is aligning here"):
+        align(wanted)
+
+
+@pytest.mark.slow
+def test_comparisons_give_the_published_rewards(options: Made, tmp_path: Path) -> None:
+    done = align(options(judge="mock:oracle,r=0,nats=0.5", schedule="full", rounds=1))
+    ranked = {line["item"]: line for line in lines(tmp_path / "run/round-1/judge/rankings.jsonl")}
+    for line in lines(tmp_path / "run/round-1/rankings.jsonl"):
+        assert line["rewards"] == ranked[line["item"]]["rewards"]
+    assert done["rounds"][1]["verdicts"] == 20 * 3 * 2
+
+
+def ended(wanted: AlignOptions, seconds: float | None) -> int:
+    """Run an alignment in a process of its own, killed after so many seconds; its exit code."""
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in asdict(wanted).items()
+             if value is not None and not isinstance(value, bool)]  # fmt: skip
+    command = [sys.executable, "-m", "dikast", "align", *flags, "--quiet"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+        _, told = process.communicate()
+    assert process.returncode in (0, -signal.SIGKILL), told.decode()
+    return process.returncode
+
+
+@pytest.mark.slow
+@pytest.mark.soak(50)
+def test_a_killed_alignment_ends_with_the_same_pairs_and_weights(options: Made, tmp_path: Path, tries: int) -> None:
+    whole = options(out=tmp_path / "whole")
+    started = time.monotonic()
+    assert ended(whole, None) == 0
+    taken = time.monotonic() - started
+    for number in range(tries):
+        parts, killed = replace(whole, out=tmp_path / f"parts-{number}"), 0
+        rng = random.Random(number)
+        while ended(parts, rng.uniform(0, taken) if killed < 4 else None) != 0:
+            killed += 1
+        found = sorted(path.relative_to(whole.out) for path in whole.out.rglob("pairs.jsonl"))
+        found += sorted(path.relative_to(whole.out) for path in whole.out.rglob("samples.jsonl"))
+        assert len(found) >= 4
+        for name in found:
+            assert (parts.out / name).read_bytes() == (whole.out / name).read_bytes(), (number, name)
+        for name in sorted(path.relative_to(whole.out) for path in whole.out.rglob("model/model.safetensors")):
+            one, two = load_file(whole.out / name), load_file(parts.out / name)
+            assert all((tensor == two[key]).all() for key, tensor in one.items()), (number, name)
+
+
+@pytest.mark.slow
+def test_a_judge_that_fails_stops_the_run_and_what_it_said_is_kept(options: Made, tmp_path: Path) -> None:
+    with pytest.raises(TooManyMissing, match=r"of 8 verdicts are missing, more than --max-failures allows"):
+        align(options(judge="mock:failing"))
+    assert len(lines(tmp_path / "run/start/held-out/judge/verdicts.jsonl")) == 8
+    told = {key.replace("_", "-"): value for key, value in asdict(options(judge="mock:failing")).items()}
+    given = {f"--{key}": value for key, value in told.items() if value is not None and value is not False}
+    line = [part for flag, value in given.items() for part in ([flag] if value is True else [flag, str(value)])]
+    again = dikast_here("align", *line)
+    assert again.returncode == 3, again.stderr
+    done = align(options(judge="mock:failing", max_failures="100%", rounds=1))
+    assert done["rounds"][1]["dropped"]["a verdict is missing"] > 0
+
+
+def test_the_judge_may_be_the_policy_and_every_report_says_so(options: Made, policy: Path) -> None:
+    from dikast.alignment.align_inputs import checked
+
+    assert checked(options(judge=str(policy))).own_judge
+    assert not checked(options()).own_judge
+
+
+def test_bad_input_is_told_at_once_before_the_first_sample(
+    options: Made, tmp_path: Path, scenes: Path, policy: Path
+) -> None:
+    blind = tiny_models.build("llama", tmp_path / "blind")
+    rows = lines(scenes / "prompts/items-00000.jsonl")
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text("".join(json.dumps({**row, "rubric": None}) + "\n" for row in rows[:1]))
+    twice = tmp_path / "twice.jsonl"
+    twice.write_text("".join(json.dumps({"id": "same", "instruction": text}) + "\n" for text in ("a", "b")))
+    nothing = tmp_path / "nothing.jsonl"
+    nothing.write_text('{"id": "x", "response": "only said"}\n')
+    (tmp_path / "bad.yaml").write_text("{beta: -1, betta: 2}")
+    (tmp_path / "own.yaml").write_text("{model: elsewhere}")
+    same = scenes / "prompts/items-00000.jsonl"
+    for values, said in (
+        ({"policy": str(blind)}, r"cannot see, and item 'scenes-.*items-00000\.jsonl:1.*shows a picture"),
+        ({"policy": "mock:random"}, r"--policy mock:random: is no folder of a model, and not hf:ORG/NAME"),
+        ({"held_out": same}, r"20 prompts of .* also stand in .*--force"),
+        ({"prompts": broken}, r"(?s)item 'scenes-.*png.*does not exist"),
+        ({"prompts": twice, "rubric": "helpfulness"}, r"the id 'same' is on line 1 already"),
+        ({"prompts": nothing, "rubric": "helpfulness"}, r"asks nothing"),
+        ({"training": tmp_path / "bad.yaml"}, r"(?s)beta.*unknown key|unknown key.*beta"),
+        ({"training": tmp_path / "own.yaml"}, r"'model' is set by the alignment itself"),
+        ({"training": tmp_path / "none.yaml"}, r"--training .*none\.yaml: cannot be read"),
+        ({"judge": "mock:nobody", "max_failures": "many"}, r"(?s)2 mistakes.*--max-failures 'many'.*mock:nobody"),
+        ({"prompts": twice}, r"(?s)the id 'same'"),
+    ):
+        with pytest.raises(UserError, match=said):
+            align(options(**values))
+        assert not (tmp_path / "run").exists()
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/mine.txt").write_text("mine")
+    with pytest.raises(UserError, match="holds something else"):
+        align(options())
+
+
+def test_prompts_that_stand_in_both_files_are_counted_when_forced(options: Made, scenes: Path) -> None:
+    from dikast.alignment.align_inputs import checked
+
+    assert checked(options(held_out=scenes / "prompts/items-00000.jsonl", force=True)).overlap == 20
+
+
+@pytest.mark.slow
+def test_prompts_that_all_tie_end_the_run_with_the_reason(options: Made) -> None:
+    done = align(options(judge="mock:constant"))
+    assert "0 of 20 prompts give a pair, fewer than a fifth" in done["stopped"]
+    assert "equal" in done["stopped"]
+    assert done["model"] == options().policy
+    assert len(done["rounds"]) == 2
+
+
+@pytest.mark.slow
+def test_the_classes_of_the_published_policy_with_adapters(options: Made, tmp_path: Path) -> None:
+    training = tmp_path / "adapters.yaml"
+    training.write_text("{train: lora, lora: {rank: 2}, learning_rate: 1.0e-3, batch_size: 8, device: cpu}")
+    folder = tiny_models.build("llava_onevision", tmp_path / "onevision")
+    done = align(options(policy=str(folder), training=training, rounds=1, samples=2))
+    assert done["rounds"][1]["held_out"]["kl"]["n"] == 8
+    assert (tmp_path / "run/round-1/model/model.safetensors").is_file()

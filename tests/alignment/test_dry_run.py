@@ -1,0 +1,69 @@
+"""What an alignment would take, by hand."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from dikast.alignment.align_inputs import checked
+from dikast.alignment.align_options import AlignOptions
+from dikast.alignment.dry_run import dry_run, told
+from dikast.core.checking import Mistakes, keys_of, read_settings
+from dikast.core.text import read_located
+from dikast.surface.cli import app
+from dikast.training.models.model import open_model
+from dikast.training.preferences import load_preference_config
+
+RECIPES = Path(__file__).parents[2] / "recipes/align"
+
+
+def test_counts_memory_and_hours(options: Callable[..., AlignOptions]) -> None:
+    given = checked(options(schedule="full", second_judge="mock:random"))
+    plan = dry_run(given)
+    loaded = open_model(given.training(given.policy, given.options.out))
+    assert plan["parameters"] == sum(each.numel() for each in loaded.model.parameters())
+    assert plan["parameters"] == plan["trained"]
+    # 20 prompts of 3 replies, 8 held-out ones of 1
+    assert plan["round"]["replies"] == 68
+    assert plan["round"]["reply_tokens_at_most"] == 68 * 12
+    # 6 ordered pairs a prompt; a grade by each judge and two orders against the start's for each held-out prompt
+    assert plan["round"]["questions_to_the_judge"] == 20 * 6 + 8 * 2 + 8 * 2
+    one, eight = plan["cards"]
+    assert one["memory_gb_a_card"] == pytest.approx(16 * plan["parameters"] / 1e9)  # fp32 with moments
+    assert eight["memory_gb_a_card"] == pytest.approx(one["memory_gb_a_card"] / 8)
+    assert one["hours"] == pytest.approx(2 * sum(one["hours_a_round"].values()))
+    assert "not measured on a card" in told(plan)[-1]
+
+
+def test_the_verb_prints_it_and_writes_nothing(options: Callable[..., AlignOptions], tmp_path: Path) -> None:
+    wanted = options()
+    names = ("policy", "judge", "prompts", "held_out", "out", "samples", "schedule", "max_tokens", "training")
+    flags = [f"--{name.replace('_', '-')}={getattr(wanted, name)}" for name in names]
+    done = CliRunner().invoke(app, ["align", *flags, "--dry-run"])
+    assert done.exit_code == 0, done.output
+    assert re.search(r"8 x H200 +\S+ GB a card", done.output)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_recipe_holds_settings_that_exist() -> None:
+    flags = yaml.safe_load((RECIPES / "llava-critic.yaml").read_text("utf-8"))
+    assert flags.keys() <= keys_of(AlignOptions).keys()
+    mistakes = Mistakes(read_located(str(RECIPES / "llava-critic.yaml")))
+    mistakes.document.value["out"] = "run"
+    recipe = read_settings(AlignOptions, mistakes)
+    mistakes.raise_all()
+    assert recipe is not None
+    assert (recipe.rounds, recipe.samples, recipe.schedule, recipe.temperature, recipe.top_p) == (
+        3,
+        5,
+        "full",
+        0.7,
+        0.9,
+    )
+    settings = yaml.safe_load((RECIPES / "llava-critic-training.yaml").read_text("utf-8"))
+    config = load_preference_config({**settings, "model": "m", "out": "o", "data": [{"items": ["p.jsonl"]}]})
+    assert (config.beta, config.learning_rate, config.sft_weight, config.dpop) == (0.1, 5e-7, 0.0, 0.0)
+    assert Path(str(recipe.training)).name == "llava-critic-training.yaml"

@@ -1,0 +1,68 @@
+"""When an alignment stops, by hand."""
+
+import pytest
+
+from dikast.alignment.round_report import Measured, estimates, reason_to_stop, too_few_pairs
+
+
+def state(gold: list[float | None], words: float = 10.0, kl: float = 1.0, reward: float = 0.5) -> Measured:
+    n = len(gold)
+    columns: dict[str, tuple[float | None, ...]] = {
+        "reward": (reward, reward + 0.1) * (n // 2), "gold": tuple(gold), "second": (None,) * n,
+        "words": (words - 1, words + 1) * (n // 2), "empty": (0.0,) * n, "cut": (0.0,) * n, "unreadable": (0.0,) * n,
+        "wins": (0.5, 1.0) * (n // 2), "kl": (kl - 1, kl + 1) * (n // 2),
+    }  # fmt: skip
+    return Measured(tuple(f"p{i}" for i in range(n)), columns)
+
+
+START = state([0.2, 0.4, 0.6, 0.4, 0.3, 0.5])
+
+
+def test_a_state_that_is_no_worse_is_gone_on_with() -> None:
+    assert reason_to_stop(state([0.3, 0.4, 0.7, 0.4, 0.3, 0.4]), START, START, 10.0) == ""
+
+
+def test_far_from_the_start() -> None:
+    assert reason_to_stop(state([0.4] * 6, kl=12.0), START, START, 10.0) == (
+        "the policy is 12.0 nats a reply from its start, more than 10"
+    )
+
+
+def test_replies_that_grow_by_more_than_half() -> None:
+    assert reason_to_stop(state([0.4] * 6, words=15.0), START, START, 10.0) == ""
+    assert "grown from 10.0 words to 15.1" in reason_to_stop(state([0.4] * 6, words=15.1), START, START, 10.0)
+
+
+def test_held_out_gold_that_falls_by_more_than_its_interval() -> None:
+    """Paired differences -.1, -.1, -.2, -.1, -.1, -.2: mean -.133, half-width 2.571 x .0516/sqrt(6) = .054."""
+    now = state([0.1, 0.3, 0.4, 0.3, 0.2, 0.3])
+    assert reason_to_stop(now, START, START, 10.0) == "gold on held-out prompts fell by 0.133 [0.079, 0.188]"
+    unsure = state([0.0, 0.5, 0.5, 0.5, 0.1, 0.5])  # falls in the mean, within its interval
+    assert reason_to_stop(unsure, START, START, 10.0) == ""
+
+
+def test_without_gold_the_second_judge_decides_and_then_the_judge() -> None:
+    none: list[float | None] = [None] * 6
+    assert reason_to_stop(state(none, reward=0.5), state(none, reward=0.5), START, 10.0) == ""
+    known = state(none)
+    columns = {**known.columns, "second": (0.9, 0.8, 0.9, 0.8, 0.9, 0.8)}
+    lower = {**known.columns, "second": (0.5, 0.5, 0.5, 0.4, 0.5, 0.4)}
+    before, now = (Measured(known.ids, each) for each in (columns, lower))
+    assert "the second judge's grade on held-out prompts fell by 0.383" in reason_to_stop(now, before, START, 10.0)
+
+
+def test_few_pairs() -> None:
+    assert too_few_pairs(20, 100, {}) == ""
+    told = too_few_pairs(19, 100, {"equal": 80, "a verdict is missing": 1})
+    assert told == "19 of 100 prompts give a pair, fewer than a fifth (80 equal, 1 a verdict is missing)"
+    assert too_few_pairs(0, 0, {}).startswith("0 of 0")
+
+
+def test_every_figure_has_n_and_an_interval_and_what_was_dropped() -> None:
+    found = estimates(state([0.3, None, 0.5, 0.4, 0.3, 0.4]), START)
+    assert (found["gold"]["n"], found["gold"]["dropped"]) == (5, 1)
+    assert found["gold"]["low"] < found["gold"]["value"] < found["gold"]["high"]
+    # .1, -.1, 0, 0, -.1
+    assert found["gold"]["change"]["value"] == pytest.approx(-0.02)
+    assert "second" not in found
+    assert found["empty"]["method"] == "Wilson"
