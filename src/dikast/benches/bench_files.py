@@ -1,0 +1,62 @@
+"""The files of a bench: fetched at run time into the user's cache or found in a folder, checked by their hashes."""
+
+import gzip
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from dikast.benches.definition import Bench
+from dikast.core.errors import UserError
+from dikast.core.records.sources import files_of
+
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class BenchFile:
+    """One file of a bench: its published path, where its bytes lie, their SHA-256, and whether it is the published."""
+
+    path: str
+    local: Path
+    sha256: str
+    published: bool | None  # None: no hash is known
+
+
+def fetch(bench: Bench, data: Path | None = None, *, unverified: bool = False) -> list[BenchFile]:
+    """The files of a bench, from its source or from the folder `data`, where they have their published paths or names.
+
+    UserError for one that is not there, and for one whose hash differs (with `unverified` it is taken and told).
+    """
+    return [_file(bench, path, digest, data, unverified=unverified) for path, digest in bench.source.files.items()]
+
+
+def _file(bench: Bench, path: str, digest: str, data: Path | None, *, unverified: bool) -> BenchFile:
+    local = Path(files_of(bench.source.address(path))[0]) if data is None else _in_folder(bench, path, data)
+    found = _sha256(local)
+    if digest and found != digest and not unverified:
+        told = "it has moved since, or was changed" if data is None else "it is another revision, or was changed"
+        raise UserError(
+            f"{bench.name}: {path}: the file's SHA-256 is {found[:16]}..., the bench's {digest[:16]}...: {told}. "
+            "Refused, since figures would not be comparable (--unverified-rows takes it, and every figure says so)"
+        )
+    return BenchFile(path, local, found, found == digest if digest else None)
+
+
+def _in_folder(bench: Bench, path: str, data: Path) -> Path:
+    if not data.is_dir():
+        raise UserError(f"--data {data}: is no folder")
+    tried = [data / bench.name / path, data / path, data / Path(path).name]
+    for each in (*tried, *(Path(f"{each}.gz") for each in tried)):
+        if each.is_file():
+            return each
+    raise UserError(f"{bench.name}: {data}: has no {path}: get it from {bench.source.name}, or leave out --data")
+
+
+def _sha256(path: Path) -> str:
+    """Of the bytes as published: a packed copy counts as what is in it."""
+    digest = hashlib.sha256()
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()

@@ -1,0 +1,87 @@
+"""Responses that a bench's rows do not hold: brought in a file, or sampled from a model, and put into the items."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dikast.core.errors import UserError
+from dikast.core.item import Item
+from dikast.core.part import Content, Text
+from dikast.core.records import read_items, read_records, write_records
+from dikast.core.text import counted
+from dikast.engines.base import Engine, Request, Sampling
+from dikast.prompts.ask import as_given
+
+RESPONSES = "responses.jsonl"  # sampled ones, in the run folder
+_LISTED = 5
+_AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """Items with their responses, and what is told of those that have none or that nobody asked for."""
+
+    items: list[Item]
+    told: tuple[str, ...]
+
+
+def from_file(items: Sequence[Item], path: Path) -> Brought:
+    """Put the responses of a file (records with `id` and `response`, as `grade` takes them) into the items.
+
+    Where a row has a response already, it is the baseline, and the one that is brought is the second of a pair.
+    Ids of other items are counted and listed; items without a response are left out, counted and listed. UserError
+    where no id fits.
+    """
+    given: dict[str, Content] = {}
+    for each in read_items(path):
+        if len(each.responses) != 1:
+            raise UserError(f"{each.origin}: {len(each.responses)} responses where one is needed")
+        given[each.id] = each.responses[0]
+    known = {item.id for item in items}
+    strange, lacking = [name for name in given if name not in known], [i.id for i in items if i.id not in given]
+    if len(lacking) == len(items):
+        raise UserError(
+            f"{path}: its ids ({_some(list(given))}) are none of the bench's ({_some([i.id for i in items])}): "
+            "give each response the id of its prompt"
+        )
+    told = []
+    if strange:
+        told.append(f"{counted(len(strange), 'response')} for other ids left out: {_some(strange)}")
+    if lacking:
+        told.append(f"{counted(len(lacking), 'prompt')} without a response left out: {_some(lacking)}")
+    found = [replace(item, responses=(*item.responses, given[item.id])) for item in items if item.id in given]
+    return Brought(found, (f"responses: {path.name}", *told))
+
+
+def from_policy(items: Sequence[Item], engine: Engine, sampling: Sampling, folder: Path) -> Brought:
+    """Sample a response to each prompt, which is sent as it is; kept in the folder, so that none is asked twice.
+
+    A prompt without an answer is left out and counted.
+    """
+    path = folder / RESPONSES
+    before = [each.value for each in read_records(path)] if path.exists() else []
+    if others := sorted({str(each["policy"]) for each in before} - {engine.name}):
+        raise UserError(f"{path}: holds responses of {', '.join(others)}, not of {engine.name}: give another --out")
+    known, failed = {str(each["id"]): str(each["response"]) for each in before}, 0
+    left = [item for item in items if item.id not in known]
+
+    def requests(part: Sequence[Item]) -> Iterator[Request]:
+        for item in part:
+            yield Request(item.id, as_given(replace(item, responses=()), ()), sampling, about={"item": item.id})
+
+    for start in range(0, len(left), _AT_ONCE):
+        for each in engine.stream(requests(left[start : start + _AT_ONCE])):
+            if each.finish == "error" or not each.text.strip():
+                failed += 1
+            else:
+                known[each.key] = each.text
+        write_records(path, ({"id": i, "response": text, "policy": engine.name} for i, text in known.items()))
+    if not known:
+        raise UserError(f"{engine.name}: answered none of {counted(len(items), 'prompt')}")
+    found = [replace(i, responses=(*i.responses, (Text(known[i.id]),))) for i in items if i.id in known]
+    told = (f"responses sampled from {engine.name}",)
+    return Brought(found, (*told, f"{counted(failed, 'prompt')} without an answer left out") if failed else told)
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")

@@ -1,0 +1,297 @@
+"""What a bench is: one small YAML file, read strictly."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from dikast.core.canonical import fingerprint
+from dikast.core.checking import Mistakes, option, read_settings
+from dikast.core.errors import UserError
+from dikast.core.item import ITEM_KEYS
+from dikast.core.rubric import load_rubric
+from dikast.core.scale import Scale
+from dikast.core.text import Located, hint, parse_located, read_located
+from dikast.corpus.schemas import SCHEMAS
+
+State = Literal["verified", "rows read", "schema only"]
+Kind = Literal["pairs", "graded pairs", "scores", "best of"]
+Metric = Literal[
+    "accuracy", "accuracy as shown", "accuracy swapped", "right in both orders", "same in both orders",
+    "net of two games", "all of a group", "win rate", "macro precision", "macro recall", "macro f1", "best of",
+    "pearson", "spearman", "kendall_tau_b", "exact", "mae", "mean score",
+]  # fmt: skip
+STATES: Mapping[State, str] = {
+    "verified": "recorded judgments give the published figures through the code that scores a judge",
+    "rows read": "real rows load; published figures are not recorded or not there",
+    "schema only": "made after the published fields; no row was seen",
+}
+KINDS: Mapping[Kind, str] = {
+    "pairs": "which of two responses is better, asked in both orders",
+    "graded pairs": "both responses are graded, and the better score wins",
+    "scores": "each response is graded",
+    "best of": "each of several responses is graded, and the right one should have the best score",
+}
+METRICS: Mapping[Metric, str] = {
+    "accuracy": "share of right verdicts, the mean over the orders that were asked",
+    "accuracy as shown": "share of right verdicts in the order of the rows",
+    "accuracy swapped": "share of right verdicts in the other order",
+    "same in both orders": "share of pairs with the same verdict in both orders; two missing ones are the same",
+    "right in both orders": "share of pairs with the right verdict in each order",
+    "net of two games": "share of pairs with more right than wrong verdicts: a win and a tie are a win",
+    "win rate": "share of games that the second response wins, the one that is brought",
+    "macro precision": "mean of the precisions of first, second and tie",
+    "macro recall": "mean of their recalls",
+    "macro f1": "mean of their F1",
+    "best of": "share of items whose right response has the best score; k that share it earn 1/k",
+    "all of a group": "share of groups all of whose pairs are right",
+    "pearson": "Pearson correlation with gold",
+    "spearman": "Spearman correlation with gold",
+    "kendall_tau_b": "Kendall's tau-b with gold",
+    "exact": "share of scores equal to gold",
+    "mae": "mean absolute error",
+    "mean score": "mean score of the responses: the model is measured, by the judge",
+}
+OF_PAIRS = (
+    "accuracy", "accuracy as shown", "accuracy swapped", "right in both orders", "same in both orders",
+    "net of two games", "all of a group", "win rate", "macro precision", "macro recall", "macro f1",
+)  # fmt: skip
+RENDERED_PAIR = "rendered pair"  # two rendered prompts of single responses, the better one first
+READERS = (*SCHEMAS, RENDERED_PAIR)
+_MOST_LINES = 40
+_DIGITS = 64  # of a SHA-256
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchSource:
+    """Where the rows are: a data set of the Hub or a public repository, at a revision, its files with their SHA-256.
+
+    A file whose hash is "" was never seen here. `at` leads to the rows inside a JSON file; `*` takes every value.
+    """
+
+    hub: str = ""
+    github: str = ""
+    revision: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+    at: str = ""
+
+    def address(self, path: str) -> str:
+        """The address of one of the files."""
+        if self.hub:
+            return f"hf://datasets/{self.hub}" + (f"@{self.revision}" if self.revision else "") + f"/{path}"
+        return f"https://raw.githubusercontent.com/{self.github}/{self.revision}/{path}"
+
+    @property
+    def name(self) -> str:
+        """The source for people, with its revision."""
+        place = f"hf.co/datasets/{self.hub}" if self.hub else f"github.com/{self.github}"
+        return f"{place} @ {self.revision[:12] or 'no revision pinned'}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoldMap:
+    """How a row says what is right: `column`, the words it has and what they mean (`values`), their `scale`.
+
+    Of several raters (several columns, or a list in one) `rule` makes one value. `default` is the gold of every row,
+    where the rows say it by their columns alone (`chosen`). With `count` the column says how many of the responses are
+    right, which come first.
+    """
+
+    column: tuple[str, ...]
+    values: Mapping[str, Any] = field(default_factory=dict)
+    scale: Scale | None = None
+    rule: Literal["mean", "majority", "first"] = "first"
+    default: str = ""
+    count: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchProtocol:
+    """How the bench is asked: the orders of a pair, samples of each question, and what a missing verdict counts."""
+
+    orders: Literal["both", "one"] = "both"
+    samples: int = option(1, least=1)
+    missing: Literal["drop", "wrong", "tie"] = "drop"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfficialMetric:
+    """The figure that the authors print. `failures` is what their code makes of a verdict that is missing.
+
+    `over` says how groups are joined: all rows alike, groups alike, or `sections` of groups (each group weighing as
+    many rows as it has, or as `weights` says), sections alike. `trap` is told
+    beside the figure where the rule is wrong or harmful.
+    """
+
+    metric: tuple[Metric, ...]
+    failures: Literal["wrong", "half", "quarter", "skipped", "tie"] = "wrong"
+    ties: Literal["wrong", "half", "right where gold is a tie"] = "wrong"
+    over: Literal["rows", "groups", "sections"] = "rows"
+    group: str = ""
+    sections: Mapping[str, Any] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)
+    trap: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """A benchmark of judges, as its file describes it. `from_memory` names the facts that nobody checked here.
+
+    `rendered` is the column of the authors' prompt, `slots` and `edges` how a format is learnt from it
+    (`prompts.learn`). `gold_by` is who wrote gold, where that was a model.
+    """
+
+    name: str
+    title: str
+    about: str
+    state: State
+    kind: Kind
+    media: Literal["none", "image", "video", "image and video"] = "none"
+    source: BenchSource
+    reader: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    rendered: str = ""
+    slots: Mapping[str, str] = field(default_factory=dict)
+    edges: Mapping[str, str] = field(default_factory=dict)
+    gold: GoldMap | None = None
+    groups: Mapping[str, str] = field(default_factory=dict)
+    rubric: str = "helpfulness"
+    responses: Literal["in the rows", "to be brought"] = "in the rows"
+    rows: int = option(0, least=0)
+    protocol: BenchProtocol = field(default_factory=BenchProtocol)
+    official: OfficialMetric
+    licence: str
+    forbids: str = ""
+    gold_by: str = ""
+    citation: str
+    proof: str = ""
+    from_memory: tuple[str, ...] = ()
+
+    @property
+    def hash(self) -> str:
+        """Fingerprint of all that decides what is asked and how it is scored."""
+        told = dataclasses.asdict(self)
+        for name in ("about", "title", "state", "proof", "from_memory", "citation", "licence", "forbids"):
+            told.pop(name)
+        return fingerprint({**told, "gold": str(self.gold)})
+
+    @property
+    def pairs(self) -> bool:
+        """Whether verdicts are choices between two responses."""
+        return self.kind in ("pairs", "graded pairs")
+
+
+def bench_from(document: Located) -> Bench:
+    """The bench that a document describes; DataError lists all mistakes, with the near match of what is not known."""
+    mistakes = Mistakes(document)
+    found = read_settings(Bench, mistakes)
+    if found is not None:
+        for message, *at in _mistakes(found):
+            mistakes.add(message, *at)
+    mistakes.raise_all()
+    assert found is not None
+    return found
+
+
+Mistake = tuple[str, *tuple[object, ...]]  # what is wrong, and the keys that lead to it
+
+
+def _mistakes(bench: Bench) -> Iterator[Mistake]:
+    """What no key alone can say."""
+    yield from _of_fields(bench)
+    yield from _of_source(bench)
+    yield from _of_official(bench)
+    yield from _of_state(bench)
+    try:
+        load_rubric(bench.rubric)
+    except UserError as error:
+        yield str(error), "rubric"
+
+
+def _of_fields(bench: Bench) -> Iterator[Mistake]:
+    fields = (*ITEM_KEYS, "response_0", "response_1")
+    for name, value in bench.fields.items():
+        listed = value if isinstance(value, list) else [value]
+        if name not in fields:
+            yield f"unknown field of an item: {hint(name, fields)}", "fields", name
+        if not listed or not all(isinstance(each, str) for each in listed):
+            yield "a field is the path of a column (image:PATH of a picture), or a list of paths", "fields", name
+    if bench.reader and bench.reader not in READERS:
+        yield f"there is no reader {bench.reader!r}: {hint(bench.reader, READERS)}", "reader"
+    if not bench.reader and not bench.fields:
+        yield ("name the columns of the rows under 'fields', or a reader",)
+
+
+def _of_source(bench: Bench) -> Iterator[Mistake]:
+    source = bench.source
+    if bool(source.hub) == bool(source.github):
+        yield "a source is either 'hub' (ORG/NAME) or 'github' (ORG/NAME)", "source"
+    if not source.files:
+        yield "name at least one file, with its SHA-256 or '' where it is not known", "source", "files"
+    if source.github and not source.revision:
+        yield "a repository needs the commit as 'revision'", "source"
+    for path, digest in source.files.items():
+        if digest and (len(digest) != _DIGITS or set(digest) - set("0123456789abcdef")):
+            yield "not a SHA-256 (64 digits of 0-9 and a-f)", "source", "files", path
+        if ".." in path.split("/") or path.startswith("/"):
+            yield "a file's path is that inside its source", "source", "files", path
+
+
+def _of_official(bench: Bench) -> Iterator[Mistake]:
+    official = bench.official
+    if wrong := [each for each in official.metric if (each in OF_PAIRS) != bench.pairs]:
+        yield f"{wrong[0]!r} is no metric of {bench.kind}", "official", "metric"
+    if "best of" in official.metric and bench.kind != "best of":
+        yield "'best of' is the metric of the kind 'best of'", "official", "metric"
+    if ("all of a group" in official.metric or official.over != "rows") and official.group not in bench.groups:
+        told = hint(official.group, bench.groups) if bench.groups else "the bench has no 'groups'"
+        yield f"'group' names one of the groups: {told}", "official"
+    if official.over == "sections" and not official.sections:
+        yield "name the sections and the groups of each under 'sections'", "official"
+
+
+def _of_state(bench: Bench) -> Iterator[Mistake]:
+    seen = all(bench.source.files.values())
+    if bench.state == "verified" and not bench.proof:
+        yield "a verified bench says under 'proof' what was reproduced", "state"
+    if bench.state == "rows read" and not seen:
+        yield "'rows read' needs the SHA-256 of every file: rows that were seen have one", "state"
+    if bench.state == "verified" and not seen and not bench.from_memory:
+        yield "name under 'from_memory' what of the rows was not read", "source", "files"
+    if bench.state == "schema only" and bench.rows:
+        yield "'rows' is the count of rows that were read; nobody read these", "rows"
+
+
+def load_bench(name: str | Path) -> Bench:
+    """A listed bench by its name, or one in a file (`.yaml`). UserError with the near match."""
+    text = str(name)
+    if text.endswith((".yaml", ".yml")):
+        return bench_from(read_located(text))
+    if text not in names():
+        raise UserError(f"there is no bench {text!r}: {hint(text, names())}; a file of your own ends in .yaml")
+    return _listed(text)
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """The names of the listed benches."""
+    found = (each.name for each in resources.files("dikast.benches").joinpath("catalogue").iterdir())
+    return tuple(sorted(name.removesuffix(".yaml") for name in found if name.endswith(".yaml")))
+
+
+@cache
+def _listed(name: str) -> Bench:
+    path = f"{name}.yaml"
+    text = resources.files("dikast.benches").joinpath("catalogue", path).read_text("utf-8")
+    return bench_from(parse_located(text, path))
+
+
+def check_bench(path: Path) -> Bench:
+    """The bench in a file; UserError where it is longer than a bench may be."""
+    bench, lines = load_bench(path), path.read_text("utf-8").count("\n")
+    if lines > _MOST_LINES:
+        raise UserError(f"{path}: has {lines} lines; a bench has at most {_MOST_LINES}")
+    return bench

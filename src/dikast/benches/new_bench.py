@@ -1,0 +1,80 @@
+"""A new bench: a description drafted after the columns of its rows, and the check of one."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from dikast.benches.bench_rows import read_rows
+from dikast.benches.definition import Bench, check_bench
+from dikast.core.errors import UserError
+from dikast.core.records.reading import read_records
+from dikast.core.records.shapes import recognise
+
+_DRAFT = """\
+name: {name}
+title: {name}
+about: TODO what it measures, in one line
+state: {state}
+kind: {kind}  # pairs, graded pairs, scores or best of
+media: none  # image, video
+source:
+  {place}: {repo}
+  revision: {revision}
+  files:
+{files}
+fields:
+{fields}
+{gold}groups: {{}}  # NAME: COLUMN
+rubric: helpfulness
+protocol: {{orders: both, samples: 1, missing: drop}}
+official: {{metric: {metric}, failures: wrong}}
+licence: TODO
+citation: TODO
+"""
+
+
+def draft(name: str, *, hub: str, github: str, revision: str, files: Sequence[str], data: Path | None) -> str:
+    """The description of a new bench as YAML; columns are recognised in the first file where `data` has it."""
+    if bool(hub) == bool(github):
+        raise UserError("give the source: --hub ORG/NAME, or --github ORG/NAME")
+    if not files:
+        raise UserError("give the files of the rows: --file PATH")
+    columns, gold, digests = dict[str, str](), "", dict.fromkeys(files, "")
+    for path in files:
+        local = next((each for each in _places(data, path) if each.is_file()), None)
+        if local is None:
+            continue
+        digests[path] = hashlib.sha256(local.read_bytes()).hexdigest()
+        if not columns:
+            row = next(iter(read_records(local))).value
+            seen = recognise(list(row), {})
+            columns = {field: column for field, column in seen.moves}
+            columns |= {key: key for key in row if key in ("id", "instruction", "response", "reference", "image")}
+            columns |= {f"response_{i}": column for i, column in enumerate(seen.responses)}
+            gold = seen.gold
+    pairs = "response_1" in columns
+    columns = columns or {"id": "TODO", "instruction": "TODO", "response": "TODO"}
+    return _DRAFT.format(
+        name=name,
+        state="rows read" if all(digests.values()) else "schema only",
+        kind="pairs" if pairs else "scores",
+        place="hub" if hub else "github",
+        repo=hub or github,
+        revision=f'"{revision}"',
+        files="\n".join(f'    "{path}": "{digest}"' for path, digest in digests.items()),
+        fields="\n".join(f'  {field}: "{column}"' for field, column in columns.items()),
+        gold=f'gold: {{column: "{gold}"}}  # values: {{WORD: a, WORD: b}} of pairs\n' if gold else "",
+        metric="accuracy" if pairs else "pearson",
+    )
+
+
+def _places(data: Path | None, path: str) -> list[Path]:
+    return [data / path, data / Path(path).name] if data is not None else []
+
+
+def check_with_rows(path: Path, data: Path | None) -> tuple[Bench, int | None]:
+    """The bench in a file, and how many of its rows were read (None without `data`). UserError lists mistakes."""
+    bench = check_bench(path)
+    if "TODO" in path.read_text("utf-8"):
+        raise UserError(f"{path}: fill in what still says TODO")
+    return bench, len(read_rows(bench, data, pictures="count").items) if data is not None else None

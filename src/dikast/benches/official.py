@@ -1,0 +1,302 @@
+"""The figure that a bench's authors print, from the rows that the audit measures: of a run, or of recorded verdicts."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dikast.audit.audit import audit_file, rows_of
+from dikast.audit.estimate import Estimate, undefined
+from dikast.audit.plan import AuditPlan
+from dikast.audit.rendering import Audit
+from dikast.audit.results import Agreement
+from dikast.audit.statistics.intervals import mean_estimate, share
+from dikast.audit.tables.choices import FIRST, NONE, SECOND, TIE
+from dikast.audit.tables.load import Data
+from dikast.audit.tables.paired import Paired, paired
+from dikast.benches.definition import Bench, Metric
+from dikast.core.errors import UserError
+from dikast.core.runs.run_files import GOLD
+from dikast.core.runs.schema import GoldLine, derived_lines
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+Masks = NDArray[np.bool_]
+_CREDIT = {"wrong": 0.0, "half": 0.5, "quarter": 0.25, "skipped": math.nan, "tie": math.nan}
+
+
+@dataclass(frozen=True, slots=True)
+class OfficialFigure:
+    """One official figure; `groups` has it for each group, and `rule` says how failures and groups were counted."""
+
+    name: str
+    value: Estimate
+    groups: dict[str, Estimate]
+    rule: str
+
+
+def official_figures(
+    bench: Bench, plan: AuditPlan, audit: Audit, groups: Sequence[tuple[str, ...]] = ()
+) -> list[OfficialFigure]:
+    """The figures of the bench's `official`; `audit` is that of the same plan. UserError as `audit_file`.
+
+    `groups` are the columns to slice by, each entry crossed within itself; that of the bench's `official.group` first.
+    """
+    columns = tuple(dict.fromkeys(name for names in groups for name in names))
+    own = [metric for metric in bench.official.metric if metric not in _SCORES and metric not in _CLASSES]
+    data = rows_of(replace(plan, by=columns)) if own else None
+    sliced = (
+        [] if data is None else [(names, _words(data, [columns.index(name) for name in names])) for names in groups]
+    )
+    found = []
+    for metric in bench.official.metric:
+        if metric in _SCORES:
+            found.append(_of_audit(metric, audit))
+        elif metric in _CLASSES:
+            found.append(_of_classes(bench, metric, plan, audit))
+        else:
+            assert data is not None
+            found.append(_own(bench, metric, data, sliced, plan.level))
+    return found
+
+
+_SCORES: frozenset[Metric] = frozenset(("pearson", "spearman", "kendall_tau_b", "exact", "mae"))
+_CLASSES: dict[Metric, str] = {"macro precision": "macro P", "macro recall": "macro R", "macro f1": "macro F1"}
+
+
+def _of_audit(metric: Metric, audit: Audit) -> OfficialFigure:
+    agreement = audit.result(Agreement)
+    value = agreement.statistics[metric].value if agreement is not None and metric in agreement.statistics else None
+    told = "missing verdicts are dropped and counted; all rows alike"
+    return OfficialFigure(metric, value or undefined(0, "undefined: there is no gold to agree with"), {}, told)
+
+
+def _of_classes(bench: Bench, metric: Metric, plan: AuditPlan, audit: Audit) -> OfficialFigure:
+    """From the audit's table of classes, with missing verdicts as ties where the authors' code has them so."""
+    if bench.official.failures == "tie" and plan.unscored != "tie":
+        audit = audit_file(replace(plan, unscored="tie", by=()))
+    table = audit["classes"]
+    return OfficialFigure(metric, table.estimate(str(table.rows[0][0]), _CLASSES[metric]), {}, _rule(bench))
+
+
+def _words(data: Data, places: Sequence[int]) -> list[str]:
+    """The group of each row, several columns crossed."""
+    columns = [data.words[f"by {place}"] for place in places]
+    return [
+        " x ".join(each.names[each.codes[i]] if each.codes[i] >= 0 else "" for each in columns)
+        for i in range(len(data))
+    ]
+
+
+def _own(
+    bench: Bench, metric: Metric, data: Data, sliced: Sequence[tuple[tuple[str, ...], list[str]]], level: float
+) -> OfficialFigure:
+    group = bench.official.group
+    main = next((rows for names, rows in sliced if group in names), sliced[0][1] if sliced and not group else None)
+    worth, counts, units = _worth(bench, metric, data, main)
+    found = _figure(bench, metric, worth, counts, units, level)
+    for names, rows in sliced:
+        if rows is not main and metric not in ("all of a group", "best of"):
+            more = _by_group(metric, worth, counts, rows, level)
+            found.groups.update({f"{' x '.join(names)} {name}": each for name, each in more.items()})
+    return found
+
+
+def _worth(
+    bench: Bench, metric: Metric, data: Data, group: Sequence[str] | None
+) -> tuple[Floats, Masks, Sequence[str] | None]:
+    """What each unit (a pair, an item, a group of pairs) earns, which count, and the group of each."""
+    if metric in ("best of", "mean score"):
+        return _of_responses(bench, metric, data, group)
+    given = paired(data)
+    if given.choice is None:
+        raise UserError(f"{data.plan.file}: holds no choices between two responses, which {metric!r} is made of")
+    if metric == "all of a group":
+        assert group is not None
+        right = _orders(bench, given)
+        known = given.gold != NONE
+        names = sorted(set(group))
+        at = np.array([names.index(each) for each in group])
+        found = [float((right[known & (at == i)] == 1).all()) for i in range(len(names))]
+        all_right = np.array(found)
+        return all_right, np.array([bool((known & (at == i)).any()) for i in range(len(names))]), None
+    if metric == "win rate":
+        given = replace(given, gold=np.full(len(data), SECOND, np.int64))
+    worth = _OF_PAIRS[metric](bench, given)
+    if metric == "same in both orders":
+        return worth, ~np.isnan(worth), group
+    return worth, (given.gold != NONE) & ~np.isnan(worth), group
+
+
+def _games(given: Paired) -> list[tuple[Codes, Masks]]:
+    """Each order's choice, as responses, and where it has a verdict."""
+    assert given.choice is not None
+    games = [(given.choice, given.known)]
+    return games if given.swapped is None else [*games, (given.swapped, given.known_swapped)]
+
+
+def _earned(bench: Bench, choice: Codes, known: Masks, gold: Codes) -> Floats:
+    """What a verdict in one order earns (n,); NaN where the authors' code skips it."""
+    official = bench.official
+    earned = (choice == gold).astype(float)
+    tied = choice == TIE
+    if official.ties == "half":
+        earned = np.where(tied, 0.5, earned)
+    elif official.ties == "wrong":
+        earned = np.where(tied, 0.0, earned)
+    if official.failures == "tie":
+        lost = 0.5 if official.ties == "half" else (gold == TIE).astype(float) * (official.ties != "wrong")
+        return np.where(known, earned, lost)
+    return np.where(known, earned, _CREDIT[official.failures])
+
+
+def _orders(bench: Bench, given: Paired) -> Floats:
+    """The mean over the orders: what a draw of the order gives on average."""
+    earned = np.array([_earned(bench, choice, known, given.gold) for choice, known in _games(given)])
+    count = (~np.isnan(earned)).sum(0)
+    return np.where(count > 0, np.nansum(earned, 0) / np.maximum(count, 1), np.nan)
+
+
+def _both(bench: Bench, given: Paired) -> Floats:
+    earned = np.array([_earned(bench, choice, known, given.gold) for choice, known in _games(given)])
+    return np.asarray(earned.min(0))
+
+
+def _net(bench: Bench, given: Paired) -> Floats:
+    """Right less wrong games: above 0 is right. A tie or a missing verdict counts for neither."""
+    net = np.zeros(len(given.gold))
+    for choice, known in _games(given):
+        decided = known & np.isin(choice, (FIRST, SECOND))
+        net += np.where(decided, np.where(choice == given.gold, 1, -1), 0)
+    return (net > 0).astype(float)
+
+
+def _one(bench: Bench, given: Paired, order: int) -> Floats:
+    games = _games(given)
+    if order >= len(games):
+        return np.full(len(given.gold), math.nan)
+    return _earned(bench, *games[order], given.gold)
+
+
+def _same(given: Paired) -> Floats:
+    """Two missing verdicts count as the same, as the authors have it."""
+    if given.choice is None or given.swapped is None:
+        return np.full(len(given.gold), math.nan)
+    one, two = (np.where(known, choice, NONE) for choice, known in _games(given))
+    return np.asarray(one == two, np.float64)
+
+
+_OF_PAIRS: dict[str, Callable[[Bench, Paired], Floats]] = {
+    "accuracy": _orders,
+    "win rate": _orders,
+    "accuracy as shown": lambda bench, given: _one(bench, given, 0),
+    "accuracy swapped": lambda bench, given: _one(bench, given, 1),
+    "right in both orders": _both,
+    "same in both orders": lambda bench, given: _same(given),
+    "net of two games": _net,
+}
+
+
+def _of_responses(
+    bench: Bench, metric: Metric, data: Data, group: Sequence[str] | None
+) -> tuple[Floats, Masks, Sequence[str] | None]:
+    scores = data.numbers["score"]
+    if metric == "mean score":
+        return scores, ~np.isnan(scores), group
+    if "item" not in data.words or not (data.plan.file / GOLD).is_file():
+        raise UserError(f"{data.plan.file}: the best of several responses needs a run, with gold for each response")
+    gold, items = _right(data), data.words["item"].codes
+    worth, counts, groups = [], [], []
+    for item in np.unique(items):
+        rows = np.flatnonzero(items == item)
+        known = rows[~np.isnan(scores[rows])]
+        right = gold[rows] > 0
+        groups.append(group[rows[0]] if group is not None else "")
+        counts.append(True)
+        if len(known) < len(rows):  # the authors' code has no score for this item
+            lost = _CREDIT[bench.official.failures]
+            counts[-1] = not math.isnan(lost)
+            worth.append(lost)
+            continue
+        best = scores[rows] == scores[rows].max()
+        worth.append(float((best & right).sum() / best.sum()))
+    return np.array(worth), np.array(counts), groups if group is not None else None
+
+
+def _right(data: Data) -> Floats:
+    """Whether each response is right (n,), by the gold of its item: `{"right": [1, 0, 0, 0]}`."""
+    told = {line["item"]: line["gold"] for line, _ in derived_lines(data.plan.file, GOLD, GoldLine)}
+    items, responses = data.words["item"], data.words["response"]
+    found = np.zeros(len(data))
+    for row, (item, response) in enumerate(zip(items.codes, responses.codes, strict=True)):
+        listed = (told.get(items.names[item]) or {}).get("right", ())
+        place = int(responses.names[response])
+        found[row] = listed[place] if place < len(listed) else 0
+    return found
+
+
+def _figure(
+    bench: Bench, metric: Metric, worth: Floats, counts: Masks, group: Sequence[str] | None, level: float
+) -> OfficialFigure:
+    official = bench.official
+    groups = {} if group is None else _by_group(metric, worth, counts, group, level)
+    whole = _mean(worth[counts], level, int((~counts).sum()), metric)
+    if official.over == "groups" and groups:
+        whole = _mean_of(list(groups.values()), level)
+    elif official.over == "sections" and group is not None:
+        parts = {}
+        for section, inside in official.sections.items():
+            parts[section] = _section(groups, list(inside), official.weights, level)
+        groups = {**{f"section {name}": each for name, each in parts.items()}, **groups}
+        whole = _mean_of(list(parts.values()), level)
+    return OfficialFigure(metric, whole, groups, _rule(bench))
+
+
+def _by_group(metric: Metric, worth: Floats, counts: Masks, group: Sequence[str], level: float) -> dict[str, Estimate]:
+    names, place = np.unique(np.array(group, dtype=str), return_inverse=True)
+    found = {}
+    for code, name in enumerate(names):
+        mine = place == code
+        found[str(name)] = _mean(worth[mine & counts], level, int((mine & ~counts).sum()), metric)
+    return found
+
+
+def _rule(bench: Bench) -> str:
+    official = bench.official
+    counted = {
+        "wrong": "a missing verdict is wrong", "half": "a missing verdict earns .5",
+        "quarter": "a missing verdict earns .25", "skipped": "missing verdicts are skipped",
+        "tie": "a missing verdict is a tie",
+    }[official.failures]  # fmt: skip
+    over = {"rows": "all rows alike", "groups": "groups alike", "sections": "sections alike"}[official.over]
+    return f"{counted}; ties: {official.ties}; {over}"
+
+
+def _mean(worth: Floats, level: float, dropped: int, metric: Metric) -> Estimate:
+    if not len(worth):
+        return undefined(0, "undefined: no rows", level=level, dropped=dropped)
+    if metric == "mean score":
+        return mean_estimate(worth, level, None, dropped=dropped)
+    return share(worth, level, dropped=dropped)
+
+
+def _section(
+    groups: Mapping[str, Estimate], inside: Sequence[str], weights: Mapping[str, float], level: float
+) -> Estimate:
+    """The mean of a section's groups by their rows, or by the weights that the authors gave some of them."""
+    there = [name for name in inside if name in groups]
+    return _mean_of([groups[name] for name in there], level, [weights.get(name, groups[name].n) for name in there])
+
+
+def _mean_of(parts: Sequence[Estimate], level: float, weights: Sequence[float] = ()) -> Estimate:
+    """The weighted mean of independent means; its interval adds the halves of theirs as independent errors."""
+    n, dropped = sum(each.n for each in parts), sum(each.dropped for each in parts)
+    weight = np.array(weights if len(weights) else [1.0] * len(parts))
+    if not len(parts) or not weight.sum() or any(math.isnan(each.value) for each in parts):
+        return undefined(n, "undefined: a group has no rows", level=level, dropped=dropped)
+    weight = weight / weight.sum()
+    value = float(weight @ np.array([each.value for each in parts]))
+    half = math.sqrt(float((weight**2) @ np.array([each.half_width**2 for each in parts])))
+    return Estimate(value, n, value - half, value + half, level, f"of {len(parts)} independent means", dropped)

@@ -1,0 +1,232 @@
+"""The scorecard of a judge on a bench: the official figure beside ours, from one audit of the same rows."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from dikast.audit.audit import audit_file
+from dikast.audit.estimate import Estimate
+from dikast.audit.plan import AuditPlan
+from dikast.audit.rendering import Audit, Table, table
+from dikast.audit.results import Accuracy, Agreement, Baselines, Calibration, Failures, Orders, plain
+from dikast.benches.definition import STATES, Bench, load_bench
+from dikast.benches.graded_pairs import ALONE, of_choices
+from dikast.benches.official import OfficialFigure, official_figures
+from dikast.core.errors import UserError
+from dikast.core.runs.run import Run
+from dikast.core.text import counted, markdown
+
+BENCH = "bench.json"  # in the run folder: which bench its items are from, and how they were taken
+SCHEMA = 1
+_OURS = ("pearson", "spearman", "kendall_tau_b", "exact", "mae", "bias")
+_ROLES = {"floor": "floor", "ceiling": "ceiling", "other": "beside"}
+_SAME_JUDGE = 4  # letters of a name that must be shared before it is told
+
+
+@dataclass(frozen=True, slots=True)
+class Scorecard:
+    """What a judge is worth on a bench. `told` is what every figure says: which rows, how many, drawn how.
+
+    `official` is what the authors' code would print, `ours` the audit's headline; `audit` holds all its tables.
+    """
+
+    bench: Bench
+    judge: str
+    told: tuple[str, ...]
+    official: tuple[OfficialFigure, ...]
+    audit: Audit
+    spent: Mapping[str, Any]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def tables(self) -> list[Table]:
+        """The two tables of the scorecard, then the audit's."""
+        groups = [each for each in (self._groups(),) if each is not None]
+        return [self._figures(), *groups, *self.audit.tables]
+
+    def _figures(self) -> Table:
+        rows: list[list[Any]] = []
+        for each in self.official:
+            rows.append([f"official: {each.name}", each.value.n, each.value, each.rule])
+        rows += [[name, each.n, each, rule] for name, each, rule in self._ours()]
+        notes = [self.bench.official.trap, *self.told, *self.warnings]
+        return table("scorecard", f"{self.bench.title}: {self.judge}", ("figure", "n", "value", "rule"), rows, *notes)
+
+    def _ours(self) -> Iterator[tuple[str, Estimate, str]]:
+        accuracy, agreement = self.audit.result(Accuracy), self.audit.result(Agreement)
+        if accuracy is not None:
+            order = "one order" if accuracy.one_order else "both orders must agree"
+            yield "ours: accuracy", accuracy.rules["all"], f"{order}; missing verdicts are dropped and counted"
+            yield "ours: accuracy, ties half", accuracy.rules["half"], "pairs whose gold is a tie are left out"
+        if agreement is not None:
+            for name in _OURS:
+                if name in agreement.statistics:
+                    head = agreement.statistics[name]
+                    yield f"ours: {name}", head.value, _bounds(head.worst, head.best)
+        if (failures := self.audit.result(Failures)) is not None:
+            yield "failed", failures.failed, "share of verdicts that are missing"
+        if (orders := self.audit.result(Orders)) is not None:
+            yield "same in both orders", orders.same, "of pairs with a verdict in both"
+        if (beside := self.audit.result(Baselines)) is not None:
+            for row in beside.rows:
+                for name in ("all",) if accuracy is not None else ("pearson", "exact"):
+                    if row.role != "judge" and name in row.statistics:
+                        told = "accuracy" if name == "all" else name
+                        yield f"{_ROLES[row.role]}: {row.label} ({told})", row.statistics[name], told
+        if (calibration := self.audit.result(Calibration)) is not None and "as read" in calibration.errors:
+            yield "calibration error", calibration.errors["as read"], calibration.told or "of the probabilities as read"
+
+    def _groups(self) -> Table | None:
+        names = list(dict.fromkeys(name for each in self.official for name in each.groups))
+        if not names:
+            return None
+        columns = [each.name for each in self.official if each.groups]
+        rows = [[name, *(each.groups.get(name) for each in self.official if each.groups)] for name in names]
+        return table("official by group", "Official figures by group", ("group", *columns), rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values; undefined numbers are null."""
+        return {
+            "schema": SCHEMA,
+            "bench": self.bench.name,
+            "state": self.bench.state,
+            "judge": self.judge,
+            "told": list(self.told),
+            "warnings": list(self.warnings),
+            "official": [
+                {"metric": each.name, "value": plain(each.value), "groups": plain(each.groups), "rule": each.rule}
+                for each in self.official
+            ],
+            "ours": {name: {**each.to_dict(), "rule": rule} for name, each, rule in self._ours()},
+            "spent": dict(self.spent),
+            "audit": self.audit.to_dict(),
+        }
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Flat rows, one a figure and group, as the CSV has them."""
+        base = {"bench": self.bench.name, "state": self.bench.state, "judge": self.judge}
+        told = "; ".join(self.told)
+        for figure in self.official:
+            for group, each in {"": figure.value, **figure.groups}.items():
+                yield {
+                    **base,
+                    "figure": f"official: {figure.name}",
+                    "group": group,
+                    **_flat(each),
+                    "rule": figure.rule,
+                    "told": told,
+                }
+        for name, each, rule in self._ours():
+            yield {**base, "figure": name, "group": "", **_flat(each), "rule": rule, "told": told}
+
+
+def _flat(each: Estimate) -> dict[str, Any]:
+    """An estimate as cells; "" where it is undefined."""
+    return {
+        "n": each.n,
+        **{name: value if math.isfinite(value) else "" for name, value in
+           (("value", each.value), ("low", each.low), ("high", each.high))},
+        "level": each.level,
+        "dropped": each.dropped,
+    }  # fmt: skip
+
+
+def _bounds(worst: float | None, best: float | None) -> str:
+    if worst is None or best is None or math.isnan(worst) or math.isnan(best):
+        return "missing verdicts are dropped and counted"
+    return f"between {worst:.4f} and {best:.4f} whatever the missing verdicts had been"
+
+
+def scorecard(run: Path, asked: AuditPlan | None = None, *, about: Path | None = None) -> Scorecard:
+    """The scorecard of a run that `dikast bench run` made; UserError for any other folder.
+
+    `about` is the folder that says which bench it is: of a judge of a panel, the panel's.
+    """
+    told = read_about(about or run)
+    bench = load_bench(told["file"] or told["bench"])
+    if bench.hash != told["hash"]:
+        raise UserError(f"{run}: bench {bench.name!r} has changed since this run: run it again into a new folder")
+    groups = sorted(bench.groups, key=lambda name: name != bench.official.group)
+    plan = replace(asked or AuditPlan(run), file=run, by=tuple(groups[:1]))
+    summary = Run(run).summary
+    crossed = [(name,) for name in groups]
+    notes = [*_told_run(told), *([ALONE] if bench.kind == "graded pairs" else [])]
+    with of_choices(plan) as read:
+        found = measured(bench, read, str(summary["judge"]), notes, _spent(summary), crossed)
+    return replace(found, audit=replace(found.audit, source=str(run)))
+
+
+def measured(
+    bench: Bench,
+    plan: AuditPlan,
+    judge: str,
+    told: Sequence[str] = (),
+    spent: Mapping[str, Any] | None = None,
+    groups: Sequence[tuple[str, ...]] | None = None,
+) -> Scorecard:
+    """The scorecard of verdicts that `plan` finds, in a run folder or in anybody's file.
+
+    Official figures are sliced by `groups`, each entry crossed within itself; without them by the plan's own slices.
+    """
+    gold = bench.gold is not None or bool(plan.gold)
+    if bench.protocol.missing != "drop" and not plan.file.is_dir():
+        told = (*told, f"the authors count a missing verdict as {bench.protocol.missing}")
+    plan = replace(plan, unscored="drop")  # what the authors make of missing verdicts is in the official figures
+    audit = audit_file(plan)
+    if not gold and "agreement" not in audit and "accuracy" not in audit:
+        told = (*told, "the bench has no gold: agreement cannot be measured")
+    sliced = groups if groups is not None else [plan.by] if plan.by else []
+    official = tuple(official_figures(bench, plan, audit, sliced))
+    return Scorecard(bench, judge, (_state(bench), *told), official, audit, spent or {}, _warnings(bench, judge))
+
+
+def _state(bench: Bench) -> str:
+    told = f"state of the bench: {bench.state} ({STATES[bench.state]})"
+    return told + (f"; not checked against the source: {', '.join(bench.from_memory)}" if bench.from_memory else "")
+
+
+def _warnings(bench: Bench, judge: str) -> tuple[str, ...]:
+    own = bench.gold_by.casefold()
+    if own and len(own) >= _SAME_JUDGE and own in judge.casefold():
+        return (f"the gold of this bench was written by {bench.gold_by}, which is the judge: it agrees with itself",)
+    return ()
+
+
+def read_about(run: Path) -> dict[str, Any]:
+    """Which bench a run folder is of; UserError where `dikast bench run` did not make it."""
+    path = run / BENCH
+    if not path.is_file():
+        raise UserError(
+            f"{run}: not made by `dikast bench run` (it has no {BENCH}); use `dikast report` for other runs"
+        )
+    found: dict[str, Any] = orjson.loads(path.read_bytes())
+    return found
+
+
+def _told_run(about: Mapping[str, Any]) -> list[str]:
+    taken, rows = about["taken"], about["rows"]
+    drawn = f"a sample of {taken:,} of {counted(rows, 'row')}, stratified by group, seed {about['seed']}"
+    told = [drawn if taken < rows else f"all {counted(rows, 'row')}", f"prompt: {about['prompt']}", *about["notes"]]
+    return told + [f"{n:,} rows left out: {why}" for why, n in about["left_out"].items()]
+
+
+def _spent(summary: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: summary[name] for name in ("verdicts", "status", "usage", "seconds") if name in summary}
+
+
+def to_markdown(cards: Sequence[Scorecard]) -> str:
+    """The scorecards as Markdown: the figures and the official ones by group."""
+    from dikast.audit.rendering import shown
+
+    lines: list[str] = []
+    for card in cards:
+        lines += [f"## {markdown(card.bench.title)}: {markdown(card.judge)}", ""]
+        for each in card.tables[: 2 if len(card.tables) > 1 and card.tables[1].name == "official by group" else 1]:
+            lines += ["| " + " | ".join(map(markdown, each.columns)) + " |", "|" + "---|" * len(each.columns)]
+            lines += ["| " + " | ".join(markdown(shown(cell)) for cell in row) + " |" for row in each.rows]
+            lines += ["", *(f"- {markdown(note)}" for note in each.notes), ""]
+    return "\n".join(lines)

@@ -1,0 +1,178 @@
+"""Rows of benches become items: hashes, fields, gold, groups, and what cannot be used."""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from benches.published import lay_out
+from dikast.benches.bench_rows import read_rows
+from dikast.benches.definition import Bench, bench_from, load_bench, names
+from dikast.benches.subset import stratified
+from dikast.core.errors import UserError
+from dikast.core.item import Item
+from dikast.core.part import text_of
+from dikast.core.text import Located, parse_located
+from hub_server import Hub, served
+
+ROWS = [
+    {"q": "2 + 2?", "good": "4", "bad": "5", "topic": "sums", "label": "left"},
+    {"q": "3 + 3?", "good": "6", "bad": "7", "topic": "sums", "label": "left"},
+    {"q": "Spell cat.", "good": "dog", "bad": "cat", "topic": "words", "label": "right"},
+]
+TEXT = "".join(json.dumps(row) + "\n" for row in ROWS)
+BENCH: dict[str, Any] = {
+    "name": "tiny",
+    "title": "Tiny",
+    "about": "three pairs",
+    "state": "schema only",
+    "kind": "pairs",
+    "source": {"hub": "org/tiny", "revision": "v1", "files": {"rows.jsonl": hashlib.sha256(TEXT.encode()).hexdigest()}},
+    "fields": {"instruction": "q", "response_0": "good", "response_1": "bad"},
+    "gold": {"column": "label", "values": {"left": "a", "right": "b"}},
+    "groups": {"topic": "topic"},
+    "official": {"metric": "accuracy"},
+    "licence": "MIT",
+    "citation": "nobody",
+}
+
+
+def tiny(**changes: Any) -> Bench:
+    return bench_from(Located({**BENCH, **changes}, "tiny.yaml"))
+
+
+def test_every_listed_bench_is_sound_short_and_named_as_its_file() -> None:
+    assert len(names()) >= 32
+    states = [load_bench(name).state for name in names()]
+    assert states.count("verified") >= 8
+    assert states.count("rows read") >= 10
+    for name in names():
+        assert load_bench(name).name == name
+
+
+def test_what_was_not_read_claims_no_count_and_says_what_is_from_memory() -> None:
+    for bench in map(load_bench, names()):
+        if bench.state == "schema only":
+            assert bench.from_memory, bench.name
+            assert not bench.rows, bench.name
+
+
+def test_rows_come_from_the_hub_and_one_whose_hash_moved_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Served(Hub):
+        files: ClassVar = {"org/tiny": {"rows.jsonl": TEXT}}
+
+    with served(Served) as address:
+        import huggingface_hub.constants as constants
+
+        monkeypatch.setattr(constants, "ENDPOINT", address)
+        monkeypatch.setattr(
+            constants, "HUGGINGFACE_CO_URL_TEMPLATE", address + "/{repo_id}/resolve/{revision}/{filename}"
+        )
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+        found = read_rows(tiny())
+        assert [item.gold for item in found.items] == ["a", "a", "b"]
+        assert [item.meta["topic"] for item in found.items] == ["sums", "sums", "words"]
+        assert text_of(found.items[2].responses[1]) == "cat"
+        moved = tiny(source={**BENCH["source"], "files": {"rows.jsonl": "0" * 64}})
+        with pytest.raises(UserError, match="it has moved since"):
+            read_rows(moved)
+        assert "SHA-256 of rows.jsonl differs" in read_rows(moved, unverified=True).notes[0]
+
+
+def test_a_folder_of_the_users_is_read_packed_or_not_and_must_hold_the_file(tmp_path: Path) -> None:
+    import gzip
+
+    with pytest.raises(UserError, match=re.escape("has no rows.jsonl: get it from hf.co/datasets/org/tiny @ v1")):
+        read_rows(tiny(), tmp_path)
+    (tmp_path / "rows.jsonl.gz").write_bytes(gzip.compress(TEXT.encode()))
+    assert len(read_rows(tiny(), tmp_path).items) == 3
+    (tmp_path / "rows.jsonl").write_text(TEXT + json.dumps(ROWS[0]))
+    with pytest.raises(UserError, match="another revision, or was changed"):
+        read_rows(tiny(), tmp_path)
+
+
+def test_rows_that_cannot_be_used_are_told_at_once_with_line_and_field(tmp_path: Path) -> None:
+    rows = [{**ROWS[0], "label": "up"}, {"q": "?", "good": "x", "label": "left"}]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(UserError) as told:
+        read_rows(tiny(source={**BENCH["source"], "files": {"rows.jsonl": ""}}), tmp_path)
+    assert "rows.jsonl:1: field 'label': 'up' is no gold of this bench: left, right" in str(told.value)
+    assert "rows.jsonl:2: field 'bad': the row has no such value" in str(told.value)
+
+
+def test_a_row_whose_picture_is_missing_is_told_with_the_cure_or_left_out_and_counted(tmp_path: Path) -> None:
+    rows = [{**ROWS[0], "picture": "a.png"}, {**ROWS[1], "picture": "b.png"}]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "a.png").write_bytes(b"png")
+    fields = {**BENCH["fields"], "image": "picture"}
+    bench = tiny(fields=fields, source={**BENCH["source"], "files": {"rows.jsonl": ""}})
+    with pytest.raises(
+        UserError, match=r"rows.jsonl:2: the picture 'b.png' is not there: put the pictures under --data"
+    ):
+        read_rows(bench, tmp_path)
+    found = read_rows(bench, tmp_path, pictures="skip")
+    assert len(found.items) == 1
+    assert found.left_out == {"a picture is missing": 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"knd": "pairs"}, "unknown key: did you mean 'kind'?"),
+        ({"state": "verifed"}, "state"),
+        ({"fields": {"respons_0": "a"}}, "unknown field of an item: did you mean 'response_0'?"),
+        ({"source": {"hub": "a/b", "github": "c/d", "files": {"x": ""}}}, "either 'hub'"),
+        ({"source": {"github": "c/d", "files": {"x": ""}}}, "needs the commit"),
+        ({"source": {"hub": "a/b", "files": {"x": "abc"}}}, "not a SHA-256"),
+        ({"official": {"metric": "pearson"}}, "'pearson' is no metric of pairs"),
+        ({"official": {"metric": "accuracy", "over": "groups", "group": "topc"}}, "did you mean 'topic'?"),
+        ({"state": "verified"}, "'proof'"),
+        ({"state": "rows read", "source": {"hub": "a/b", "files": {"x": ""}}}, "needs the SHA-256 of every file"),
+        ({"rows": 3}, "nobody read these"),
+        ({"reader": "feedbak"}, "did you mean 'feedback'?"),
+    ],
+)
+def test_mistakes_in_a_bench_are_told_with_the_near_match(change: dict[str, Any], told: str) -> None:
+    with pytest.raises(UserError, match=re.escape(told)):
+        tiny(**change)
+
+
+def test_mistakes_in_a_bench_are_told_together_with_their_lines() -> None:
+    text = "name: x\nkin: pairs\nstate: verifed\n"
+    with pytest.raises(UserError) as error:
+        bench_from(parse_located(text, "x.yaml"))
+    assert "x.yaml:2: field 'kin'" in str(error.value)
+    assert "x.yaml:3: field 'state'" in str(error.value)
+
+
+def test_a_sample_has_the_groups_in_their_proportions_and_is_the_seeds() -> None:
+    items = [Item(str(i), meta={"g": "big" if i % 10 else "small"}) for i in range(100)]
+    drawn = stratified(items, ["g"], 20, seed=1)
+    # 90 of 100 are big: 18 of 20; 10 are small: 2
+    assert sum(item.meta["g"] == "small" for item in drawn) == 2
+    assert len(drawn) == 20
+    assert drawn == stratified(items, ["g"], 20, seed=1) != stratified(items, ["g"], 20, seed=2)
+    assert [int(item.id) for item in drawn] == sorted(int(item.id) for item in drawn)
+    assert stratified(items, ["g"], None, 0) == stratified(items, ["g"], 500, 0) == items
+    thirds = [Item(str(i), meta={"g": "abc"[i % 3]}) for i in range(9)]
+    assert len(stratified(thirds, ["g"], 4, 0)) == 4  # 1.33 each: one of the three has two
+
+
+def test_recorded_rows_of_every_bench_on_disk_are_read(recorded: Path, tmp_path: Path) -> None:
+    counts = {}
+    for name in lay_out(recorded, tmp_path):
+        found = read_rows(load_bench(name), tmp_path, unverified=True, pictures="count")
+        counts[name] = len(found.items)
+        bench = load_bench(name)
+        if bench.pairs and bench.responses == "in the rows":
+            assert all(item.gold in ("a", "b", "tie", None) for item in found.items), name
+    assert counts == {
+        "auto-j": 1392, "biggen": 200, "hhh": 221, "llava-bench-coco": 90, "llmbar": 419, "mmrb2": 400, "mt-bench": 320,
+        "mt-bench-turn-1": 80, "pandalm": 999, "perception-bench": 3, "tifa": 800, "vicuna": 320, "vicuna-turn-1": 80,
+    }  # fmt: skip

@@ -1,0 +1,240 @@
+"""Judges on benches whose rows lie on disk: floors, kinds without recordings, contamination, and new benches."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+import dikast.benches
+import tiny_models
+from benches.published import lay_out
+from dikast.benches.bench_rows import read_rows
+from dikast.benches.definition import load_bench
+from dikast.core.errors import UserError
+from dikast.surface.cli import app
+
+JUDGES = ["mock:constant", "mock:random", "mock:prefers-long,r=0,per_doubling=3", "mock:first-slot", "scout"]
+
+
+def run(*words: object) -> Any:
+    return CliRunner().invoke(app, ["bench", *map(str, words)])
+
+
+def cards(folder: Path) -> dict[str, Any]:
+    done = run("report", folder, "--draws", 20, "--json")
+    assert done.exit_code == 0, (done.output, done.exception)
+    return {each["bench"]: each for each in json.loads(done.stdout)}
+
+
+def own(path: Path, rows: list[dict[str, Any]], **keys: Any) -> Path:
+    """A bench of the user's, with its rows beside it."""
+    (path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    value = {
+        "name": "mine", "title": "Mine", "about": "rows of a test", "state": "schema only", "licence": "-",
+        "source": {"hub": "org/mine", "files": {"rows.jsonl": ""}}, "citation": "-", **keys,
+    }  # fmt: skip
+    (path / "mine.yaml").write_text(yaml.safe_dump(value))
+    return path / "mine.yaml"
+
+
+def judge_own(bench: Path, judge: str, out: Path, *more: object) -> dict[str, Any]:
+    done = run("run", bench, "--judge", judge, "--data", bench.parent, "--out", out, "-q", *more)
+    assert done.exit_code == 0, (done.output, done.exception)
+    return dict(cards(out)["mine"])
+
+
+def figure(card: dict[str, Any], name: str = "") -> dict[str, Any]:
+    return next(dict(each["value"]) for each in card["official"] if name in ("", each["metric"]))
+
+
+def test_the_best_of_four_earns_its_share_of_a_tie_and_its_gold_does_not_reach_the_judge(tmp_path: Path) -> None:
+    four = {"prompt": "Say it.", "chosen": ["yes"], "rejected": list("abc"), "num_correct": 1, "subset": "s"}
+    rows = [{"id": f"q{i}", **four} for i in range(6)]
+    found = judge_own(own(tmp_path, rows, **_keys("rewardbench-2")), "mock:constant", tmp_path / "out")
+    assert figure(found)["value"] == pytest.approx(1 / 4)  # all four have one score, so that each is a quarter right
+    items = [json.loads(line) for line in (tmp_path / "out/mine/items.jsonl").read_text().splitlines()]
+    assert all(item["gold"] == {"right": [1, 0, 0, 0]} and len(item["responses"]) == 4 for item in items)
+    prompts = CliRunner().invoke(app, ["audit", str(tmp_path / "out/mine"), "--json"]).stdout
+    assert '"right"' not in prompts
+
+
+def _listed(name: str) -> str:
+    return (Path(dikast.benches.__file__).parent / "catalogue" / f"{name}.yaml").read_text()
+
+
+def _keys(name: str) -> dict[str, Any]:
+    found = yaml.safe_load(_listed(name))
+    return {key: found[key] for key in ("kind", "fields", "gold", "groups", "official")}
+
+
+def test_sections_weigh_as_upstream_has_them_and_ties_earn_a_half(tmp_path: Path) -> None:
+    sections = yaml.safe_load(_listed("rewardbench"))["official"]["sections"]
+    subsets = [name for inside in sections.values() for name in inside]
+    pair = {"prompt": "?", "chosen": "yes", "rejected": "no"}
+    rows = [{"id": f"{name}-{i}", **pair, "subset": name} for name in subsets for i in range(2)]
+    found = judge_own(own(tmp_path, rows, **_keys("rewardbench")), "mock:constant", tmp_path / "out")
+    assert figure(found)["value"] == pytest.approx(0.5)  # always a tie
+    assert {"section Chat", "section Chat Hard", "section Safety", "section Reasoning"} <= figure_groups(found)
+    assert found["ours"]["ours: accuracy"]["value"] == 0  # and never right
+
+
+def figure_groups(card: dict[str, Any]) -> set[str]:
+    return set(card["official"][0]["groups"])
+
+
+def test_a_panel_has_a_scorecard_for_each_judge(tmp_path: Path) -> None:
+    bench = own(
+        tmp_path, [{"q": f"{i}?", "a": "x", "b": "y", "l": "1"} for i in range(8)], kind="pairs",
+        fields={"instruction": "q", "response_0": "a", "response_1": "b"}, gold={"column": "l", "values": {"1": "a"}},
+        official={"metric": "accuracy"},
+    )  # fmt: skip
+    done = run(
+        "run",
+        bench,
+        "--judge",
+        "mock:constant",
+        "--judge",
+        "mock:random",
+        "--data",
+        tmp_path,
+        "--out",
+        tmp_path / "o",
+        "-q",
+    )
+    assert done.exit_code == 0, (done.output, done.exception)
+    told = json.loads(run("report", tmp_path / "o", "--draws", 20, "--json").stdout)
+    assert [card["judge"] for card in told] == ["mock:constant", "mock:random"]
+
+
+def test_a_bench_is_drafted_from_its_rows_and_checked(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"prompt": "?", "chosen": "x", "rejected": "y"}) + "\n")
+    path = tmp_path / "fresh.yaml"
+    made = run("new", path, "--hub", "org/fresh", "--file", "rows.jsonl", "--data", tmp_path)
+    assert made.exit_code == 0, (made.output, made.exception)
+    text = path.read_text()
+    assert 'response_0: "chosen"' in text
+    assert "kind: pairs" in text
+    assert text.count("\n") <= 40
+    again = run("new", path, "--data", tmp_path)
+    assert isinstance(again.exception, UserError)
+    path.write_text(text.replace("TODO", "done").replace("gold: ", "# gold: "))
+    sound = run("new", path, "--data", tmp_path)
+    assert sound.exit_code == 0, (sound.output, sound.exception)
+    assert "1 row read" in sound.stdout
+    path.write_text(path.read_text() + "# longer\n" * 40)
+    assert "at most 40" in str(run("new", path).exception)
+
+
+def test_feedback_data_is_checked_against_a_bench(recorded: Path, tmp_path: Path) -> None:
+    lay_out(recorded, tmp_path / "rows")
+    questions = tmp_path / "rows/fastchat/llm_judge/data/mt_bench/question.jsonl"
+    stolen = json.loads(questions.read_text().splitlines()[3])["turns"][0]
+    data = tmp_path / "data.jsonl"
+    rows = [{"id": "a", "instruction": stolen, "response": "x"}, {"id": "b", "instruction": "New.", "response": "y"}]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ["corpus", "check", str(data), "--exact", "--json", "--bench-data", str(tmp_path / "rows")]
+    done = CliRunner().invoke(app, [*words, "--against", "bench:mt-bench-turn-1"])
+    assert done.exit_code == 0, (done.output, done.exception)
+    found = json.loads(done.stdout)
+    assert found["against"] == {"bench:mt-bench-turn-1": 80}
+    leaked = {name: each["found"] for name, each in found["findings"].items() if "leaked" in name}
+    assert sum(leaked.values()) == 1, found["findings"]
+    wrong = CliRunner().invoke(app, [*words, "--against", "bench:mt-bnch"])
+    assert "did you mean" in str(wrong.exception)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("judge", JUDGES)
+def test_every_bench_on_disk_gives_a_scorecard(judge: str, recorded: Path, tmp_path: Path) -> None:
+    names = lay_out(recorded, tmp_path / "rows")
+    here = [load_bench(name) for name in names]
+    text = [bench.name for bench in here if bench.media == "none" and bench.responses == "in the rows"]
+    brought = [bench for bench in here if bench.media == "none" and bench.responses == "to be brought"]
+    limit = 10 if judge == "scout" else 60
+    common = ("--judge", judge, "--data", tmp_path / "rows", "--unverified-rows", "-q", "--limit", limit)
+    done = run("run", *text, "--out", tmp_path / "out", *common)
+    assert done.exit_code in (0, 3), (done.output, done.exception)  # 3: PandaLM has empty responses
+    for bench in brought:
+        answers = tmp_path / f"{bench.name}.jsonl"
+        ids = _ids(bench.name, tmp_path / "rows")
+        answers.write_text("".join(json.dumps({"id": name, "response": "An answer."}) + "\n" for name in ids))
+        done = run("run", bench.name, "--out", tmp_path / "out", "--responses", answers, *common)
+        assert done.exit_code in (0, 3), (done.output, done.exception)
+    found = cards(tmp_path / "out")
+    assert set(found) == {*text, *(bench.name for bench in brought)}
+    if judge == "mock:constant":
+        for name in ("llmbar", "auto-j"):
+            ours = found[name]["ours"]
+            floors = [each["value"] for key, each in ours.items() if key.startswith("floor: a judge that always")]
+            assert min(floors) <= ours["ours: accuracy"]["value"] <= max(floors)
+    if judge == "mock:constant":
+        for name in ("vicuna", "mt-bench"):
+            ours = found[name]["ours"]
+            assert ours["ours: pearson"]["value"] is None
+            floor = next(each["value"] for key, each in ours.items() if "always says" in key and "(exact)" in key)
+            assert ours["ours: exact"]["value"] <= floor  # the best constant is the floor
+    if judge == "mock:first-slot":
+        assert figure(found["llmbar"], "right in both orders")["value"] == 0
+    if judge == "mock:random":
+        each = figure(found["llmbar"], "accuracy as shown")
+        assert each["low"] <= 0.5  # it says tie too, which is wrong here
+    rows = tmp_path / "cards.csv"
+    assert run("report", tmp_path / "out", "--draws", 20, "-o", rows).exit_code == 0
+    with rows.open() as file:
+        assert {row["bench"] for row in csv.DictReader(file)} == set(found)
+
+
+def _ids(name: str, rows: Path) -> list[str]:
+    return [item.id for item in read_rows(load_bench(name), rows, unverified=True).items]
+
+
+@pytest.mark.slow
+def test_a_tiny_untrained_vision_model_is_told_as_what_it_is(recorded: Path, tmp_path: Path) -> None:
+    """Rows of two benches of images, the pictures they name drawn here."""
+    from PIL import Image
+
+    lay_out(recorded, tmp_path / "rows")
+    for name in ("tifa", "mmrb2"):
+        for item in read_rows(load_bench(name), tmp_path / "rows", unverified=True, pictures="count").items[:40]:
+            for number, each in enumerate(item.images):
+                path = Path(each.root, each.source)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                Image.new("RGB", (32, 32), (number * 80 % 255, 90, 200)).save(path, "PNG")
+    model = tiny_models.build("qwen_vl", tmp_path / "model")
+    done = run(
+        "run", "tifa", "mmrb2", "--judge", model, "--data", tmp_path / "rows", "--unverified-rows", "--skip-missing",
+        "--out", tmp_path / "out", "-q", "--limit", 8, "--read", "only",
+    )  # fmt: skip
+    assert done.exit_code in (0, 3), (done.output, done.exception)
+    found = cards(tmp_path / "out")
+    assert set(found) == {"tifa", "mmrb2"}
+    for card in found.values():
+        assert any("rows left out: a picture is missing" in told for told in card["told"])
+        assert any("a sample of 8 of" in told for told in card["told"])
+    assert found["mmrb2"]["official"][0]["value"]["n"] <= 8
+
+
+@pytest.mark.slow
+def test_responses_are_sampled_once_and_kept(recorded: Path, tmp_path: Path) -> None:
+    lay_out(recorded, tmp_path / "rows")
+    policy = tiny_models.build("qwen", tmp_path / "policy")
+    words = ("run", "vicuna-turn-1", "--judge", "mock:constant", "--policy", policy, "--data", tmp_path / "rows")
+    more = ("--out", tmp_path / "out", "--limit", 5, "--max-tokens", 8, "-q")
+    first = run(*words, *more)
+    assert first.exit_code == 0, (first.output, first.exception)
+    kept = tmp_path / "out/vicuna-turn-1/responses.jsonl"
+    before = kept.read_bytes()
+    assert before.count(b"\n") == 5
+    again = run(*words, *more, "--json")
+    assert json.loads(again.stdout)["vicuna-turn-1"]["asked"] == 0
+    assert kept.read_bytes() == before
+    told = cards(tmp_path / "out")["vicuna-turn-1"]["told"]
+    assert any(each.startswith("responses sampled from") for each in told)
+    other = tiny_models.build("llama", tmp_path / "other")
+    refused = run(*words[:4], "--policy", other, *words[6:], *more)
+    assert isinstance(refused.exception, UserError)
+    assert "holds responses of" in str(refused.exception)

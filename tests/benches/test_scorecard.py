@@ -1,0 +1,320 @@
+"""Published figures from recorded judgments, and scorecards of runs, through one and the same code."""
+
+import csv
+import json
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from benches.published import lay_out
+from dikast.audit.plan import AuditPlan
+from dikast.audit.results import PlayerRanking
+from dikast.benches.definition import Bench, bench_from, load_bench
+from dikast.benches.scorecard import Scorecard, measured
+from dikast.core.errors import UserError
+from dikast.core.text import Located
+from dikast.surface.benching.bench_report import plan_from
+from dikast.surface.cli import app
+
+
+def card(file: Path, bench: str | Bench, tmp_path: Path, **columns: Any) -> Scorecard:
+    """The scorecard of recorded verdicts, by the columns that `bench report --columns` reads."""
+    path = tmp_path / "columns.yaml"
+    path.write_text(json.dumps({"draws": 50, **columns}))
+    return measured(load_bench(bench) if isinstance(bench, str) else bench, plan_from(file, path), "recorded")
+
+
+def official(found: Scorecard) -> Mapping[str, float]:
+    return {each.name: each.value.value for each in found.official}
+
+
+def test_llmbar_gives_every_published_cell(recorded: Path, tmp_path: Path) -> None:
+    found = card(
+        recorded / "llmbar/verdicts.tsv.gz", "llmbar", tmp_path, score="winner_orig", swapped="winner_swap",
+        gold="label", by=["dataset", "evaluator"], **{"pair-labels": "1,2"},
+    )  # fmt: skip
+    published = json.loads((recorded / "llmbar/statistics.json").read_text())
+    names = {
+        "accuracy as shown": "correct_False", "accuracy swapped": "correct_True",
+        "right in both orders": "correct_both", "same in both orders": "equal",
+    }  # fmt: skip
+    figures = {each.name: each.groups for each in found.official}
+    assert len(figures["accuracy as shown"]) == len(published) == 349
+    for cell, row in published.items():
+        for ours, theirs in names.items():
+            hits, n = map(int, re.findall(r"\d+", row[theirs])[:2])
+            mine = figures[ours][cell.replace("|", " x ")].value
+            assert math.isclose(mine, hits / n, abs_tol=1e-12), (cell, ours)
+
+
+def test_auto_j(recorded: Path, tmp_path: Path) -> None:
+    folder = recorded / "prometheus"
+    found = card(
+        folder / "autoj_outputs.jsonl.gz", "auto-j", tmp_path, id="line", score="output",
+        swapped="output@autoj_outputs_swapped.jsonl.gz", gold="label@autoj_pairwise.jsonl.gz",
+        **{"pair-labels": "0,1,2", "swapped-as": "slots"},
+    )  # fmt: skip
+    assert {name: round(value, 4) for name, value in official(found).items()} == {
+        "accuracy as shown": 0.5999, "accuracy swapped": 0.6063, "right in both orders": 0.5496,
+        "same in both orders": 0.8341,
+    }  # fmt: skip
+    assert {each.value.n for each in found.official} == {1392}
+
+
+@pytest.mark.parametrize(
+    ("score", "figures"),
+    [
+        ("gpt_result@gpt-3.5-turbo-testset-v1.json", (0.7107, 0.5879, 0.5736, 0.5755)),
+        ("pandalm_result@pandalm-7b-testset-v1.json", (0.6677, 0.5738, 0.5750, 0.5743)),
+    ],
+)
+def test_pandalm_with_its_rule_that_failures_are_ties_beside_the_honest_figure(
+    score: str, figures: tuple[float, ...], recorded: Path, tmp_path: Path
+) -> None:
+    found = card(
+        recorded / "pandalm/testset-v1.json", "pandalm", tmp_path, id="idx", score=score,
+        gold=["annotator1", "annotator2", "annotator3"], **{"pair-labels": "1,2,0"},
+    )  # fmt: skip
+    assert tuple(round(value, 4) for value in official(found).values()) == figures
+    ours = found.to_dict()["ours"]
+    dropped = ours["ours: accuracy"]
+    if "gpt" in score:
+        assert dropped["n"] == 974
+        assert dropped["value"] != figures[0]
+        assert ours["failed"]["value"] == pytest.approx(25 / 999)
+
+
+@pytest.mark.parametrize(
+    ("file", "bench", "runs", "equal"),
+    [
+        ("vicuna_eval", "vicuna", [0.799, 0.804, 0.822], 0.622),
+        ("mt_bench_eval", "mt-bench", [0.836, 0.876, 0.841], 0.441),
+    ],
+)
+def test_the_ceilings_of_gpt_4_against_itself(
+    file: str, bench: str, runs: list[float], equal: float, recorded: Path, tmp_path: Path
+) -> None:
+    path = recorded / f"prometheus/{file}.json.gz"
+    for one, two, value in zip((0, 0, 1), (1, 2, 2), runs, strict=True):
+        found = card(path, bench, tmp_path, score=f"gpt4_score.{one}", gold=f"gpt4_score.{two}", scale="1-5")
+        assert round(official(found)["pearson"], 3) == value
+    raters = card(path, bench, tmp_path, gold=[f"gpt4_score.{i}" for i in range(3)], scale="1-5")
+    assert round(raters.audit["raters"].estimate("all raters equal").value, 3) == equal
+
+
+def test_tifa(recorded: Path, tmp_path: Path) -> None:
+    path = recorded / "tifa/human_annotations_with_scores.json"
+    for metric, tau, pearson in (("tifa_mplug-large", 0.4717, 0.5967), ("clipscore_vitb32", 0.2314, 0.3318)):
+        found = card(path, "tifa", tmp_path, score=metric, gold=["human_scores.0", "human_scores.1"])
+        assert {name: round(value, 4) for name, value in official(found).items()} == {
+            "kendall_tau_b": tau, "pearson": pearson,
+        }  # fmt: skip
+
+
+def test_wildvision_gives_the_published_board(recorded: Path, tmp_path: Path) -> None:
+    baseline = "claude-3-sonnet-20240229"
+    found = card(
+        recorded / "wildvision/judgements.tsv", "wildvision", tmp_path, score="score", by="model", first=f"={baseline}",
+        second="model", strong=3,
+    )  # fmt: skip
+    lines = (recorded / "wildvision/elo_leaderboard.md").read_text().splitlines()[2:]
+    board = {row[0]: row for row in ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)}
+    groups, players = found.official[0].groups, found.audit.result(PlayerRanking)
+    assert players is not None
+    assert len(groups) == len(board) == 22
+    assert list(players.players) == list(board)  # the same order of all
+    for model, row in board.items():
+        assert abs(100 * players.players[model].beats_anchor.value - float(row[1])) < 0.005, model
+        assert groups[model].n == 500  # 26 missing verdicts are among them: ties, as the board has it
+        assert round(100 * groups[model].value, 1) == float(row[3].rstrip("%")), model
+    assert found.to_dict()["ours"]["failed"]["value"] == pytest.approx(26 / 11_000)
+
+
+@pytest.mark.parametrize(
+    ("file", "bench", "judge", "figures"),
+    [
+        ("llava_critic7b_mllmjudge", "mllm-as-a-judge", "LLaVA-Critic-7B", (0.4020, 0.3558, 0.3003, 0.3216, 1.031)),
+        ("gemini25flash_mllmjudge", "mllm-as-a-judge", "Gemini-2.5-Flash", (0.4586, 0.4458, 0.3766, None, None)),
+        ("phi4_mllmjudge", "mllm-as-a-judge", "Phi-4", (0.3030, 0.2929, 0.2506, None, None)),
+        ("llava_critic7b_polaris", "polaris", "LLaVA-Critic-7B", (0.9057, 0.9247, 0.8643, None, None)),
+    ],
+)
+def test_judges_of_images(
+    file: str, bench: str, judge: str, figures: tuple[float | None, ...], recorded: Path, tmp_path: Path
+) -> None:
+    path = recorded / f"vlm_judge_uncertainty/{file}.csv"
+    found = card(path, bench, tmp_path, score="parsed_score", gold="gt_score", scale="1-5")
+    for name, value in zip(("pearson", "spearman", "kendall_tau_b", "exact", "mae"), figures, strict=True):
+        if value is not None:
+            assert official(found)[name] == pytest.approx(value, abs=5.1e-5 if value < 1 else 5.1e-4), (judge, name)
+
+
+# upstream's rules, worked by hand
+
+ROWS = [  # shown, swapped (as responses), gold, group
+    ("a", "a", "a", "x"),  # right twice
+    ("a", "b", "a", "x"),  # right once
+    ("tie", "a", "a", "x"),  # a tie and a win
+    ("", "a", "a", "y"),  # a failure and a win
+    ("b", "b", "a", "y"),  # wrong twice
+]
+
+
+def judged(tmp_path: Path, **rule: Any) -> Scorecard:
+    path = tmp_path / "verdicts.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "shown", "swapped", "gold", "part"])
+        writer.writerows([i, *row] for i, row in enumerate(ROWS))
+    bench = bench_from(
+        Located(
+            {
+                "name": "t", "title": "T", "about": "t", "state": "schema only", "kind": "pairs", "licence": "-",
+                "source": {"hub": "a/b", "files": {"x": ""}}, "fields": {"instruction": "q"}, "citation": "-",
+                "groups": {"part": "part"}, "official": rule,
+            },
+            "t.yaml",
+        )
+    )  # fmt: skip
+    return card(
+        path, bench, tmp_path, score="shown", swapped="swapped", gold="gold", by="part",
+        **{"pair-labels": "a,b,tie", "allow-unread": True},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "n"),
+    [
+        ({"metric": "accuracy", "failures": "wrong"}, (1 + 0.5 + 0.5 + 0.5 + 0) / 5, 5),
+        ({"metric": "accuracy", "failures": "half"}, (1 + 0.5 + 0.5 + 0.75 + 0) / 5, 5),
+        ({"metric": "accuracy", "failures": "quarter", "ties": "half"}, (1 + 0.5 + 0.75 + 0.625 + 0) / 5, 5),
+        ({"metric": "accuracy", "failures": "skipped"}, (1 + 0.5 + 0.5 + 1 + 0) / 5, 5),
+        ({"metric": "right in both orders"}, 1 / 5, 5),
+        ({"metric": "net of two games"}, 3 / 5, 5),  # a win and a tie, and a win and a failure, are wins
+        ({"metric": "accuracy as shown", "failures": "skipped"}, 2 / 4, 4),
+        ({"metric": "accuracy as shown"}, 2 / 5, 5),
+        ({"metric": "same in both orders"}, 2 / 5, 5),
+        ({"metric": "accuracy", "over": "groups", "group": "part"}, (2 / 3 + 0.5 / 2) / 2, 5),
+        ({"metric": "accuracy", "over": "sections", "group": "part", "sections": {"s": ["x", "y"]},
+          "weights": {"y": 6}}, (3 * 2 / 3 + 6 * 0.25) / 9, 5),
+        ({"metric": "all of a group", "group": "part"}, 0.0, 2),
+        ({"metric": "win rate"}, (0 + 0.5 + 0 + 0 + 1) / 5, 5),
+    ],
+)  # fmt: skip
+def test_official_rules_by_hand(rule: dict[str, Any], value: float, n: int, tmp_path: Path) -> None:
+    found = judged(tmp_path, **rule).official[0].value
+    assert found.value == pytest.approx(value)
+    assert found.n == n
+    assert found.low < found.value or found.value == 0
+
+
+def test_the_honest_figure_stands_beside_and_knows_its_failures(tmp_path: Path) -> None:
+    told = judged(tmp_path, metric="accuracy", failures="half", trap="credits failures").to_dict()
+    assert told["official"][0]["value"]["value"] == pytest.approx(0.55)
+    # of the 4 pairs with a verdict in both orders only the first is right
+    assert told["ours"]["ours: accuracy"]["value"] == pytest.approx(1 / 4)
+    assert told["ours"]["failed"]["value"] == pytest.approx(1 / 5)
+
+
+# live judges on rows from disk
+
+
+def run(*words: object) -> Any:
+    return CliRunner().invoke(app, ["bench", *map(str, words)])
+
+
+def test_a_run_is_an_ordinary_run_with_a_scorecard_in_every_form(recorded: Path, tmp_path: Path) -> None:
+    lay_out(recorded, tmp_path / "rows")
+    out = tmp_path / "runs"
+    words = (
+        "run",
+        "llmbar",
+        "vicuna",
+        "--judge",
+        "mock:constant",
+        "--out",
+        out,
+        "--data",
+        tmp_path / "rows",
+        "--limit",
+        30,
+    )
+    refused = run(*words)
+    assert isinstance(refused.exception, UserError)
+    assert "SHA-256" in str(refused.exception)
+    done = run(*words, "--unverified-rows", "-q")
+    assert done.exit_code == 0, done.output
+    assert (out / "llmbar" / "verdicts.jsonl").exists()
+    assert (out / "vicuna" / "bench.json").exists()
+    again = run(*words, "--unverified-rows", "-q", "--json")
+    assert json.loads(again.stdout)["llmbar"]["asked"] == 0  # resumed: nothing is asked twice
+    files = [tmp_path / f"cards{end}" for end in (".html", ".md", ".json", ".csv")]
+    told = run("report", out, *(word for file in files for word in ("-o", file)))
+    assert told.exit_code == 0, told.output
+    assert "a sample of 30 of 419 rows, stratified by group, seed 0" in told.stdout
+    assert "rows are not the published ones" in told.stdout
+    cards = {each["bench"]: each for each in json.loads(files[2].read_text())}
+    figures = {each["metric"]: each["value"]["value"] for each in cards["llmbar"]["official"]}
+    assert figures["same in both orders"] == 1
+    assert figures["right in both orders"] == 0
+    pearson = cards["vicuna"]["official"][0]["value"]
+    assert pearson["value"] is None
+    assert pearson["note"]
+    for file in files:
+        assert "LLMBar" in file.read_text() or "llmbar" in file.read_text()
+    with files[3].open() as written:
+        rows = list(csv.DictReader(written))
+    assert {row["bench"] for row in rows} == {"llmbar", "vicuna"}
+    assert all(row["told"] for row in rows)
+    other = run(*words[:-1], 20, "--unverified-rows", "-q")
+    assert isinstance(other.exception, UserError)
+    assert "limit was 30, is 20" in str(other.exception)
+
+
+def test_prompts_as_the_rows_have_them_and_formats_learnt_from_them(recorded: Path, tmp_path: Path) -> None:
+    lay_out(recorded, tmp_path / "rows")
+    common = ("--data", tmp_path / "rows", "--unverified-rows", "-q", "--limit", 4, "--judge", "mock:oracle")
+    for prompt in ("native", "learnt"):
+        done = run("run", "vicuna", "--prompt", prompt, "--out", tmp_path / prompt, *common)
+        assert done.exit_code == 0, (done.output, done.exception)
+    none = run("run", "llmbar", "--prompt", "native", "--out", tmp_path / "n", *common)
+    assert isinstance(none.exception, UserError)
+    assert "hold no rendered prompt" in str(none.exception)
+    told = run("report", tmp_path / "native").stdout
+    assert "prompt: native" in told
+
+
+def test_responses_are_brought_or_sampled_and_other_ids_are_told(recorded: Path, tmp_path: Path) -> None:
+    lay_out(recorded, tmp_path / "rows")
+    common = ("--data", tmp_path / "rows", "--unverified-rows", "-q", "--judge", "mock:constant")
+    lacking = run("run", "mt-bench-turn-1", "--out", tmp_path / "a", *common)
+    assert isinstance(lacking.exception, UserError)
+    assert "give --responses FILE" in str(lacking.exception)
+    brought = tmp_path / "answers.jsonl"
+    brought.write_text("".join(json.dumps({"id": i, "response": f"answer {i}"}) + "\n" for i in (81, 82, 999)))
+    done = run("run", "mt-bench-turn-1", "--out", tmp_path / "b", "--responses", brought, *common)
+    assert done.exit_code == 0, (done.output, done.exception)
+    told = run("report", tmp_path / "b").stdout
+    assert "1 response for other ids left out: 999" in told
+    assert "78 prompts without a response left out" in told
+    assert "official: mean score" in told
+    idle = run("run", "llmbar", "--out", tmp_path / "c", "--responses", brought, *common)
+    assert isinstance(idle.exception, UserError)
+    assert "its rows hold the responses" in str(idle.exception)
+
+
+def test_a_bench_without_gold_says_so_and_a_judge_whose_labels_are_gold_is_told(recorded: Path, tmp_path: Path) -> None:
+    path = recorded / "prometheus/vicuna_eval.json.gz"
+    columns = tmp_path / "columns.yaml"
+    columns.write_text(json.dumps({"score": "gpt4_score.0", "gold": "gpt4_score.1", "scale": "1-5", "draws": 20}))
+    plan = plan_from(path, columns)
+    assert "agrees with itself" in measured(load_bench("vicuna"), plan, "openai:gpt-4-0613").warnings[0]
+    assert not measured(load_bench("vicuna"), plan, "hf:other/judge").warnings
+    bare = measured(load_bench("flask"), AuditPlan(path, score="gpt4_score.0", draws=20), "recorded")
+    assert any("has no gold" in told for told in bare.told)
+    assert not math.isnan(bare.official[0].value.value)
