@@ -1,0 +1,65 @@
+"""`dikast annotate` with 50 raters at once: how long after a label the next page is there.
+
+By itself: `python -m benchmarks.labelling --raters 50`. Each rater takes from one to three seconds a pair.
+"""
+
+import argparse
+import asyncio
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import aiohttp
+import numpy as np
+import orjson
+
+
+def measured(raters: int, pairs: int) -> list[float]:
+    """Seconds from each label to the next page, the label being on disk in between."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    from annotation.labelling_here import Served, label, read
+
+    waits: list[float] = []
+
+    async def one(link: str, draw: random.Random) -> None:
+        async with aiohttp.ClientSession() as session:
+            async with session.get(link) as answer:
+                page = read(await answer.text())
+            while page["task"] is not None:
+                await asyncio.sleep(draw.uniform(1.0, 3.0))
+                began = time.monotonic()
+                page = read(await label(session, link, "a", page["task"]))
+                waits.append(time.monotonic() - began)
+
+    with tempfile.TemporaryDirectory() as made:
+        rows = (
+            {"id": str(k), "instruction": "Which?", "response_a": "this", "response_b": "that"} for k in range(pairs)
+        )
+        items = Path(made) / "pairs.jsonl"
+        items.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+        served = Served(items, Path(made) / "labels", "--pairs", "--raters", raters).start()
+
+        async def every() -> None:
+            await asyncio.gather(*(one(served.links[str(n)], random.Random(n)) for n in range(1, raters + 1)))
+
+        asyncio.run(every())
+        served.stop()
+    return waits
+
+
+def main() -> None:
+    """Print the median and the 95th percentile."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--raters", type=int, default=50)
+    parser.add_argument("--pairs", type=int, default=20)
+    given = parser.parse_args()
+    waits = 1000 * np.array(measured(given.raters, given.pairs))
+    print(
+        f"{len(waits):,} labels: median {np.median(waits):.1f} ms, 95 of 100 within {np.quantile(waits, 0.95):.1f} ms"
+    )
+
+
+if __name__ == "__main__":
+    main()

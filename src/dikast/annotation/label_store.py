@@ -1,0 +1,199 @@
+"""The database of labels: SQLite with a write-ahead log and one writer; a label is on disk before it is confirmed."""
+
+import hashlib
+import sqlite3
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from dikast.annotation.assignment import RaterTask
+from dikast.core.errors import UserError
+
+VERSION = 1
+FILE = "labels.sqlite"
+SKIPPED = ""  # the value of a label that is none
+_TABLES = """
+create table meta(key text primary key, value text not null);
+create table rater(id integer primary key, name text not null unique, token text not null unique);
+create table task(id integer primary key, rater integer not null references rater, place integer not null,
+    question text not null, kind text not null, swapped integer not null, unique(rater, place));
+create table label(task integer primary key references task, value text not null, reason text not null,
+    at real not null);
+create table event(id integer primary key autoincrement, task integer not null references task, what text not null,
+    value text not null, reason text not null, at real not null);
+"""
+
+
+class Due(NamedTuple):
+    """A task as it stands in the database."""
+
+    id: int
+    question: str
+    kind: str
+    swapped: bool
+    place: int
+
+
+class Labelled(NamedTuple):
+    """A label that counts: of a pair as a choice between the item's own responses, whatever was shown first."""
+
+    rater: str
+    question: str
+    kind: str
+    value: str
+    reason: str
+
+
+class LabelStore:
+    """The labels of a folder. One process has it open at a time (the caller holds the folder)."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / FILE
+        fresh = not self.path.exists()
+        self._db = sqlite3.connect(self.path, isolation_level=None)
+        try:
+            found = self._db.execute("pragma user_version").fetchone()[0]
+        except sqlite3.DatabaseError as error:
+            raise UserError(f"{self.path}: not a database of labels ({error}); restore a copy of it") from None
+        if found > VERSION:
+            raise UserError(
+                f"{self.path}: written by a newer Dikast (form {found}, this one knows {VERSION}): update it"
+            )
+        self._db.execute("pragma journal_mode=wal")
+        self._db.execute("pragma synchronous=full")
+        self._db.execute("pragma foreign_keys=on")
+        self.begun = found == VERSION
+        if not fresh and not self.begun and self._db.execute("select count(*) from sqlite_master").fetchone()[0]:
+            raise UserError(f"{self.path}: not a database of labels; name another folder with --out")
+
+    def begin(
+        self, meta: dict[str, str], raters: Sequence[tuple[str, str]], tasks: Sequence[Sequence[RaterTask]]
+    ) -> None:
+        """Write who labels what, all or nothing: raters as (name, token), and the tasks of each."""
+        self._db.execute("begin immediate")
+        try:
+            for each in _TABLES.split(";"):
+                if each.strip():
+                    self._db.execute(each)
+            self._db.executemany("insert into meta values(?, ?)", list(meta.items()))
+            for number, ((name, token), mine) in enumerate(zip(raters, tasks, strict=True), 1):
+                self._db.execute("insert into rater values(?, ?, ?)", (number, name, hashed(token)))
+                self._db.executemany(
+                    "insert into task(rater, place, question, kind, swapped) values(?, ?, ?, ?, ?)",
+                    [(number, place, each.question, each.kind, each.swapped) for place, each in enumerate(mine)],
+                )
+            self._db.execute(f"pragma user_version={VERSION}")
+            self._db.execute("commit")
+        except BaseException:
+            self._db.execute("rollback")
+            raise
+        self.begun = True
+
+    @property
+    def meta(self) -> dict[str, str]:
+        """What was written when labelling began."""
+        return dict(self._db.execute("select key, value from meta"))
+
+    @property
+    def raters(self) -> dict[str, int]:
+        """The number of each rater, by the hash of its token."""
+        return dict(self._db.execute("select token, id from rater"))
+
+    def due(self, rater: int) -> Due | None:
+        """The first task of a rater without a label; None when all is done."""
+        row = self._db.execute(
+            "select id, question, kind, swapped, place from task where rater=? and id not in (select task from label)"
+            " order by place limit 1",
+            (rater,),
+        ).fetchone()
+        return None if row is None else Due(row[0], row[1], row[2], bool(row[3]), row[4])
+
+    def task(self, rater: int, task: int) -> Due | None:
+        """A task of this rater; None for one of another, or none."""
+        row = self._db.execute(
+            "select id, question, kind, swapped, place from task where id=? and rater=?", (task, rater)
+        ).fetchone()
+        return None if row is None else Due(row[0], row[1], row[2], bool(row[3]), row[4])
+
+    def keep(self, task: int, value: str, reason: str = "") -> bool:
+        """Put a label on disk; False where the task has one already, which stays."""
+        now = time.time()
+        self._db.execute("begin immediate")
+        try:
+            kept = self._db.execute(
+                "insert or ignore into label values(?, ?, ?, ?)", (task, value, reason, now)
+            ).rowcount
+            if kept:
+                what = "skip" if value == SKIPPED else "label"
+                self._event(task, what, value, reason, now)
+            self._db.execute("commit")
+        except BaseException:
+            self._db.execute("rollback")
+            raise
+        return bool(kept)
+
+    def undo(self, rater: int, task: int) -> bool:
+        """Take back the last label of a rater if it is that of `task`; the trail keeps both."""
+        last = self.last(rater)
+        if last is None or last != task:
+            return False
+        self._db.execute("begin immediate")
+        try:
+            value, reason = self._db.execute("select value, reason from label where task=?", (task,)).fetchone()
+            self._db.execute("delete from label where task=?", (task,))
+            self._event(task, "undo", value, reason, time.time())
+            self._db.execute("commit")
+        except BaseException:
+            self._db.execute("rollback")
+            raise
+        return True
+
+    def last(self, rater: int) -> int | None:
+        """The task that a rater labelled last, by the order in which labels arrived."""
+        row = self._db.execute(
+            "select label.task from label join task on task.id=label.task join event on event.task=label.task"
+            " where task.rater=? order by event.id desc limit 1",
+            (rater,),
+        ).fetchone()
+        return None if row is None else int(row[0])
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """Labels and tasks of each rater."""
+        rows = self._db.execute(
+            "select rater.name, count(label.task), count(*) from rater join task on task.rater=rater.id"
+            " left join label on label.task=task.id group by rater.id order by rater.id"
+        )
+        return {name: (done, due) for name, done, due in rows}
+
+    def labels(self) -> list[Labelled]:
+        """Every label that counts, skips too, in the order of tasks."""
+        rows = self._db.execute(
+            "select rater.name, task.question, task.kind, label.value, label.reason, task.swapped from label"
+            " join task on task.id=label.task join rater on rater.id=task.rater order by task.id"
+        )
+        return [Labelled(*row[:5]) for row in rows]
+
+    def trail(self) -> list[tuple[float, str, int, str, str, str, str, str, int]]:
+        """What happened, in order: time, rater, task, question, kind, what, value, reason, swapped."""
+        return list(
+            self._db.execute(
+                "select event.at, rater.name, task.id, task.question, task.kind, event.what, event.value, event.reason,"
+                " task.swapped from event join task on task.id=event.task join rater on rater.id=task.rater"
+                " order by event.id"
+            )
+        )
+
+    def close(self) -> None:
+        """Let go of the file, with everything in it."""
+        self._db.close()
+
+    def _event(self, task: int, what: str, value: str, reason: str, at: float) -> None:
+        self._db.execute(
+            "insert into event(task, what, value, reason, at) values(?, ?, ?, ?, ?)", (task, what, value, reason, at)
+        )
+
+
+def hashed(token: str) -> str:
+    """What the database keeps of a token."""
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -1,0 +1,189 @@
+"""The server of labelling: a link for each rater, one for the owner; a label is on disk before the next page."""
+
+import asyncio
+import io
+import signal
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from functools import lru_cache
+
+from aiohttp import web
+
+from dikast.annotation.label_store import SKIPPED, Due, LabelStore, hashed
+from dikast.annotation.labelling_page import contents, policy, render_done, render_owner, render_question
+from dikast.annotation.labelling_questions import ToLabel
+from dikast.annotation.precision import progress, stop_rule
+from dikast.core.errors import UserError
+from dikast.core.media import load_image
+from dikast.core.part import Image, images_of
+
+_SIDE = 2000  # pixels of a picture's longer side
+_PER_SECOND = 30  # requests of one rater, on average over ten seconds
+_TURNED = {"a": "b", "b": "a"}
+_LONGEST = 500  # characters of a reason
+
+
+class LabelServer:
+    """Questions as pages. The database is used in the event loop only, so there is one writer."""
+
+    def __init__(
+        self, store: LabelStore, questions: Mapping[str, ToLabel], owner: str, *,
+        host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None, aim: float = 0.03, name: str = "",
+        judged: Mapping[str, float] | None = None,
+    ) -> None:  # fmt: skip
+        self.store, self.questions, self.aim, self.name, self.judged = store, questions, aim, name, judged
+        self.host, self.port, self._tls = host, port, tls
+        self._owner, self._raters = hashed(owner), store.raters
+        self._of = {rater: due for rater, (_, due) in zip(self._raters.values(), store.counts().values(), strict=True)}
+        self._tokens: dict[int, tuple[float, float]] = {}
+        self.stopping = asyncio.Event()
+
+    async def run(self, ready: Callable[[int], None] = lambda port: None) -> None:
+        """Serve until SIGTERM or SIGINT. UserError where the address is taken."""
+        loop = asyncio.get_running_loop()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            with suppress(NotImplementedError, ValueError):
+                loop.add_signal_handler(name, self.stopping.set)
+        application = web.Application(client_max_size=64 * 1024, middlewares=[_guarded])
+        application.add_routes([
+            web.get("/r/{token}", self._next), web.post("/r/{token}/label", self._label),
+            web.post("/r/{token}/undo", self._undo), web.get("/r/{token}/picture/{task}/{number}", self._picture),
+            web.get("/o/{token}", self._progress),
+        ])  # fmt: skip
+        runner = web.AppRunner(application, access_log=None)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, self.host, self.port, ssl_context=self._tls).start()
+        except OSError as error:
+            await runner.cleanup()
+            raise UserError(f"cannot listen on {self.host}:{self.port}: {error.strerror or error}") from None
+        self.port = runner.addresses[0][1]
+        ready(self.port)
+        await self.stopping.wait()
+        await runner.cleanup()
+
+    async def _next(self, request: web.Request) -> web.StreamResponse:
+        rater, base = self._who(request), _base(request)
+        due, last = self.store.due(rater), self.store.last(rater)
+        if due is None:
+            return _html(render_done(base, can_undo=last))
+        said = self._taught(request, rater)
+        question = self.questions[due.question]
+        return _html(render_question(question, due, self._of[rater], base, can_undo=last, said=said))
+
+    def _taught(self, request: web.Request, rater: int) -> str:
+        """After a question for practice: the label that is known."""
+        asked = request.query.get("after", "")
+        done = self.store.task(rater, int(asked)) if asked.isdecimal() and len(asked) < 12 else None
+        if done is None or done.kind != "training":
+            return ""
+        known = _as_shown(self.questions[done.question].known, done)
+        told = {"a": "left is better", "b": "right is better", "tie": "about equal"}.get(known, known)
+        return f"For practice: the answer to the last question was {told}."
+
+    async def _label(self, request: web.Request) -> web.StreamResponse:
+        rater, given = self._who(request), await request.post()
+        task = self._task(rater, given.get("task"))
+        value, reason = given.get("value"), given.get("reason", "")
+        if not isinstance(value, str) or not isinstance(reason, str) or len(reason) > _LONGEST:
+            raise web.HTTPBadRequest(text="a label has a value, and a reason of at most 500 characters")
+        if value == SKIPPED and not reason.strip():
+            raise web.HTTPBadRequest(text="say why you skip")
+        if value != SKIPPED and value not in self.questions[task.question].labels:
+            raise web.HTTPBadRequest(text="this is no label of the question")
+        self.store.keep(task.id, _as_shown(value, task), reason if value == SKIPPED else "")
+        after = f"?after={task.id}" if task.kind == "training" else ""
+        raise web.HTTPSeeOther(_base(request) + after)
+
+    async def _undo(self, request: web.Request) -> web.StreamResponse:
+        rater, given = self._who(request), await request.post()
+        self.store.undo(rater, self._task(rater, given.get("task")).id)
+        raise web.HTTPSeeOther(_base(request))
+
+    def _task(self, rater: int, given: object) -> Due:
+        found = (
+            self.store.task(rater, int(given))
+            if isinstance(given, str) and given.isdecimal() and len(given) < 12
+            else None
+        )
+        if found is None:
+            raise web.HTTPBadRequest(text="no such question of yours")
+        return found
+
+    async def _picture(self, request: web.Request) -> web.StreamResponse:
+        rater = self._who(request)
+        task, number = self._task(rater, request.match_info["task"]), request.match_info["number"]
+        shown = [image for _, content in contents(self.questions[task.question]) for image in images_of(content)]
+        if not number.isdecimal() or int(number) >= len(shown):
+            raise web.HTTPNotFound
+        data = await asyncio.to_thread(_png, shown[int(number)])
+        return web.Response(body=data, content_type="image/png", headers={"Cache-Control": "private, max-age=3600"})
+
+    async def _progress(self, request: web.Request) -> web.StreamResponse:
+        if hashed(request.match_info["token"]) != self._owner:
+            raise web.HTTPNotFound
+        labels = self.store.labels()
+        found = await asyncio.to_thread(progress, self.questions, labels, self.judged)
+        rule = stop_rule(found["mean (0 to 1)"], self.aim)
+        figures = [(name, f"{each:.3f} (n = {each.n:,})") for name, each in found.items()]
+        return _html(render_owner(self.store.counts(), figures, rule, self.name))
+
+    def _who(self, request: web.Request) -> int:
+        """The rater of a link, who may ask so often; 404 for a link that there is not, which tells nothing else."""
+        rater = self._raters.get(hashed(request.match_info["token"]))
+        if rater is None:
+            raise web.HTTPNotFound
+        now = time.monotonic()
+        left, at = self._tokens.get(rater, (10.0 * _PER_SECOND, now))
+        left = min(10.0 * _PER_SECOND, left + (now - at) * _PER_SECOND) - 1
+        self._tokens[rater] = (max(left, 0.0), now)
+        if left < 0:
+            raise web.HTTPTooManyRequests(headers={"Retry-After": "1"})
+        return rater
+
+
+@web.middleware
+async def _guarded(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """Forms of other sites are refused; every answer has the policy of the pages."""
+    origin = request.headers.get("Origin")
+    if request.method == "POST" and origin is not None and origin.partition("://")[2] != request.host:
+        raise web.HTTPForbidden(text="a form of another site")
+    try:
+        answer = await handler(request)
+    except web.HTTPException as error:
+        error.headers.update(_HEADERS)
+        raise
+    answer.headers.update(_HEADERS)
+    return answer
+
+
+_HEADERS = {
+    "Content-Security-Policy": policy(), "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}  # fmt: skip
+
+
+def _html(text: str) -> web.Response:
+    return web.Response(text=text, content_type="text/html", headers={"Cache-Control": "no-store"})
+
+
+def _base(request: web.Request) -> str:
+    return f"/r/{request.match_info['token']}"
+
+
+def _as_shown(value: str, due: Due) -> str:
+    """A choice turned between what is shown and the item's own order, where the task is swapped."""
+    return _TURNED.get(value, value) if due.swapped else value
+
+
+@lru_cache(maxsize=64)
+def _png(image: Image) -> bytes:
+    drawn = load_image(image).picture.copy()
+    drawn.thumbnail((_SIDE, _SIDE))
+    buffer = io.BytesIO()
+    drawn.save(buffer, "PNG")
+    return buffer.getvalue()

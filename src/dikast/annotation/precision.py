@@ -1,0 +1,82 @@
+"""What the labels say so far: agreement of raters, repeats, known labels, and how many more are needed."""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from dikast.annotation.label_store import SKIPPED, Labelled
+from dikast.annotation.labelling_questions import ToLabel
+from dikast.audit.estimate import Estimate
+from dikast.audit.statistics.intervals import clusters_of, pooled_share, share
+from dikast.audit.statistics.ppi import mean_of_labels, ppi_mean
+from dikast.audit.statistics.significance import labels_for_width
+from dikast.core.text import counted
+
+_WORTH = {"a": 1.0, "tie": 0.5, "b": 0.0}
+
+
+def worth(question: ToLabel, value: str) -> float:
+    """A label from 0 to 1: how good on its scale, of a pair what the item's first response earns."""
+    if len(question.responses) == 2:
+        return _WORTH[value]
+    return question.rubric.scale.goodness(question.rubric.scale.value(value))
+
+
+def progress(
+    questions: Mapping[str, ToLabel], labels: Sequence[Labelled], judged: Mapping[str, float] | None = None
+) -> dict[str, Estimate]:
+    """The figures of the owner's page; `judged`: what a judge gave each question, from 0 to 1, for PPI++."""
+    by_question: dict[str, dict[str, str]] = defaultdict(dict)
+    again: list[bool] = []
+    right: list[bool] = []
+    for each in labels:
+        if each.value == SKIPPED:
+            continue
+        if each.kind == "item":
+            by_question[each.question][each.rater] = each.value
+    for each in labels:
+        if each.value == SKIPPED:
+            continue
+        if each.kind == "repeat" and each.rater in by_question[each.question]:
+            again.append(by_question[each.question][each.rater] == each.value)
+        if each.kind == "item" and questions[each.question].known:
+            right.append(questions[each.question].known == each.value)
+    pairs = [[one == two for one, two in combinations(given.values(), 2)] for given in by_question.values()]
+    alike, many = np.array([sum(each) for each in pairs], float), np.array([len(each) for each in pairs], float)
+    found = {
+        "raters agree": pooled_share(alike, many, 0.95)
+        if many.any()
+        else share([], 0.95, note="nobody labelled the same"),
+        "same label again (repeats)": share(np.array(again, float), 0.95),
+        "same as the known label": share(np.array(right, float), 0.95),
+    }
+    found["mean (0 to 1)"] = _mean(questions, by_question, judged)
+    return found
+
+
+def _mean(
+    questions: Mapping[str, ToLabel], given: Mapping[str, Mapping[str, str]], judged: Mapping[str, float] | None
+) -> Estimate:
+    known = [key for key, each in given.items() if each]
+    gold = [float(np.mean([worth(questions[key], value) for value in given[key].values()])) for key in known]
+    items = {name: i for i, name in enumerate(dict.fromkeys(each.item.id for each in questions.values()))}
+    code = {key: items[each.item.id] for key, each in questions.items()}
+    if judged is not None and (both := [(y, key) for y, key in zip(gold, known, strict=True) if key in judged]):
+        rest = [key for key in judged if key in questions and key not in given]
+        cluster = clusters_of(np.array([code[key] for _, key in both] + [code[key] for key in rest], np.int64))
+        y, f = [y for y, _ in both], [judged[key] for _, key in both]
+        return ppi_mean(y, f, [judged[key] for key in rest], 0.95, cluster)
+    return mean_of_labels(gold, 0.95, clusters_of(np.array([code[key] for key in known], np.int64)) if known else None)
+
+
+def stop_rule(found: Estimate, aim: float) -> str:
+    """How many more labelled questions bring the interval to +/- aim, as it is now."""
+    if math.isnan(found.low) or not found.half_width > 0:
+        return f"too few labels to say how many bring the interval to ±{aim:g}"
+    due = labels_for_width(found.half_width, found.n, aim) - found.n
+    if due <= 0:
+        return f"enough: the interval is ±{found.half_width:.3f}, and ±{aim:g} was asked for"
+    return f"{counted(int(due), 'more label')} bring the interval from ±{found.half_width:.3f} to ±{aim:g}"

@@ -1,0 +1,131 @@
+"""A folder of labels: begun once, gone on with later, refused where what is asked has changed in the middle."""
+
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from dikast.annotation.assignment import assign
+from dikast.annotation.label_store import LabelStore, hashed
+from dikast.annotation.labelling_questions import ToLabel
+from dikast.annotation.labels_file import write_labels
+from dikast.core.canonical import fingerprint
+from dikast.core.errors import UserError
+from dikast.core.output_folder import one_writer, replacing
+from dikast.core.runs.current_verdicts import RunReader
+
+LINKS = "links.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Who gets what: `overlap` raters a question (0: all), the share of `repeats`, questions for practice."""
+
+    raters: int = 1
+    overlap: int = 0
+    repeats: float = 0.0
+    training: int = 0
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """An open folder: its database, its questions by key, and the secret words of the links (`owner` and raters)."""
+
+    folder: Path
+    store: LabelStore
+    questions: Mapping[str, ToLabel]
+    words: Mapping[str, str]
+
+    @property
+    def owner(self) -> str:
+        """The secret word of the owner's link."""
+        return self.words["owner"]
+
+    def links(self, address: str) -> dict[str, str]:
+        """Each rater's link, and the owner's under the name `owner`."""
+        found = {name: f"{address}/r/{word}" for name, word in self.words.items() if name != "owner"}
+        return {**found, "owner": f"{address}/o/{self.owner}"}
+
+    def write(self) -> int:
+        """Write `labels.csv` and `trail.csv`; how many labels there are."""
+        return write_labels(self.folder, self.store, self.questions)
+
+
+@contextmanager
+def opened(folder: Path, questions: list[ToLabel], shares: Shares) -> Iterator[Session]:
+    """Hold a folder of labels: a new one is begun, an old one gone on with; the files are written at the end.
+
+    Raises UserError where questions or shares are not those that labelling began with.
+    """
+    meta = {
+        "questions": fingerprint([each.key for each in questions]), "raters": str(shares.raters),
+        "overlap": str(shares.overlap or shares.raters), "repeats": f"{shares.repeats:g}",
+        "training": str(shares.training), "seed": str(shares.seed),
+    }  # fmt: skip
+    with one_writer(folder, "labelling"):
+        store = LabelStore(folder)
+        try:
+            if not store.begun:
+                words = _words(folder, shares.raters)
+                tasks = assign(
+                    questions, shares.raters, overlap=shares.overlap or shares.raters, repeats=shares.repeats,
+                    training=shares.training, seed=shares.seed,
+                )  # fmt: skip
+                store.begin(meta, [(name, word) for name, word in words.items() if name != "owner"], tasks)
+            _same(folder, store.meta, meta)
+            session = Session(folder, store, {each.key: each for each in questions}, _kept(folder, store))
+            try:
+                yield session
+            finally:
+                session.write()
+        finally:
+            store.close()
+
+
+def _same(folder: Path, was: Mapping[str, str], now: Mapping[str, str]) -> None:
+    for name, value in now.items():
+        if was.get(name) != value:
+            what = "items or rubric" if name == "questions" else f"--{name} (it was {was.get(name)})"
+            raise UserError(f"{folder}: labelling began with other {what}: go on with those, or name a new --out")
+
+
+def _words(folder: Path, raters: int) -> dict[str, str]:
+    """New secret words, on disk for the owner's eyes only before anything else is."""
+    words = {name: secrets.token_urlsafe(18) for name in ["owner", *(str(n) for n in range(1, raters + 1))]}
+    with replacing(str(folder / LINKS)) as part:
+        os.chmod(part, 0o600)  # while it is empty
+        Path(part).write_bytes(orjson.dumps(words))
+    return words
+
+
+def _kept(folder: Path, store: LabelStore) -> dict[str, str]:
+    try:
+        words = orjson.loads((folder / LINKS).read_bytes())
+    except (OSError, ValueError):
+        words = None
+    given = isinstance(words, dict) and all(isinstance(each, str) for each in words.values()) and "owner" in words
+    if not given or {hashed(word) for name, word in words.items() if name != "owner"} != set(store.raters):
+        raise UserError(
+            f"{folder / LINKS}: the words of the raters' links are missing or of other labels; restore a copy"
+        )
+    return {str(name): word for name, word in words.items()}
+
+
+def judged_by(run: Path, questions: list[ToLabel]) -> dict[str, float]:
+    """What the judge of a run gave the questions, from 0 to 1 by their keys; UserError where it judged none of them."""
+    places = {(each.item.id, each.rubric.name, each.responses): each for each in questions}
+    found = {}
+    for record, _ in RunReader(run):
+        asked = record["question"]
+        question = places.get((asked["item"], asked["criterion"], tuple(asked.get("responses") or [0])))
+        if question is None or len(question.responses) != 1 or record["status"] != "ok" or asked.get("sample"):
+            continue
+        found[question.key] = question.rubric.scale.goodness(float(record["score"]))
+    if not found:
+        raise UserError(f"--run {run}: it holds no score on these items and this rubric")
+    return found

@@ -1,0 +1,82 @@
+"""`dikast annotate` in a process of its own that can be killed, and a rater without a browser."""
+
+import csv
+import os
+import re
+import signal
+import subprocess
+import sys
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+import runs
+
+
+class Served:
+    """A process that serves `items`; started again after a kill, on the same port."""
+
+    def __init__(self, items: Path, out: Path, *more: object) -> None:
+        self.words = ["annotate", str(items), "--out", str(out), *map(str, more)]
+        self.port = 0
+        self.links: dict[str, str] = {}
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self) -> "Served":
+        """Start, and read the links."""
+        command = [sys.executable, "-m", "dikast", *self.words, "--port", str(self.port)]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=runs.environment())
+        assert self.process.stderr is not None
+        told = ""
+        for line in self.process.stderr:
+            told += line
+            if found := re.match(r"(?:rater )?(\w+): (http\S+)", line):
+                self.links[found[1]] = found[2]
+            if line.startswith("progress"):
+                break
+        assert "progress" in self.links, told
+        self.port = int(self.links["progress"].split(":")[2].split("/")[0])
+        return self
+
+    def kill(self) -> None:
+        """As a power cut for the process: nothing is told to it."""
+        assert self.process is not None
+        os.kill(self.process.pid, signal.SIGKILL)
+        self._end()
+
+    def stop(self) -> int:
+        """As Ctrl+C: the files are written."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        return self._end()
+
+    def _end(self) -> int:
+        assert self.process is not None
+        assert self.process.stderr is not None
+        code = self.process.wait(60)
+        self.process.stderr.close()
+        return code
+
+
+def read(page: str) -> dict[str, Any]:
+    """The task, the texts and the kind that a page shows; `task` is None when all is done."""
+    task = re.search(r'name="task" value="(\d+)"', page)
+    texts = [unescape(each) for each in re.findall(r'<div class="text"[^>]*>(.*?)</div>', page, re.DOTALL)]
+    asked = 'class="answers"' in page
+    return {"task": task[1] if task and asked else None, "texts": texts, "practice": "for practice" in page}
+
+
+async def label(session: aiohttp.ClientSession, link: str, value: str, task: str, reason: str = "") -> str:
+    """Send a label; the next page."""
+    data = {"task": task, "value": value, "reason": reason}
+    async with session.post(f"{link}/label", data=data) as answer:
+        assert answer.status == 200, await answer.text()
+        return await answer.text()
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))

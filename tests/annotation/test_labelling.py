@@ -1,0 +1,107 @@
+"""Three raters at once and a server that is killed: no label is lost, doubled or swapped."""
+
+import asyncio
+import random
+from collections import Counter
+from pathlib import Path
+
+import aiohttp
+import numpy as np
+import pytest
+
+import runs
+from annotation.labelling_here import Served, label, read, table
+from dikast.audit.statistics.reliability import krippendorff_alpha
+
+PAIRS, RATERS, KILLS = 200, 3, 10
+
+
+def items(folder: Path, n: int) -> Path:
+    """Pairs whose texts say which response they are."""
+    rows = [
+        {"id": f"p{k}", "instruction": f"Question {k}", "response_a": f"first of {k}", "response_b": f"second of {k}"}
+        for k in range(n)
+    ]
+    return runs.write_jsonl(folder / "pairs.jsonl", rows)
+
+
+def script(rater: str, k: int) -> str:
+    """What a rater thinks of pair k, whatever is shown first: mostly alike among raters."""
+    draw = random.Random(f"{k}" if random.Random(f"{rater} {k}").random() < 0.7 else f"{rater} {k} own")
+    return draw.choice(["a", "b", "tie"])
+
+
+async def rate(rater: str, link: str) -> None:
+    """Label until all is done, and go on after each failure as a person does who reloads the page."""
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(10)) as session:
+        for _ in range(20_000):
+            try:
+                async with session.get(link) as answer:
+                    page = read(await answer.text())
+                if page["task"] is None:
+                    return
+                left = page["texts"][1]
+                wanted = script(rater, int(left.split()[-1]))
+                turned = left.startswith("second")
+                shown = {"a": "b", "b": "a"}.get(wanted, wanted) if turned else wanted
+                sends = [label(session, link, shown, page["task"])]
+                if int(page["task"]) % 5 == 0:  # the same form from two tabs
+                    sends.append(label(session, link, shown, page["task"]))
+                await asyncio.gather(*sends)
+            except (aiohttp.ClientError, TimeoutError, OSError):
+                await asyncio.sleep(0.05)
+    raise AssertionError("labelling does not end")
+
+
+@pytest.mark.slow
+def test_600_labels_of_three_raters_outlive_ten_kills(tmp_path: Path) -> None:
+    served = Served(items(tmp_path, PAIRS), tmp_path / "labels", "--pairs", "--raters", RATERS)
+    served.start()
+    done = False
+
+    async def work() -> None:
+        nonlocal done
+        await asyncio.gather(*(rate(str(r), served.links[str(r)]) for r in range(1, RATERS + 1)))
+        done = True
+
+    async def kill() -> None:
+        draw = random.Random(1)
+        kills = 0
+        while not done and kills < KILLS:
+            await asyncio.sleep(draw.uniform(0.05, 0.4))
+            await asyncio.to_thread(served.kill)
+            kills += 1
+            await asyncio.to_thread(served.start)
+        assert kills == KILLS, "too fast: kill sooner"
+
+    async def both() -> None:
+        await asyncio.gather(work(), kill())
+
+    asyncio.run(both())
+    assert served.stop() == 0
+    rows = table(tmp_path / "labels" / "labels.csv")
+    assert len(rows) == PAIRS
+    given = [[row[f"human_{r}"] for row in rows] for r in range(1, RATERS + 1)]
+    numbers = [int(row["item"][1:]) for row in rows]
+    assert given == [[script(str(r), k) for k in numbers] for r in range(1, RATERS + 1)]
+    trail = table(tmp_path / "labels" / "trail.csv")
+    assert len(trail) == PAIRS * RATERS
+    assert set(Counter((row["rater"], row["item"]) for row in trail).values()) == {1}
+    codes = {"a": 0.0, "b": 1.0, "tie": 2.0}
+    expected = np.array([[codes[script(str(r), k)] for k in range(PAIRS)] for r in range(1, RATERS + 1)])
+    found = np.array([[codes[each] for _, each in sorted(zip(numbers, mine, strict=True))] for mine in given])
+    assert krippendorff_alpha(found, "nominal") == krippendorff_alpha(expected, "nominal")
+
+
+def test_raters_at_once_and_one_kill(tmp_path: Path) -> None:
+    served = Served(items(tmp_path, 12), tmp_path / "labels", "--pairs", "--raters", 2).start()
+    asyncio.run(rate("1", served.links["1"]))
+    served.kill()
+    served.start()
+    asyncio.run(rate("2", served.links["2"]))
+    assert served.stop() == 0
+    rows = table(tmp_path / "labels" / "labels.csv")
+    assert [(row["human_1"], row["human_2"]) for row in rows] == [
+        (script("1", int(row["item"][1:])), script("2", int(row["item"][1:]))) for row in rows
+    ]
+    assert len(rows) == 12

@@ -1,0 +1,195 @@
+"""Bad input is told before anybody is asked, and forms that no page sends change nothing."""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+import runs
+from annotation.labelling_here import Served, label, read, table
+from dikast.annotation.assignment import assign
+from dikast.annotation.label_store import LabelStore
+from dikast.annotation.labelling_questions import read_questions
+from dikast.annotation.precision import stop_rule
+from dikast.annotation.session import Shares, opened
+from dikast.audit.estimate import Estimate
+from dikast.core.rubric import load_rubric
+
+
+def annotate(items: Path, out: Path, *more: object) -> Any:
+    return runs.dikast_here("annotate", items, "--out", out, "--export", *more)
+
+
+def test_a_picture_that_is_not_there_is_named_with_its_line(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "i.jsonl", [*runs.rows(2), *runs.rows(1, id="x", image="gone.png")])
+    done = annotate(items, tmp_path / "labels")
+    assert done.returncode == 2
+    assert "i.jsonl:3" in done.stderr
+    assert "gone.png" in done.stderr
+    assert not (tmp_path / "labels").exists()
+
+
+def damaged(folder: Path) -> None:
+    (folder / "labels.sqlite").write_bytes(b"no database" * 100)
+    for name in ("labels.sqlite-wal", "labels.sqlite-shm"):
+        (folder / name).unlink(missing_ok=True)
+
+
+def newer(folder: Path) -> None:
+    database = sqlite3.connect(folder / "labels.sqlite")
+    database.execute("pragma user_version=9")
+    database.close()
+
+
+def without_links(folder: Path) -> None:
+    (folder / "links.json").unlink()
+
+
+@pytest.mark.parametrize(
+    ("harm", "more", "told"),
+    [
+        (newer, (), "written by a newer Dikast (form 9"),
+        (damaged, (), "not a database of labels"),
+        (without_links, (), "links.json"),
+        (None, ("--rubric", "Is it polite?"), "began with other items or rubric"),
+        (None, ("--raters", 2), "began with other --raters (it was 1)"),
+        (None, ("--seed", 5), "began with other --seed"),
+        (None, ("--pairs",), "a pair needs two"),
+        (None, ("--training", 500), "only 4 questions have a known label"),
+        (None, ("--overlap", 7), "--overlap 7: write a number from 1 to the 1 raters"),
+        (None, ("--host", "0.0.0.0"), "--tls-cert"),
+        (None, ("--tls-cert", "no.pem", "--tls-key", "no.pem"), "no.pem"),
+    ],
+)
+def test_mistakes(harm: Callable[[Path], None] | None, more: tuple[object, ...], told: str, tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "i.jsonl", runs.rows(4))
+    out = tmp_path / "labels"
+    if "--overlap" not in more and "--training" not in more:
+        assert annotate(items, out).returncode == 0
+    if harm is not None:
+        harm(out)
+    done = annotate(items, out, *more)
+    assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+
+
+def test_one_process_labels_at_a_time(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "i.jsonl", runs.rows(2))
+    served = Served(items, tmp_path / "labels").start()
+    done = annotate(items, tmp_path / "labels")
+    assert done.returncode == 1
+    assert "another process is labelling here" in done.stderr
+    assert served.stop() == 0
+
+
+def test_what_no_page_sends_changes_nothing(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "i.jsonl", runs.rows(3))
+    served = Served(items, tmp_path / "labels", "--raters", 2).start()
+    one, two, owner = (served.links[name] for name in ("1", "2", "progress"))
+
+    async def ask() -> None:
+        async with aiohttp.ClientSession() as session:
+
+            async def status(link: str, headers: dict[str, str] | None = None, **data: str) -> int:
+                method = "POST" if data else "GET"
+                async with session.request(method, link, data=data or None, headers=headers) as answer:
+                    return answer.status
+
+            async with session.get(one) as answer:
+                assert "script-src 'sha256-" in answer.headers["Content-Security-Policy"]
+                mine = read(await answer.text())["task"]
+            assert await status(f"{two}/label", task=mine, value="1") == 400  # the task of another rater
+            assert await status(f"{one}/label", task=mine, value="6") == 400
+            assert await status(f"{one}/label", task="x", value="1") == 400
+            assert await status(f"{one}/label", task=mine, value="") == 400  # a skip without a reason
+            assert await status(f"{one}/label", task=mine, value="", reason="x" * 501) == 400
+            other = {"Origin": "http://elsewhere.example"}
+            assert await status(f"{one}/label", other, task=mine, value="1") == 403
+            assert await status(one[:-1] + ("a" if one[-1] != "a" else "b")) == 404
+            assert await status(owner.replace("/o/", "/r/")) == 404  # the owner's word opens no rater's page
+            assert await status(one.replace("/r/", "/o/")) == 404
+            await label(session, one, "2", mine)
+            await label(session, one, "5", mine)  # the second tab: the first label stays
+            async with session.get(owner) as answer:
+                page = await answer.text()
+                assert "too few labels" in page
+
+    asyncio.run(ask())
+    assert served.stop() == 0
+    (row,) = table(tmp_path / "labels" / "labels.csv")
+    assert (row["human_1"], row["human_2"], row["gold"]) == ("2", "", "2")
+    assert len(table(tmp_path / "labels" / "trail.csv")) == 1
+    mode = (tmp_path / "labels" / "links.json").stat().st_mode & 0o777
+    assert mode == 0o600
+
+
+def test_overlap_is_even_and_repeats_come_later(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "p.jsonl", runs.pairs(60))
+    questions = read_questions(str(items), {}, load_rubric("helpfulness"), "pairwise")
+    tasks = assign(questions, 3, overlap=2, repeats=0.1, training=6, seed=1)
+    assert tasks == assign(questions, 3, overlap=2, repeats=0.1, training=6, seed=1)
+    known = {each.key: each.known for each in questions}
+    counts: dict[str, int] = {}
+    for mine in tasks:
+        assert [each.kind for each in mine[:6]] == ["training"] * 6
+        assert all(known[each.question] for each in mine[:6])
+        own = [each.question for each in mine if each.kind == "item"]
+        assert len(own) == len(set(own)) == 36  # 54 questions x 2 raters / 3
+        again = [(at, each.question) for at, each in enumerate(mine) if each.kind == "repeat"]
+        assert len(again) == 4
+        assert all(mine.index(next(m for m in mine if m.question == key)) < at - 1 for at, key in again)
+        assert 0.2 < sum(each.swapped for each in mine) / len(mine) < 0.8
+        for key in own:
+            counts[key] = counts.get(key, 0) + 1
+    assert set(counts.values()) == {2}
+
+
+def test_the_audit_reads_the_labels(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(40))
+    judged = runs.dikast_here(
+        "grade", items, "--judge", "mock:oracle,r=.9", "--rubric", "helpfulness", "--out", tmp_path / "run"
+    )
+    assert judged.returncode == 0, judged.stderr
+    questions = read_questions(str(items), {}, load_rubric("helpfulness"), "absolute")
+    with opened(tmp_path / "labels", questions, Shares(raters=2)) as session:
+        for rater in (1, 2):
+            while (due := session.store.due(rater)) is not None:
+                assert session.store.keep(due.id, session.questions[due.question].known)
+                assert not session.store.keep(due.id, "1")
+    rows = table(tmp_path / "labels" / "labels.csv")
+    assert [row["human_1"] for row in rows] == [row["human_2"] for row in rows] == [row["gold"] for row in rows]
+    said = runs.dikast_here(
+        "audit", tmp_path / "run", "--gold-file", tmp_path / "labels" / "labels.csv", "--gold", "human_1", "--gold",
+        "human_2", "--draws", 50,
+    )  # fmt: skip
+    assert said.returncode == 0, said.stderr
+    assert "Agreement of 40 scores with gold" in said.stdout
+
+
+def test_the_store_takes_back_the_last_label_only(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(3))
+    questions = read_questions(str(items), {}, load_rubric("helpfulness"), "absolute")
+    with opened(tmp_path / "labels", questions, Shares()) as session:
+        store: LabelStore = session.store
+        first = store.due(1)
+        assert first is not None
+        store.keep(first.id, "1")
+        second = store.due(1)
+        assert second is not None
+        store.keep(second.id, "2")
+        assert not store.undo(1, first.id)
+        assert store.undo(1, second.id)
+        assert not store.undo(1, second.id)
+        assert store.due(1) == second
+        assert store.last(1) == first.id
+        assert [event[5] for event in store.trail()] == ["label", "label", "undo"]
+
+
+def test_the_stop_rule() -> None:
+    # ±.06 from 30 labels: ±.03 takes 30 (.06/.03)^2 = 120 labels, 90 more
+    assert stop_rule(Estimate(0.5, 30, 0.44, 0.56), 0.03) == "90 more labels bring the interval from ±0.060 to ±0.03"
+    assert stop_rule(Estimate(0.5, 30, 0.48, 0.52), 0.03).startswith("enough")
+    assert stop_rule(Estimate(0.5, 1), 0.03).startswith("too few labels")

@@ -1,0 +1,113 @@
+"""The pages in a real Chromium: keys, undo, skip, hostile items, and that everybody can read them."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+import axe
+import runs
+from annotation.labelling_here import Served, table
+from browser import CHROMIUM, Browser, browser
+from dikast.testing.hostile import HOSTILE, MARKUP
+
+
+@pytest.fixture(scope="module")
+def tab() -> Iterator[Browser]:
+    """A tab of a real browser."""
+    if CHROMIUM is None:
+        pytest.skip("no Chromium here: install the package `chromium`")
+    with browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Grades of hostile items, one with a picture, by two raters."""
+    folder = tmp_path_factory.mktemp("pages")
+    Image.effect_noise((200, 150), 40).convert("RGB").save(folder / "noise.png")
+    rows = [
+        {"id": f"{k} {text}", "instruction": text, "response": text, "context": text, "image": "noise.png"}
+        for k, text in enumerate(each.replace("\x00", "") for each in HOSTILE)
+    ]
+    items = runs.write_jsonl(folder / "items.jsonl", rows)
+    found = Served(items, folder / "labels", "--rubric", "helpfulness", "--raters", 2).start()
+    yield found
+    assert found.stop() == 0
+
+
+def place(tab: Browser) -> str:
+    return str(tab.run("document.title"))
+
+
+def press(tab: Browser, key: str) -> None:
+    """Press a key and wait for the page after it."""
+    tab.run("window.old = 1")
+    tab.press(key)
+    for _ in range(400):
+        with suppress(RuntimeError):  # the page is left while it is asked
+            if tab.run("window.old === undefined && document.readyState === 'complete'"):
+                return
+            tab.run("new Promise(done => setTimeout(done, 25))")
+    raise AssertionError("no new page came")
+
+
+def test_a_rater_works_by_keyboard(served: Served, tab: Browser) -> None:
+    n = len(HOSTILE)
+    tab.visit(served.links["1"])
+    assert place(tab) == f"1 of {n}"
+    press(tab, "4")
+    assert place(tab) == f"2 of {n}"
+    press(tab, "2")
+    press(tab, "u")
+    assert place(tab) == f"2 of {n}"
+    press(tab, "5")
+    tab.press("s")
+    assert tab.run("document.activeElement.name") == "reason"
+    for letter in "no u":  # letters in a field are letters
+        tab.press(letter)
+    assert place(tab) == f"3 of {n}"
+    press(tab, "Enter")
+    assert place(tab) == f"4 of {n}"
+    for _ in range(n - 3):
+        press(tab, "3")
+    assert place(tab) == "All done"
+    tab.visit(served.links["2"])
+    assert place(tab) == f"1 of {n}"
+    served.stop()
+    served.start()
+    trail = table(Path(served.words[3]) / "trail.csv")
+    assert [(row["what"], row["value"], row["reason"]) for row in trail[:5]] == [
+        ("label", "4", ""), ("label", "2", ""), ("undo", "2", ""), ("label", "5", ""), ("skip", "", "no u"),
+    ]  # fmt: skip
+
+
+def test_nothing_that_an_item_says_runs(served: Served, tab: Browser) -> None:
+    shown = ""
+    tab.visit(served.links["2"])
+    for k in range(len(HOSTILE)):
+        assert tab.said == []
+        assert tab.run("document.querySelectorAll('script').length") == 1
+        assert tab.run("document.querySelectorAll('iframe, link, meta[http-equiv=refresh]').length") == 0
+        assert tab.run("[...document.images].every(each => each.complete && each.naturalWidth > 0)")
+        assert place(tab) == f"{k + 1} of {len(HOSTILE)}"
+        assert all(each.startswith(served.links["2"].split("/r/")[0]) for each in tab.asked)
+        shown += tab.run("document.body.innerText")
+        press(tab, "1")
+    for text in MARKUP:
+        assert text in shown
+
+
+@pytest.mark.parametrize(("width", "dark"), [(390, False), (390, True), (1440, False), (1440, True)])
+def test_no_violation_of_wcag(served: Served, tab: Browser, width: int, dark: bool) -> None:
+    if axe.SCRIPT is None:
+        pytest.skip(axe.WHY)
+    tab.visit(served.links["2"], width=width, dark=dark)
+    if place(tab) == "All done":
+        press(tab, "u")
+    assert axe.violations(tab) == []
+    assert tab.run("document.documentElement.scrollWidth") <= width
+    tab.visit(served.links["progress"], width=width, dark=dark)
+    assert axe.violations(tab) == []
