@@ -5,13 +5,14 @@ BIN := .venv/bin
 WORKERS ?= 2
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
 
-.PHONY: demo check docs test slow soak vllm gpu bench scout scout-twins scout-gpu clean
+.PHONY: demo check docs test slow soak vllm ray gpu bench scout scout-twins scout-gpu align clean
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dedup,hf,lora,parquet,train,video,docs,dev]'
+	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt axe-playwright-python  # for its axe.min.js
 	touch $@
 
 demo: .venv/ready
@@ -44,6 +45,16 @@ soak: .venv/ready
 vllm: .vllm/ready
 	.vllm/bin/python -m pytest -m slow tests/engines/vllm
 
+# Ray in an environment of its own, like vLLM; the tests start real clusters on this machine.
+.ray/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .ray
+	.ray/bin/python -m pip install --quiet --upgrade pip
+	.ray/bin/python -m pip install --quiet -c constraints.txt -e '.[ray]' hypothesis pytest pytest-xdist
+	touch $@
+
+ray: .ray/ready
+	.ray/bin/python -m pytest -m slow tests/engines/cluster
+
 gpu: .venv/ready
 	$(BIN)/python -m pytest -m gpu
 
@@ -53,21 +64,32 @@ bench: .venv/ready
 # The judge that ships inside, from nothing, on two cores. What comes out lies in build/scout/model.
 DATA := build/scout/data
 scout: .venv/ready
-	$(BIN)/dikast world teach --talk -n 45000 --seed 4 --workers 2 --out $(DATA)/talk
-	$(BIN)/dikast world teach -n 60000 --seed 1 --reference 25 --workers 2 --out $(DATA)/scenes
-	$(BIN)/dikast world teach -n 20000 --seed 2 --reference 25 --domain text --workers 2 --out $(DATA)/text
-	$(BIN)/dikast world teach -n 10000 --seed 3 --reference 25 --pairs --workers 2 --out $(DATA)/pairs
-	$(BIN)/dikast world teach -n 4000 --seed 5 --reference 25 --pairs --domain text --workers 2 --out $(DATA)/text-pairs
-	$(BIN)/dikast world teach -n 15000 --seed 6 --reference 25 --padding 50 --workers 2 --out $(DATA)/scenes-padded
-	$(BIN)/dikast train new --config recipes/scout-cpu/2-grade.yaml --most 1500 --out build/scout/init
+	$(BIN)/dikast world teach --version 3 --talk -n 45000 --seed 4 --workers 2 --out $(DATA)/talk
+	$(BIN)/dikast world teach --version 3 -n 60000 --seed 1 --reference 25 --workers 2 --out $(DATA)/scenes
+	$(BIN)/dikast world teach --version 3 -n 20000 --seed 2 --reference 25 --domain text --workers 2 --out $(DATA)/text
+	$(BIN)/dikast world teach --version 3 -n 10000 --seed 3 --reference 25 --pairs --workers 2 --out $(DATA)/pairs
+	$(BIN)/dikast world teach --version 3 -n 4000 --seed 5 --reference 25 --pairs --domain text --workers 2 --out $(DATA)/text-pairs
+	$(BIN)/dikast world teach --version 3 -n 15000 --seed 6 --reference 25 --padding 50 --workers 2 --out $(DATA)/scenes-padded
+	$(RULED) -n 39000 --seed 11 --padding 15 --out $(DATA)/rubrics
+	$(RULED) -n 9000 --seed 12 --padding 15 --domain text --out $(DATA)/rubrics-text
+	$(RULED) -n 3000 --seed 13 --pairs --out $(DATA)/rubrics-pairs
+	$(RULED) -n 1200 --seed 15 --pairs --domain text --out $(DATA)/rubrics-text-pairs
+	$(QUOTED) -n 6000 --seed 21 --padding 15 --out $(DATA)/scenes-quoted
+	$(QUOTED) -n 1500 --seed 22 --padding 15 --domain text --out $(DATA)/text-quoted
+	$(QUOTED) -n 900 --seed 23 --pairs --out $(DATA)/pairs-quoted
+	$(BIN)/dikast train new --config recipes/scout-cpu/2-grade.yaml --later recipes/scout-cpu/4-rubrics.yaml --most 1500 --out build/scout/init
 	$(BIN)/dikast train look --config recipes/scout-cpu/0-look.yaml
 	$(TWO) --config recipes/scout-cpu/1-talk.yaml
 	$(TWO) --config recipes/scout-cpu/2-grade.yaml
 	$(TWO) --config recipes/scout-cpu/3-words.yaml
-	$(BIN)/dikast train release build/scout/3-words/model --out build/scout/model
+	$(ONE) --config recipes/scout-cpu/4-rubrics.yaml
+	$(BIN)/dikast train release build/scout/4-rubrics/model --out build/scout/model
+RULED := $(BIN)/dikast world teach --version 4 --quote --reference 25 --workers 2
+QUOTED := $(BIN)/dikast world teach --version 3 --quote --reference 25 --workers 2
 # Memory once taken is kept (glibc gives large blocks back at once), and kernels for every length of row: a third faster.
 KEPT := MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=8589934592 ONEDNN_PRIMITIVE_CACHE_CAPACITY=16384
 TWO := $(KEPT) OMP_NUM_THREADS=1 $(BIN)/python -m torch.distributed.run --nproc_per_node 2 -m dikast train sft
+ONE := $(KEPT) OMP_NUM_THREADS=1 $(BIN)/dikast train sft
 
 # Twins of `scout` under the same budget: taught the label alone; taught with every picture grey.
 scout-twins: .venv/ready
@@ -92,5 +114,10 @@ scout-gpu: .venv/ready
 	    $(BIN)/dikast train sft --config recipes/scout-gpu/$$stage.yaml || exit 1; done; done
 	$(BIN)/dikast train release build/scout-gpu/3-words/model --out build/scout-gpu/model
 
+# A judge as the only teacher: arms that differ in the judge alone, three seeds. The comparisons of `scout` are a run of their
+# own. Whatever is finished is kept, and the same command goes on.
+align: .venv/ready
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.align --tune --table build/align/table.md
+
 clean:
-	rm -rf .venv .vllm .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .vllm .ray .mypy_cache .ruff_cache .pytest_cache

@@ -30,7 +30,7 @@ from dikast.engines.local.execution import Alone
 from dikast.engines.local.sharing.trie import Tree
 
 MARKS = ("<!-- prefix -->", "<!-- /prefix -->")
-PAGE = Path(__file__).parents[1] / "docs" / "engines.md"
+PAGE = Path(__file__).parents[1] / "docs" / "measurements" / "engines.md"
 LENGTHS = (30, 38, 45, 52, 60)  # tokens of the responses, in turn
 VOCABULARY = 8192
 LABELS = ("w3", "w4", "w5")

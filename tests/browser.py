@@ -35,6 +35,10 @@ class Browser:
         self, path: Path, *, width: int = 1280, height: int = 900, dark: bool = False, fragment: str = ""
     ) -> float:
         """Load a file; the seconds until it was loaded and drawn."""
+        return self.visit(path.as_uri() + fragment, width=width, height=height, dark=dark)
+
+    def visit(self, address: str, *, width: int = 1280, height: int = 900, dark: bool = False) -> float:
+        """Load an address; the seconds until it was loaded and drawn."""
         self.asked.clear()
         self.said.clear()
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
@@ -43,7 +47,7 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         self.call("Page.navigate", url="about:blank")
         start = time.monotonic()
-        self.call("Page.navigate", url=path.as_uri() + fragment)
+        self.call("Page.navigate", url=address)
         while self.run("document.readyState") != "complete" or self.run("location.href") == "about:blank":
             time.sleep(0.02)
         self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
@@ -58,7 +62,7 @@ class Browser:
 
     def press(self, key: str) -> None:
         """Press and release a key."""
-        text = key if len(key) == 1 else ""
+        text = key if len(key) == 1 else "\r" if key == "Enter" else ""
         for kind in ("keyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=key, text=text if kind == "keyDown" else "")
 

@@ -23,10 +23,23 @@ MAY_IMPORT: dict[str, set[str]] = {
     "worlds": {"core"},
     "ranking": {"core", "prompts", "engines", "judging", "audit"},
     "probes": {"core", "prompts", "judging", "audit"},
-    "training": {"core", "prompts", "engines", "judging", "audit"},
+    "training": {"core", "prompts", "engines", "judging", "audit", "corpus"},
     "corpus": {"core", "prompts", "engines", "judging", "audit", "worlds"},
+    "benches": {"core", "prompts", "engines", "audit", "corpus"},
     "rewards": {"core", "prompts", "engines", "judging", "audit"},
-    "serving": {"core", "prompts", "engines", "judging", "rewards"},
+    "annotation": {"core", "audit"},
+    "serving": {"core", "prompts", "engines", "judging", "ranking", "rewards"},
+    "alignment": {
+        "core",
+        "prompts",
+        "engines",
+        "judging",
+        "audit",
+        "worlds",
+        "training",
+        "ranking",
+        "rewards",
+    },
     "testing": {"core", "prompts", "engines", "judging"},  # outside the rooms; imported by none of them
 }
 MAY_IMPORT["surface"] = set(MAY_IMPORT) - {"testing"}

@@ -69,9 +69,12 @@ _HOME = {
     "pearson": "dikast.audit.statistics.correlation",
     "ppi_difference": "dikast.audit.statistics.ppi",
     "ppi_mean": "dikast.audit.statistics.ppi",
+    "prove": "dikast.surface.measuring",
+    "rank": "dikast.surface.functions",
     "rank_file": "dikast.ranking.rank_file",
     "read_items": "dikast.core.records",
     "replay": "dikast.judging.replay_run",
+    "report": "dikast.surface.measuring",
     "rogan_gladen": "dikast.audit.statistics.ppi",
     "spearman": "dikast.audit.statistics.correlation",
     "train": "dikast.surface.functions",
@@ -142,9 +145,12 @@ __all__ = [
     "pearson",
     "ppi_difference",
     "ppi_mean",
+    "prove",
+    "rank",
     "rank_file",
     "read_items",
     "replay",
+    "report",
     "rogan_gladen",
     "spearman",
     "train",
@@ -156,7 +162,7 @@ class _Audit(ModuleType):
     """The room `dikast.audit`, which is also the function `audit`."""
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        function = importlib.import_module("dikast.surface.functions").audit
+        function = importlib.import_module("dikast.surface.measuring").audit
         return function(*args, **keywords)
 
 
@@ -212,4 +218,5 @@ if TYPE_CHECKING:
     from dikast.rewards.best_of_n import best_of_n
     from dikast.rewards.reward import Reward
     from dikast.surface.export.export_run import export
-    from dikast.surface.functions import audit, compare, grade, train
+    from dikast.surface.functions import compare, grade, rank, train
+    from dikast.surface.measuring import audit, prove, report

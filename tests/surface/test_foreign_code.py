@@ -66,6 +66,19 @@ def recipe(tmp: Path, model: Path) -> Path:
     return path
 
 
+def bench(tmp: Path) -> Path:
+    """A bench of two rows in the folder."""
+    write_jsonl(tmp / "rows.jsonl", rows(2))
+    path = tmp / "mine.yaml"
+    value = {
+        "name": "mine", "title": "Mine", "about": "two rows", "state": "schema only", "kind": "scores",
+        "source": {"hub": "org/mine", "files": {"rows.jsonl": ""}}, "official": {"metric": "mean score"},
+        "fields": {"instruction": "instruction", "response": "response"}, "licence": "-", "citation": "-",
+    }  # fmt: skip
+    path.write_text(yaml.safe_dump(value), "utf-8")
+    return path
+
+
 # Every verb, as it would be typed where a hostile model folder may be named; the others with what they read anyway.
 LINES: dict[str, Line] = {
     "grade": lambda tmp, m: ["grade", write_jsonl(tmp / "i.jsonl", rows(2)), "--judge", m, "--out", tmp / "run"],
@@ -77,6 +90,23 @@ LINES: dict[str, Line] = {
     "audit": lambda tmp, m: ["audit", m],
     "report": lambda tmp, m: ["report", m],
     "export": lambda tmp, m: ["export", m, tmp / "o.csv"],
+    "align": lambda tmp, m: [
+        "align",
+        "--policy",
+        m,
+        "--judge",
+        "mock:random",
+        "--rubric",
+        "helpfulness",
+        "--prompts",
+        write_jsonl(tmp / "a.jsonl", rows(2)),
+        "--held-out",
+        write_jsonl(tmp / "b.jsonl", rows(3)[2:]),
+        "--out",
+        tmp / "run",
+    ],
+    "annotate": lambda tmp, m: ["annotate", m / "config.json", "--export", "--out", tmp / "labels"],
+    "make-judge": lambda tmp, m: ["make-judge", m, "--out", tmp / "made"],
     "prefs": lambda tmp, m: ["prefs", m, "--format", "trl", "--out", tmp / "o.jsonl"],
     "serve": lambda tmp, m: ["serve", "--judge", m, "--port", 0],
     "demo": lambda tmp, m: ["demo", "--help"],
@@ -85,10 +115,16 @@ LINES: dict[str, Line] = {
     "train release": lambda tmp, m: ["train", "release", m, "--out", tmp / "released"],
     "train look": lambda tmp, m: ["train", "look", "--config", training(tmp, m)],
     "train sft": lambda tmp, m: ["train", "sft", "--config", training(tmp, m)],
+    "train dpo": lambda tmp, m: ["train", "dpo", "--config", training(tmp, m)],
     "train merge": lambda tmp, m: ["train", "merge", m, m, "--out", tmp / "merged"],
     "world make": lambda tmp, m: ["world", "make", "--out", m, "--n", 1],
     "world teach": lambda tmp, m: ["world", "teach", "--out", m, "--n", 1],
     "world peek": lambda tmp, m: ["world", "peek", m],
+    "bench list": lambda tmp, m: ["bench", "list"],
+    "bench show": lambda tmp, m: ["bench", "show", "vicuna-turn-1", "--data", m],
+    "bench run": lambda tmp, m: ["bench", "run", bench(tmp), "--judge", m, "--out", tmp / "run", "--data", tmp],
+    "bench report": lambda tmp, m: ["bench", "report", m],
+    "bench new": lambda tmp, m: ["bench", "new", bench(tmp), "--data", m],
     "corpus convert": lambda tmp, m: ["corpus", "convert", m / "config.json", tmp / "o.jsonl", "--to", "trl"],
     "corpus check": lambda tmp, m: ["corpus", "check", m / "config.json"],
     "corpus card": lambda tmp, m: ["corpus", "card", m / "config.json", tmp / "card.md"],
@@ -102,6 +138,7 @@ LINES: dict[str, Line] = {
     "format learn": lambda tmp, m: ["format", "learn", m / "config.json"],
 }
 OPENING = (
+    "bench run",
     "serve",
     "grade",
     "compare",
@@ -110,6 +147,8 @@ OPENING = (
     "prove",
     "train look",
     "train sft",
+    "train dpo",
+    "align",
     "corpus build",
 )  # what opens the model
 

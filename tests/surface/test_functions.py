@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import inspect
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import dikast
 from dikast.core.errors import UserError
+from dikast.ranking.rank_options import RankOptions
 from runs import dikast_here, pairs, rows, write_jsonl
 
 
@@ -73,6 +75,21 @@ def test_pairs_and_panels(tmp_path: Path) -> None:
     panel = dikast.grade(rows(3), ["mock:oracle", own], "helpfulness", out=tmp_path / "panel")
     assert panel.kind == "panel"
     assert labels(panel.runs[1]) == ["2", "2", "2"]
+
+
+def test_rank_over_rows_is_rank_over_a_file(tmp_path: Path) -> None:
+    several = [{"id": f"i{n}", "instruction": "q", "responses": ["a", "b", "c"], "gold": [1, 5, 3]} for n in range(3)]
+    run = dikast.rank(several, "mock:oracle", "helpfulness", out=tmp_path / "run", schedule="full")
+    assert run.summary["ranking"]["ranked"] == 3
+    lines = [json.loads(line) for line in (tmp_path / "run" / "rankings.jsonl").read_text().splitlines()]
+    file = write_jsonl(tmp_path / "items.jsonl", several)
+    judge, how = dikast.Judge("mock:oracle", "helpfulness"), RankOptions(schedule="full")
+    alone = dikast.rank_file(judge, str(file), tmp_path / "file", how)
+    assert lines == [json.loads(line) for line in (tmp_path / "file" / "rankings.jsonl").read_text().splitlines()]
+    assert run.summary["ranking"] == alone["ranking"]
+    with pytest.raises(UserError, match="unknown keyword 'equal'"):
+        dikast.rank(several, "mock:oracle", "helpfulness", equal="tie")
+    assert "schedule" in inspect.signature(dikast.rank).parameters
 
 
 def test_own_columns_and_own_rubric() -> None:
@@ -199,3 +216,42 @@ def test_the_room_and_the_function_share_a_name() -> None:
     room = importlib.import_module("dikast.audit")
     assert importlib.import_module("dikast.audit.plan").AuditPlan is dikast.AuditPlan
     assert vars(dikast)["audit"] is room
+
+
+def test_a_report_of_runs_of_rows_and_of_anybodys_file(tmp_path: Path) -> None:
+    run = dikast.grade(rows(40), "mock:oracle,r=.8", "helpfulness", out=tmp_path / "run")
+    other = dikast.grade(rows(40), "mock:constant", "helpfulness", out=tmp_path / "other")
+    page = tmp_path / "page.html"
+    found = dikast.report([run, tmp_path / "other"], [page, tmp_path / "page.json"], title="Two",
+                          fail_under="pearson=.99", fail_over=["failed=.5"], draws=200)  # fmt: skip
+    assert "<title>Two</title>" in page.read_text("utf-8")
+    done = dikast_here("report", run.folder, other.folder, "-o", tmp_path / "typed.json", "--fail-under", "pearson=.99",
+                       "--fail-over", "failed=.5", "--draws", "200")  # fmt: skip
+    assert done.returncode == 4
+    assert (tmp_path / "typed.json").read_bytes() == (tmp_path / "page.json").read_bytes()
+    assert [gate.met for gate in found.gates] == [False, True, False, True]
+    assert repr(found).endswith("page.json: run, other; 2 of 4 gates met>")
+    table = [{"judge_score": v.score, "human_score": k % 5 + 1} for k, v in enumerate(run)]
+    of_rows = dikast.report(table)
+    assert repr(of_rows) == "<Report in memory: rows>"
+    assert of_rows.numbers["runs"][0]["audit"]["tables"]["agreement"]["rows"]
+    of_file = dikast.audit(write_jsonl(tmp_path / "old.jsonl", table))  # columns are recognised as by the command
+    assert of_file["agreement"].estimate("pearson").n == 40
+    with pytest.raises(UserError, match=r"unknown keyword 'titel': did you mean 'title'"):
+        dikast.report(run, page, titel="x")
+    with pytest.raises(UserError, match="no such run folder"):
+        dikast.report(tmp_path / "nowhere")
+
+
+def test_a_judge_is_proved_as_by_the_command(tmp_path: Path) -> None:
+    proof = dikast.prove("mock:oracle,r=1", calls=200, out=tmp_path / "called")
+    assert repr(proof).startswith("<Proof of mock:oracle,r=1.0 (")
+    assert "<table>" in proof._repr_html_()
+    done = dikast_here("prove", "--judge", "mock:oracle,r=1", "--calls", "200", "--out", tmp_path / "typed", "--json")
+    assert done.returncode == 0, done.stderr
+    assert (
+        json.loads(done.stdout)["abilities"] == json.loads((tmp_path / "called/prove.json").read_bytes())["abilities"]
+    )
+    again = dikast.prove(dikast.open_engine("mock:oracle,r=1"), calls=200, out=str(tmp_path / "called"))
+    assert again.to_dict() == proof.to_dict()
+    assert set(inspect.signature(dikast.prove).parameters) >= {"judge", "out", "watch", "calls", "seed", "budget"}

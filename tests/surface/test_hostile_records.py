@@ -173,7 +173,9 @@ VALUES = st.recursive(
 WHOLE = VALUES.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=60).map(
     lambda raw: raw.replace(b"\n", b"")
 )
-CURE = re.compile(r"run the same command again|doctor \S+ --repair|--items FILE|update Dikast|use --format")
+CURE = re.compile(
+    r"run the (same command|command that made it) again|doctor \S+ --repair|--items FILE|update Dikast|use --format"
+)
 GOLD_OFF_ITS_SCALE = "does not lie on the scale"  # a value that gold can have: told of all values, with its own cures
 
 

@@ -36,6 +36,7 @@ VERBS: dict[str, Callable[[Path, Path], Sequence[object]]] = {
     "train-new": lambda at, out: ("train", "new", "--config", at / "train.yaml", "--out", out),
     "train-look": lambda at, out: ("train", "look", "--config", at / "train.yaml"),
     "train-sft": lambda at, out: ("train", "sft", "--config", at / "train.yaml"),
+    "train-dpo": lambda at, out: ("train", "dpo", "--config", at / "train.yaml"),
     "train-merge": lambda at, out: ("train", "merge", at / "model", at / "model", "--out", out),
     "train-release": lambda at, out: ("train", "release", at / "model", "--out", out),
     "train-export": lambda at, out: ("train", "sft", "--config", at / "export.yaml", "--export", "trl", "--out", out),

@@ -20,7 +20,8 @@ def test_grade_ends_with_failures_and_agreement(tmp_path: Path) -> None:
     audit = dikast.audit(dikast.Run(tmp_path / "run"))
     failed, pearson = audit["failures"].estimate("failed", "share"), audit["agreement"].estimate("pearson")
     assert failed.value > 0
-    assert last.startswith(f"{failed.value:.1%} of 60 questions got no verdict; pearson with gold is {pearson:.3f}")
+    share = f"{failed.value:.1%} [{failed.low:.1%}, {failed.high:.1%}]"
+    assert last.startswith(f"{share} of 60 questions got no verdict; pearson with gold is {pearson:.3f}")
     without = [{key: value for key, value in row.items() if key != "gold"} for row in rows(5)]
     (tmp_path / "other").mkdir()
     last = judged(tmp_path / "other", "grade", "--judge", "mock:constant", items=without)[-1]
@@ -44,7 +45,7 @@ def test_pairs_that_all_failed_have_an_audit_without_winners(tmp_path: Path) -> 
     named = [{**pair, "model_a": "alpha", "model_b": "beta"} for pair in pairs(10)]
     page = tmp_path / "page.md"
     told = judged(tmp_path, "compare", "--judge", "mock:oracle,refused=1", "--report", str(page), items=named)
-    assert told[-1].startswith("100.0% of 10 pairs had no verdict in one order or both")
+    assert told[-1].startswith("100.0% [72.2%, 100.0%] of 10 pairs had no verdict in one order or both")
     assert "There are no results" not in page.read_text()
 
 

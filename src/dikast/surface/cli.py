@@ -11,10 +11,13 @@ from importlib.metadata import version as installed
 
 import typer
 
-from dikast.core.errors import DikastError, UserError, is_machine_error, machine_error
+from dikast.core.errors import DikastError, TooManyMissing, UserError, is_machine_error, machine_error
 from dikast.core.text import near_miss
 from dikast.surface.commands import (
+    align_command,
+    annotate_command,
     audit_command,
+    bench_command,
     corpus_command,
     demo_command,
     doctor_command,
@@ -73,12 +76,16 @@ app.command("demo")(demo_command.demo)
 app.command("probe")(verb(probe_command.probe, config=CONFIG))
 app.command("prove")(verb(prove_command.prove, config=CONFIG))
 app.command("report")(verb(report_command.report, config=CONFIG))
+app.command("annotate")(verb(annotate_command.annotate))
 app.command("export")(verb(export_command.export))
 app.command("prefs")(verb(prefs_command.prefs))
+app.command("align")(verb(align_command.align, CONFIG))
+app.command("make-judge")(verb(train_command.make_judge))
 app.command("serve")(verb(serve_command.serve, config=CONFIG))
 app.command("doctor")(verb(doctor_command.doctor))
 app.add_typer(train_command.app, name="train")
 app.add_typer(world_command.app, name="world")
+app.add_typer(bench_command.app, name="bench")
 app.add_typer(corpus_command.app, name="corpus")
 app.add_typer(format_commands.app, name="format")
 app.add_typer(rubric_commands.app, name="rubric")
@@ -125,7 +132,7 @@ def main() -> None:
         code = interrupted()
     except DikastError as error:
         echo(f"dikast: {error}", err=True)
-        code = 2 if isinstance(error, UserError) else 1
+        code = 2 if isinstance(error, UserError) else 3 if isinstance(error, TooManyMissing) else 1
     except BrokenPipeError:  # the reader of our output went away, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
@@ -143,6 +150,12 @@ def main() -> None:
         elif show is not None:
             show()
         code = int(getattr(error, "exit_code", 2))
+    if "torch.distributed" in sys.modules and os.environ.get("WORLD_SIZE", "1") not in ("", "0", "1"):
+        # One process of several: all is on disk and the group closed, but threads that torch leaves behind can still
+        # abort an interpreter that ends ("terminate called without an active exception").
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(int(code or 0))
     sys.exit(code or 0)
 
 

@@ -1,11 +1,8 @@
-"""`dikast.grade`, `compare`, `audit` and `train`: the verbs as functions, over files and over rows in memory.
+"""`dikast.grade`, `compare`, `rank` and `train`: verbs as functions, over files and over rows in memory.
 
-Keywords are the flags of the verbs (`--max-tokens` is `max_tokens`), defined once in `judging.options`.
+Keywords are the flags of the verbs (`--max-tokens` is `max_tokens`), defined once in `judging.run_options`.
 """
 
-import dataclasses
-import inspect
-import re
 import shutil
 import tempfile
 import weakref
@@ -14,27 +11,22 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from dikast.audit.panel_audit import audit_source
-from dikast.audit.plan import AuditPlan
-from dikast.audit.rendering import Audit
-from dikast.audit.tables.column_file import read_columns
-from dikast.core.checking import Key, Mistakes, fit, keys_of
-from dikast.core.errors import DikastError, UserError
+from dikast.core.checking import Mistakes
+from dikast.core.errors import UserError
 from dikast.core.item import Item
-from dikast.core.records import Arrangement, write_items, write_records
+from dikast.core.records import Arrangement, write_items
 from dikast.core.records.items import scan_rows
 from dikast.core.records.tables import rows_in
 from dikast.core.runs.lock_file import ids_of
 from dikast.core.runs.run import Run
-from dikast.core.scale import Scale
 from dikast.core.text import Located, hint
 from dikast.engines.base import Engine
 from dikast.judging.judge import Judge
-from dikast.judging.run_options import DrawOptions, MediaOptions, PairOptions, ReplyOptions, RunOptions, SpendOptions
+from dikast.judging.run_options import JudgingOptions, PairOptions
 from dikast.judging.run_plan import Source
 from dikast.judging.watching import Watcher
 from dikast.prompts.format import Format
-from dikast.surface.commands.audit_command import completed
+from dikast.ranking.rank_options import RankOptions
 from dikast.surface.item_sources import ITEMS, leaving_nothing, source_of
 from dikast.surface.judge_runs import (
     Rubrics,
@@ -44,24 +36,17 @@ from dikast.surface.judge_runs import (
     run_judges,
     stop_if_given_up,
     tell_columns,
+    tell_equal,
 )
+from dikast.surface.keywords import ROWS, Groups, filled, named_rows, show_keywords
+from dikast.surface.verbs import leaves_of
 
-_ROWS = "rows"  # what rows in memory are called in messages, with their number from 0: `rows:3`
 _MOST_ERRORS = 20
 _OWN = ("items", "judge", "rubric", "format", "out", "dry_run")  # parameters of their own, or of the command line alone
 Judges = str | Engine | Sequence[str | Engine]
 
 
-def grade(
-    items: Any,
-    judge: Judges,
-    rubric: Rubrics | None = None,
-    *,
-    out: str | Path | None = None,
-    format: str | Path | Format | None = None,
-    watch: Watcher | None = None,
-    **options: Any,
-) -> Run:
+def grade(items: Any, judge: Judges, rubric: Rubrics | None = None, **options: Any) -> Run:
     """Score every response of every item; `dikast grade` as a function, with its flags as keywords.
 
     items: the path of a file, the paths of several (each named after its system), or rows (see `rows_in`): dicts,
@@ -71,81 +56,20 @@ def grade(
     the start and after each verdict. Raises UserError for anything that cannot be used, all mistakes at once, before a
     model is asked, and RunError where a server never answers.
     """
-    told = _told(options, pairs=False)
-    return _judged(items, judge, rubric, format, told, out, watch)
+    return _judged("grade", items, judge, rubric, **options)
 
 
-def compare(
-    items: Any,
-    judge: Judges,
-    rubric: Rubrics | None = None,
-    *,
-    out: str | Path | None = None,
-    format: str | Path | Format | None = None,
-    watch: Watcher | None = None,
-    **options: Any,
-) -> Run:
+def compare(items: Any, judge: Judges, rubric: Rubrics | None = None, **options: Any) -> Run:
     """Say which response is better, in both orders; `dikast compare` as a function. Parameters as of `grade`."""
-    told = _told(options, pairs=True)
-    return _judged(items, judge, rubric, format, told, out, watch)
+    return _judged("compare", items, judge, rubric, **options)
 
 
-def audit(
-    source: Any,
-    *,
-    scale: str | Scale = "",
-    parse: str = "",
-    columns: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> Audit:
-    """How far verdicts can be trusted; `dikast audit` as a function, with its flags as keywords.
+def rank(items: Any, judge: Judges, rubric: Rubrics | None = None, **options: Any) -> Run:
+    """Order the responses of each item from best to worst; `dikast rank` as a function. Parameters as of `grade`.
 
-    source: a `Run`, the path of a run folder or of a file, or rows in memory (see `grade`). columns: derived columns as
-    the configuration spells them, `{"overall": {"mean": ["clarity", "accuracy"]}}`. Raises UserError or DataError for
-    what cannot be used, all mistakes in keywords at once.
+    The folder's `rankings.jsonl` holds a line for each item, and the run's `summary["ranking"]` what they say together.
     """
-    mistakes, known = Mistakes(Located({"columns": columns or {}}, "columns")), keys_of(AuditPlan)
-    given = {key: _fitted(key, value, known[key], mistakes) for key, value in options.items() if key in known}
-    for key in options.keys() - known.keys():
-        mistakes.tell(f"unknown keyword {key!r}: {hint(key, sorted(known))}")
-    derived, wrong = read_columns(mistakes.document)
-    mistakes += map(UserError, wrong)
-    mistakes.raise_all()
-
-    def found(file: Path) -> Audit:
-        return audit_source(completed(AuditPlan(**{**given, "file": file}), derived, str(scale), parse))
-
-    if isinstance(source, Run | str | Path):
-        return found(source.folder if isinstance(source, Run) else Path(source))
-    with tempfile.TemporaryDirectory(prefix="dikast-") as folder:
-        file = Path(folder, "rows.jsonl")
-        if not write_records(file, map(_record, rows_in(source))):
-            raise UserError("no verdicts: there are no rows")
-        with _named_rows(file):
-            audit = found(file)
-    return dataclasses.replace(audit, source=_ROWS, plan={**audit.plan, "file": _ROWS})
-
-
-@contextmanager
-def _named_rows(file: Path) -> Iterator[None]:
-    """Make errors about the file that rows in memory were written to name the rows instead."""
-    try:
-        yield
-    except DikastError as error:
-        told = re.sub(rf"{re.escape(str(file))}:(\d+)", lambda line: f"{_ROWS}:{int(line[1]) - 1}", str(error))
-        error.args = (told.replace(str(file), _ROWS),)
-        raise
-
-
-def _record(row: Any) -> dict[str, Any]:
-    if isinstance(row, Item):
-        raise UserError("an audit needs verdicts: give rows with scores, or a Run")
-    return dict(row)
-
-
-def _fitted(name: str, value: Any, key: Key, mistakes: Mistakes) -> Any:
-    """A keyword's value as its option asks for it; a mistake is reported."""
-    return fit(key.type, value, lambda told, *at: mistakes.tell(f"{name}: {told}"), option=key.option)
+    return _judged("rank", items, judge, rubric, **options)
 
 
 def train(
@@ -176,57 +100,33 @@ def train(
     return sft(load_config(config), watch=watch or (lambda line: None))
 
 
-def _kinds(*, pairs: bool) -> dict[str, type[Any]]:
-    """The groups of options by their name in `Told`."""
-    alike = {"ask": RunOptions, "draws": DrawOptions, "replies": ReplyOptions, "spend": SpendOptions}
-    return {**alike, "media": MediaOptions, **({"pairs": PairOptions} if pairs else {})}
+_GROUPS: Mapping[str, Groups] = {  # of options, by their name in `Told`
+    "grade": leaves_of(JudgingOptions),
+    "compare": {**leaves_of(JudgingOptions), "pairs": PairOptions},
+    "rank": {**leaves_of(JudgingOptions), "ranks": RankOptions},
+}
 
 
-def _signature(function: Callable[..., Any], *, pairs: bool) -> inspect.Signature:
-    """The function's own parameters, and the options by name in the place of `**options`: for `help` and editors."""
-    own = [each for each in inspect.signature(function).parameters.values() if each.name != "options"]
-    for kind in _kinds(pairs=pairs).values():
-        defaults = {each.name: each.default for each in dataclasses.fields(kind)}
-        own += [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=key.type)
-            for name, key in keys_of(kind).items()
-            if name not in _OWN
-        ]
-    return inspect.Signature(own, return_annotation=Run)
-
-
-grade.__signature__ = _signature(grade, pairs=False)  # type: ignore[attr-defined]  # what inspect.signature looks at
-compare.__signature__ = _signature(compare, pairs=True)  # type: ignore[attr-defined]
-
-
-def _told(options: Mapping[str, Any], *, pairs: bool) -> Told:
+def _told(options: Mapping[str, Any], verb: str) -> Told:
     """The groups of options that the keywords fill; UserError reports all mistakes."""
-    kinds = _kinds(pairs=pairs)
-    known = {key: name for name, kind in kinds.items() for key in keys_of(kind) if key not in _OWN}
-    mistakes = Mistakes(Located({}, "options"))
-    given: dict[str, dict[str, Any]] = {name: {} for name in kinds}
-    for key, value in options.items():
-        if key not in known:
-            mistakes.tell(f"unknown keyword {key!r}: {hint(key, sorted(known))}")
-            continue
-        asked = keys_of(kinds[known[key]])[key]
-        if key == "map" and isinstance(value, Mapping):
-            value = [f"{field}={column}" for field, column in value.items()]
-        given[known[key]][key] = _fitted(key, value, asked, mistakes)
-    mistakes.raise_all()
+    given = filled(_GROUPS[verb], options, _OWN)
     given["ask"] |= {"items": (), "judge": ()}
-    return Told(**{name: kind(**given[name]) for name, kind in kinds.items()})
+    return Told(**{name: kind(**given[name]) for name, kind in _GROUPS[verb].items()})
 
 
 def _judged(
+    verb: str,
     items: Any,
     judge: Judges,
     rubric: Rubrics | None,
-    format: str | Path | Format | None,
-    told: Told,
-    out: str | Path | None,
-    watch: Watcher | None,
+    /,
+    *,
+    out: str | Path | None = None,
+    format: str | Path | Format | None = None,
+    watch: Watcher | None = None,
+    **options: Any,
 ) -> Run:
+    told = _told(options, verb)
     judges = [judge] if isinstance(judge, str) or not isinstance(judge, Sequence) else list(judge)
     mistakes = Mistakes(Located({}, "options"))
     columns = mistakes.of(lambda: columns_of(told.ask.map))
@@ -259,8 +159,8 @@ def _source(
             yield source
         return
     file = _written(_of_split(items, told.ask.split), folder, columns)
-    with _named_rows(file):
-        yield Source(str(file), {}, told.ask.limit)
+    with named_rows(file):
+        yield Source(str(file), {}, told.ask.limit, told.ask.without)
 
 
 def _of_split(data: Any, split: str | None) -> Any:
@@ -295,7 +195,12 @@ def _written(data: Any, folder: Path, columns: Mapping[str, str]) -> Path:
     mistakes.raise_all()
     if not items:
         raise UserError("no items: there are no rows")
-    tell_columns(_ROWS, arrangement.told())
+    tell_columns(ROWS, arrangement.told())
+    tell_equal(ROWS, arrangement)
     folder.mkdir(parents=True, exist_ok=True)
     write_items(folder / ITEMS, items)
     return folder / ITEMS
+
+
+for _function in (grade, compare, rank):
+    show_keywords(_function, _GROUPS[_function.__name__], _OWN, also=_judged)

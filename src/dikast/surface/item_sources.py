@@ -16,7 +16,7 @@ from dikast.core.records.shapes import lacking
 from dikast.core.runs.run_files import VERDICTS
 from dikast.judging.run_options import RunOptions
 from dikast.judging.run_plan import Source
-from dikast.surface.judge_runs import tell_columns, with_choice
+from dikast.surface.judge_runs import tell_columns, tell_equal, with_choice
 
 ITEMS = "items.jsonl"  # of several files and of rows in memory, in the run folder
 _MOST_ERRORS = 20
@@ -32,7 +32,7 @@ def source_of(
     found in the copy later names the file that it came from.
     """
     if len(paths) == 1:
-        yield Source(with_choice(paths[0], ask), columns, ask.limit)
+        yield Source(with_choice(paths[0], ask), columns, ask.limit, ask.without)
         return
     names = {with_choice(path, ask): name for path, name in names_of(paths).items()}
     readings = {path: Arrangement() for path in names}
@@ -46,8 +46,10 @@ def source_of(
         write_items(file, _good(joined_items(names, columns, readings, ask.limit), readings, needed))
         for told, n in Counter(reading.told() for reading in readings.values()).items():
             tell_columns(f"{n} of {len(names)} files" if n < len(names) else f"{n} files", told)
+        for path, reading in readings.items():
+            tell_equal(path, reading)
         try:
-            yield Source(str(file))
+            yield Source(str(file), without=ask.without)
         except DikastError as error:
             named = re.compile(rf"{re.escape(str(file))}:(\d+)")
             error.args = (named.sub(lambda at: origin_of(int(at[1]), names, columns, readings), str(error)),)

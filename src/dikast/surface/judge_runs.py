@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from dikast.core.checking import Mistakes
 from dikast.core.errors import RunError, UserError
 from dikast.core.output_folder import one_writer
+from dikast.core.records import Arrangement
 from dikast.core.rubric import Rubric, Sheet, load_rubric, with_scale
 from dikast.core.runs.lock_file import ids_of
 from dikast.core.scale import Scale
@@ -23,10 +24,9 @@ from dikast.judging.judge_file import check_readable_twice, compare_file, compar
 from dikast.judging.pair_orders import EQUAL_RULES
 from dikast.judging.panel import write_panel
 from dikast.judging.run_options import (
-    DrawOptions,
-    MediaOptions,
+    JudgingOptions,
     PairOptions,
-    ProbedJudgeOptions,
+    ProbedFormatOptions,
     ReplyOptions,
     RunOptions,
     SpendOptions,
@@ -41,21 +41,18 @@ _log = logging.getLogger(__name__)
 Rubrics = str | Path | Mapping[str, Any] | Rubric | Sheet
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+@dataclass(frozen=True, kw_only=True)
+class Told(JudgingOptions):
     """The options of `grade`, `compare` (with `pairs`) and `rank` (with `ranks`)."""
 
-    ask: RunOptions
-    draws: DrawOptions
-    replies: ReplyOptions
-    spend: SpendOptions
-    media: MediaOptions = field(default_factory=MediaOptions)
     pairs: PairOptions | None = None
     ranks: RankOptions | None = None
 
     def check(self, mistakes: Mistakes) -> None:
         """Tell what no option alone can say."""
         pairs, samples = self.pairs, self.draws.samples
+        if odd := [each for each in self.ask.without if each not in ("rubric", "reference")]:
+            mistakes.tell(f"--without {odd[0]!r}: what can be left out is rubric or reference")
         if samples > 1 and self.draws.temperature <= 0:
             mistakes.tell("several samples at temperature 0 are all the same: set --temperature, such as 1.0")
         if pairs is None:
@@ -105,9 +102,11 @@ def judges_of(
     told.check(mistakes)
     draws, replies = told.draws, told.replies
     scored = mistakes.of(lambda: _rubric(rubric, told.ask.scale))
+    if scored is not None and "rubric" in told.ask.without:
+        scored = scored.bare
     named = mistakes.of(lambda: load_format(format) if format is not None else None)
     own = [mistakes.of(partial(_own_format, each, told.place, say)) if format is None else None for each in judges]
-    opened = [mistakes.of(partial(open_engine, each)) for each in judges]
+    opened = [mistakes.of(partial(_opened, each, told.ask)) for each in judges]
     for spending in ("bounds", "charged"):
         mistakes.of(partial(getattr, told.spend, spending))
     equate = mistakes.of(lambda: Scale.parse(told.ask.equate) if told.ask.equate else None)
@@ -129,16 +128,20 @@ def judges_of(
 
 
 def probed_judge(
-    told: ProbedJudgeOptions, replies: ReplyOptions, spend: SpendOptions, rubric: Rubrics | None = None
+    judge: str | Engine,
+    told: ProbedFormatOptions,
+    replies: ReplyOptions,
+    spend: SpendOptions,
+    rubric: Rubrics | None = None,
 ) -> Judge:
     """The judge that `probe` and `prove` test: formats that are not named are its own."""
-    engine = open_engine(told.judge)
-    taught = is_taught(engine)
+    engine = open_engine(judge)
+    spec = judge if isinstance(judge, str) and not is_taught(engine) else None
     return Judge(
         spend.around(engine),
         rubric,
-        format=told.format or (None if taught else default_format(told.judge, "absolute")),
-        compare_format=told.compare_format or (None if taught else default_format(told.judge, "pairwise")),
+        format=told.format or (spec and default_format(spec, "absolute")),
+        compare_format=told.compare_format or (spec and default_format(spec, "pairwise")),
         sampling=Sampling(max_tokens=replies.max_tokens, seed=replies.seed),
         read=replies.read,
         min_mass=replies.min_mass,
@@ -162,6 +165,19 @@ def told_limits(judge: Judge) -> list[str]:
 def is_taught(engine: object) -> bool:
     """Whether the engine brings the formats it was trained on, which Judge then takes."""
     return bool(getattr(engine, "formats", None))
+
+
+def _opened(judge: str | Engine, ask: RunOptions) -> Engine:
+    """The engine of a judge, on the machines of a cluster where a runner is named."""
+    if ask.runner is None:
+        if ask.workers is not None:
+            raise UserError("--workers is for --runner ray")
+        return open_engine(judge)
+    if not isinstance(judge, str):
+        raise UserError("runner= takes the judge as a spec, which the workers open, not as an engine")
+    from dikast.engines.cluster.ray_engine import RayEngine
+
+    return RayEngine(judge, ask.runner, ask.workers or "1:8")
 
 
 def _own_format(judge: str | Engine, place: str, say: Callable[[str, str], None]) -> Format | None:
@@ -240,6 +256,12 @@ def tell_columns(name: str, told: str) -> None:
     """Say what was recognised of the columns of a source, where anything had to be; as a warning of the logger."""
     if told:
         _log.warning("%s: columns %s", name, told)
+
+
+def tell_equal(name: str, reading: Arrangement) -> None:
+    """Say which items of a source are equal to earlier ones, if any, as a warning of the logger."""
+    if told := reading.told_equal():
+        _log.warning("%s: %s", name, told)
 
 
 def _run(

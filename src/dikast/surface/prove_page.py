@@ -1,4 +1,4 @@
-"""The page of `dikast prove`: a table of abilities beside their floors, and one set of each to look at."""
+"""A judge proved, and the page of it: a table of abilities beside their floors, and one set of each to look at."""
 
 import base64
 import math
@@ -7,14 +7,20 @@ from importlib.resources import files
 from pathlib import Path
 
 import jinja2
+import orjson
 
 from dikast.core.item import Item
 from dikast.core.media import resolved
 from dikast.core.part import Content, Image, Video, text_of
+from dikast.core.records import write_file
 from dikast.core.rubric import Rubric
 from dikast.core.text import printable
+from dikast.judging.judge import Judge
+from dikast.judging.watching import Watcher
 from dikast.probes.abilities import ABOUT, BAR, FLOOR, TOLERANCE, Ability, goodness
-from dikast.probes.judge_proof import Proof
+from dikast.probes.judge_proof import Proof, prove
+from dikast.probes.probe_options import ProveOptions
+from dikast.worlds.ability_items import write_abilities
 
 _WIDE = 240  # of the drawn scale of an ability, in pixels
 _SHOWN = 4  # pictures of one item
@@ -33,6 +39,24 @@ class Shown:
     levels: str
     gold: str
     judge: str
+
+
+def proof_items(out: Path, asked: ProveOptions, seed: int) -> list[Path]:
+    """The files of items that a judge is asked, written to `out` once."""
+    return write_abilities(out / "suite", calls=asked.calls, seed=seed, split=asked.split, size=asked.size)
+
+
+def prove_judge(
+    judge: Judge, out: Path, asked: ProveOptions, seed: int, *, name: str, watch: Watcher | None = None
+) -> Proof:
+    """What the judge can do.
+
+    `out` gets the items, the runs, `prove.json` and `prove.html`; another call asks only what is missing.
+    """
+    proof = prove(judge, proof_items(out, asked, seed), out, name=name, watch=watch)
+    write_file(out / "prove.json", orjson.dumps(proof.to_dict(), option=orjson.OPT_INDENT_2) + b"\n")
+    write_file(out / "prove.html", render(proof).encode())
+    return proof
 
 
 def render(proof: Proof) -> str:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from dikast.core.text import counted
-from dikast.judging.summary import bounded_told
+from dikast.judging.label_scores import bounded_told
 from dikast.surface.terminal import echo, echo_json
 
 _MOST_CRITERIA = 12  # shown on a terminal

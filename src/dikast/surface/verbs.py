@@ -66,39 +66,44 @@ class Verbs(typer.Typer):
 def verb(run: Callable[..., None], config: str = "", sections: Sections | None = None) -> Callable[..., None]:
     """`run` as Typer takes it: each parameter that is a dataclass becomes the flags of its fields.
 
-    A group with a method `held` gives a context that the verb runs in.
+    A field that is itself such a group of options gives the flags of its own fields. A group with a method `held` gives
+    a context that the verb runs in.
     Mistakes in flags are raised together, or handed to `run` where it has a parameter of the type `Mistakes`. `config`
     is the help of `--config FILE`, which there is none of without; its file may also hold `sections` (name -> what
     finds the mistakes in one), and `run` gets its document as the parameter `config` where it has one.
     """
     hints = typing.get_type_hints(run, include_extras=True)
-    groups = {name: keys_of(typing.cast(type[Any], kind)) for name, kind in hints.items() if is_dataclass(kind)}
+    groups = {name: leaves_of(typing.cast(type[Any], kind)) for name, kind in hints.items() if is_dataclass(kind)}
+    leaves = [kind for each in groups.values() for kind in each.values()]
     given = [name for name, kind in hints.items() if kind is Mistakes]
     flags: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(run).parameters.items():
         if name in groups:
-            defaults = {each.name: _default(each) for each in dataclasses.fields(hints[name])}
-            flags += [_flag(each, key, defaults[each]) for each, key in groups[name].items()]
+            for kind in groups[name].values():
+                defaults = {each.name: _default(each) for each in dataclasses.fields(kind)}
+                flags += [_flag(each, key, defaults[each]) for each, key in keys_of(kind).items()]
         elif name not in given and not (config and name == "config"):
             flags.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
     flags.sort(key=lambda each: each.default is not inspect.Parameter.empty)  # what must be given comes first
     if config:
         flags.append(
-            _config_flag(config, {key: each for keys in groups.values() for key, each in keys.items()}, sections or {})
+            _config_flag(config, {key: each for kind in leaves for key, each in keys_of(kind).items()}, sections or {})
         )
 
     def call(**values: Any) -> None:
         mistakes = Mistakes(Located({}, "flags"))
-        for name, keys in groups.items():
-            values[name] = _collected(hints[name], keys, {key: values.pop(key) for key in keys}, mistakes)
+        held: list[Any] = []
+        for name, kinds in groups.items():
+            parts = {part: _collected(kind, values, mistakes) for part, kind in kinds.items()}
+            held += [part for part in parts.values() if hasattr(part, "held")]
+            values[name] = parts[""] if "" in parts else hints[name](**parts)
         if "config" in values and "config" not in hints:
             values.pop("config")
         if not given:
             mistakes.raise_all()
         with ExitStack() as rules:
-            for name in groups:
-                if hasattr(values[name], "held"):
-                    rules.enter_context(values[name].held())
+            for part in held:
+                rules.enter_context(part.held())
             run(**values, **dict.fromkeys(given, mistakes))
 
     call.__name__, call.__doc__, call.__module__ = run.__name__, run.__doc__, run.__module__
@@ -153,12 +158,22 @@ def _flag(name: str, key: Key, default: Any) -> inspect.Parameter:
     )
 
 
-def _collected(kind: type[Any], keys: Mapping[str, Key], given: Mapping[str, Any], mistakes: Mistakes) -> Any:
-    """The dataclass that the flags fill; one that is wrong keeps its default, or what was given, for further checks."""
+def leaves_of(kind: type[Any]) -> dict[str, type[Any]]:
+    """The groups of options that a group is made of, by its fields; itself under "" where its fields are options."""
+    hints = typing.get_type_hints(kind)
+    inner = {each.name: hints[each.name] for each in dataclasses.fields(kind)}
+    return inner if inner and all(map(is_dataclass, inner.values())) else {"": kind}
+
+
+def _collected(kind: type[Any], given: dict[str, Any], mistakes: Mistakes) -> Any:
+    """The dataclass that the flags fill, which are taken out of `given`.
+
+    One that is wrong keeps its default, or what was given, for further checks.
+    """
     values: dict[str, Any] = {}
     defaults = {each.name: _default(each) for each in dataclasses.fields(kind)}
-    for name, key in keys.items():
-        value = given[name]
+    for name, key in keys_of(kind).items():
+        value = given.pop(name)
         if not key.required and value == _shown(key, defaults[name]):
             continue
         if key.option.commas:

@@ -479,7 +479,7 @@ def test_gold_of_a_mapped_column_is_named_gold_too(tmp_path: Path) -> None:
     command = ("grade", items, "--judge", "mock:constant", "--rubric", "correctness", "--out", tmp_path / "run")
     assert dikast(*command).returncode == 0  # a column of another name is metadata
     guessed = ("grade", on_five(tmp_path, "human_score"), *command[2:])
-    told = "'human_score' looks like gold but does not lie on the scale (80 of 100 values; "
+    told = "'human_score' was guessed to be gold but does not lie on the scale (80 of 100 values; "
     for done in (dikast(*guessed), dikast(*guessed, "--dry-run")):
         assert done.returncode == 0
         assert told in done.stdout

@@ -132,7 +132,7 @@ def test_guessed_gold_off_the_scale_is_metadata_and_told(own: Path, tmp_path: Pa
     run = tmp_path / "run"
     done = dikast("grade", own, *JUDGE, "--scale", "pass/fail", "--out", run)
     assert done.returncode == 0
-    assert "'human_score' looks like gold but does not lie on the scale" in done.stdout
+    assert "'human_score' was guessed to be gold but does not lie on the scale" in done.stdout
     assert (run / "gold.jsonl").read_bytes() == b""
     assert lines(run / "meta.jsonl")[0]["meta"]["human_score"] == "1"
     named = dikast("grade", own, *JUDGE, "--scale", "pass/fail", "--out", run, "--map", "gold=human_score")

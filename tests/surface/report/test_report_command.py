@@ -286,3 +286,23 @@ def test_the_mean_error_is_known_where_gold_has_a_scale_of_its_own(tmp_path: Pat
     assert f"{bias['value']:+z.3f}" in card
     assert "unknown" not in card
     assert "discrimination undefined" not in card
+
+
+def test_judges_of_a_panel_are_compared_with_the_first_of_them(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(20))
+    judges = ("--judge", "mock:oracle,r=1", "--judge", "mock:oracle,r=.8")
+    run, page = tmp_path / "panel", tmp_path / "page.html"
+    done = runs.dikast_here("grade", items, *judges, "--rubric", "helpfulness", "--out", run, "--report", page)
+    assert done.returncode == 0, done.stderr
+    text = page.read_text("utf-8")
+    assert "2-mock-oracle-r--8 minus 1-mock-oracle-r-1" in text
+    assert "minus panel" not in text
+
+
+def test_a_folder_that_is_not_there_is_told_with_its_neighbour(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(3))
+    command = ("grade", items, "--judge", "mock:constant", "--rubric", "helpfulness", "--out", tmp_path / "first")
+    assert runs.dikast_here(*command).returncode == 0
+    done = runs.dikast_here("export", tmp_path / "firts", tmp_path / "out.csv")
+    assert done.returncode == 2
+    assert f"there is no such folder; did you mean '{tmp_path / 'first'}'?" in done.stderr

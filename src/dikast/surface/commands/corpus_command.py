@@ -11,6 +11,9 @@ from dikast.judging.run_options import SpendOptions
 from dikast.surface.terminal import echo, echo_json
 from dikast.surface.verbs import CONFIG, JsonOptions, ShowOptions, Verbs, verb
 
+BenchData = Annotated[
+    Path | None, typer.Option("--bench-data", help="Folder with the files of benches, for --against bench:NAME.")
+]
 app = Verbs(no_args_is_help=True, help="Feedback data for judges: convert, check, describe and build it.")
 
 
@@ -62,12 +65,15 @@ def check(
     file: Annotated[str, typer.Argument(help="Feedback data in any known schema.")],
     asked: CheckOptions,
     shown: JsonOptions,
+    data: BenchData = None,
 ) -> None:
     """Check feedback data: scores, length bias, duplicates, leakage, rubrics, contradictions."""
     from dikast.corpus.quality.check import check_file
     from dikast.corpus.quality.data_card import card as markdown
+    from dikast.surface.benching.against import with_benches
 
-    found = check_file(file, asked)
+    with with_benches(asked, data) as told:
+        found = check_file(file, told)
     if shown.json:
         echo_json(found.to_dict())
     else:
@@ -82,6 +88,7 @@ def card(
     title: Annotated[str, typer.Option("--title", help="The card's title.")] = "",
     *,
     asked: CheckOptions,
+    data: BenchData = None,
     plots: Annotated[
         bool, typer.Option("--plots/--no-plots", help="Write plots as SVG next to the card (needs matplotlib).")
     ] = True,
@@ -92,10 +99,12 @@ def card(
     from dikast.corpus.quality.check import check_file
     from dikast.corpus.quality.data_card import card as markdown
     from dikast.corpus.quality.plots import plots as draw
+    from dikast.surface.benching.against import with_benches
 
     if not out.parent.is_dir():
         raise UserError(f"{out}: the folder {out.parent} does not exist: make it first")
-    found, drawn = check_file(file, asked), None
+    with with_benches(asked, data) as told:
+        found, drawn = check_file(file, told), None
     try:
         drawn = draw(found, out.with_suffix(".svg")) if plots else None
     except MissingExtra as error:

@@ -26,6 +26,10 @@ def doctor(
             "--repair", help="Move damaged lines to a separate file; running again asks those questions again."
         ),
     ] = False,
+    runner: Annotated[
+        str | None,
+        typer.Option("--runner", metavar="ray[://HOST:PORT]", help="List what a Ray cluster has, and is free."),
+    ] = None,
     *,
     shown: JsonOptions,
 ) -> None:
@@ -36,7 +40,11 @@ def doctor(
     from dikast.core.errors import UserError
     from dikast.surface.doctor import as_json, examine, render
 
-    if run is not None:
+    if runner is not None:
+        if run is not None or repair:
+            raise UserError("--runner lists a cluster: leave the folder out")
+        _list_cluster(runner, json=shown.json)
+    elif run is not None:
         _check_folder(run, repair=repair, json=shown.json)
     elif repair:
         raise UserError("--repair needs a folder: dikast doctor FOLDER --repair")
@@ -46,6 +54,26 @@ def doctor(
             echo_json(as_json(findings))
         else:
             echo(render(findings))
+
+
+def _list_cluster(runner: str, *, json: bool) -> None:
+    """The resources of a Ray cluster that workers may be placed by, and how many are free."""
+    from dikast.engines.cluster.ray_engine import connect
+
+    ray = connect(runner)
+    free = ray.available_resources()
+    found = {
+        name: {"there": n, "free": free.get(name, 0.0)}
+        for name, n in sorted(ray.cluster_resources().items())
+        if not name.startswith("node:") and name not in ("memory", "object_store_memory")
+    }
+    nodes = sum(bool(node["Alive"]) for node in ray.nodes())
+    if json:
+        echo_json({"ray": ray.__version__, "nodes": nodes, "resources": found})
+        return
+    echo(f"Ray {ray.__version__}, {nodes} {'machine' if nodes == 1 else 'machines'}")
+    for name, each in found.items():
+        echo(f"{name}: {each['there']:g}, {each['free']:g} free")
 
 
 def _check_folder(folder: Path, *, repair: bool, json: bool) -> None:
@@ -104,7 +132,7 @@ def _tell_of(
         echo(f"{found.kind}: {found.lines:,} lines and {found.files:,} files with a checksum")
         echo("\n".join([*map(str, found.problems)] or ["nothing to repair"]))
         if moved:
-            echo(f"{moved} damaged lines moved to *.damaged.jsonl: run the same command again")
+            echo(f"{moved} damaged lines moved to *.damaged.jsonl: run the command that made it again")
     if not found.sound:
         raise typer.Exit(1)
 
@@ -129,7 +157,9 @@ def _check_run(run: Path, *, repair: bool, json: bool) -> None:
             counts += f", {n} {what}" if n else ""
         echo("\n".join([counts, *map(str, health.problems)]))
         if moved:
-            echo(f"{moved} damaged lines moved to {run / DAMAGED}: run the same command again to ask them again")
+            echo(
+                f"{moved} damaged lines moved to {run / DAMAGED}: run the command that made it again to ask them again"
+            )
         elif health.sound:
             echo("nothing to repair")
     if not health.sound:

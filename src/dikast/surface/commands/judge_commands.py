@@ -8,16 +8,7 @@ import typer
 
 from dikast.core.checking import Mistakes
 from dikast.core.errors import UserError
-from dikast.judging.run_options import (
-    DrawOptions,
-    EndOptions,
-    FormatOptions,
-    MediaOptions,
-    PairOptions,
-    ReplyOptions,
-    RunOptions,
-    SpendOptions,
-)
+from dikast.judging.run_options import EndOptions, FormatOptions, JudgingOptions, PairOptions
 from dikast.ranking.rank_options import RankOptions
 from dikast.surface.show import show_plans, show_summary
 from dikast.surface.terminal import echo
@@ -26,58 +17,28 @@ from dikast.surface.verbs import JsonOptions, ShowOptions
 _MOST_AUDITED = 100_000  # verdicts whose audit takes seconds
 
 
-def grade(
-    ask: RunOptions,
-    draws: DrawOptions,
-    replies: ReplyOptions,
-    media: MediaOptions,
-    spend: SpendOptions,
-    end: EndOptions,
-    shown: ShowOptions,
-    wrong: Mistakes,
-) -> None:
+def grade(told: JudgingOptions, end: EndOptions, shown: ShowOptions, wrong: Mistakes) -> None:
     """Score every response of every item with a rubric.
 
     Example: dikast grade answers.jsonl --judge hf:ORG/MODEL --rubric helpfulness --out runs/first
     """
-    _run(ask, draws, replies, spend, media, None, None, end, shown, wrong)
+    _run(told, end, shown, wrong)
 
 
-def compare(
-    ask: RunOptions,
-    pairs: PairOptions,
-    draws: DrawOptions,
-    replies: ReplyOptions,
-    media: MediaOptions,
-    spend: SpendOptions,
-    end: EndOptions,
-    shown: ShowOptions,
-    wrong: Mistakes,
-) -> None:
+def compare(told: JudgingOptions, pairs: PairOptions, end: EndOptions, shown: ShowOptions, wrong: Mistakes) -> None:
     """Decide which of two responses is better, asking in both orders.
 
     Example: dikast compare pairs.jsonl --judge hf:ORG/MODEL --rubric helpfulness --out runs/pairs
     """
-    _run(ask, draws, replies, spend, media, pairs, None, end, shown, wrong)
+    _run(told, end, shown, wrong, pairs=pairs)
 
 
-def rank(
-    ask: RunOptions,
-    ranks: RankOptions,
-    draws: DrawOptions,
-    replies: ReplyOptions,
-    media: MediaOptions,
-    spend: SpendOptions,
-    end: EndOptions,
-    *,
-    shown: ShowOptions,
-    wrong: Mistakes,
-) -> None:
+def rank(told: JudgingOptions, ranks: RankOptions, end: EndOptions, shown: ShowOptions, wrong: Mistakes) -> None:
     """Order the responses of each item from best to worst by comparing them.
 
     Example: dikast rank answers.jsonl --judge hf:ORG/MODEL --rubric helpfulness --out runs/order
     """
-    _run(ask, draws, replies, spend, media, None, ranks, end, shown, wrong)
+    _run(told, end, shown, wrong, ranks=ranks)
 
 
 def replay(
@@ -97,16 +58,13 @@ def replay(
 
 
 def _run(
-    ask: RunOptions,
-    draws: DrawOptions,
-    replies: ReplyOptions,
-    spend: SpendOptions,
-    media: MediaOptions,
-    pairs: PairOptions | None,
-    ranks: RankOptions | None,
+    asked: JudgingOptions,
     end: EndOptions,
     shown: ShowOptions,
     wrong: Mistakes,
+    *,
+    pairs: PairOptions | None = None,
+    ranks: RankOptions | None = None,
 ) -> None:
     """Judge, print; exit 3 where more verdicts are missing than allowed."""
     from dikast.surface.item_sources import leaving_nothing, source_of
@@ -120,6 +78,8 @@ def _run(
     )
     from dikast.surface.progress import ProgressLine
 
+    told = Told(**vars(asked), pairs=pairs, ranks=ranks)
+    ask, spend = told.ask, told.spend
     if ask.out is None and not spend.dry_run:
         wrong.tell("name a folder for the verdicts: --out FOLDER (or use --dry-run)")
     if ask.out == Path():  # what an empty variable becomes
@@ -133,7 +93,6 @@ def _run(
     if len(ask.judge) > 1 and "-" in ask.items:
         wrong.tell("a panel reads the items once for each judge: give it a file, not standard input")
     allowed, columns = wrong.of(lambda: _allowed(end.max_failures)), wrong.of(lambda: columns_of(ask.map))
-    told = Told(ask, draws, replies, spend, media, pairs, ranks)
     judges = judges_of(told, ask.judge, ask.rubric, ask.format, wrong, _silent if shown.quiet else _say_format)
     assert allowed is not None
     for limit in () if shown.quiet else (each for judge in judges for each in told_limits(judge)):

@@ -1,10 +1,9 @@
 """The verb `dikast probe`."""
 
-from typing import Annotated
-
 import typer
 
 from dikast.judging.run_options import MediaOptions, ProbedJudgeOptions, ReplyOptions, RubricOptions, SpendOptions
+from dikast.probes.probe_options import ProbeOptions
 from dikast.surface.terminal import echo, echo_json
 from dikast.surface.verbs import ShowOptions
 
@@ -13,20 +12,11 @@ SUITE = 2000  # calls that the standing suite is made for; for more it is that m
 
 def probe(
     told: ProbedJudgeOptions,
-    items: Annotated[
-        str, typer.Option("--items", help="Your items, instead of the standard suite of generated items.")
-    ] = "",
-    *,
+    asked: ProbeOptions,
     rubrics: RubricOptions,
-    only: Annotated[list[str], typer.Option("--only", help="Run only this probe; repeat for several.")] = [],  # noqa: B006 - typer reads it, nobody changes it
-    calls: Annotated[int, typer.Option("--calls", min=1, help="About how many questions to ask.")] = 2000,
     replies: ReplyOptions,
     media: MediaOptions,
     spend: SpendOptions,
-    gate: Annotated[bool, typer.Option("--gate", help="Exit with 4 if a probe finds a fault.")] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Like --gate, and also if a probe cannot tell or no probe could be judged.")
-    ] = False,
     shown: ShowOptions,
 ) -> None:
     """Change items in a known way, judge again, and say where the judge breaks.
@@ -41,7 +31,8 @@ def probe(
     from dikast.surface.judge_runs import probed_judge, told_limits
     from dikast.surface.progress import ProgressLine
 
-    judge, out = probed_judge(told, replies, spend, rubrics.rubric), told.out
+    judge, out = probed_judge(told.judge, told, replies, spend, rubrics.rubric), told.out
+    items, calls, chosen = asked.items, asked.calls, asked.only
     for limit in () if shown.quiet else told_limits(judge):
         echo(limit, err=True)
     if not items:
@@ -52,7 +43,6 @@ def probe(
             write_suite("probe", suite, seed=replies.seed, times=math.ceil(calls / SUITE))
         items = str(suite)
     found = load_items(items)
-    chosen = tuple(only)
     if spend.dry_run:
         made = prepare(judge, found, out, calls=calls, seed=replies.seed, only=chosen)
         planned, probes = made.asked.calls, len(made.probes) - len(made.skipped)
@@ -68,5 +58,5 @@ def probe(
     else:
         show_table(card.table())
         echo(f"\n{out / 'card.json'}, {out / 'card.md'}")
-    if (card.faulty and (gate or strict)) or (strict and not card.sound):
+    if (card.faulty and (asked.gate or asked.strict)) or (asked.strict and not card.sound):
         raise typer.Exit(4)

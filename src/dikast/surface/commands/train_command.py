@@ -1,14 +1,45 @@
-"""The verbs `train new`, `train look`, `train sft`, `train release` and `train merge`."""
+"""The verbs `make-judge`, `train new`, `train look`, `train sft`, `train dpo`, `train release` and `train merge`."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dikast.surface.terminal import echo, echo_json
 from dikast.surface.verbs import JsonOptions, Verbs, verb
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dikast.training.config import Config
+
 app = Verbs(no_args_is_help=True, help="Teach a model to judge, and merge judges.")
+
+
+def make_judge(
+    recipe: Annotated[Path, typer.Argument(help="The recipe of the judge, a YAML file described in docs/training.md.")],
+    out: Annotated[Path, typer.Option("--out", help="The output folder; running again goes on.")],
+    *,
+    shown: JsonOptions,
+) -> None:
+    """Make a judge from a recipe: build its data, train it, and audit it on what was held out.
+
+    Example: dikast make-judge judge.yaml --out build/judge
+    """
+    from dikast.core.errors import require
+    from dikast.surface.make_judge import make_judge as make
+
+    require("torch", "hf")
+    require("transformers", "hf")
+    made = make(recipe, out, say=lambda line: echo(line, err=True))
+    if shown.json:
+        echo_json(made)
+        return
+    for name, each in made["runs"].items():
+        answered = each["status"].get("ok", 0)
+        echo(f"{name:<11} {answered:,} of {each['verdicts']:,} verdicts")
+    echo(f"judge       {out / 'judge' / 'model'}")
+    echo(f"report      {out / 'report.html'}")
 
 
 @app.command("new")
@@ -21,6 +52,10 @@ def new(
     most: Annotated[
         int, typer.Option("--most", help="Maximum examples per source to train the tokenizer on.")
     ] = 20_000,
+    later: Annotated[
+        list[Path] | None,
+        typer.Option("--later", help="A configuration of a later stage, whose words are listed as known too."),
+    ] = None,
 ) -> None:
     """Create a small untrained vision-language judge of the LLaVA-1.5 architecture, to train from scratch (`init`)."""
     from dikast.core.errors import UserError
@@ -29,7 +64,8 @@ def new(
 
     if size not in SIZES:
         raise UserError(f"--size {size!r}: choose {', '.join(SIZES)}")
-    echo(str(new_judge(load_config(config), out, SIZES[size], most=most)))
+    stages = [load_config(path) for path in later or ()]
+    echo(str(new_judge(load_config(config), out, SIZES[size], most=most, later=stages)))
 
 
 @app.command("release")
@@ -73,22 +109,60 @@ def sft(
     shown: JsonOptions,
 ) -> None:
     """Train a judge on items with gold; the same command resumes after an interruption."""
-    from dikast.core.errors import UserError
+    from dikast.training.config import load_config
     from dikast.training.sft import sft as run
 
     if export:
-        from dikast.training.config import load_config
-        from dikast.training.models.export import export_trl
+        _export(load_config(config), export, out, "sft", shown)
+    else:
+        _train(run, config, out, "examples", shown)
 
-        if export != "trl" or out is None:
-            raise UserError("write --export trl --out FOLDER")
-        written = export_trl(load_config(config), out)
-        told = f"{written['examples']} examples; run: cd {out} && trl sft --config sft.yaml"
-        if shown.json:
-            echo_json(written)
-        else:
-            echo(told)
+
+@app.command("dpo")
+@verb
+def dpo(
+    config: Annotated[
+        Path, typer.Option("--config", help="The training configuration (YAML), with `beta` and others.")
+    ],
+    export: Annotated[
+        str, typer.Option("--export", help="`trl`: write data and configuration for `trl dpo` instead of training.")
+    ] = "",
+    out: Annotated[Path | None, typer.Option("--out", help="With --export: the folder to write to.")] = None,
+    *,
+    shown: JsonOptions,
+) -> None:
+    """Train a model on pairs of responses, the better and the worse; the same command resumes after an interruption."""
+    from dikast.core.errors import require
+    from dikast.training.preferences import load_preference_config
+
+    if export:
+        _export(load_preference_config(config), export, out, "dpo", shown)
         return
+    require("torch", "hf")
+    require("transformers", "hf")
+    require("matplotlib", "train")
+    from dikast.training.dpo import dpo as run
+
+    _train(run, config, out, "pairs", shown)
+
+
+def _export(config: "Config", form: str, out: Path | None, kind: str, shown: JsonOptions) -> None:
+    from dikast.core.errors import UserError
+    from dikast.training.models.export import export_trl
+
+    if form != "trl" or out is None:
+        raise UserError("write --export trl --out FOLDER")
+    written = export_trl(config, out)
+    if shown.json:
+        echo_json(written)
+    else:
+        echo(f"{written['examples']} examples; run: cd {out} && trl {kind} --config {kind}.yaml")
+
+
+def _train(
+    run: "Callable[..., dict[str, Any]]", config: Path, out: Path | None, things: str, shown: JsonOptions
+) -> None:
+    from dikast.core.errors import UserError
 
     if out is not None:
         raise UserError("--out applies to --export only; training writes to 'out' of the configuration")
@@ -98,7 +172,7 @@ def sft(
     if shown.json:
         echo_json(done)
     elif done["complete"]:
-        echo(f"{done['total']} steps on {done['examples']} examples: the model is in {done['model']}")
+        echo(f"{done['total']} steps on {done['examples']} {things}: the model is in {done['model']}")
     else:
         echo(f"{done['steps']} of {done['total']} steps: run the same command again to go on")
 

@@ -72,6 +72,8 @@ class RunPage:
     one_order: bool = False  # each pair was asked in one order
     rows: int = 0
     differing: int = 0  # rows without a verdict, or with another than gold
+    failed: int = 0  # rows without a verdict
+    compared_with: str = ""  # the name of the run that this one is compared with, in pairs of the same items
 
     @property
     def judge(self) -> str:
@@ -103,7 +105,7 @@ def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
     _say_notes(page)
     _say_what_is_old(page)
     if not (folder / VERDICTS).exists() or (folder / VERDICTS).stat().st_size == 0:
-        page.missing.append("the run is empty: nothing has been answered yet; run the same command again to go on")
+        page.missing.append("the run is empty: nothing has been answered yet; run the command that made it again")
         return page
     counts: _Counts | None = None
 
@@ -198,7 +200,7 @@ def _say_what_is_old(page: RunPage) -> None:
     elif made != version("dikast"):
         page.missing.append(f"written by dikast {made}, read by {version('dikast')}: fields may have changed")
     if not page.summary:
-        page.missing.append("summary.json is missing: the run has not finished; run the same command again to go on")
+        page.missing.append("summary.json is missing: the run has not finished; run the command that made it again")
 
 
 def _read(page: RunPage, asked: Asked, counts: "_Counts | None") -> None:
@@ -235,7 +237,8 @@ class _Counts:
     rows: int = 0
     answers: int = 0
     differing: int = 0
-    joined: bool = False  # several samples of a pair have one verdict, which is what counts
+    failed: int = 0
+    joined: bool = False  # several samples have one verdict, whose label is what counts
     split: bool = False  # some pair was asked in both orders
     measured: list[tuple[str, int, float, float]] = field(default_factory=list)
 
@@ -256,16 +259,16 @@ class _Counts:
         """Count one row."""
         gold = row.get(self.gold)
         if row["sample"] == JOINT:
-            if self.pairwise and not self.joined:
+            if not self.joined:
                 self.said, self.true, self.joined = Counter(), Counter(), True
-            if self.pairwise:
-                self._label(row, gold)
+            self._label(row, gold)
             return
         self.rows += 1
         self.answers += sum(order in row for order in ORDERS) if self.pairwise else 1
         self.split |= "swapped" in row
         apart = self.scales.both(row, gold)
         self.differing += self.queue.offer(row, gold, apart)
+        self.failed += row.get("status") != "ok"
         self._label(row, gold)
         if len(self.measured) < MOST_LENGTHS and apart is not None:
             values = apart if self.scales.goodness and not self.pairwise else (row["score"], gold)
@@ -281,7 +284,7 @@ class _Counts:
 
     def tell(self, page: RunPage) -> None:
         """Put the counts on the page, and say there what the run has not asked yet."""
-        page.rows, page.differing = self.rows, self.differing
+        page.rows, page.differing, page.failed = self.rows, self.differing, self.failed
         page.goodness = self.scales.goodness and not page.pairwise
         page.one_order = page.pairwise and not self.split
         outcomes = {*LABELS, DISAGREE} if self.split else set()  # those of both orders, also where none is there

@@ -6,11 +6,13 @@ from typing import Any
 from xml.etree import ElementTree as Xml
 
 from dikast.audit.rendering import Table, shown
-from dikast.core.text import markdown, printable
+from dikast.core.text import counted, markdown, printable
 from dikast.surface.report import headline
 from dikast.surface.report.collect import RunPage
+from dikast.surface.report.conclusion import conclusion
 from dikast.surface.report.gates import Gate
 from dikast.surface.report.page import side_by_side
+from dikast.surface.report.subject import subject
 
 _MOST_GAPS = 10  # of the queue, in Markdown
 _MOST_CASES = 1000  # verdicts that failed, in JUnit
@@ -23,14 +25,18 @@ def to_json(pages: Sequence[RunPage], gates: Sequence[Gate]) -> dict[str, Any]:
             {
                 "run": str(page.folder),
                 "judge": page.judge,
+                "judged": _judged(page),
+                "conclusion": conclusion(page)._asdict(),
                 "headline": headline.opening(page),
                 "kind": page.kind,
                 "rows": page.rows,
                 "differing": page.differing,
+                "failed": page.failed,
                 "missing": page.missing,
                 "labels_of": headline.labels_told(page),
                 "labels": {name: {"judge": said, "gold": true} for name, (said, true) in page.labels.items()},
                 "length_slope": page.length.to_dict() if page.length is not None else None,
+                "preferences": page.summary.get("preferences"),
                 "usage": page.summary.get("usage"),
                 "audit": page.audit.to_dict() if page.audit is not None else None,
                 "queue": [_gap(entry) for entry in page.entries],
@@ -50,14 +56,17 @@ def to_markdown(pages: Sequence[RunPage], gates: Sequence[Gate], title: str) -> 
     if beside := side_by_side(pages):
         lines += _table(["", *(f"{page.name} ({page.judge})" for page in pages)], beside)
     for page in pages:
-        lines += [f"### {markdown(page.name)} ({markdown(page.judge)})", "", markdown(headline.opening(page)), ""]
+        found = conclusion(page)
+        lines += [f"### {markdown(page.name)} ({markdown(page.judge)})", ""]
+        lines += [f"**{markdown(found.text)}.** {found.light.capitalize()}: {markdown(found.why)}.", ""]
+        lines += [markdown(headline.opening(page)), ""]
         lines += [f"> {markdown(each)}" for each in page.missing] + [""]
         cards = headline.cards(page)
         lines += _table(["", "", ""], [[c.title, c.value, "; ".join(filter(None, c.notes))] for c in cards])
         for name in ("panel", "leaderboard"):
             lines += _audit_table(page.audit[name]) if page.audit is not None and name in page.audit else []
         if page.audit is not None and "rival" in page.audit:
-            lines += [f"Paired with {markdown(pages[0].name)}:", "", *_audit_table(page.audit["rival"])]
+            lines += [f"Paired with {markdown(page.compared_with)}:", "", *_audit_table(page.audit["rival"])]
         gaps = [entry for entry in page.entries if entry.gap > 0 or entry.status != "ok"][:_MOST_GAPS]
         if gaps:
             lines += ["Largest gaps:", ""]
@@ -67,7 +76,7 @@ def to_markdown(pages: Sequence[RunPage], gates: Sequence[Gate], title: str) -> 
 
 
 def to_junit(pages: Sequence[RunPage], gates: Sequence[Gate]) -> str:
-    """Gates as test cases, and every verdict that failed as an error (at most 1,000, then a count)."""
+    """Gates as test cases, and the verdicts of the queue that failed as errors (at most 1,000); all are counted."""
     suites = Xml.Element("testsuites", name="dikast")
     suite = Xml.SubElement(suites, "testsuite", name="gates", tests=str(len(gates)))
     suite.set("failures", str(sum(not gate.met for gate in gates)))
@@ -77,8 +86,9 @@ def to_junit(pages: Sequence[RunPage], gates: Sequence[Gate]) -> str:
             Xml.SubElement(case, "failure", message=_xml(str(gate)))
     for page in pages:
         failed = [entry for entry in page.entries if entry.status != "ok"][:_MOST_CASES]
+        more = max(0, page.failed - len(failed))
         suite = Xml.SubElement(suites, "testsuite", name=_xml(page.name), tests=str(page.rows))
-        suite.set("errors", str(len(failed)))
+        suite.set("errors", str(len(failed) + more))
         for entry in failed:
             case = Xml.SubElement(suite, "testcase", classname=_xml(entry.criterion), name=_xml(entry.item))
             reasons = "; ".join(said.reason for said in entry.said if said.reason)
@@ -86,14 +96,24 @@ def to_junit(pages: Sequence[RunPage], gates: Sequence[Gate]) -> str:
                 "\n".join(said.raw for said in entry.said)
             )
         out = Xml.SubElement(suite, "system-out")
-        out.text = _xml("\n".join([headline.opening(page), *page.missing]))
+        unlisted = [f"{counted(more, 'error')} without a test case: --queue N shows more"] if more else []
+        out.text = _xml("\n".join([headline.opening(page), *page.missing, *unlisted]))
     return Xml.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _judged(page: RunPage) -> dict[str, str]:
+    """What the first screen says was judged: the data, how many rows, and the day."""
+    about = subject(page, redacted=True)
+    return {"data": about.data, "rows": about.rows, "date": about.date}
 
 
 def _gap(entry: Any) -> dict[str, Any]:
     gap = None if entry.gap != entry.gap else entry.gap
     names = ("item", "criterion", "sample", "response", "status", "verdict", "joint", "gold")
-    return {name: getattr(entry, name) for name in names} | {"gap": gap}
+    return {name: getattr(entry, name) for name in names} | {
+        "gap": gap,
+        "said": [{"shown": said.shown, "expected": said.expected, "mass": said.mass} for said in entry.said],
+    }
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

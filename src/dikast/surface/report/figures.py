@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
+from dikast.core.text import printable
+
 WIDTH = 640
 
 
@@ -72,7 +74,7 @@ def rulers(rows: Sequence[Ruler]) -> Markup:
         if not math.isnan(row.low):
             parts.append(_line(x(row.low), y, x(row.high), y, "interval"))
         if not math.isnan(row.value):
-            parts.append(_dot(x(row.value), y, "judge", f"{row.name} {_told(row.value, row.low, row.high)}"))
+            parts.append(_dot(x(row.value), y, "judge", f"{row.name} {told(row.value, row.low, row.high)}"))
         parts.append(_text(right + 12, y + 4, "undefined" if math.isnan(row.value) else f"{row.value:z.3f}", "start"))
         y += 30
     for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
@@ -98,9 +100,9 @@ def forest(rows: Sequence[Row], overall: float, low: float, high: float) -> Mark
         if not math.isnan(row.low):
             parts.append(_line(x(row.low), y, x(row.high), y, "interval"))
         if not math.isnan(row.value):
-            parts.append(_dot(x(row.value), y, "judge", f"{row.name}: {_told(row.value, row.low, row.high)}"))
-        told = "undefined" if math.isnan(row.value) else f"{row.value:z.3f}"
-        parts.append(_text(right + 10, y + 4, f"{told}  n {row.n:,}", "start", "small"))
+            parts.append(_dot(x(row.value), y, "judge", f"{row.name}: {told(row.value, row.low, row.high)}"))
+        short = "undefined" if math.isnan(row.value) else f"{row.value:z.3f}"
+        parts.append(_text(right + 10, y + 4, f"{short}  n {row.n:,}", "start", "small"))
     parts += [_text(x(each), bottom + 16, f"{each:z.2f}", "middle", "small") for each in (start + pad, end - pad)]
     return _svg(bottom + 24, parts, "Slices")
 
@@ -129,7 +131,7 @@ def curve(points: Sequence[tuple[float, float, float, float]], across: str, up: 
         if not math.isnan(low):
             parts.append(_line(x(px), y(low), x(px), y(high), "interval"))
         if not math.isnan(py):
-            parts.append(_dot(x(px), y(py), "judge", f"{across} {px:z.2f}: {up} {_told(py, low, high)}"))
+            parts.append(_dot(x(px), y(py), "judge", f"{across} {px:z.2f}: {up} {told(py, low, high)}"))
     parts.append(_text(left + side / 2, bottom + 36, across, "middle"))
     parts.append(_text(left, top - 2, up, "start", "small"))
     return _svg(bottom + 44, parts, f"{up} by {across}", width=left + side + 40)
@@ -148,8 +150,25 @@ def distribution(probabilities: Mapping[str, float], chosen: str, gold: str) -> 
     return _svg(tall + 34, parts, "Probabilities of the labels", width=max(60, step * len(probabilities) + 8))
 
 
-def _told(value: float, low: float, high: float) -> str:
+def bar(value: float, low: float, high: float, ends: tuple[float, float], middle: float = math.nan) -> Markup:
+    """A value with its interval on a line from the first of `ends` to the second, as a cell of a table shows it."""
+    start, end = ends
+    wide = (end - start) or 1.0
+
+    def x(at: float) -> float:
+        return 6 + 148 * min(1.0, max(0.0, (at - start) / wide))
+
+    parts = [_line(6, 10, 154, 10, "axis")]
+    parts += [] if math.isnan(middle) else [_line(x(middle), 1, x(middle), 19, "overall")]
+    parts += [] if math.isnan(low) else [_line(x(low), 10, x(high), 10, "interval")]
+    parts += [] if math.isnan(value) else [_dot(x(value), 10, "judge", told(value, low, high))]
+    return _svg(20, parts, f"interval {told(value, low, high)}", width=160)
+
+
+def told(value: float, low: float, high: float) -> str:
     """A value with its interval, or without where it has none."""
+    if math.isnan(value):
+        return "undefined"
     return f"{value:z.3f}" if math.isnan(low) or math.isnan(high) else f"{value:z.3f} [{low:z.3f}, {high:z.3f}]"
 
 
@@ -165,9 +184,9 @@ def _svg(height: int, parts: Sequence[Markup], label: str, *, width: int = WIDTH
 
 
 def _text(x: float, y: float, text: str, anchor: str, kind: str = "", title: str = "") -> Markup:
-    inner = Markup("<title>{}</title>").format(title) if title else Markup("")
+    inner = Markup("<title>{}</title>").format(printable(title)) if title else Markup("")
     return Markup('<text x="{:.1f}" y="{:.1f}" text-anchor="{}" class="{}">{}{}</text>').format(
-        x, y, anchor, kind, escape(text), inner
+        x, y, anchor, kind, escape(printable(text)), inner
     )
 
 
@@ -183,7 +202,7 @@ def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
 
 def _dot(x: float, y: float, kind: str, title: str) -> Markup:
     return Markup('<circle cx="{:.1f}" cy="{:.1f}" r="5" class="{}"><title>{}</title></circle>').format(
-        x, y, kind, title
+        x, y, kind, printable(title)
     )
 
 

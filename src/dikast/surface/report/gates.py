@@ -25,17 +25,22 @@ class Gate:
     low: float | None = None
     high: float | None = None
     full: str = ""  # the metric's full name, where it is of one order of pairs only
+    n: int | None = None  # of the value; None where it is none of an estimate
 
     @property
     def met(self) -> bool:
         """Undefined never meets a gate."""
-        if self.value is None:
-            return False
-        return self.value >= self.limit if self.side == "under" else self.value <= self.limit
+        return self.value is not None and self._holds(self.value)
+
+    def _holds(self, value: float) -> bool:
+        return value >= self.limit if self.side == "under" else value <= self.limit
 
     def __str__(self) -> str:
         value = "undefined" if self.value is None else f"{self.value:z.4f}"
+        if self.value is not None and self._holds(float(value)) != self.met:  # rounded to the other side of the limit
+            value = f"{self.value!r}"
         value += "" if self.low is None or self.high is None else f" [{self.low:z.4f}, {self.high:z.4f}]"
+        value += "" if self.n is None else f" (n = {self.n:,})"
         return (
             f"{self.run}: {self.metric}{f' ({self.full})' if self.full else ''} is {value}, "
             f"{'at least' if self.side == 'under' else 'at most'} {self.limit:g}"
@@ -67,7 +72,9 @@ def check(audit: Audit | None, run: str, side: Side, text: str) -> Gate:
     number_of, low, high = (None if math.isnan(each) else float(each) + 0.0 for each in (value, *ends))
     full = next((each for each, other in metrics(audit).items() if other is cell and "/" in each), "")
     one_order = bool(full) and audit[full.partition("/")[0]].one_order
-    return Gate(text, metric, side, number, run, number_of, low, high, f"{full}{ONE_ORDER_NAME}" if one_order else "")
+    n = cell.n if isinstance(cell, Estimate) else None
+    told = f"{full}{ONE_ORDER_NAME}" if one_order else ""
+    return Gate(text, metric, side, number, run, number_of, low, high, told, n)
 
 
 def metrics(audit: Audit) -> dict[str, Estimate | float]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import NamedTuple
 
 from dikast.audit.estimate import Estimate
@@ -18,7 +19,8 @@ from dikast.audit.results import (
     Slices,
 )
 from dikast.core.text import counted, one_line
-from dikast.judging.summary import bounded_told
+from dikast.core.verdict import Usage
+from dikast.judging.label_scores import bounded_told
 from dikast.surface.report.collect import RunPage
 from dikast.surface.report.figures import Row, Ruler
 
@@ -62,7 +64,8 @@ def sentence(page: RunPage) -> str:
     best, of = _best_baseline(page, "all" if page.pairwise else name), ", of goodness," if page.goodness else ""
     beside = "" if best is None else f"; best baseline that ignores the input: {best[1]:.3f} ({best[0]})"
     rows = counted(found.n, "pair" if page.pairwise else "row")
-    return f"{told}; {name} with gold{of} is {found:.3f} on {rows}{beside}."
+    alone = f" ({_no_interval(found).replace(' (', ': ').removesuffix(')')})" if math.isnan(found.low) else ""
+    return f"{told}; {name} with gold{of} is {found:.3f}{alone} on {rows}{beside}."
 
 
 def opening(page: RunPage) -> str:
@@ -102,13 +105,6 @@ def leaders(page: RunPage) -> list[str]:
     return [*told, lead] if (lead := lead_told(found)) else told
 
 
-def leader_rows(page: RunPage) -> list[Row]:
-    """The mean score of each system with its interval, the best first, to be drawn."""
-    found = page.audit.result(Leaderboard) if page.audit else None
-    each = [] if found is None else [(name, told.mean) for name, told in found.systems.items()]
-    return [Row(name, mean.value, mean.low, mean.high, mean.n) for name, mean in each[:_MOST_PLAYERS]]
-
-
 def lead_told(found: Leaderboard) -> str:
     """How far the first system is from the second, and whether that may be chance; "" where prompts do not tell."""
     first, second = list(found.systems)[:2]
@@ -116,7 +112,7 @@ def lead_told(found: Leaderboard) -> str:
     if lead is None or math.isnan(lead.value):
         return ""
     on = f"on the same {counted(lead.n, 'prompt')}"
-    if lead.value == 0:
+    if lead.value == 0 and math.isnan(lead.low):
         return f"{first} and {second} score alike {on}"
     chance = ", which includes no difference" if lead.low <= 0 <= lead.high else ""
     return f"{first} minus {second}, {on}: {lead:+.3f}{chance}"
@@ -139,7 +135,7 @@ def _failed_in_words(failed: Estimate | None, what: str, *, one_order: bool) -> 
     lost = "had no verdict in one order or both" if what == "pairs" and not one_order else "got no verdict"
     if failed.n == 1:
         return f"The only {what.removesuffix('s')} {lost}"
-    return f"{failed.value:.1%} of {failed.n:,} {what} {lost}"
+    return f"{failed.value:.1%} {_percents(failed)} of {failed.n:,} {what} {lost}"
 
 
 def _position_in_words(page: RunPage) -> Iterator[str]:
@@ -260,7 +256,7 @@ def _bias(page: RunPage) -> Card:
     beside = audit.result(Baselines) if audit else None
     index = beside.judge.get("discrimination") if beside else None
     if index is not None:
-        alone = f" {_no_interval(index)}" if math.isnan(index.low) else ""
+        alone = f" {_no_interval(index) or f'({_why(index)})'}" if math.isnan(index.low) else ""
         notes.append(f"discrimination {index:.2f}{alone}".rstrip())
     title = "Mean error (bias): score minus gold" + (", as goodness (0 to 1)" if page.goodness else "")
     if bias is None:
@@ -320,7 +316,8 @@ def _cost(page: RunPage) -> Card:
         why = "the file does not say what was spent" if page.folder.is_file() else "summary.json is missing"
         why = "see each judge" if page.audit is not None and "panel" in page.audit else why
         return Card("Cost", "unknown", (why,), "unknown")
-    cost = usage.get("cost")
+    usage = asdict(Usage()) | usage  # what an edited summary leaves out counts as nothing
+    cost = usage["cost"]
     n = max(1, page.summary.get("verdicts") or 1)
     notes = (
         f"{usage['tokens_in']:,} tokens in ({usage['tokens_cached']:,} cached), {usage['tokens_out']:,} out",

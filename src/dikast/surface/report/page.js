@@ -25,6 +25,44 @@
     form.addEventListener("submit", (event) => event.preventDefault());
     filter();
   }
+  for (const table of document.querySelectorAll(".sortable")) {
+    const heads = [...table.tHead.rows[0].cells];
+    heads.forEach((head, column) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = head.textContent;
+      head.replaceChildren(button);
+      button.addEventListener("click", () => {
+        const down = head.getAttribute("aria-sort") === "descending";
+        heads.forEach((each) => each.removeAttribute("aria-sort"));
+        head.setAttribute("aria-sort", down ? "ascending" : "descending");
+        const key = (row) => {
+          const cell = row.cells[column];
+          const number = Number.parseFloat(cell.dataset.n);
+          return Number.isNaN(number) ? (cell.dataset.n === undefined ? cell.textContent : -Infinity) : number;
+        };
+        const rows = [...table.tBodies[0].rows].sort((a, b) => (key(a) > key(b)) - (key(a) < key(b)));
+        table.tBodies[0].append(...(down ? rows : rows.reverse()));
+      });
+    });
+  }
+  for (const text of document.querySelectorAll(".copy pre")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = "Copy";
+    text.previousElementSibling.append(button);
+    button.addEventListener("click", async () => {
+      getSelection().selectAllChildren(text);
+      let done = false;
+      try {
+        await navigator.clipboard.writeText(text.textContent);
+        done = true;
+      } catch {
+        done = document.execCommand("copy");
+      }
+      button.textContent = done ? "Copied" : "Selected: press Ctrl+C";
+    });
+  }
   const open = () => {
     const entry = location.hash && document.getElementById(location.hash.slice(1));
     if (entry && entry.matches("details")) {

@@ -6,33 +6,55 @@ import math
 from collections.abc import Sequence
 from importlib.metadata import version
 from importlib.resources import files
+from typing import NamedTuple
 
 import jinja2
 from markupsafe import Markup
 
-from dikast.audit.rendering import shown
-from dikast.audit.results import Agreement, Curve
+from dikast.audit.estimate import Estimate
+from dikast.audit.rendering import Cell, Table, shown
+from dikast.audit.results import Agreement, Curve, Meeting, Orders
 from dikast.audit.statistics.intervals import Resampling
 from dikast.core.text import one_line, printable
 from dikast.surface.report import figures, headline
 from dikast.surface.report.collect import RunPage
+from dikast.surface.report.conclusion import conclusion, of_judge
+from dikast.surface.report.standings import as_latex, as_markdown, standings
+from dikast.surface.report.subject import subject
 
 
-def _shown(value: object) -> object:
+def page_text(value: object) -> object:
     """Text as the page shows it, from a file or a model: control characters are visible, and turn nothing round."""
     return printable(value) if type(value) is str else value
 
 
 def render(pages: Sequence[RunPage], title: str, how: Resampling, *, redacted: bool = False) -> str:
     """The page of one run or several; the first is the one that others are compared with."""
-    script, style = _asset("page.js"), _asset("page.css")
+    script, style = asset("page.js"), asset("page.css")
     environment = jinja2.Environment(
-        autoescape=True, finalize=_shown, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True, finalize=page_text, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.globals.update(
         cards=headline.cards,
         opening=headline.opening,
-        leaders=lambda page: _leaders(headline.leader_rows(page)),
+        conclusion=conclusion,
+        of_judge=of_judge,
+        subject=lambda page: subject(page, redacted=redacted),
+        standings=standings,
+        as_markdown=as_markdown,
+        as_latex=as_latex,
+        percent=lambda found, board: _value(found, share=board.figure == "win rate"),
+        bar=lambda found, board: figures.bar(found.value, found.low, found.high, (board.low, board.high), board.middle),
+        ends=lambda found: "" if math.isnan(found.low) else f"{found.low:.0%}–{found.high:.0%}",
+        finite=lambda number: f"{number:g}" if math.isfinite(number) else "",
+        shade=_shade,
+        heat=_heat,
+        judges=_judges,
+        position=_position,
+        ruler_rows=lambda rows: [[row.name, *map(_number, row[1:])] for row in rows],
+        label_rows=lambda page: [[name, f"{said:,}", f"{true:,}"] for name, (said, true) in page.labels.items()],
+        forest_rows=lambda rows: [[row.name, figures.told(row.value, row.low, row.high), f"{row.n:,}"] for row in rows],
+        curve_rows=lambda curve: [[f"{each.x:.3f}", f"{each.y:.3f}", f"{each.y.n:,}"] for each in curve.points],
         ruled=headline.ruled,
         slices=headline.slices,
         rulers=figures.rulers,
@@ -49,15 +71,15 @@ def render(pages: Sequence[RunPage], title: str, how: Resampling, *, redacted: b
         one_line=one_line,
         labels_told=headline.labels_told,
     )
-    return environment.from_string(_asset("page.html.j2")).render(
+    return environment.from_string(asset("page.html.j2")).render(
         pages=pages,
         beside=side_by_side(pages),
         title=title,
         version=version("dikast"),
         style=Markup(style),
         script=Markup(script),
-        style_hash=_sha256(style),
-        script_hash=_sha256(script),
+        style_hash=asset_hash(style),
+        script_hash=asset_hash(script),
         level=how.level,
         draws=how.draws,
         seed=how.seed,
@@ -90,9 +112,62 @@ def _forest(page: RunPage, column: str, rows: Sequence[figures.Row]) -> Markup:
     return figures.forest(rows, value, middle, middle)
 
 
-def _leaders(rows: Sequence[figures.Row]) -> Markup | None:
+class _Drawn(NamedTuple):
+    figure: Markup
+    rows: list[figures.Row]
+
+
+def _judges(pages: Sequence[RunPage]) -> Markup | None:
+    """The main figure of each judge where all have the same one."""
+    found = [headline.main_figure(page) for page in pages]
+    if len({each[0] for each in found if each is not None}) != 1 or None in found:
+        return None
+    rows = [
+        figures.Row(page.name, each[1].value, each[1].low, each[1].high, each[1].n)
+        for page, each in zip(pages, found, strict=True)
+        if each is not None
+    ]
     known = [row.value for row in rows if not math.isnan(row.value)]
     return figures.forest(rows, math.nan, min(known), max(known)) if known else None
+
+
+def _position(page: RunPage) -> _Drawn | None:
+    """What both orders said together, as shares of pairs."""
+    orders = page.audit.result(Orders) if page.audit else None
+    if orders is None:
+        return None
+    shares = {"same verdict in both orders": orders.same, **orders.disagreements}
+    rows = [figures.Row(name, each.value, each.low, each.high, each.n) for name, each in shares.items()]
+    return _Drawn(figures.forest(rows, math.nan, 0.0, 1.0), rows)
+
+
+def _value(found: Estimate, *, share: bool) -> str:
+    if math.isnan(found.value):
+        return "undefined"
+    ends = "" if math.isnan(found.low) else f" [{found.low:.1%}, {found.high:.1%}]"
+    return f"{found.value:.1%}{ends}" if share else f"{found:.2f}"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None or math.isnan(value) else f"{value:z.3f}"
+
+
+def _shade(met: Meeting) -> str:
+    """Blue where the row wins, orange where the column does, by how much; nothing where it is undecided."""
+    if not met.decided:
+        return ""
+    colour = "--judge" if met.rate.value > 0.5 else "--gold"
+    return f"background:color-mix(in srgb, var({colour}) {60 * abs(met.rate.value - 0.5):.0f}%, transparent)"
+
+
+def _heat(cells: Sequence[Cell], at: int, each: Table) -> str:
+    """A share of its row as depth of colour; none for totals."""
+    counts = [cell for cell, name in zip(cells[1:], each.columns[1:], strict=True) if name != "all"]
+    total = sum(cell for cell in counts if isinstance(cell, int))
+    cell = cells[at]
+    if each.columns[at] == "all" or not isinstance(cell, int) or not total or not cell:
+        return ""
+    return f"background:color-mix(in srgb, var(--judge) {5 + 40 * cell / total:.0f}%, transparent)"
 
 
 def _curve(curve: Curve, *, diagonal: bool) -> Markup:
@@ -100,9 +175,11 @@ def _curve(curve: Curve, *, diagonal: bool) -> Markup:
     return figures.curve(points, curve.across, curve.up, diagonal=diagonal)
 
 
-def _asset(name: str) -> str:
-    return files("dikast.surface.report").joinpath(name).read_text("utf-8")
+def asset(name: str, room: str = "dikast.surface.report") -> str:
+    """A file of a room: a template, a style or a script."""
+    return files(room).joinpath(name).read_text("utf-8")
 
 
-def _sha256(text: str) -> str:
+def asset_hash(text: str) -> str:
+    """What a Content-Security-Policy names an inline style or script by."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -69,6 +69,11 @@ class Entry:
         return f"{self.verdict} (one order)" if self.said and self.said[0].shown else self.verdict
 
     @property
+    def labels(self) -> set[str]:
+        """The labels that were given."""
+        return {said.label for said in self.said}
+
+    @property
     def search(self) -> str:
         """What the page's search looks through."""
         texts = [self.item, self.criterion, self.status, *(text for _, text in self.instruction)]

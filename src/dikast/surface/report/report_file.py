@@ -24,11 +24,17 @@ KINDS = {".html": "a page", ".md": "Markdown for a pull request", ".json": "ever
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was found: the pages as collected, the gates as checked, and every number as JSON values."""
+    """A report: its files, the pages as collected, the gates as checked, and every number as JSON values."""
 
+    files: tuple[Path, ...]
     pages: list[RunPage]
     gates: list[gates.Gate]
     numbers: dict[str, Any]
+
+    def __repr__(self) -> str:
+        files = ", ".join(map(str, self.files)) or "in memory"
+        met = f"; {sum(each.met for each in self.gates)} of {len(self.gates)} gates met" if self.gates else ""
+        return f"<Report {files}: {', '.join(page.name for page in self.pages)}{met}>"
 
 
 def write_report(
@@ -55,6 +61,9 @@ def write_report(
         for number, each in enumerate(runs)
     ]
     _tell_apart(pages)
+    first = next((page.name for page in pages if page.folder == runs[0]), "")  # of a panel its first judge
+    for page in pages:
+        page.compared_with = first
     wanted: list[tuple[gates.Side, str]] = [("under", text) for text in fail_under]
     wanted += [("over", text) for text in fail_over]
     checked = [gates.check(page.audit, page.name, side, text) for page in pages for side, text in wanted]
@@ -70,7 +79,7 @@ def write_report(
         else:
             text = orjson.dumps(numbers, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode() + "\n"
         write_file(path, text.encode())
-    return Written(pages, checked, numbers)
+    return Written(tuple(out), pages, checked, numbers)
 
 
 def headlines(pages: Sequence[RunPage]) -> list[str]:

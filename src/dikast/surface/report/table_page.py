@@ -70,6 +70,7 @@ def _read(page: RunPage, plan: AuditPlan, asked: Asked) -> None:
         row = _row(record, line, plan, ends)
         page.rows += 1
         page.differing += row.status != "ok" or row.gap > 0
+        page.failed += row.status != "ok"
         said.update([row.said] if row.status == "ok" else [])
         true.update([row.gold] if row.gold else [])
         if row.status != "ok":

@@ -1,0 +1,87 @@
+"""The pictures of the pages in the documentation: `python -m benchmarks.screenshots`, which needs Chromium.
+
+Everything is made anew from a seed: items, runs by judges of known faults, and the pages of them.
+"""
+
+import argparse
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import orjson
+
+DOCS = Path(__file__).parents[1] / "docs"
+QUALITY = {"alpha": 3.9, "beta": 3.3, "gamma": 2.4}
+
+
+def compared(folder: Path) -> Path:
+    """A run of 300 pairs of three systems."""
+    draw = random.Random(3)
+    with (folder / "march.jsonl").open("wb") as file:
+        for k in range(300):
+            one, two = draw.sample(list(QUALITY), 2)
+            gold = [max(1, min(5, round(draw.gauss(QUALITY[each], 1)))) for each in (one, two)]
+            item = {"id": f"p{k}", "instruction": f"Is {k} even, and why?", "gold": gold}
+            texts = {f"response_{s}": f"{k} ends in {k % 10}. " * draw.randint(1, 4) for s in "ab"}
+            file.write(orjson.dumps({**item, **texts, "model_a": one, "model_b": two}) + b"\n")
+    _dikast("compare", folder / "march.jsonl", "--judge", "mock:oracle,r=.9,nats=.5,failing=.01", "--rubric",
+            "helpfulness", "--out", folder / "march")  # fmt: skip
+    return folder / "march"
+
+
+@contextmanager
+def labelling(folder: Path) -> Iterator[str]:
+    """The link of a rater who compares the same pairs."""
+    words = [
+        "annotate",
+        folder / "march.jsonl",
+        "--rubric",
+        "helpfulness",
+        "--pairs",
+        "--port",
+        0,
+        "--out",
+        folder / "l",
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dikast", *map(str, words)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    )
+    assert process.stderr is not None
+    try:
+        yield next(line for line in process.stderr if line.startswith("rater")).split()[-1]
+    finally:
+        process.terminate()
+        process.wait(60)
+        process.stderr.close()
+
+
+def main() -> None:
+    """Write the pictures into docs/."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    from browser import browser
+
+    with tempfile.TemporaryDirectory() as made, browser() as tab:
+        folder = Path(made)
+        page = folder / "report.html"
+        _dikast("report", compared(folder), "-o", page, "--title", "March: alpha, beta and gamma")
+        tab.open(page, width=1280, height=830)
+        tab.screenshot(DOCS / "report.png")
+        tab.open(page, width=390, height=844, dark=True)
+        tab.screenshot(DOCS / "report-phone.png")
+        with labelling(folder) as link:
+            tab.visit(link, width=1100, height=620)
+            tab.screenshot(DOCS / "annotation.png")
+
+
+def _dikast(*words: object) -> None:
+    done = subprocess.run([sys.executable, "-m", "dikast", *map(str, words)], check=False, capture_output=True)
+    assert done.returncode in (0, 3), done.stderr.decode()  # 3: some have no verdict, as they should
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,287 @@
+"""The page of an alignment: what happened in one sentence, figures by round, replies from its start and its end."""
+
+import base64
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jinja2
+import orjson
+from markupsafe import Markup
+
+from dikast.alignment.align import PLAN, REPORT
+from dikast.alignment.round_pairs import SAMPLES
+from dikast.alignment.round_report import HELD
+from dikast.core.errors import DataError, UserError
+from dikast.core.item import Item
+from dikast.core.part import Text, text_of
+from dikast.core.records import read_items, write_file
+from dikast.core.text import printable
+from dikast.surface.report.contents import Thumb, Thumbs
+
+KINDS = (".html", ".md", ".json")
+_SHOWN = 10  # prompts whose replies stand side by side
+_FIGURES = {
+    "reward": "The judge's reward (goodness, 0 to 1)",
+    "gold": "Held-out gold (goodness, 0 to 1)",
+    "second": "The second judge's grade (goodness, 0 to 1)",
+    "words": "Words of a reply",
+    "kl": "Distance from the start, nats a reply",
+    "wins": "Preferred to the start's reply",
+}
+_SHARES = {"empty": "Empty replies", "cut": "Replies cut off", "unreadable": "Replies with an unreadable sentence"}
+_WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 320, 170, 46, 14, 138
+
+
+class Point(NamedTuple):
+    """One round's figure; the ends are None where the interval is unknown."""
+
+    round: int
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """One prompt with the reply of the first model and of the last that was measured."""
+
+    name: str
+    asked: str
+    thumbs: Sequence[Thumb]
+    start: str
+    end: str
+    start_said: str
+    end_said: str
+
+
+def is_alignment(folder: Path) -> bool:
+    """Whether a folder is what `dikast align` writes."""
+    return (folder / PLAN).is_file()
+
+
+def write_alignment_report(folder: Path, out: Sequence[Path], title: str = "") -> dict[str, Any]:
+    """Write the page of an alignment to each file of `out` (.html, .md or .json); returns what `report.json` holds.
+
+    UserError where it has no finished state yet, and for other forms.
+    """
+    for path in out:
+        if path.suffix not in KINDS:
+            raise UserError(f"{path}: the report of an alignment is a file NAME{', NAME'.join(KINDS)}")
+    report, rounds = _read(folder)
+    heading = title or f"Alignment: {folder.name}"
+    for path in out:
+        if path.suffix == ".html":
+            text = _html(folder, report, rounds, heading)
+        elif path.suffix == ".md":
+            text = _markdown(report, rounds, heading)
+        else:
+            text = orjson.dumps({**report, "rounds": rounds}, option=orjson.OPT_INDENT_2).decode() + "\n"
+        write_file(path, text.encode())
+    return {**report, "rounds": rounds}
+
+
+def _read(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The report of the whole ({} while it goes on), and of each state that is measured, the start first."""
+    paths = [folder / "start" / REPORT, *sorted(folder.glob(f"round-*/{REPORT}"), key=_number)]
+    try:
+        whole = orjson.loads((folder / REPORT).read_bytes()) if (folder / REPORT).is_file() else {}
+        rounds = [orjson.loads(path.read_bytes()) for path in paths if path.is_file()]
+    except ValueError as error:
+        raise DataError(
+            f"a report is damaged ({error}): run the command that made it again", path=str(folder)
+        ) from None
+    if not rounds:
+        raise UserError(f"{folder}: nothing is measured yet: wait for the first figures of `dikast align`")
+    return whole, rounds
+
+
+def _number(path: Path) -> int:
+    return int(path.parent.name.rpartition("-")[2])
+
+
+def sentence(report: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]]) -> str:
+    """What happened, in one sentence."""
+    first, measured = rounds[0], [each for each in rounds if each["held_out"]]
+    last, done = measured[-1], len(measured) - 1
+    name = next(name for name in ("gold", "second", "reward") if name in first["held_out"])
+    told = {"gold": "gold", "second": "the second judge's grade", "reward": "the judge's own reward"}[name]
+    before, after = first["held_out"][name], last["held_out"].get(name)
+    if done == 0 or after is None:
+        return f"No round has been measured; {told} on {before['n']} held-out prompts is {_number_of(before['value'])}."
+    change = after.get("change") or {}
+    low, high = change.get("low"), change.get("high")
+    unclear = low is None or high is None or low <= 0 <= high
+    way = "did not clearly change" if unclear else "rose" if low is not None and low > 0 else "fell"
+    ends = "" if low is None else f", by {change['value']:+.3f} [{low:+.3f}, {high:+.3f}] in pairs"
+    rounds_told = f"{done} round{'s' if done > 1 else ''}"
+    text = (
+        f"In {rounds_told} {told} on {after['n']} held-out prompts {way}: from {_number_of(before['value'])} to"
+        f" {_number_of(after['value'])}{ends}"
+    )
+    stopped = report.get("stopped") or next((each["stopped"] for each in rounds if each.get("stopped")), "")
+    return text + (f"; it was stopped: {stopped}." if stopped else "." if report else "; it is not finished.")
+
+
+def _number_of(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.3f}"
+
+
+def _points(rounds: Sequence[Mapping[str, Any]], name: str) -> list[Point]:
+    return [
+        Point(each["round"], found["value"], found["low"], found["high"], found["n"])
+        for each in rounds
+        if (found := each["held_out"].get(name)) is not None and found["value"] is not None
+    ]
+
+
+def _cell(point: Point | None) -> str:
+    if point is None:
+        return ""
+    ends = "" if point.low is None or point.high is None else f" [{point.low:.3f}, {point.high:.3f}]"
+    return f"{point.value:.3f}{ends}"
+
+
+def _table(rounds: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Columns by state, rows by figure; figures that no state has are left out."""
+    numbers = [each["round"] for each in rounds]
+    head = ["", *("start" if number == 0 else f"round {number}" for number in numbers), "n"]
+    rows = []
+    for name, told in {**_FIGURES, **_SHARES}.items():
+        points = {point.round: point for point in _points(rounds, name)}
+        if points:
+            n = {point.n for point in points.values()}
+            counts = str(n.pop()) if len(n) == 1 else " to ".join(map(str, (min(n), max(n))))
+            rows.append([told, *(_cell(points.get(number)) for number in numbers), counts])
+    for name, told in (("pairs", "Pairs learnt from"), ("prompts", "Prompts"), ("calls", "Questions to the judge")):
+        rows.append([told, *(f"{each[name]:,}" if name in each else "" for each in rounds), ""])
+    return head, rows
+
+
+def _figure(points: Sequence[Point], label: str) -> Markup:
+    """A curve by round with intervals as bars."""
+    ends = [end for point in points for end in (point.value, point.low, point.high) if end is not None]
+    low, high = min(ends), max(ends)
+    spread = (high - low) or max(abs(high), 1.0) * 0.1
+    low, high = low - 0.05 * spread, high + 0.05 * spread
+    last = max(point.round for point in points) or 1
+
+    def x(point: Point) -> float:
+        return _LEFT + 14 + (_WIDTH - _LEFT - 34) * point.round / last
+
+    def y(value: float) -> float:
+        return _BOTTOM - (_BOTTOM - _TOP) * (value - low) / (high - low)
+
+    parts = []
+    for value in (low + 0.05 * spread, high - 0.05 * spread):
+        parts.append(
+            Markup('<line x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}" class="axis"/><text x="{}" y="{:.1f}" '
+                   'text-anchor="end" class="small">{}</text>').format(
+                _LEFT, _WIDTH - 8, y(value), y(value), _LEFT - 5, y(value) + 4, f"{value:.3g}")
+        )  # fmt: skip
+    path = " ".join(f"{x(point):.1f},{y(point.value):.1f}" for point in points)
+    parts.append(Markup('<polyline points="{}" class="curve"/>').format(path))
+    for point in points:
+        if point.low is not None and point.high is not None:
+            parts.append(
+                Markup('<line x1="{0:.1f}" x2="{0:.1f}" y1="{1:.1f}" y2="{2:.1f}" class="whisker"/>').format(
+                    x(point), y(point.low), y(point.high))
+            )  # fmt: skip
+        name = "start" if point.round == 0 else str(point.round)
+        parts.append(
+            Markup('<circle cx="{:.1f}" cy="{:.1f}" r="4" class="dot"><title>{}: {} (n {:,})</title></circle><text '
+                   'x="{:.1f}" y="{}" text-anchor="middle" class="small">{}</text>').format(
+                x(point), y(point.value), name, _cell(point), point.n, x(point), _BOTTOM + 20, name)
+        )  # fmt: skip
+    said = f"{label}: " + ", ".join(f"{'start' if p.round == 0 else f'round {p.round}'} {_cell(p)}" for p in points)
+    head = Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">').format(_WIDTH, _HEIGHT, said)
+    return head + Markup("").join(parts) + Markup("</svg>")
+
+
+def _beside(folder: Path, rounds: Sequence[Mapping[str, Any]]) -> tuple[str, list[Beside]]:
+    """Ten prompts, evenly spread over the file, with both replies."""
+    last = next((each["round"] for each in reversed(rounds) if each["held_out"]), 0)
+    places = [folder / "start" / HELD / SAMPLES, folder / f"round-{last}" / HELD / SAMPLES]
+    if last == 0 or not all(path.is_file() for path in places):
+        return "", []
+    first, now = ({item.id: item for item in read_items(str(path))} for path in places)
+    both = [name for name in first if name in now]
+    chosen = both[:: max(1, math.ceil(len(both) / _SHOWN))]
+    measures = [_measures(path.parent) for path in places]
+    thumbs = Thumbs()
+    found = []
+    for name in chosen:
+        content = [part for turn in first[name].instruction for part in turn.content]
+        words = "\n".join(part.text for part in content if isinstance(part, Text))
+        said = [_said(each.get(name, {})) for each in measures]
+        texts = [_reply(items[name]) for items in (first, now)]
+        found.append(Beside(name, words, thumbs.of(tuple(content)), *texts, *said))
+    return f"round {last}", found
+
+
+def _reply(item: Item) -> str:
+    return text_of(item.responses[0]) or "(empty)"
+
+
+def _measures(folder: Path) -> dict[str, dict[str, Any]]:
+    path = folder / "measures.jsonl"
+    rows = map(orjson.loads, path.read_bytes().splitlines()) if path.is_file() else ()
+    return {row["item"]: row for row in rows}
+
+
+def _said(row: Mapping[str, Any]) -> str:
+    told = {"gold": "gold", "reward": "reward", "second": "second judge"}
+    return ", ".join(f"{name} {row[key]:.2f}" for key, name in told.items() if row.get(key) is not None)
+
+
+def _html(folder: Path, report: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]], title: str) -> str:
+    style = "\n".join(
+        files("dikast.surface").joinpath(*place).read_text("utf-8")
+        for place in (("report", "page.css"), ("alignment_report", "alignment.css"))
+    )
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        finalize=lambda value: printable(value) if type(value) is str else value,
+    )  # fmt: skip
+    head, rows = _table(rounds)
+    figures = [(told, _figure(points, told)) for name, told in _FIGURES.items() if (points := _points(rounds, name))]
+    name, beside = _beside(folder, rounds)
+    template = files("dikast.surface.alignment_report").joinpath("alignment.html.j2").read_text("utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return environment.from_string(template).render(
+        title=title, version=version("dikast"), style=Markup(style), style_hash=f"sha256-{digest}",
+        sentence=sentence(report, rounds), facts=_facts(report, rounds), head=head, rows=rows, figures=figures,
+        dropped=_dropped(rounds), last=name, beside=beside,
+    )  # fmt: skip
+
+
+def _facts(report: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]]) -> list[str]:
+    found = [f"{name}: {report[name]}" for name in ("policy", "judge", "model") if report.get(name)]
+    if any(each.get("judge_is_policy") for each in rounds):
+        found.append("The judge is the policy itself: its reward measures how much it likes its own replies.")
+    if report.get("overlap_with_held_out"):
+        found.append(f"{report['overlap_with_held_out']:,} prompts also stand in the held-out file.")
+    if "gold" not in rounds[0]["held_out"] and "second" not in rounds[0]["held_out"]:
+        found.append("Neither gold nor a second judge measured this: the judge's reward alone may rise for any reason.")
+    return found
+
+
+def _dropped(rounds: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [
+        f"Round {each['round']}: {n:,} of {each['prompts']:,} prompts gave no pair, {reason}"
+        for each in rounds
+        for reason, n in each.get("dropped", {}).items()
+    ]
+
+
+def _markdown(report: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]], title: str) -> str:
+    head, rows = _table(rounds)
+    lines = [f"# {title}", "", sentence(report, rounds), ""]
+    lines += [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *(f"| {' | '.join(row)} |" for row in rows), ""]
+    return "\n".join([*lines, *(f"- {each}" for each in (*_facts(report, rounds), *_dropped(rounds)))]) + "\n"

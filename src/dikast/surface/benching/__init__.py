@@ -1,0 +1,1 @@
+"""Benches on the command line: their options, runs and scorecards."""

@@ -1,0 +1,49 @@
+"""The rows of benches as files to check feedback data against: `--against bench:NAME`."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dikast.benches.bench_rows import read_rows
+from dikast.benches.definition import load_bench
+from dikast.core.item import Item
+from dikast.core.part import images_of, text_of
+from dikast.core.records import write_records
+from dikast.core.rubric import Rubric
+from dikast.corpus.quality.check_options import CheckOptions
+from dikast.corpus.schemas.public_schema import asked
+
+_PREFIX = "bench:"
+
+
+@contextmanager
+def with_benches(asked: CheckOptions, data: Path | None) -> Iterator[CheckOptions]:
+    """The check, with the texts of benches as files in the place of `bench:NAME`.
+
+    Rows come from `data` or from the bench's source. UserError for a bench that is not known or cannot be read.
+    """
+    with tempfile.TemporaryDirectory(prefix="dikast-") as scratch:
+        files = {
+            _written(each.removeprefix(_PREFIX), data, Path(scratch)) if each.startswith(_PREFIX) else each: each
+            for each in asked.against
+        }
+        yield replace(asked, against=tuple(files), names=tuple(files.items()))
+
+
+def _written(name: str, data: Path | None, folder: Path) -> str:
+    bench = load_bench(name)
+    path = folder / f"{bench.name}.jsonl"
+    write_records(path, map(_texts, read_rows(bench, data, pictures="count").items))
+    return str(path)
+
+
+def _texts(item: Item) -> dict[str, Any]:
+    """What of an item may leak as text; responses that are pictures alone are left out."""
+    responses = [text_of(each) for each in item.responses if text_of(each) or not images_of(each)]
+    found: dict[str, Any] = {"id": item.id, "instruction": asked(item), "responses": responses}
+    if isinstance(item.rubric, Rubric):
+        found["rubric"] = item.rubric.to_dict()
+    return found

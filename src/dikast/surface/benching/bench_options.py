@@ -1,0 +1,56 @@
+"""What can be said about benches: where their rows come from, how they are run and reported."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from dikast.audit.plan import AuditPlan
+from dikast.core.checking import like, option
+from dikast.judging.run_options import FormatOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchDataOptions:
+    """Where the rows of benches come from."""
+
+    data: Path | None = option(
+        None, metavar="FOLDER", help="Folder with the published files (by path or name) instead of a download."
+    )
+    unverified_rows: bool = option(False, help="Take files whose SHA-256 is not the bench's; every figure says so.")
+    skip_missing: bool = option(False, help="Leave out rows whose picture is not there, and count them.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchRunOptions(BenchDataOptions, FormatOptions):
+    """Which benches are run, and how their items are asked."""
+
+    benches: tuple[str, ...] = option(argument=True, help="Names (`dikast bench list`), or YAML files of your own.")
+    judge: tuple[str, ...] = option(help="The judge, as for `dikast grade`; repeat for a panel.", complete="judges")
+    out: Path = option(help="The folder; each bench has a run folder in it, which running again resumes.")
+    rubric: str | None = option(None, help="A rubric instead of the bench's own.", complete="rubrics")
+    prompt: Literal["dikast", "native", "learnt"] = option(
+        "dikast", help="dikast, native (as rendered in the bench's rows) or learnt (a format learnt from these rows)."
+    )
+    limit: int | None = option(None, least=1, help="A seeded sample of N rows of each bench, stratified by group.")
+    responses: Path | None = option(
+        None, metavar="FILE", help="Responses to the prompts of a bench that has none: records of id and response."
+    )
+    policy: str | None = option(None, help="Sample these responses from this model.", complete="judges")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchReportOptions:
+    """Which runs, and in which form their scorecards are written."""
+
+    runs: tuple[Path, ...] = option(
+        argument=True, help="Run folders of `dikast bench run` (or the folder they are in), or a file of verdicts."
+    )
+    out: tuple[Path, ...] = option((), "--out", "-o", help="Files to write: .html, .md, .json, .csv.")
+    bench: str = option("", help="Of a file of verdicts: the bench that they are on.")
+    columns: Path | None = option(
+        None, metavar="FILE", help="Of a file of verdicts: YAML with flags of `dikast audit` that name its columns."
+    )
+    judge: str = option("", help="Of a file of verdicts: the judge's name.")
+    draws: int = like(AuditPlan, "draws")
+    level: float = like(AuditPlan, "level")
+    seed: int = like(AuditPlan, "seed")

@@ -1,0 +1,107 @@
+"""Scorecards of runs and of recorded verdicts, in every form."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from dikast.audit.plan import AuditPlan
+from dikast.audit.tables.column_file import read_columns
+from dikast.benches.definition import load_bench
+from dikast.benches.scorecard import BENCH, Scorecard, measured, scorecard, to_markdown
+from dikast.core.checking import Mistakes, fit, keys_of
+from dikast.core.errors import UserError
+from dikast.core.records import write_file, write_records
+from dikast.core.text import hint, read_located
+from dikast.surface.benching.bench_options import BenchReportOptions
+from dikast.surface.benching.bench_runs import LENGTH
+from dikast.surface.commands.audit_command import completed
+from dikast.surface.report.report_file import judge_folders
+
+KINDS = (".html", ".md", ".json", ".csv")
+_OWN = ("scale", "parse", "columns", "judge")  # of a configuration of columns, beside those of a plan
+
+
+def cards_of(asked: BenchReportOptions) -> list[Scorecard]:
+    """The scorecard of each run, or of each file; UserError for what is neither."""
+    for path in asked.out:
+        if path.suffix not in KINDS:
+            raise UserError(f"{path}: unknown suffix; known are {', '.join(KINDS)}")
+        if not path.parent.is_dir():
+            raise UserError(f"{path}: the folder {path.parent} does not exist")
+    found = []
+    for each in asked.runs:
+        if each.is_file():
+            found.append(_of_file(each, asked))
+            continue
+        folders = [each] if (each / BENCH).exists() else sorted(inside.parent for inside in each.glob(f"*/{BENCH}"))
+        if not folders:
+            raise UserError(f"{each}: holds no run of `dikast bench run`")
+        for folder in folders:
+            for judged in judge_folders(folder):
+                plan = AuditPlan(judged, length=_length(judged), draws=asked.draws, level=asked.level, seed=asked.seed)
+                found.append(scorecard(judged, plan, about=folder))
+    return found
+
+
+def _length(folder: Path) -> str:
+    """The column of lengths, where the items of a run have it."""
+    from dikast.audit.tables.run_rows import kept_metadata
+
+    return LENGTH if any(LENGTH in each.get("meta", {}) for each in kept_metadata(folder).values()) else ""
+
+
+def _of_file(file: Path, asked: BenchReportOptions) -> Scorecard:
+    if not asked.bench:
+        raise UserError(f"{file}: is a file of verdicts: say which bench they are on with --bench")
+    plan = replace(
+        plan_from(file, asked.columns) if asked.columns is not None else AuditPlan(file),
+        draws=asked.draws, level=asked.level, seed=asked.seed,
+    )  # fmt: skip
+    return measured(load_bench(asked.bench), plan, asked.judge or file.name, ("recorded verdicts",))
+
+
+def plan_from(file: Path, columns: Path) -> AuditPlan:
+    """The audit of a file whose columns a YAML file names, with the flags of `dikast audit`; all mistakes at once."""
+    document = read_located(columns)
+    if not isinstance(document.value, dict):
+        raise document.error("a mapping of flags of `dikast audit` to values, such as 'score: winner'")
+    mistakes, known = Mistakes(document), keys_of(AuditPlan)
+    spelt = {(key.option.names or ("",))[0].removeprefix("--") or name: name for name, key in known.items()}
+    spelt |= {name.replace("_", "-"): name for name in known}
+    given: dict[str, Any] = {}
+    for key, value in document.value.items():
+        name = spelt.get(str(key).replace("_", "-"))
+        if name is not None and name != "file":
+            value = (
+                [part.strip() for part in value.split(",")]
+                if known[name].option.commas and isinstance(value, str)
+                else value
+            )
+            given[name] = fit(known[name].type, value, mistakes.add, key, option=known[name].option)
+        elif key not in _OWN:
+            mistakes.add(f"unknown key: {hint(str(key), sorted((*spelt, *_OWN)))}", key)
+    derived, wrong = read_columns(document)
+    for each in wrong:
+        mistakes.tell(each)
+    mistakes.raise_all()
+    value = document.value
+    return completed(AuditPlan(file, **given), derived, str(value.get("scale", "")), str(value.get("parse", "")))
+
+
+def write_cards(cards: Sequence[Scorecard], out: Sequence[Path]) -> None:
+    """Write the scorecards to each file, whose suffix says in which form."""
+    for path in out:
+        if path.suffix == ".csv":
+            write_records(path, (row for card in cards for row in card.rows()), escape_formulas=True)
+        elif path.suffix == ".json":
+            told = [card.to_dict() for card in cards]
+            write_file(path, orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS) + b"\n")
+        elif path.suffix == ".md":
+            write_file(path, to_markdown(cards).encode())
+        else:
+            from dikast.surface.benching.cards_page import cards_page
+
+            write_file(path, cards_page(cards).encode())

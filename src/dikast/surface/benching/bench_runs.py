@@ -1,0 +1,190 @@
+"""Runs of benches: their rows as the items of an ordinary run of `grade` or `compare`, and what is kept beside it."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from dikast.benches.bench_rows import BenchRows, Pictures, read_rows
+from dikast.benches.brought import Brought, from_file, from_policy
+from dikast.benches.definition import Bench, load_bench
+from dikast.benches.scorecard import BENCH, read_about
+from dikast.benches.subset import stratified
+from dikast.core.checking import Mistakes
+from dikast.core.errors import UserError
+from dikast.core.item import Item
+from dikast.core.output_folder import one_writer
+from dikast.core.part import text_of
+from dikast.core.records import write_items
+from dikast.core.runs.run_files import write_whole
+from dikast.core.text import Located, counted
+from dikast.engines.base import Sampling
+from dikast.engines.spec import open_engine
+from dikast.judging.judge import Judge
+from dikast.judging.run_options import (
+    DrawOptions,
+    MediaOptions,
+    PairOptions,
+    ReplyOptions,
+    RunOptions,
+    SpendOptions,
+)
+from dikast.judging.run_plan import Source
+from dikast.prompts.format import Format
+from dikast.prompts.learn.learn import Reading, learn_format
+from dikast.surface.benching.bench_options import BenchRunOptions
+from dikast.surface.item_sources import ITEMS, leaving_nothing
+from dikast.surface.judge_runs import Judged, Told, judges_of, run_judges
+from dikast.surface.progress import ProgressLine
+
+_DECIDES = ("bench", "hash", "files", "limit", "seed", "prompt")  # what a run folder may not mix
+LENGTH = "length"  # in the items' metadata: characters of the response, of a pair the second less the first
+
+
+@dataclass(frozen=True, slots=True)
+class BenchRun:
+    """One bench prepared for a run: its items, what `bench.json` will say, the options and the format of the run."""
+
+    bench: Bench
+    folder: Path
+    items: list[Item]
+    about: dict[str, Any]
+    told: Told
+    format: str | Format | None
+
+
+def prepare(
+    name: str,
+    asked: BenchRunOptions,
+    draws: DrawOptions,
+    replies: ReplyOptions,
+    spend: SpendOptions,
+    media: MediaOptions,
+) -> BenchRun:
+    """Read the rows and choose among them. UserError for all that cannot be used, before a judge is asked."""
+    bench, native = load_bench(name), asked.prompt == "native"
+    if native and asked.format is not None:
+        raise UserError("--prompt native asks as the rows are rendered: leave out --format")
+    folder = asked.out / bench.name
+    pictures: Pictures = "skip" if asked.skip_missing else "needed"
+    rows = read_rows(bench, asked.data, unverified=asked.unverified_rows, native=native, pictures=pictures)
+    items = stratified(rows.items, tuple(bench.groups), asked.limit, replies.seed)
+    brought = _with_responses(bench, items, asked, replies, folder, dry=spend.dry_run)
+    about = _about(bench, name, asked, rows, len(brought.items), replies.seed, brought.told)
+    _refuse_other_rows(folder, about)
+    pairs = None
+    if bench.pairs:
+        pairs = PairOptions(one_order=bench.protocol.orders == "one", from_absolute=bench.kind == "graded pairs")
+    rubric = asked.rubric or bench.rubric
+    ask = RunOptions(items=(str(folder / ITEMS),), judge=asked.judge, out=folder, rubric=rubric)
+    told = Told(ask=ask, draws=draws, replies=replies, media=media, spend=spend, pairs=pairs)
+    return BenchRun(
+        bench, folder, [_measured(each) for each in brought.items], about, told, _format(bench, asked, rows)
+    )
+
+
+def _measured(item: Item) -> Item:
+    """The item with the length of its response in its metadata, for the baseline that knows nothing else."""
+    lengths = [len(text_of(each)) for each in item.responses]
+    if len(lengths) not in (1, 2):
+        return item
+    return replace(item, meta={**item.meta, LENGTH: lengths[0] if len(lengths) == 1 else lengths[1] - lengths[0]})
+
+
+def _with_responses(
+    bench: Bench, items: list[Item], asked: BenchRunOptions, replies: ReplyOptions, folder: Path, *, dry: bool
+) -> Brought:
+    if bench.responses == "in the rows":
+        if asked.responses is not None or asked.policy is not None:
+            raise UserError(f"{bench.name}: its rows hold the responses: leave out --responses and --policy")
+        return Brought(items, ())
+    if asked.responses is not None and asked.policy is not None:
+        raise UserError("--responses and --policy both bring responses: give one of them")
+    if asked.responses is not None:
+        return from_file(items, asked.responses)
+    if asked.policy is None:
+        raise UserError(
+            f"{bench.name}: measures responses, and its rows hold none: give --responses FILE (id and response), "
+            "or sample them with --policy SPEC"
+        )
+    if dry:
+        raise UserError("--policy: responses are sampled first, and --dry-run asks nothing: give --responses FILE")
+    sampling = Sampling(max_tokens=replies.max_tokens, seed=replies.seed)
+    with one_writer(folder, "sampling responses"):
+        return from_policy(items, open_engine(asked.policy), sampling, folder)
+
+
+def _about(
+    bench: Bench, name: str, asked: BenchRunOptions, rows: BenchRows, taken: int, seed: int, told: Sequence[str]
+) -> dict[str, Any]:
+    return {
+        "bench": bench.name,
+        "file": str(Path(name).resolve()) if name.endswith((".yaml", ".yml")) else "",
+        "hash": bench.hash,
+        "source": bench.source.name,
+        "licence": bench.licence,
+        "files": {each.path: each.sha256 for each in rows.files},
+        "rows": len(rows.items),
+        "taken": taken,
+        "limit": asked.limit,
+        "seed": seed,
+        "prompt": asked.prompt if asked.format is None else f"format {asked.format}",
+        "left_out": dict(rows.left_out),
+        "notes": [*rows.notes, *told],
+    }
+
+
+def _refuse_other_rows(folder: Path, about: dict[str, Any]) -> None:
+    """UserError where the folder holds a run of other rows, or of rows that were taken in another way."""
+    if not (folder / BENCH).exists():
+        return
+    before = read_about(folder)
+    if changed := [name for name in _DECIDES if before.get(name) != about[name]]:
+        told = ", ".join(f"{name} was {before.get(name)!r:.60}, is {about[name]!r:.60}" for name in changed)
+        raise UserError(f"{folder}: holds a run of other rows ({told}): give another --out")
+
+
+def _format(bench: Bench, asked: BenchRunOptions, rows: BenchRows) -> str | Format | None:
+    if asked.prompt == "native":
+        return "verbatim"
+    if asked.prompt == "dikast":
+        return asked.format
+    if not bench.rendered:
+        raise UserError(f"{bench.name}: its rows hold no rendered prompt to learn from: use --prompt dikast")
+    reading = Reading(
+        prompt=(bench.rendered,), names=bench.slots or None, edges=bench.edges or None, accept_names=not bench.slots
+    )
+    learnt = learn_format(rows.files[0].local, reading)
+    if learnt.report.misfits:
+        told = f"the learnt format does not make {counted(len(learnt.report.misfits), 'prompt')} of the rows"
+        raise UserError(f"{bench.name}: {told}: use --prompt native")
+    return learnt.format
+
+
+def open_judges(run: BenchRun) -> list[Judge]:
+    """The judges of the run; UserError with all mistakes."""
+    return judges_of(run.told, run.told.ask.judge, run.told.ask.rubric, run.format, Mistakes(Located({}, "options")))
+
+
+def run_bench(run: BenchRun, judges: Sequence[Judge], *, quiet: bool) -> Judged:
+    """Judge the items of a bench into its folder, which then also holds them; a dry run writes nothing."""
+    dry = run.told.spend.dry_run
+    with leaving_nothing(None if dry else run.folder), _items_of(run) as source:
+        return run_judges(
+            run.told, run.told.ask.judge, judges, source, run.folder, lambda: ProgressLine(quiet=quiet or dry)
+        )
+
+
+@contextmanager
+def _items_of(run: BenchRun) -> Iterator[Source]:
+    """The items as a file: in the run folder, of a dry run in a temporary one."""
+    with tempfile.TemporaryDirectory(prefix="dikast-") as scratch:
+        folder = Path(scratch) if run.told.spend.dry_run else run.folder
+        with one_writer(folder, "writing the items"):
+            write_items(folder / ITEMS, run.items)
+            write_whole(folder / BENCH, orjson.dumps(run.about, option=orjson.OPT_INDENT_2) + b"\n")
+        yield Source(str(folder / ITEMS))

@@ -1,0 +1,22 @@
+"""Scorecards of benches as one HTML file: no script, no network, every word of a model escaped."""
+
+from collections.abc import Sequence
+from importlib.metadata import version
+
+import jinja2
+from markupsafe import Markup
+
+from dikast.audit.rendering import shown
+from dikast.benches.scorecard import Scorecard
+from dikast.surface.report.page import asset, asset_hash, page_text
+
+
+def cards_page(cards: Sequence[Scorecard]) -> str:
+    """The page of scorecards, each with the tables of its audit."""
+    style = asset("page.css")
+    environment = jinja2.Environment(
+        autoescape=True, finalize=page_text, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(asset("cards.html.j2", "dikast.surface.benching")).render(
+        cards=cards, style=Markup(style), style_hash=asset_hash(style), version=version("dikast"), shown=shown
+    )

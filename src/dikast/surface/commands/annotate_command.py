@@ -1,0 +1,84 @@
+"""The verb `dikast annotate`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dikast.core.checking import like, option
+from dikast.core.errors import UserError
+from dikast.judging.run_options import MediaOptions, RunOptions
+from dikast.surface.terminal import echo, echo_json
+from dikast.surface.verbs import JsonOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnnotateOptions:
+    """What people label, how many of them, who gets what, and where the pages are."""
+
+    items: str = option(argument=True, help="The items: a file, a folder.")
+    out: Path = option(help="The folder of the labels; named again, labelling goes on.", metavar="FOLDER")
+    rubric: str | None = like(RunOptions, "rubric")
+    pairs: bool = option(False, help="Ask which of two responses is better, in place of a grade of each.")
+    raters: int = option(1, least=1, most=1000, help="How many people label; each has a link of their own.")
+    overlap: int = option(0, least=0, help="How many raters get each question; 0: all.")
+    repeats: float = option(0.0, least=0, most=0.5, help="The share of a rater's questions that come again.")
+    training: int = option(0, least=0, help="How many questions with a known label come first, for practice.")
+    run: Path | None = option(None, help="A judge's run on the same items: the figures use it too (PPI++).")
+    aim: float = option(0.03, above=0, most=0.5, help="The half width of the interval at which to stop.")
+    map: tuple[str, ...] = like(RunOptions, "map")
+    seed: int = option(0, help="Seed of orders and sides.")
+    host: str = option("127.0.0.1", help="The address to listen on; others than loopback need --tls-cert, --tls-key.")
+    port: int = option(8090, least=0, most=65535, help="The port; 0 takes a free one.")
+    tls_cert: Path | None = option(None, help="A certificate (PEM), for addresses that others reach.")
+    tls_key: Path | None = option(None, help="Its key (PEM).")
+    export: bool = option(False, help="Write labels.csv and trail.csv of what is there, and stop.")
+
+
+def annotate(asked: AnnotateOptions, media: MediaOptions, shown: JsonOptions) -> None:
+    """Let people label items blind, in a browser: grades, or which of two responses is better.
+
+    Example: dikast annotate items.jsonl --rubric helpfulness --raters 3 --out labels
+    """
+    import asyncio
+    import ssl
+
+    from dikast.annotation.labelling_questions import read_questions
+    from dikast.annotation.labelling_server import LabelServer
+    from dikast.annotation.session import Shares, judged_by, opened
+    from dikast.core.rubric import load_rubric
+    from dikast.surface.judge_runs import columns_of
+
+    if (asked.tls_cert is None) != (asked.tls_key is None):
+        raise UserError("--tls-cert and --tls-key belong together")
+    if asked.host not in ("127.0.0.1", "localhost", "::1") and asked.tls_cert is None:
+        raise UserError(
+            f"--host {asked.host} can be reached from other machines: give --tls-cert and --tls-key, or listen on"
+            " 127.0.0.1 behind a proxy with TLS"
+        )
+    tls = None
+    if asked.tls_cert is not None:
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        try:
+            tls.load_cert_chain(asked.tls_cert, asked.tls_key)
+        except OSError as error:
+            raise UserError(f"--tls-cert {asked.tls_cert}: {error.strerror or error}") from None
+    rubric = load_rubric(asked.rubric or "helpfulness")
+    questions = read_questions(asked.items, columns_of(asked.map), rubric, "pairwise" if asked.pairs else "absolute")
+    judged = None if asked.run is None else judged_by(asked.run, questions)
+    shares = Shares(asked.raters, asked.overlap, asked.repeats, asked.training, asked.seed)
+    with opened(asked.out, questions, shares) as session:
+
+        def ready(port: int) -> None:
+            host = f"[{asked.host}]" if ":" in asked.host else asked.host
+            links = session.links(f"{'http' if tls is None else 'https'}://{host}:{port}")
+            if shown.json:
+                echo_json({"links": links, "questions": len(questions)})
+            for name, link in links.items():
+                echo(f"{'progress' if name == 'owner' else f'rater {name}'}: {link}", err=True)
+
+        if not asked.export:
+            server = LabelServer(
+                session.store, session.questions, session.owner, host=asked.host, port=asked.port, aim=asked.aim,
+                name=Path(asked.items).name, judged=judged, tls=tls,
+            )  # fmt: skip
+            asyncio.run(server.run(ready))
+        echo(f"{asked.out / 'labels.csv'}: {session.write():,} labels", err=True)

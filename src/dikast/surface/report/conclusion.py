@@ -1,0 +1,209 @@
+"""One conclusion in plain words, and its light: green, amber, red or grey, by the rules that docs/report.md states."""
+
+import math
+from typing import Literal, NamedTuple
+
+from dikast.audit.estimate import Estimate
+from dikast.audit.results import Baselines, Failures, HeadToHead, Leaderboard, Orders, PlayerRanking
+from dikast.core.text import counted
+from dikast.surface.report.collect import RunPage
+from dikast.surface.report.headline import main_figure
+
+Light = Literal["green", "amber", "red", "grey"]
+FEW = 30  # rows with gold, below which nothing is concluded about the judge
+LOST = 0.05  # share of questions without a verdict, above which nothing is green
+MARGIN = 0.1  # how far below people's agreement with each other a judge may lie and count as about as good
+CLOSE = 0.8  # the agreement with gold that is green where it is not known how far people agree
+_NAMED = 5
+
+
+class Conclusion(NamedTuple):
+    """What follows from a run, and the rule that says so."""
+
+    light: Light
+    text: str
+    why: str
+
+
+def conclusion(page: RunPage) -> Conclusion:
+    """Who is best where systems are known, and otherwise whether the judge can be used; red always comes first."""
+    judge = of_judge(page)
+    systems = of_systems(page)
+    if systems is None or judge.light == "red":
+        return judge
+    if systems.light == "green" and judge.light == "grey":
+        return Conclusion("amber", systems.text + ", says the judge", judge.why)
+    if systems.light == "green" and (lost := _lost(page)):
+        return Conclusion("amber", systems.text, lost)
+    return systems
+
+
+def of_judge(page: RunPage) -> Conclusion:
+    """Whether the verdicts can be used."""
+    audit = page.audit
+    if audit is None:
+        return Conclusion("grey", "Nothing is known yet", "there are no verdicts that could be audited")
+    failures, orders = audit.result(Failures), audit.result(Orders)
+    if failures is not None and failures.failed.value > 0.5:
+        return Conclusion(
+            "red", f"Do not use: {failures.failed.value:.0%} of the questions got no verdict", "over half"
+        )
+    if orders is not None and _position_decides(orders):
+        slot, share = _most_slot(orders)
+        told = f"Do not use: position decides, {slot} in {_percent(share)} of {counted(share.n, 'pair')}"
+        return Conclusion(
+            "red", told, "one slot wins in more pairs than both orders agree in, interval against interval"
+        )
+    main = main_figure(page)
+    if main is None:
+        return Conclusion("grey", "Not known whether the judge is right: there is no gold", "name gold to find out")
+    name, found = main
+    what = "Accuracy" if page.pairwise else "Correlation with gold (Pearson)"
+    rows = counted(found.n, "pair" if page.pairwise else "row")
+    if math.isnan(found.value):
+        said = [label for label, (count, _) in page.labels.items() if count]
+        if len(said) == 1 and found.n >= FEW:
+            return Conclusion("red", f"Do not use: the judge always says {said[0]}", "a constant tells nothing")
+        return Conclusion("grey", "Not known whether the judge is right", found.note or "the agreement is undefined")
+    figure = f"{what} {_figure(found)} on {rows}"
+    if found.n < FEW or math.isnan(found.low):
+        return Conclusion("amber", f"Too few rows to conclude anything: {figure}", f"fewer than {FEW} rows with gold")
+    beside = audit.result(Baselines)
+    best = beside.best("all" if page.pairwise else name) if beside else None
+    floor = best.statistics["all" if page.pairwise else name].value if best else 0.0
+    if not found.low > floor:
+        than = best.label if best is not None and floor else "a constant"
+        told = f"Do not use: not shown to be better than {than} ({floor:.2f}). {figure}"
+        return Conclusion("red", told, "the interval does not lie above the best judge that ignores the input")
+    if lost := _lost(page):
+        return Conclusion("amber", f"Better than a judge that ignores the input, with gaps. {figure}", lost)
+    ceiling = beside.ceiling("all" if page.pairwise else name) if beside else None
+    return _against_people(figure, found, ceiling)
+
+
+def _against_people(figure: str, found: Estimate, ceiling: Estimate | None) -> Conclusion:
+    if ceiling is not None and not math.isnan(ceiling.value):
+        people = f"people among themselves {_figure(ceiling)}"
+        if found.low >= ceiling.value - MARGIN:
+            told = f"Agrees with people about as well as they agree with each other. {figure}; {people}"
+            return Conclusion("green", told, f"the low end lies at most {MARGIN:g} below people's agreement")
+        told = "Better than chance, but people agree more with each other"
+        if not found.high < ceiling.value:
+            told = "Better than chance; whether it agrees with people as well as they with each other cannot be told"
+        told = f"{told}. {figure}; {people}"
+        return Conclusion("amber", told, f"the low end lies more than {MARGIN:g} below people's agreement")
+    if found.low >= CLOSE:
+        return Conclusion(
+            "green", f"Agrees closely with gold. {figure}", f"the whole interval lies at {CLOSE:g} or above"
+        )
+    told = f"Better than a judge that ignores the input; how good it must be is not known. {figure}"
+    return Conclusion("amber", told, f"the interval reaches below {CLOSE:g}, and one rater tells no ceiling")
+
+
+def of_systems(page: RunPage) -> Conclusion | None:
+    """Who is best, or that it cannot be told; None where fewer than two systems are known."""
+    audit = page.audit
+    if audit is None:
+        return None
+    if (board := audit.result(Leaderboard)) is not None:
+        return _by_scores(board)
+    ranking = audit.result(PlayerRanking)
+    if ranking is None or len(ranking.players) < 2:
+        return None
+    return _by_pairs(page, ranking, audit.result(HeadToHead))
+
+
+def _by_scores(board: Leaderboard) -> Conclusion:
+    names = list(board.systems)
+    lead = board.lead
+    if lead is None or math.isnan(lead.value):
+        return Conclusion("amber", f"Cannot tell which of {_all(names)} is best", "they share no prompt")
+    ends = f"{abs(lead.value):.2f} {_ends(lead, '.2f')} on {counted(lead.n, 'prompt')} of both"
+    open_to = [name for name, each in board.systems.items() if each.rank is not None and each.rank.low <= 1]
+    apart = not math.isnan(lead.low) and not lead.low <= 0 <= lead.high
+    if open_to == names[:1] and apart:
+        told = f"{names[0]} scores better than {names[1]}"
+        told = f"{names[0]} scores better than all others: than {names[1]}, the next," if len(names) > 2 else f"{told}:"
+        return Conclusion(
+            "green", f"{told} by {ends}", "its rank set is 1 alone, and the interval excludes no difference"
+        )
+    if len(open_to) <= 2 and not apart:
+        told = f"Cannot tell {names[0]} from {names[1]}: they differ by {ends}"
+        return Conclusion("amber", told, "the interval includes no difference")
+    return Conclusion("amber", f"Cannot tell which of {_all(open_to)} is best", "the rank of each may be 1")
+
+
+def _by_pairs(page: RunPage, ranking: PlayerRanking, met: HeadToHead | None) -> Conclusion:
+    names = list(ranking.players)
+    first, second = names[:2]
+    groups = {each.group for each in ranking.players.values()}
+    if len(groups) > 1:
+        return Conclusion(
+            "amber", f"Cannot tell which of {_all(names)} is best", "some never met, even by way of others"
+        )
+    open_to = [name for name, each in ranking.players.items() if not each.rank.low > 1]
+    meeting = met.of(first, second) if met is not None else None
+    if len(open_to) > 2:
+        return Conclusion("amber", f"Cannot tell which of {_all(open_to)} is best", "the rank of each may be 1")
+    if meeting is None:
+        told = "no pair is of both, so their orders tell nothing"
+        return Conclusion("amber", f"Cannot tell {first} from {second}: they never met", told)
+    rate = f"{_percent(meeting.rate)} of {counted(meeting.rate.n, 'pair')}"
+    even = f"Cannot tell {first} from {second}"
+    if meeting.rate.low <= 0.5 <= meeting.rate.high:
+        return Conclusion("amber", f"{even}: {first} wins {rate}", "the interval includes an even result")
+    if page.one_order:
+        told = f"{even} from the effect of position: {first} wins {rate}, each pair judged in one order"
+        return Conclusion("amber", told, "one order only; judge both to know")
+    if not meeting.decided:
+        before, after = meeting.orders
+        told = f"{even}: {first} wins {before.value:.0%} where it is shown first and {after.value:.0%} where second"
+        return Conclusion("amber", told, "the two orders name different winners, or one of them none")
+    if open_to != [first]:
+        return Conclusion("amber", f"{even}: {first} wins {rate}", "over all games the rank of each may be 1")
+    if len(names) > 2:
+        told = f"{first} is better than all others: against {second}, the next, it wins {rate}"
+    else:
+        told = f"{first} is better than {second}: it wins {rate}"
+    why = "its rank set is 1 alone, the interval excludes an even result, and both orders say so"
+    return Conclusion("green", told, why)
+
+
+def _position_decides(orders: Orders) -> bool:
+    return _most_slot(orders)[1].low > orders.same.high
+
+
+def _most_slot(orders: Orders) -> tuple[str, Estimate]:
+    slots = ("first slot both times", "second slot both times")
+    return max(((name, orders.disagreements[name]) for name in slots), key=lambda each: each[1].value)
+
+
+def _lost(page: RunPage) -> str:
+    """Why failures forbid green; "" where they do not."""
+    failures = page.audit.result(Failures) if page.audit else None
+    if failures is None or not failures.failed.value > LOST:
+        return ""
+    return f"{failures.failed.value:.0%} of the questions got no verdict, more than {LOST:.0%}"
+
+
+def _all(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    shown = names[:_NAMED]
+    return ", ".join(shown) + more if more or len(shown) < 2 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _figure(found: Estimate) -> str:
+    ends = "" if math.isnan(found.low) else f" [{found.low:z.2f}, {found.high:z.2f}]"
+    return f"{found.value:z.2f}{ends}"
+
+
+def _ends(found: Estimate, spec: str) -> str:
+    if math.isnan(found.low):
+        return ""
+    low, high = (found.low, found.high) if found.value >= 0 else (-found.high, -found.low)
+    return f"[{low:{spec}}, {high:{spec}}]"
+
+
+def _percent(found: Estimate) -> str:
+    ends = "" if math.isnan(found.low) else f" [{found.low:.0%}, {found.high:.0%}]"
+    return f"{found.value:.0%}{ends}"

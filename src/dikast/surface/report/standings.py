@@ -1,0 +1,143 @@
+"""The leaderboard as the page shows it: a row a system with its interval as a bar, who beats whom, and to be copied."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dikast.audit.estimate import Estimate
+from dikast.audit.results import HeadToHead, Leaderboard, Meeting, PlayerRanking, Players
+from dikast.core.text import markdown, one_line
+from dikast.surface.report.collect import RunPage
+
+_MOST_IN_MATRIX = 20
+_TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
+    c: "\\" + c for c in "&%$#_{}"
+}
+
+
+class Cell(NamedTuple):
+    """What a cell says, and the number that it sorts by (NaN: by its words)."""
+
+    text: str
+    number: float = math.nan
+
+
+class Standing(NamedTuple):
+    """A row: the rank set, the name, the main figure, and what else is told."""
+
+    rank: Cell
+    name: str
+    main: Estimate
+    more: tuple[Cell, ...]
+
+
+class Standings(NamedTuple):
+    """Systems from the first; `middle` is where neither wins (NaN: there is no such value)."""
+
+    title: str
+    figure: str
+    columns: tuple[str, ...]
+    rows: tuple[Standing, ...]
+    low: float
+    high: float
+    middle: float
+    note: str
+    head_to_head: HeadToHead | None
+
+    @property
+    def matrix(self) -> tuple[tuple[str, tuple[Meeting | None, ...]], ...]:
+        """Each of the first systems against each, from the row's side; none where nobody met."""
+        found = self.head_to_head
+        if found is None or not found.meetings:
+            return ()
+        names = [row.name for row in self.rows[:_MOST_IN_MATRIX]]
+        return tuple((one, tuple(None if one == two else found.of(one, two) for two in names)) for one in names)
+
+
+def standings(page: RunPage) -> Standings | None:
+    """The leaderboard of a run, of scores or of pairs; None where fewer than two systems are known."""
+    if page.audit is None:
+        return None
+    met = page.audit.result(HeadToHead)
+    if (board := page.audit.result(Leaderboard)) is not None:
+        return _of_scores(board, met)
+    ranking, players = page.audit.result(PlayerRanking), page.audit.result(Players)
+    if ranking is None or players is None or len(ranking.players) < 2:
+        return None
+    return _of_pairs(page, ranking, players, met)
+
+
+def _of_scores(board: Leaderboard, met: HeadToHead | None) -> Standings:
+    rows = [
+        Standing(_rank(each.rank), name, each.mean, (_share(each.win_rate), _count(each.mean.n), _count(each.failed)))
+        for name, each in board.systems.items()
+    ]
+    ends = [end for row in rows for end in (row.main.low, row.main.high, row.main.value) if not math.isnan(end)]
+    note = "Rank set: every place that the differences on the same prompts leave open. Win rate: a tie is half a win."
+    return Standings("Leaderboard", "mean score", ("win rate", "n", "no verdict"), tuple(rows),
+                     min(ends, default=0.0), max(ends, default=1.0), math.nan, note, met)  # fmt: skip
+
+
+def _of_pairs(page: RunPage, ranking: PlayerRanking, players: Players, met: HeadToHead | None) -> Standings:
+    controlled = any(each.controlled is not None for each in ranking.players.values())
+    outcomes = [name for name in next(iter(players.players.values())).outcomes if "strong" not in name]
+    rows = []
+    for name, each in ranking.players.items():
+        record = players.players[name]
+        cells = [*([_share(each.controlled)] if controlled else []), _count(record.games)]
+        counts = {what: record.outcomes.get(what, 0) + record.outcomes.get(f"strong {what}", 0) for what in outcomes}
+        rows.append(Standing(_rank(each.rank), name, record.win_rates["half"], (*cells, *map(_count, counts.values()))))
+    columns = [*(["position and covariates equal"] if controlled else []), "games", *outcomes]
+    orders = "each pair in one order only" if page.one_order else "orders that disagree count as ties"
+    note = (
+        "Rank set: the interval of the rank in a Bradley-Terry model, for which games against all others count too; the"
+        f" conclusion is of the first two's own pairs alone. Win rate: a tie is half a win; {orders}."
+    )
+    return Standings("Leaderboard", "win rate", tuple(columns), tuple(rows), 0.0, 1.0, 0.5, note, met)
+
+
+def as_markdown(found: Standings) -> str:
+    """The leaderboard as a Markdown table."""
+    head, rows = _plain(found)
+    lines = ["| " + " | ".join(map(markdown, head)) + " |", "|" + "---|" * len(head)]
+    return "\n".join([*lines, *("| " + " | ".join(map(markdown, row)) + " |" for row in rows)])
+
+
+def as_latex(found: Standings) -> str:
+    """The leaderboard as a LaTeX table (booktabs)."""
+    head, rows = _plain(found)
+    lines = [r"\begin{tabular}{rl" + "r" * (len(head) - 2) + "}", r"\toprule", _tex(head), r"\midrule"]
+    return "\n".join([*lines, *map(_tex, rows), r"\bottomrule", r"\end{tabular}"])
+
+
+def _plain(found: Standings) -> tuple[list[str], list[list[str]]]:
+    head = ["rank", "system", found.figure, *found.columns]
+    rows = [
+        [row.rank.text, one_line(row.name, 60), format(row.main, ".3f"), *(cell.text for cell in row.more)]
+        for row in found.rows
+    ]
+    return head, rows
+
+
+def _tex(cells: Sequence[str]) -> str:
+    return " & ".join("".join(_TEX.get(each, each) for each in one_line(cell)) for cell in cells) + r" \\"
+
+
+def _rank(found: Estimate | None) -> Cell:
+    if found is None or math.isnan(found.value):
+        return Cell("", math.inf)
+    if math.isnan(found.low):
+        return Cell(f"{found.value:.0f}", found.value)
+    low, high = round(found.low), round(found.high)
+    return Cell(f"{low}" if low == high else f"{low}–{high}", found.value)
+
+
+def _share(found: Estimate | None) -> Cell:
+    if found is None or math.isnan(found.value):
+        return Cell("")
+    ends = "" if math.isnan(found.low) else f" [{found.low:.1%}, {found.high:.1%}]"
+    return Cell(f"{found.value:.1%}{ends}", found.value)
+
+
+def _count(number: int) -> Cell:
+    return Cell(f"{number:,}", number)

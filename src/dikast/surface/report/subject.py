@@ -1,0 +1,69 @@
+"""What a report says first: what was judged, when, by whom, by which rubric, and the prompt."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dikast.core.errors import UserError
+from dikast.core.rubric import Rubric
+from dikast.core.runs.rubrics import load_rubrics
+from dikast.core.runs.run_files import RUBRICS, VERDICTS
+from dikast.core.text import counted
+from dikast.surface.report.collect import RunPage
+
+_MOST_RUBRICS = 5
+
+
+class Subject(NamedTuple):
+    """What a report is about. `rubrics` are at most five, `more` counts the others; `prompt` is "" if not known."""
+
+    data: str
+    rows: str
+    date: str
+    judge: str
+    rubrics: tuple[Rubric, ...]
+    more: int
+    prompt: str
+
+
+def subject(page: RunPage, *, redacted: bool) -> Subject:
+    """What the page of a run is about; `redacted` leaves out the words of rubrics and prompt."""
+    folder = page.folder
+    source = str(page.lock.get("items") or "") if folder.is_dir() else folder.name
+    found = {} if redacted else _rubrics(folder)
+    named = list({each.name: each for each in found.values()}.values())
+    told = page.lock.get("format") or {}
+    prompt = "" if redacted else _prompt(told if isinstance(told, Mapping) else {})
+    data = "standard input" if source == "-" else source.rstrip("/").rsplit("/", 1)[-1] or "unknown"
+    return Subject(data, _rows(page), _date(folder), page.judge, tuple(named[:_MOST_RUBRICS]),
+                   max(0, len(named) - _MOST_RUBRICS), prompt)  # fmt: skip
+
+
+def _rows(page: RunPage) -> str:
+    what = "pair" if page.pairwise else "row" if page.folder.is_file() else "response"
+    items = page.summary.get("items")
+    told = counted(page.rows, what)
+    return f"{told} of {counted(items, 'item')}" if isinstance(items, int) and items != page.rows else told
+
+
+def _date(folder: Path) -> str:
+    """When the last verdict was written, in UTC; "" where no file tells."""
+    file = folder / VERDICTS if folder.is_dir() else folder
+    try:
+        at = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    except OSError:
+        return ""
+    return f"{at.day} {at:%B %Y}"
+
+
+def _rubrics(folder: Path) -> dict[str, Rubric]:
+    try:
+        return load_rubrics(folder) if (folder / RUBRICS).exists() else {}
+    except UserError:
+        return {}
+
+
+def _prompt(told: Mapping[str, Any]) -> str:
+    parts = [told.get(name) for name in ("system", "user")]
+    return "\n\n".join(each for each in parts if isinstance(each, str) and each.strip())

@@ -1,0 +1,107 @@
+"""The page of an alignment: its sentence, its figures, replies to leaf through, hostile words."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import browser
+from dikast.core.errors import UserError
+from dikast.surface.alignment_report.alignment_page import sentence, write_alignment_report
+from dikast.surface.cli import app
+
+EVIL = "<script>alert('x')</script><img src=x onerror=alert(1)>"
+
+
+def figure(value: float, change: float | None = None) -> dict[str, Any]:
+    found: dict[str, Any] = {"value": value, "low": value - 0.1, "high": value + 0.1, "n": 24}
+    if change is not None:
+        found["change"] = {"value": change, "low": change - 0.05, "high": change + 0.05}
+    return found
+
+
+def held(folder: Path, text: str) -> None:
+    folder.mkdir(parents=True)
+    rows = [{"id": f"p{i}", "instruction": f"What is {i}? {EVIL}", "response": f"{text} {i}"} for i in range(24)]
+    (folder / "samples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    measures = [{"item": f"p{i}", "gold": 0.25, "reward": 0.5, "second": None} for i in range(24)]
+    (folder / "measures.jsonl").write_text("".join(json.dumps(row) + "\n" for row in measures))
+
+
+@pytest.fixture
+def alignment(tmp_path: Path) -> Path:
+    folder = tmp_path / "up"
+    held(folder / "start/held-out", f"before {EVIL}")
+    held(folder / "round-1/held-out", "after")
+    (folder / "align.json").write_text("{}")
+    names = ("reward", "gold", "words", "kl")
+    start = {"round": 0, "held_out": {name: figure(0.2) for name in names}, "judge_is_policy": True}
+    first = {
+        "round": 1, "held_out": {name: figure(0.4, 0.2) for name in names}, "judge_is_policy": True, "pairs": 80,
+        "prompts": 100, "dropped": {"equal": 20}, "calls": 500, "stopped": "",
+    }  # fmt: skip
+    for name, report in (("start", start), ("round-1", first)):
+        (folder / name / "report.json").write_text(json.dumps(report))
+    whole = {"policy": EVIL, "judge": "scout", "model": "up/round-1/model", "stopped": "", "rounds": [start, first]}
+    (folder / "report.json").write_text(json.dumps(whole))
+    return folder
+
+
+def told(gold: Mapping[str, Any], **report: Any) -> str:
+    rounds = [{"round": 0, "held_out": {"gold": figure(0.2)}}, {"round": 1, "held_out": {"gold": gold}}]
+    return sentence({"policy": "p", **report}, rounds)
+
+
+def test_one_sentence_says_what_happened() -> None:
+    assert told(figure(0.4, 0.2)) == (
+        "In 1 round gold on 24 held-out prompts rose: from 0.200 to 0.400, by +0.200 [+0.150, +0.250] in pairs."
+    )
+    assert "did not clearly change" in told(figure(0.22, 0.02))
+    assert "fell: from 0.200 to 0.100" in told(figure(0.1, -0.1))
+    assert told(figure(0.1, -0.1), stopped="it grew").endswith("in pairs; it was stopped: it grew.")
+    assert sentence({}, [{"round": 0, "held_out": {"reward": figure(0.3)}}]) == (
+        "No round has been measured; the judge's own reward on 24 held-out prompts is 0.300."
+    )
+
+
+def test_the_verb_writes_the_page_of_an_alignment(alignment: Path, tmp_path: Path) -> None:
+    page, table = tmp_path / "page.html", tmp_path / "page.md"
+    done = CliRunner().invoke(app, ["report", str(alignment), "-o", str(page), "-o", str(table)])
+    assert done.exit_code == 0, done.output
+    text = page.read_text("utf-8")
+    assert "<script" not in text
+    assert "onerror=alert(1)>" not in text.replace("onerror=alert(1)&gt;", "")
+    assert text.count('class="leaf"') == 8  # every third of 24, at most ten
+    assert "20 of 100 prompts gave no pair, equal" in text
+    assert "The judge is the policy itself" in text
+    assert text.count("<svg") == 4
+    assert (
+        "| Held-out gold (goodness, 0 to 1) | 0.200 [0.100, 0.300] | 0.400 [0.300, 0.500] | 24 |" in table.read_text()
+    )
+    with pytest.raises(UserError, match=r"page\.xml: the report of an alignment is a file NAME\.html"):
+        write_alignment_report(alignment, [tmp_path / "page.xml"])
+    (alignment / "report.json").unlink()  # while it goes on
+    write_alignment_report(alignment, [page])
+    assert "it is not finished" in page.read_text("utf-8")
+
+
+@pytest.mark.skipif(browser.CHROMIUM is None, reason="no Chromium")
+def test_a_reader_can_leaf_through_the_replies(alignment: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    write_alignment_report(alignment, [page])
+    with browser.browser() as tab:
+        for width in (1280, 390):
+            tab.open(page, width=width)
+            assert tab.run("document.documentElement.scrollWidth <= window.innerWidth")
+            tab.run("document.querySelector('#sample-1 nav a').click()")
+            assert tab.run("location.hash") == "#sample-2"
+            seen = (
+                "new Promise(done => setTimeout(() => { const box = document.querySelector('#sample-2')"
+                ".getBoundingClientRect(); done(box.left >= 0 && box.left < innerWidth / 2) }, 700))"
+            )
+            assert tab.run(seen)
+        assert tab.said == []
+        assert len(tab.asked) == 1

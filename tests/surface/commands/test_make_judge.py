@@ -1,0 +1,128 @@
+"""`dikast make-judge`: one command from recipes to an audited judge, in miniature."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from typer.testing import CliRunner
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+import tiny_models
+from dikast.core.errors import DataError, UserError
+from dikast.surface.cli import app
+from dikast.surface.make_judge import make_judge
+
+TRAIN: dict[str, Any] = {
+    "steps": 3, "batch_size": 4, "max_tokens_per_micro_batch": 20_000, "max_tokens": 20_000, "learning_rate": 1e-3,
+    "device": "cpu", "save_every": 1,
+}  # fmt: skip
+
+
+def recipe(folder: Path, *, family: str = "qwen", pictures: bool = False, **values: Any) -> Path:
+    """A recipe of a judge whose model is random, beside its corpus recipes."""
+    teacher = "world:scenes" if pictures else "world:text"
+    made = {"take": 2, "per_image": 1, "instructions": 1} if pictures else {"rubrics": 2, "instructions": 1}
+    sets: dict[str, dict[str, Any]] = {
+        "absolute": {"recipe": "perception" if pictures else "feedback", "teacher": teacher, **made},
+        "held": {"recipe": "bench", "teacher": teacher, "of": "images" if pictures else "text", "rubrics": 2,
+                 "instructions": 1, "spare": 4, "seed": 5} | ({"responses": 1} if pictures else {}),
+    }  # fmt: skip
+    for name, told in sets.items():
+        (folder / f"{name}.yaml").write_bytes(orjson.dumps(told))
+    tiny_models.build(family, folder / "model")
+    told = {"corpus": [{"recipe": "absolute.yaml"}], "held": {"recipe": "held.yaml", "limit": 2},
+            "train": {"init": "model", **TRAIN}, **values}  # fmt: skip
+    path = folder / "judge.yaml"
+    path.write_bytes(orjson.dumps(told))
+    return path
+
+
+def bytes_of(out: Path) -> dict[str, str]:
+    """What a made judge consists of, by file, without times."""
+    names = ("corpus/absolute/items.jsonl", "held/items.jsonl", "judge/model/model.safetensors", "graded.jsonl")
+    return {name: sha256((out / name).read_bytes()).hexdigest() for name in names}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("family", "pictures"), [("qwen", False), ("llava", True)])
+def test_one_command_makes_an_audited_judge(family: str, pictures: bool, tmp_path: Path) -> None:
+    path, out = recipe(tmp_path, family=family, pictures=pictures), tmp_path / "out"
+    done = CliRunner().invoke(app, ["make-judge", str(path), "--out", str(out), "--json"])
+    assert done.exit_code == 0, (done.output, done.exception)
+    made = orjson.loads(done.stdout)
+    assert made["corpus"]["absolute"]["items"] == 10
+    assert made["train"]["steps"] == 3
+    assert made["runs"]["graded"]["verdicts"] == 2
+    for name in ("corpus/absolute/card.md", "held/card.md", "judge/model/README.md", "report.html", "report.json"):
+        assert (out / name).stat().st_size > 500, name
+    before, written = bytes_of(out), (out / "judge/model/model.safetensors").stat().st_mtime_ns
+    verdicts = (out / "graded/verdicts.jsonl").read_bytes()
+    assert make_judge(path, out) == made  # nothing is done twice
+    assert (out / "graded/verdicts.jsonl").read_bytes() == verdicts
+    assert bytes_of(out) == before
+    assert written > 0
+
+
+@pytest.mark.slow
+def test_a_killed_run_ends_with_the_bytes_of_an_unbroken_one(tmp_path: Path) -> None:
+    path = recipe(tmp_path)
+    make_judge(path, tmp_path / "whole")
+    command = [sys.executable, "-m", "dikast", "make-judge", str(path), "--out", str(tmp_path / "broken")]
+    for wait in (4, 7, 11):
+        run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(wait)
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+    make_judge(path, tmp_path / "broken")
+    assert bytes_of(tmp_path / "broken") == bytes_of(tmp_path / "whole")
+
+
+def _without_corpus(told: dict[str, Any]) -> None:
+    told["corpus"] = []
+
+
+def _with_data(told: dict[str, Any]) -> None:
+    told["train"]["data"] = []
+
+
+def _without_held(told: dict[str, Any]) -> None:
+    told["held"] = {}
+
+
+def _with_a_typo(told: dict[str, Any]) -> None:
+    told["held"]["limt"] = 3
+
+
+def _with_a_bad_rate(told: dict[str, Any]) -> None:
+    told["train"]["learning_rate"] = -1
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_without_corpus, "nothing to train on"),
+        (_with_data, "'data' follows from the rest"),
+        (_without_held, "'recipe' or a file of 'items', one of them"),
+        (_with_a_typo, "did you mean 'limit'"),
+        (_with_a_bad_rate, "learning_rate"),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_built(
+    change: Callable[[dict[str, Any]], None], said: str, tmp_path: Path
+) -> None:
+    path = recipe(tmp_path)
+    told = orjson.loads(path.read_bytes())
+    change(told)
+    path.write_bytes(orjson.dumps(told))
+    with pytest.raises((UserError, DataError), match=said):
+        make_judge(path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()

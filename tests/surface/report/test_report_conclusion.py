@@ -1,0 +1,137 @@
+"""The conclusion of a page: its light by the rules of docs/report.md, and never a winner that is none."""
+
+import math
+import random
+from pathlib import Path
+
+import pytest
+
+import runs
+from dikast.audit.estimate import Estimate
+from dikast.audit.plan import AuditPlan
+from dikast.surface.report.collect import RunPage, collect
+from dikast.surface.report.conclusion import _against_people, conclusion, of_judge
+from dikast.surface.report.report_options import Asked
+from dikast.surface.report.table_page import collect_table
+
+
+def compared(folder: Path, judge: str, rows: list[dict[str, object]], *more: object) -> RunPage:
+    items = runs.write_jsonl(folder / "items.jsonl", rows)
+    done = runs.dikast_here(
+        "compare", items, "--judge", judge, "--rubric", "helpfulness", "--out", folder / "run", *more
+    )
+    assert done.returncode in (0, 3), done.stderr
+    return page(folder / "run")
+
+
+def graded(folder: Path, judge: str, rows: list[dict[str, object]], *more: object) -> RunPage:
+    items = runs.write_jsonl(folder / "items.jsonl", rows)
+    done = runs.dikast_here("grade", items, "--judge", judge, "--rubric", "helpfulness", "--out", folder / "run", *more)
+    assert done.returncode in (0, 3), done.stderr
+    return page(folder / "run")
+
+
+def page(run: Path) -> RunPage:
+    return collect(run, Asked(AuditPlan(run, draws=100), queue=0))
+
+
+def test_a_clear_winner_is_green_and_named(tmp_path: Path) -> None:
+    found = conclusion(compared(tmp_path, "mock:oracle", runs.of_systems(150, 1.5)))
+    assert found.light == "green"
+    assert found.text.startswith("alpha is better than beta: it wins ")
+    assert "[" in found.text
+
+
+def test_equal_systems_are_not_told_apart(tmp_path: Path) -> None:
+    found = conclusion(compared(tmp_path, "mock:oracle", runs.of_systems(120, 0.0)))
+    assert found.light == "amber"
+    assert found.text.startswith("Cannot tell ")
+
+
+@pytest.mark.parametrize("judge", ["mock:first-slot", "mock:oracle,nats=8"])
+def test_where_position_decides_nobody_wins(judge: str, tmp_path: Path) -> None:
+    found = conclusion(compared(tmp_path, judge, runs.of_systems(120, 1.5)))
+    assert found.light == "red"
+    assert found.text.startswith("Do not use: position decides")
+    assert "alpha" not in found.text
+
+
+def test_one_order_names_no_winner(tmp_path: Path) -> None:
+    found = conclusion(compared(tmp_path, "mock:oracle", runs.of_systems(150, 1.5), "--one-order"))
+    assert found.light == "amber"
+    assert found.text.startswith("Cannot tell alpha from beta from the effect of position")
+
+
+def test_of_three_the_best_is_named_where_all_are_behind(tmp_path: Path) -> None:
+    found = conclusion(compared(tmp_path, "mock:oracle", runs.of_systems(300, 1.2, names=("alpha", "beta", "gamma"))))
+    assert found.text.startswith("alpha is better than all others: against beta, the next, it wins ")
+
+
+def test_a_winner_by_a_judge_without_gold_is_amber(tmp_path: Path) -> None:
+    rows = runs.of_systems(150, 1.5)
+    run = compared(tmp_path, "mock:oracle", rows).folder
+    (run / "gold.jsonl").unlink()
+    found = conclusion(page(run))
+    assert found.light in ("amber", "grey")
+
+
+@pytest.mark.parametrize(
+    ("judge", "light", "words"),
+    [
+        ("mock:oracle,r=.97", "green", "Agrees closely with gold"),
+        ("mock:oracle,r=.6", "amber", "Better than a judge that ignores the input"),
+        ("mock:constant,label=3", "red", "Do not use: the judge always says 3"),
+        ("mock:oracle,r=0", "red", "Do not use: not shown to be better than"),
+        ("mock:oracle,failing=.7", "red", "of the questions got no verdict"),
+        ("mock:oracle,failing=.2", "amber", "with gaps"),
+    ],
+)
+def test_lights_of_a_judge(judge: str, light: str, words: str, tmp_path: Path) -> None:
+    draw = random.Random(1)
+    rows = [{**row, "gold": draw.choice([1, 2, 3, 3, 4, 5])} for row in runs.rows(150)]
+    found = of_judge(graded(tmp_path, judge, rows))
+    assert (found.light, words in found.text) == (light, True), found
+
+
+def test_few_rows_conclude_nothing(tmp_path: Path) -> None:
+    found = of_judge(graded(tmp_path, "mock:oracle", runs.rows(12)))
+    assert (found.light, found.text[:12]) == ("amber", "Too few rows")
+
+
+def test_against_people(tmp_path: Path) -> None:
+    draw = random.Random(2)
+    rows = []
+    for k in range(200):
+        true = draw.choice([1, 2, 3, 4, 5])
+        near = [max(1, min(5, true + draw.choice([-1, 0, 0, 1]))) for _ in range(3)]
+        rows.append(
+            {"item": k, "score": near[0], "human_1": near[1], "human_2": near[2], "far": draw.choice([1, true])}
+        )
+    file = runs.write_jsonl(tmp_path / "v.jsonl", rows)
+    plan = AuditPlan(file, score="score", gold=("human_1", "human_2"), draws=100)
+    found = of_judge(collect_table(file, Asked(plan)))
+    assert found.light == "green"
+    assert found.text.startswith("Agrees with people about as well as they agree with each other")
+    assert "people among themselves" in found.text
+    plan = AuditPlan(file, score="far", gold=("human_1", "human_2"), draws=100)
+    assert of_judge(collect_table(file, Asked(plan))).text.startswith("Better than chance, but people agree more")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "people", "told"),
+    [
+        (0.6, 0.9, 0.8, "Better than chance; whether it agrees with people as well as they with each other cannot"),
+        (0.5, 0.7, 0.8, "Better than chance, but people agree more with each other"),
+        (0.71, 0.9, 0.8, "Agrees with people about as well as they agree with each other"),
+        (0.6, 0.9, math.nan, "Better than a judge that ignores the input; how good it must be is not known"),
+    ],
+)
+def test_what_is_said_of_people_is_what_the_interval_shows(low: float, high: float, people: float, told: str) -> None:
+    found = Estimate((low + high) / 2, 50, low, high)
+    assert _against_people("r", found, Estimate(people, 50)).text.startswith(told)
+
+
+def test_an_empty_run_is_grey(tmp_path: Path) -> None:
+    run = graded(tmp_path, "mock:oracle", runs.rows(3)).folder
+    (run / "verdicts.jsonl").write_bytes(b"")
+    assert conclusion(page(run)).light == "grey"

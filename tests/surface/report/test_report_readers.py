@@ -1,0 +1,107 @@
+"""What readers ask of a report is answered on its first screen, or one click away; and everybody can read it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import axe
+import runs
+from browser import Browser
+
+SCREEN = 900
+
+
+@pytest.fixture(scope="session")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two systems on 150 pairs, by a judge with a price, of which a few verdicts are missing."""
+    folder = tmp_path_factory.mktemp("readers")
+    items = runs.write_jsonl(folder / "march.jsonl", runs.of_systems(150, 1.5))
+    judge = "mock:oracle,r=.9,failing=.02"
+    done = runs.dikast_here("compare", items, "--judge", judge, "--rubric", "helpfulness", "--out", folder / "run")
+    assert done.returncode in (0, 3), done.stderr
+    done = runs.dikast_here("report", folder / "run", "-o", folder / "r.html", "--draws", 100, "--queue", 5)
+    assert done.returncode == 0, done.stderr
+    return folder / "r.html"
+
+
+QUESTIONS = {
+    "which model is better?": r"alpha is better than beta: it wins \d+% \[\d+%, \d+%\] of \d+ pairs",
+    "how sure is that?": r"Green: its rank set is 1 alone, the interval excludes an even result",
+    "can I trust the judge?": r"The judge: .*Accuracy 0\.\d\d \[0\.\d\d, 0\.\d\d\] on 1\d\d pairs",
+    "what was judged?": r"march\.jsonl: 150 pairs",
+    "when?": r"\d{1,2} \w+ 20\d\d",
+    "by which judge?": r"mock:oracle,r=0\.9,failing=0\.02",
+    "by which rubric?": r"helpfulness: Does the response give the person what they asked for",
+    "how does each rank?": r"rank set\s+system\s+win rate",
+}
+CLICKS = {  # what is opened, what it then says
+    "what exactly was the judge asked?": (".about dt:last-of-type + dd details", r"You compare|You judge|judge"),
+    "what do the levels mean?": (".rubric", r"5\s"),
+    "how do I cite the table?": (".copy", r"\\begin\{tabular\}"),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_first_screen_answers(question: str, page: Path, tab: Browser) -> None:
+    tab.open(page, width=1440, height=SCREEN)
+    shown = tab.run(
+        "[...document.querySelectorAll('main p, main dd, main tr, main h2, header')].filter(e => {"
+        f"const r = e.getBoundingClientRect(); return r.height && r.bottom <= {SCREEN}}})"
+        ".map(e => e.innerText).join('\\n')"
+    )
+    assert re.search(QUESTIONS[question], " ".join(shown.split()).replace(" , ", ", ")), shown
+
+
+@pytest.mark.parametrize("question", CLICKS)
+def test_one_click_answers(question: str, page: Path, tab: Browser) -> None:
+    where, words = CLICKS[question]
+    tab.open(page, width=1440, height=SCREEN)
+    assert tab.run(f"document.querySelector({where!r}).open") is False
+    tab.run(f"document.querySelector({where!r} + ' > summary').click()")
+    assert re.search(words, tab.run(f"document.querySelector({where!r}).innerText"))
+
+
+@pytest.mark.parametrize(
+    ("question", "title"),
+    [
+        ("where does it fail?", "Largest gaps first"),
+        ("what did it cost?", "Cost"),
+        ("how many got no verdict?", "Without a verdict"),
+        ("does position matter?", "Position bias"),
+        ("is it calibrated?", "Calibration"),
+        ("what does it confuse?", "Confusion matrix"),
+    ],
+)
+def test_titles_that_people_know(question: str, title: str, page: Path, tab: Browser) -> None:
+    tab.open(page, width=1440)
+    titles = tab.run("[...document.querySelectorAll('h2, h3, figcaption')].map(e => e.innerText)")
+    assert any(title in each for each in titles), (question, titles)
+
+
+def test_every_figure_has_its_numbers_as_a_table(page: Path, tab: Browser) -> None:
+    tab.open(page)
+    bare = tab.run(
+        "[...document.querySelectorAll('figure')].filter(f => !f.querySelector('table')).map(f => f.innerText)"
+    )
+    assert bare == []
+
+
+def test_the_leaderboard_sorts_by_keyboard(page: Path, tab: Browser) -> None:
+    tab.open(page)
+    names = "[...document.querySelectorAll('.sortable tbody th')].map(e => e.innerText)"
+    assert tab.run(names) == ["alpha", "beta"]
+    tab.run("[...document.querySelectorAll('.sortable button')].find(b => b.innerText == 'losses').focus()")
+    tab.run("document.activeElement.click()")
+    assert tab.run(names) == ["beta", "alpha"]
+    assert tab.run("document.querySelector('[aria-sort]').innerText") == "losses"
+
+
+@pytest.mark.parametrize(("width", "dark"), [(390, False), (390, True), (1440, False), (1440, True)])
+def test_no_violation_of_wcag(page: Path, tab: Browser, width: int, dark: bool) -> None:
+    if axe.SCRIPT is None:
+        pytest.skip(axe.WHY)
+    tab.open(page, width=width, dark=dark)
+    tab.run("document.querySelectorAll('details').forEach(each => each.open = true)")
+    assert axe.violations(tab) == []
+    assert tab.run("document.documentElement.scrollWidth") <= width

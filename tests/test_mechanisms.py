@@ -1,0 +1,56 @@
+"""docs/mechanisms.md says where each mechanism stands, and it stands nowhere else."""
+
+import ast
+import re
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "dikast"
+LINES = [
+    line.strip("|").split("|")
+    for line in (ROOT / "docs" / "mechanisms.md").read_text("utf-8").partition("## ")[0].splitlines()
+    if re.match(r"\| .*`", line)
+]
+PLACES = [(place, line[2].strip(" `")) for line in LINES for place in re.findall(r"`([^`]+)`", line[1])]
+
+
+@cache
+def defined(path: Path) -> frozenset[str]:
+    """The names of functions and classes at the top of a module."""
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    return frozenset(node.name for node in ast.parse(path.read_text("utf-8")).body if isinstance(node, kinds))
+
+
+@cache
+def definitions() -> Counter[str]:
+    """How many modules define each name."""
+    return Counter(name for path in SOURCE.rglob("*.py") for name in defined(path))
+
+
+def module(place: str) -> Path | None:
+    """The file of a module, or of a package."""
+    path = SOURCE.joinpath(*place.split("."))
+    return next((each for each in (path.with_suffix(".py"), path / "__init__.py") if each.is_file()), None)
+
+
+def test_the_table_is_read() -> None:
+    assert len(LINES) == 30
+    assert len(PLACES) >= 35
+
+
+@pytest.mark.parametrize(("place", "call"), PLACES, ids=[place for place, _ in PLACES])
+def test_a_mechanism_stands_where_the_table_says_and_nowhere_else(place: str, call: str) -> None:
+    file = module(place)
+    if file is None:
+        above, _, name = place.rpartition(".")
+        file = module(above)
+        assert file is not None, place
+        assert name in defined(file), place
+        assert definitions()[name] == 1, name
+    if call:
+        holders = {path for path in SOURCE.rglob("*.py") if call in path.read_text("utf-8")}
+        assert holders == {file}, call
