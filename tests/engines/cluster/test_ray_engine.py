@@ -107,16 +107,14 @@ def test_a_worker_that_is_killed_loses_and_doubles_nothing(cluster: Any, tmp_pat
     path = items(tmp_path / "items.jsonl", 1500)
     with RayEngine(JUDGE, workers="2") as engine:
         pids = cluster.get([each.actor.__ray_call__.remote(lambda self: os.getpid()) for each in engine._running])
-        killed = False
+        signals = [(50, signal.SIGSTOP), (600, signal.SIGKILL)]  # stopped first, so that it dies with questions in hand
 
         def watch(progress: Any) -> None:
-            nonlocal killed
-            if progress.done > 200 and not killed:
-                killed = True
-                os.kill(pids[kill], signal.SIGKILL)
+            while signals and progress.done > signals[0][0]:
+                os.kill(pids[kill], signals.pop(0)[1])
 
         summary = grade_file(Judge(engine, "helpfulness"), str(path), tmp_path / "run", watch=watch)
-    assert killed
+    assert not signals
     assert summary["status"] == {"ok": 1500}
     assert len(labels(tmp_path / "run")) == 1500
     assert any("asked again, since a worker died" in note for note in summary["notes"])
