@@ -104,10 +104,10 @@ def test_the_same_verdicts_and_keys_as_one_process(cluster: Any, tmp_path: Path)
 @pytest.mark.slow
 @pytest.mark.parametrize("kill", [0, 1])
 def test_a_worker_that_is_killed_loses_and_doubles_nothing(cluster: Any, tmp_path: Path, kill: int) -> None:
-    path = items(tmp_path / "items.jsonl", 1500)
-    with RayEngine(JUDGE, workers="2") as engine:
+    path = items(tmp_path / "items.jsonl", 6000)
+    with RayEngine(f"{JUDGE},latency=.0005", workers="2") as engine:
         pids = cluster.get([each.actor.__ray_call__.remote(lambda self: os.getpid()) for each in engine._running])
-        signals = [(50, signal.SIGSTOP), (600, signal.SIGKILL)]  # stopped first, so that it dies with questions in hand
+        signals = [(50, signal.SIGSTOP), (3000, signal.SIGKILL)]  # stopped first: it dies while it is asked
 
         def watch(progress: Any) -> None:
             while signals and progress.done > signals[0][0]:
@@ -115,8 +115,8 @@ def test_a_worker_that_is_killed_loses_and_doubles_nothing(cluster: Any, tmp_pat
 
         summary = grade_file(Judge(engine, "helpfulness"), str(path), tmp_path / "run", watch=watch)
     assert not signals
-    assert summary["status"] == {"ok": 1500}
-    assert len(labels(tmp_path / "run")) == 1500
+    assert summary["status"] == {"ok": 6000}
+    assert len(labels(tmp_path / "run")) == 6000
     assert any("asked again, since a worker died" in note for note in summary["notes"])
 
 
