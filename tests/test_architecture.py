@@ -27,7 +27,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "corpus": {"core", "prompts", "engines", "judging", "audit", "worlds"},
     "benches": {"core", "prompts", "engines", "audit", "corpus"},
     "rewards": {"core", "prompts", "engines", "judging", "audit"},
-    "annotation": {"core", "audit"},
+    "annotation": {"core", "audit", "serving"},  # how answers are delivered, in one place for both servers
     "serving": {"core", "prompts", "engines", "judging", "ranking", "rewards"},
     "alignment": {
         "core",

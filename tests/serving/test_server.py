@@ -272,6 +272,33 @@ def test_a_connection_that_never_sends_a_complete_request_is_closed() -> None:
             each.close()
 
 
+def test_a_client_that_never_reads_its_answer_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its answer is larger than what the system keeps for it; the next request on the connection is not looked at."""
+    gone, abort = threading.Event(), asyncio.selector_events._SelectorTransport.abort  # type: ignore[attr-defined]
+
+    def aborted(transport: Any) -> None:
+        abort(transport)
+        gone.set()
+
+    monkeypatch.setattr(asyncio.selector_events._SelectorTransport, "abort", aborted)  # type: ignore[attr-defined]
+    question = {"type": "predicate", "instructions": "Is it even?"}
+    body = json.dumps({"input": "2", "questions": [question], "model": "m" * 30_000_000}).encode()
+    head = b"POST /v1/decisions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body)
+    with (
+        serving(Judge(Random(), "helpfulness"), take_seconds=0.2) as here,
+        socket.create_connection(("127.0.0.1", here.server.port)) as client,
+    ):
+        client.sendall(head + body + b"GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert gone.wait(60)
+        got = 0
+        with suppress(ConnectionError):
+            while more := client.recv(2**20):
+                got += len(more)
+        assert got < len(body)
+        assert here.server.requests == {("/v1/decisions", 200): 1}
+        assert here.get("/health").json()["status"] == "ok"
+
+
 def test_known_questions_are_answered_without_the_model(tmp_path: Path) -> None:
     engine = Slow(0)
     with serving(Judge(engine, "helpfulness"), out=tmp_path / "kept") as here:

@@ -18,11 +18,13 @@ from dikast.annotation.precision import progress, stop_rule
 from dikast.core.errors import UserError
 from dikast.core.media import load_image
 from dikast.core.part import Image, images_of
+from dikast.serving.delivery import delivered
 
 _SIDE = 2000  # pixels of a picture's longer side
 _PER_SECOND = 30  # requests of one rater, on average over ten seconds
 _TURNED = {"a": "b", "b": "a"}
 _LONGEST = 500  # characters of a reason
+_BODY_SECONDS, _IDLE_SECONDS = 30, 75  # for a form to arrive; of a connection without a complete head of a request
 
 
 class LabelServer:
@@ -52,7 +54,7 @@ class LabelServer:
             web.post("/r/{token}/undo", self._undo), web.get("/r/{token}/picture/{task}/{number}", self._picture),
             web.get("/o/{token}", self._progress),
         ])  # fmt: skip
-        runner = web.AppRunner(application, access_log=None)
+        runner = web.AppRunner(application, access_log=None, keepalive_timeout=_IDLE_SECONDS)
         await runner.setup()
         try:
             await web.TCPSite(runner, self.host, self.port, ssl_context=self._tls).start()
@@ -149,16 +151,22 @@ async def _guarded(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
     """Forms of other sites are refused; every answer has the policy of the pages."""
-    origin = request.headers.get("Origin")
-    if request.method == "POST" and origin is not None and origin.partition("://")[2] != request.host:
-        raise web.HTTPForbidden(text="a form of another site")
-    try:
-        answer = await handler(request)
-    except web.HTTPException as error:
-        error.headers.update(_HEADERS)
-        raise
-    answer.headers.update(_HEADERS)
-    return answer
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        origin = request.headers.get("Origin")
+        try:
+            if request.method == "POST" and origin is not None and origin.partition("://")[2] != request.host:
+                raise web.HTTPForbidden(text="a form of another site")
+            async with asyncio.timeout(_BODY_SECONDS if request.method == "POST" else None):
+                found = await handler(request)
+        except TimeoutError:
+            found = web.HTTPRequestTimeout(text=f"the form did not arrive within {_BODY_SECONDS} seconds")
+        except web.HTTPException as error:
+            found = error
+        found.headers.update(_HEADERS)
+        return found
+
+    return await delivered(request, answer)
 
 
 _HEADERS = {

@@ -23,6 +23,7 @@ from dikast.engines.wrapper import found_in
 from dikast.rewards.reward import MissingVerdict, Scored
 from dikast.rewards.trainers import Missing, number_of, reply_of
 from dikast.serving import contracts
+from dikast.serving.delivery import TAKE_SECONDS, delivered
 from dikast.serving.front_desk import Desk
 from dikast.serving.messages import Allowed, Refused, items_of, parsed
 
@@ -42,6 +43,7 @@ class Door:
     most_bytes: int = 32 * 2**20
     body_seconds: float = 30.0
     idle_seconds: float = 75.0  # of a connection without a complete head of a request
+    take_seconds: float = TAKE_SECONDS  # that a client has to take an answer
     stop_seconds: float = 30.0
 
     def __post_init__(self) -> None:
@@ -77,7 +79,7 @@ class Server:
         self._routes["GET", "/v1/models"] = self._answering("/v1/models", self.models)
         self._routes["GET", "/health"], self._routes["GET", "/metrics"] = self._health, self._metrics
         low_level = web.Server(
-            self._route, request_factory=self._request, handler_cancellation=True, access_log=None, logger=_log,
+            self._deliver, request_factory=self._request, handler_cancellation=True, access_log=None, logger=_log,
             keepalive_timeout=self.door.idle_seconds,
         )  # fmt: skip
         self._runner = web.ServerRunner(low_level, shutdown_timeout=self.door.stop_seconds)
@@ -94,6 +96,9 @@ class Server:
         loop = asyncio.get_running_loop()
         most = self.door.most_bytes
         return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=most)
+
+    async def _deliver(self, request: web.BaseRequest) -> web.StreamResponse:
+        return await delivered(request, self._route, self.door.take_seconds)
 
     async def _route(self, request: web.BaseRequest) -> web.StreamResponse:
         """By method and path, without the patterns of an application, which cost a third of a request."""

@@ -1,0 +1,39 @@
+"""Answers of the servers here (`dikast serve`, `dikast annotate`) to clients that may never read them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from aiohttp import web
+
+Asked = TypeVar("Asked", bound=web.BaseRequest)
+TAKE_SECONDS = 60.0
+
+
+async def delivered(
+    request: Asked, handler: Callable[[Asked], Awaitable[web.StreamResponse]], seconds: float = TAKE_SECONDS
+) -> web.StreamResponse:
+    """Answer a request, and wait until the system has taken the whole answer; abort the connection after `seconds`.
+
+    aiohttp leaves an answer to the connection and reads the next request. A client that sends requests and reads
+    nothing would fill the memory with answers, and keep its connection for as long as it likes, since one with unsent
+    data is not closed when it is idle.
+    """
+    try:
+        response = await handler(request)
+    except web.HTTPException as error:
+        response = error
+    if request.transport is not None:
+        request.transport.set_write_buffer_limits(0)  # so that `drain` waits for the last byte
+    try:
+        async with asyncio.timeout(seconds):
+            writer = await response.prepare(request)
+            await response.write_eof()
+            if writer is not None:
+                await writer.drain()
+    except TimeoutError:
+        if request.transport is not None:
+            request.transport.abort()
+    if isinstance(response, web.HTTPException):
+        raise response
+    return response
