@@ -65,6 +65,7 @@ _HOME = {
     "load_format": "dikast.prompts.format",
     "load_rubric": "dikast.core.rubric",
     "mcnemar": "dikast.audit.statistics.significance",
+    "merge_runs": "dikast.judging.recorded.merging",
     "open_engine": "dikast.engines.spec",
     "pearson": "dikast.audit.statistics.correlation",
     "ppi_difference": "dikast.audit.statistics.ppi",
@@ -73,7 +74,7 @@ _HOME = {
     "rank": "dikast.surface.functions",
     "rank_file": "dikast.ranking.rank_file",
     "read_items": "dikast.core.records",
-    "replay": "dikast.judging.replay_run",
+    "replay": "dikast.judging.recorded.replay_run",
     "report": "dikast.surface.measuring",
     "rogan_gladen": "dikast.audit.statistics.ppi",
     "spearman": "dikast.audit.statistics.correlation",
@@ -141,6 +142,7 @@ __all__ = [
     "load_format",
     "load_rubric",
     "mcnemar",
+    "merge_runs",
     "open_engine",
     "pearson",
     "ppi_difference",
@@ -210,7 +212,8 @@ if TYPE_CHECKING:
     from dikast.judging.judge import Judge, SheetVerdict
     from dikast.judging.judge_file import compare_file, compare_file_by_scores, grade_file
     from dikast.judging.panel import Panel, PanelVerdict
-    from dikast.judging.replay_run import replay
+    from dikast.judging.recorded.merging import merge_runs
+    from dikast.judging.recorded.replay_run import replay
     from dikast.judging.run_plan import Source
     from dikast.prompts.format import Format, builtin_formats, load_format
     from dikast.ranking.item_ranking import Ranking

@@ -87,6 +87,7 @@ LINES: dict[str, Line] = {
     "probe": lambda tmp, m: ["probe", "--judge", m, "--out", tmp / "run", "--calls", 5, "--only", "level-order"],
     "prove": lambda tmp, m: ["prove", "--judge", m, "--out", tmp / "run", "--calls", 20],
     "replay": lambda tmp, m: ["replay", m],
+    "merge-runs": lambda tmp, m: ["merge-runs", m, tmp, "--out", tmp / "run"],
     "audit": lambda tmp, m: ["audit", m],
     "report": lambda tmp, m: ["report", m],
     "export": lambda tmp, m: ["export", m, tmp / "o.csv"],

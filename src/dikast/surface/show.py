@@ -55,15 +55,22 @@ def show_summary(summary: dict[str, Any], *, as_json: bool) -> None:
     _show_one(summary)
 
 
-def _show_one(summary: dict[str, Any]) -> None:
+def _show_verdicts(summary: dict[str, Any]) -> None:
+    """How many verdicts there are, and where they come from."""
     if "replay" in summary:
         changes = summary["replay"]
         fields = ", ".join(f"{name} {count:,}" for name, count in changes["fields"].items())
         echo(f"replayed    {counted(changes['verdicts'], 'verdict')}, {changes['changed']:,} changed")
         if fields:
             echo(f"            {fields}")
+    elif "merged" in summary:
+        echo(f"verdicts    {summary['verdicts']:,}, of {len(summary['merged']):,} runs")
     else:
         echo(f"verdicts    {summary['verdicts']:,} ({summary['asked']:,} asked now)")
+
+
+def _show_one(summary: dict[str, Any]) -> None:
+    _show_verdicts(summary)
     for note in summary.get("notes", ()):
         if note.startswith("columns: "):
             continue  # told before the first question

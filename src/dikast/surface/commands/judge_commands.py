@@ -1,4 +1,4 @@
-"""The verbs `grade`, `compare`, `rank` and `replay`."""
+"""The verbs `grade`, `compare`, `rank`, `replay` and `merge-runs`."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -52,9 +52,24 @@ def replay(
 
     Example: dikast replay runs/first --format claims
     """
-    from dikast.judging.replay_run import replay as replay_run
+    from dikast.judging.recorded.replay_run import replay as replay_run
 
     show_summary(replay_run(run, format=again.format, out=out), as_json=shown.json)
+
+
+def merge_runs(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders of the same judge, over different items.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder to write to.")],
+    *,
+    shown: JsonOptions,
+) -> None:
+    """Make one run folder of several that judged different items in the same way; nothing is asked.
+
+    Example: dikast merge-runs runs/part-1 runs/part-2 --out runs/all
+    """
+    from dikast.judging.recorded.merging import merge_runs as merge
+
+    show_summary(merge(runs, out), as_json=shown.json)
 
 
 def _run(

@@ -12,7 +12,7 @@ from dikast.engines.base import Completion, Request, Sampling
 from dikast.engines.mock import Mock
 from dikast.judging.judge import Judge
 from dikast.judging.judge_file import compare_file, compare_file_by_scores, grade_file
-from dikast.judging.replay_run import replay
+from dikast.judging.recorded.replay_run import replay
 from dikast.judging.run_plan import Source
 from runs import lines, pairs, rows, summary, write_jsonl
 from scripted import Scripted

@@ -73,7 +73,7 @@ def replay(
         parser = load_format(format) if format is not None else _own_format(lock, run)
         if parser.kind != lock["format"]["kind"]:
             raise UserError(f"{run} is {lock['format']['kind']}, and the format {parser.name!r} is {parser.kind}")
-        settings, way = _settings(lock), _way(lock, run, rubrics)
+        settings, way = _settings(lock), way_in(lock, run, rubrics)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(f"not the lock of a run ({error!r}); {AGAIN}", path=str(run / LOCK)) from error
     changes, tally = Changes(), Tally(rubrics)
@@ -148,7 +148,8 @@ def _settings(lock: dict[str, Any]) -> AskSettings:
     return settings
 
 
-def _way(lock: dict[str, Any], run: Path, rubrics: dict[str, Rubric]) -> Way:
+def way_in(lock: dict[str, Any], run: Path, rubrics: dict[str, Rubric]) -> Way:
+    """How the run of a lock judged, with its rubrics; DataError where the lock's rubric cannot be read."""
     try:
         shared = load_rubric(lock["rubric"]) if lock["rubric"] is not None else None
     except UserError as error:

@@ -1,0 +1,1 @@
+"""What is made of recorded verdicts without a model."""
