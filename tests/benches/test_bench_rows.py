@@ -132,12 +132,16 @@ def test_a_row_whose_picture_is_missing_is_told_with_the_cure_or_left_out_and_co
         ({"source": {"hub": "a/b", "files": {"x": "abc"}}}, "not a SHA-256"),
         ({"official": {"metric": "pearson"}}, "'pearson' is no metric of pairs"),
         ({"official": {"metric": "accuracy", "over": "groups", "group": "topc"}}, "did you mean 'topic'?"),
+        ({"official": {"metric": "accuracy", "over": "sections", "group": "topic", "sections": {"s": ["x", "math"]},
+                       "weights": {"mth": 2}}}, "no section has this group: did you mean 'math'?"),
+        ({"official": {"metric": "accuracy", "over": "sections", "group": "topic", "sections": {"s": ["x"]},
+                       "weights": {"x": -1}}}, "a weight is a number above 0"),
         ({"state": "verified"}, "'proof'"),
         ({"state": "rows read", "source": {"hub": "a/b", "files": {"x": ""}}}, "needs the SHA-256 of every file"),
         ({"rows": 3}, "nobody read these"),
         ({"reader": "feedbak"}, "did you mean 'feedback'?"),
     ],
-)
+)  # fmt: skip
 def test_mistakes_in_a_bench_are_told_with_the_near_match(change: dict[str, Any], told: str) -> None:
     with pytest.raises(UserError, match=re.escape(told)):
         tiny(**change)

@@ -82,6 +82,29 @@ def test_sections_weigh_as_upstream_has_them_and_ties_earn_a_half(tmp_path: Path
     assert found["ours"]["ours: accuracy"]["value"] == 0  # and never right
 
 
+def test_a_sample_weighs_its_groups_as_the_whole_bench_does(tmp_path: Path) -> None:
+    # math has 20 rows that count as the 40 of code, all right; code is all wrong. A sample of 15 has 5 of math: half
+    # of the section is math's there too, where 40 fixed rows beside 10 would make .8 of it
+    pair = {"prompt": "?", "chosen": "yes", "rejected": "no"}
+    rows = [{"id": f"m{i}", **pair, "subset": "math", "better": "1"} for i in range(20)]
+    rows += [{"id": f"c{i}", **pair, "subset": "code", "better": "2"} for i in range(40)]
+    keys = {
+        "kind": "pairs", "groups": {"subset": "subset"}, "gold": {"column": "better", "values": {"1": "a", "2": "b"}},
+        "fields": {"id": "id", "instruction": "prompt", "response_0": "chosen", "response_1": "rejected"},
+        "protocol": {"orders": "one"},
+        "official": {"metric": "accuracy", "over": "sections", "group": "subset", "weights": {"math": 2},
+                     "sections": {"reasoning": ["math", "code"]}},
+    }  # fmt: skip
+    for name, more in (("whole", ()), ("sample", ("--limit", 15))):
+        found = judge_own(own(tmp_path, rows, **keys), "mock:first-slot", tmp_path / name, *more)
+        assert figure(found)["value"] == pytest.approx(0.5), name
+
+
+def test_upstream_weighs_math_as_much_as_code() -> None:
+    official = yaml.safe_load(_listed("rewardbench"))["official"]
+    assert official["weights"]["math-prm"] * 447 == pytest.approx(984, abs=1e-6)  # rows of math, and of the code
+
+
 def figure_groups(card: dict[str, Any]) -> set[str]:
     return set(card["official"][0]["groups"])
 

@@ -201,7 +201,7 @@ def judged(tmp_path: Path, **rule: Any) -> Scorecard:
         ({"metric": "same in both orders"}, 2 / 5, 5),
         ({"metric": "accuracy", "over": "groups", "group": "part"}, (2 / 3 + 0.5 / 2) / 2, 5),
         ({"metric": "accuracy", "over": "sections", "group": "part", "sections": {"s": ["x", "y"]},
-          "weights": {"y": 6}}, (3 * 2 / 3 + 6 * 0.25) / 9, 5),
+          "weights": {"y": 3}}, (3 * 2 / 3 + 3 * 2 * 0.25) / 9, 5),  # each of the two rows of y counts three times
         ({"metric": "all of a group", "group": "part"}, 0.0, 2),
         ({"metric": "win rate"}, (0 + 0.5 + 0 + 0 + 1) / 5, 5),
     ],
@@ -211,6 +211,14 @@ def test_official_rules_by_hand(rule: dict[str, Any], value: float, n: int, tmp_
     assert found.value == pytest.approx(value)
     assert found.n == n
     assert found.low < found.value or found.value == 0
+    assert 0 <= found.low <= found.high <= 1
+
+
+def test_a_section_says_which_of_its_groups_have_no_row(tmp_path: Path) -> None:
+    sections = {"s": ["x", "absent"], "t": ["y"]}
+    found = judged(tmp_path, metric="accuracy", over="sections", group="part", sections=sections).official[0]
+    assert found.value.value == pytest.approx((2 / 3 + 0.25) / 2)
+    assert found.rule.endswith("; groups without a row: absent")
 
 
 def test_the_honest_figure_stands_beside_and_knows_its_failures(tmp_path: Path) -> None:

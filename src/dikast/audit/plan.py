@@ -123,9 +123,10 @@ class Column:
 
     An input that holds a list or an object (`ratings`, `score.*` in long form) counts entry by entry. A row with a
     missing input is undefined; `missing="skip"` combines those that are there. `weights`, one an input, are of means
-    and totals. `scale`: inputs off it are missing, so that a failure recorded as -1 is not averaged. `within` is the
-    difference that `winner` still calls a tie. `parents` of a checklist: answer -> the answers it depends on, or the
-    name of a column that holds such an object. `dialect` is how `parse` reads replies.
+    (where the entries of an input share its weight) and totals. `scale`: inputs off it are missing, so that a failure
+    recorded as -1 is not averaged. `within` is the difference that `winner` still calls a tie. `parents` of a
+    checklist: answer -> the answers it depends on, or the name of a column that holds such an object. `dialect` is how
+    `parse` reads replies.
     """
 
     name: str

@@ -1,6 +1,7 @@
 """What a bench is: one small YAML file, read strictly."""
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -121,9 +122,9 @@ class BenchProtocol:
 class OfficialMetric:
     """The figure that the authors print. `failures` is what their code makes of a verdict that is missing.
 
-    `over` says how groups are joined: all rows alike, groups alike, or `sections` of groups (each group weighing as
-    many rows as it has, or as `weights` says), sections alike. `trap` is told
-    beside the figure where the rule is wrong or harmful.
+    `over` says how groups are joined: all rows alike, groups alike, or `sections` of groups, sections alike. In a
+    section each row counts once, or as often as the `weights` of its group say. `trap` is told beside the figure where
+    the rule is wrong or harmful.
     """
 
     metric: tuple[Metric, ...]
@@ -251,6 +252,12 @@ def _of_official(bench: Bench) -> Iterator[Mistake]:
         yield f"'group' names one of the groups: {told}", "official"
     if official.over == "sections" and not official.sections:
         yield "name the sections and the groups of each under 'sections'", "official"
+    inside = [name for names in official.sections.values() if isinstance(names, list | tuple) for name in names]
+    for name, weight in official.weights.items():
+        if name not in inside:
+            yield f"no section has this group: {hint(name, inside)}", "official", "weights", name
+        if not (math.isfinite(weight) and weight > 0):
+            yield "a weight is a number above 0: how often each row of the group counts", "official", "weights", name
 
 
 def _of_state(bench: Bench) -> Iterator[Mistake]:

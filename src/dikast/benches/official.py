@@ -12,7 +12,7 @@ from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Audit
 from dikast.audit.results import Agreement
-from dikast.audit.statistics.intervals import mean_estimate, share
+from dikast.audit.statistics.intervals import kept_within, mean_estimate, share
 from dikast.audit.tables.choices import FIRST, NONE, SECOND, TIE
 from dikast.audit.tables.load import Data
 from dikast.audit.tables.paired import Paired, paired
@@ -24,6 +24,8 @@ from dikast.core.runs.schema import GoldLine, derived_lines
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Masks = NDArray[np.bool_]
+Bounds = tuple[float, float]
+SHARE: Bounds = (0.0, 1.0)
 _CREDIT = {"wrong": 0.0, "half": 0.5, "quarter": 0.25, "skipped": math.nan, "tie": math.nan}
 
 
@@ -96,10 +98,11 @@ def _own(
     group = bench.official.group
     main = next((rows for names, rows in sliced if group in names), sliced[0][1] if sliced and not group else None)
     worth, counts, units = _worth(bench, metric, data, main)
-    found = _figure(bench, metric, worth, counts, units, level)
+    bounds = _bounds(metric, data)
+    found = _figure(bench, metric, worth, counts, units, level, bounds)
     for names, rows in sliced:
         if rows is not main and metric not in ("all of a group", "best of"):
-            more = _by_group(metric, worth, counts, rows, level)
+            more = _by_group(worth, counts, rows, level, bounds)
             found.groups.update({f"{' x '.join(names)} {name}": each for name, each in more.items()})
     return found
 
@@ -238,28 +241,36 @@ def _right(data: Data) -> Floats:
 
 
 def _figure(
-    bench: Bench, metric: Metric, worth: Floats, counts: Masks, group: Sequence[str] | None, level: float
+    bench: Bench,
+    metric: Metric,
+    worth: Floats,
+    counts: Masks,
+    group: Sequence[str] | None,
+    level: float,
+    bounds: Bounds,
 ) -> OfficialFigure:
-    official = bench.official
-    groups = {} if group is None else _by_group(metric, worth, counts, group, level)
-    whole = _mean(worth[counts], level, int((~counts).sum()), metric)
+    official, absent = bench.official, ""
+    groups = {} if group is None else _by_group(worth, counts, group, level, bounds)
+    whole = _mean(worth[counts], level, int((~counts).sum()), bounds)
     if official.over == "groups" and groups:
-        whole = _mean_of(list(groups.values()), level)
+        whole = _mean_of(list(groups.values()), level, bounds)
     elif official.over == "sections" and group is not None:
         parts = {}
         for section, inside in official.sections.items():
-            parts[section] = _section(groups, list(inside), official.weights, level)
+            parts[section] = _section(groups, list(inside), official.weights, level, bounds)
+        missing = [name for inside in official.sections.values() for name in inside if name not in groups]
+        absent = f"; groups without a row: {', '.join(missing)}" if missing else ""
         groups = {**{f"section {name}": each for name, each in parts.items()}, **groups}
-        whole = _mean_of(list(parts.values()), level)
-    return OfficialFigure(metric, whole, groups, _rule(bench))
+        whole = _mean_of(list(parts.values()), level, bounds)
+    return OfficialFigure(metric, whole, groups, _rule(bench) + absent)
 
 
-def _by_group(metric: Metric, worth: Floats, counts: Masks, group: Sequence[str], level: float) -> dict[str, Estimate]:
+def _by_group(worth: Floats, counts: Masks, group: Sequence[str], level: float, bounds: Bounds) -> dict[str, Estimate]:
     names, place = np.unique(np.array(group, dtype=str), return_inverse=True)
     found = {}
     for code, name in enumerate(names):
         mine = place == code
-        found[str(name)] = _mean(worth[mine & counts], level, int((mine & ~counts).sum()), metric)
+        found[str(name)] = _mean(worth[mine & counts], level, int((mine & ~counts).sum()), bounds)
     return found
 
 
@@ -274,23 +285,35 @@ def _rule(bench: Bench) -> str:
     return f"{counted}; ties: {official.ties}; {over}"
 
 
-def _mean(worth: Floats, level: float, dropped: int, metric: Metric) -> Estimate:
+def _mean(worth: Floats, level: float, dropped: int, bounds: Bounds) -> Estimate:
     if not len(worth):
         return undefined(0, "undefined: no rows", level=level, dropped=dropped)
-    if metric == "mean score":
-        return mean_estimate(worth, level, None, dropped=dropped)
-    return share(worth, level, dropped=dropped)
+    if bounds == SHARE:
+        return share(worth, level, dropped=dropped)
+    return mean_estimate(worth, level, dropped=dropped, within=bounds)
+
+
+def _bounds(metric: Metric, data: Data) -> Bounds:
+    """The least and the greatest value of a figure: a share, or a mean of scores."""
+    if metric != "mean score":
+        return SHARE
+    scale = data.plan.scale
+    return (-math.inf, math.inf) if scale is None else (scale.low, scale.high)
 
 
 def _section(
-    groups: Mapping[str, Estimate], inside: Sequence[str], weights: Mapping[str, float], level: float
+    groups: Mapping[str, Estimate], inside: Sequence[str], weights: Mapping[str, float], level: float, bounds: Bounds
 ) -> Estimate:
-    """The mean of a section's groups by their rows, or by the weights that the authors gave some of them."""
+    """The mean of a section's groups by their rows, each row of a group counting as often as the authors say.
+
+    Rows are counted, so that a sample of them weighs its groups as the whole bench does.
+    """
     there = [name for name in inside if name in groups]
-    return _mean_of([groups[name] for name in there], level, [weights.get(name, groups[name].n) for name in there])
+    by_rows = [groups[name].n * weights.get(name, 1.0) for name in there]
+    return _mean_of([groups[name] for name in there], level, bounds, by_rows)
 
 
-def _mean_of(parts: Sequence[Estimate], level: float, weights: Sequence[float] = ()) -> Estimate:
+def _mean_of(parts: Sequence[Estimate], level: float, bounds: Bounds, weights: Sequence[float] = ()) -> Estimate:
     """The weighted mean of independent means; its interval adds the halves of theirs as independent errors."""
     n, dropped = sum(each.n for each in parts), sum(each.dropped for each in parts)
     weight = np.array(weights if len(weights) else [1.0] * len(parts))
@@ -299,4 +322,5 @@ def _mean_of(parts: Sequence[Estimate], level: float, weights: Sequence[float] =
     weight = weight / weight.sum()
     value = float(weight @ np.array([each.value for each in parts]))
     half = math.sqrt(float((weight**2) @ np.array([each.half_width**2 for each in parts])))
-    return Estimate(value, n, value - half, value + half, level, f"of {len(parts)} independent means", dropped)
+    method = f"of {len(parts)} independent means"
+    return kept_within(Estimate(value, n, value - half, value + half, level, method, dropped), bounds)

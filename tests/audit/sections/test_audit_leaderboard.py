@@ -35,10 +35,12 @@ def test_means_and_win_rates() -> None:
     rates = [each.win_rate.value for each in found.systems.values() if each.win_rate]
     assert rates == pytest.approx([2.5 / 3, 1.5 / 3, 0.0])
     assert [each.failed for each in found.systems.values()] == [0, 0, 1]
-    # x minus y: 0 on p, 2 on q; mean 1, standard error 1, Student's t with 1 degree of freedom is 12.706
+    # x minus y: 0 on p, 2 on q; mean 1, standard error 1, Student's t with 1 degree of freedom is 12.706: on 1-5 no
+    # difference is larger than 4, and no mean outside 1 to 5
     assert found.lead is not None
     assert (found.lead.value, found.lead.n) == (1.0, 2)
-    assert found.lead.high == pytest.approx(1 + 12.706, abs=1e-3)
+    assert (found.lead.low, found.lead.high) == (-4, 4)
+    assert (found.systems["x"].mean.low, found.systems["x"].mean.high) == (1, 5)  # 4.5 -/+ 6.353 before
 
 
 def test_lower_is_better_turns_the_order_round() -> None:

@@ -109,6 +109,21 @@ def test_means_of_few_rows_stay_within_their_range(tmp_path: Path, run_audit: Ru
     assert all(means[name]["high"] <= 1 for name in ("exact", "within_1"))
 
 
+def test_means_of_scores_stay_on_the_scale(tmp_path: Path, run_audit: Run) -> None:
+    # 5, 5, 4 has the mean 4.667 with 4.303 * .333 to each side, which is above 5; 1, 1, 2 goes below 1
+    rows = [{"id": f"{k}{m}", "q": k, "model": m, "said": said} for m, own in
+            (("x", (5, 5, 4)), ("y", (1, 1, 2))) for k, said in enumerate(own)]  # fmt: skip
+    file = write(tmp_path / "x.csv", rows)
+    found = run_audit(file, "--score", "said", "--scale", "1-5", "--by", "model")
+    tables = [found["tables"][name]["rows"] for name in ("scores", "by model")]
+    means = [row["mean score"] for rows in tables for row in rows]
+    assert all(1 <= each["low"] < each["value"] < each["high"] <= 5 for each in means), means
+    assert 5 in {each["high"] for each in means}
+    assert 1 in {each["low"] for each in means}
+    free = run_audit(file, "--score", "said", "--by", "model")["tables"]["by model"]["rows"]  # no scale is known
+    assert max(row["mean score"]["high"] for row in free) > 5
+
+
 def test_coverage_of_means_over_slices() -> None:
     rng = np.random.default_rng(2)
     truth, hits, tries = [0.3, 0.6, 0.8], np.zeros(2), 400

@@ -117,8 +117,10 @@ def test_ranks_and_intervals() -> None:
     found = rank_players(bouts, HOW, anchor="e")
     assert [found.rank(i).value for i in range(5)] == [1, 2, 3, 4, 5]
     assert found.rank(0).low == 1
-    assert found.strength(4).value == 0
-    assert found.chance(4).value == 0.5
+    for known, value in ((found.strength(4), 0), (found.chance(4), 0.5)):
+        assert (known.value, known.note) == (value, "the anchor, by definition")
+        assert np.isnan([known.low, known.high]).all()
+    assert found.rank(4).low <= 5 <= found.rank(4).high  # its place is no definition
     assert found.chance(0).low < 1 / (1 + math.exp(-2)) < found.chance(0).high
     assert found.prior == 0
 

@@ -3,6 +3,8 @@ import math
 import numpy as np
 import pytest
 
+from dikast.audit.estimate import Estimate
+from dikast.audit.statistics.intervals import kept_within
 from dikast.audit.statistics.ppi import label_multiplier, mean_of_labels, ppi_difference, ppi_mean, rogan_gladen
 
 
@@ -22,6 +24,26 @@ def test_ppi_by_hand() -> None:
     assert math.isclose(ppi_mean(gold, judged, rest).value, 2 + 15 / 44 * 4 / 3)
     # a judge that says one thing weighs nothing: labels alone
     assert ppi_mean(gold, np.full(3, 2.0), np.full(5, 2.0)).value == mean_of_labels(gold).value
+
+
+def test_no_mean_lies_where_no_label_can() -> None:
+    # labels 4, 5, 5: 4.667 -/+ 4.303 * .333; the scale ends at 5
+    labels = mean_of_labels([4, 5, 5], within=(1, 5))
+    assert (round(labels.low, 3), labels.high) == (3.232, 5)
+    # nearly all verdicts are 5, so that their variance is small and the weight large: 4.5 + w * .5 is above 5
+    gold, judged, rest = [4, 5], [4, 5], [5] * 50
+    assert ppi_mean(gold, judged, rest).value > 5
+    found = ppi_mean(gold, judged, rest, within=(1, 5))
+    assert (found.value, found.high) == (5, 5)
+    assert found.low == max(1, ppi_mean(gold, judged, rest).low)
+    less = ppi_difference((gold, judged, rest), ([1, 1.5], [1, 2], [1, 1, 2]), within=(-4, 4))
+    assert -4 <= less.low < less.value <= less.high == 4
+
+
+def test_an_interval_that_lies_off_the_scale_altogether_is_none() -> None:
+    found = kept_within(Estimate(1.4, 9, 1.2, 1.6), (0, 1))
+    assert (found.value, found.note) == (1, "the whole interval lies off the scale")
+    assert np.isnan([found.low, found.high]).all()
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,24 @@ def test_weights() -> None:
     assert made(idle, (16, ""), (16, 2)) == ["divided by zero", 2]
 
 
+def test_a_weight_is_that_of_an_input_however_many_entries_it_has() -> None:
+    # the mean of 5 and of 1, 1, 1, weighing alike, is 3: not 2, as if the list were three inputs
+    lists = [(5, [1, 1, 1]), (5, "[1, 1]"), (5, {"ann": 1}), (5, 1)]
+    assert made(Column("x", "mean", ("a", "b"), weights=(1.0, 1.0)), *lists) == [3, 3, 3, 3]
+    assert made(Column("x", "geometric", ("a", "b"), weights=(1.0, 1.0)), (4, [9, 9, 9]), (4, 9)) == [6, 6]
+    thirds = Column("x", "mean", ("a", "b"), weights=(1.0, 3.0))
+    assert len(set(made(thirds, (0.2, [0.1, 0.2, 0.3]), (0.2, [0.3, 0.1, 0.2]), (0.2, 0.2)))) == 1  # ties stay ties
+    skipping = Column("x", "mean", ("a", "b"), weights=(1.0, 1.0), missing="skip")
+    assert made(skipping, (5, [1, None, 1]), (5, [])) == [3, 5]
+    assert made(Column("x", "total", ("a", "b"), weights=(1.0, 2.0)), (5, [1, 1])) == [9]
+
+
+def test_an_empty_list_is_a_missing_input() -> None:
+    assert made(Column("x", "mean", ("a", "b")), (5, []), (5, "[]"), (5, {}), (5, [3])) == [
+        "no input", "no input", "no input", 4,
+    ]  # fmt: skip
+
+
 def test_means_that_should_be_equal_are_equal() -> None:
     column = Column("x", "mean", ("a", "b", "c"))
     assert len(set(made(column, (0.1, 0.2, 0.3), (0.3, 0.2, 0.1), (0.2, 0.2, 0.2), (0, 0.3, 0.3)))) == 1

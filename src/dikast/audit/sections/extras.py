@@ -12,6 +12,7 @@ from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.results import Replacement
 from dikast.audit.sections.failures import failure_table
 from dikast.audit.statistics.against_gold.rank_agreement import rank_agreement, read_ranking
+from dikast.audit.statistics.agreement import range_of
 from dikast.audit.statistics.alt_test import LEAST, alt_test
 from dikast.audit.statistics.claim_agreement import claims_of, feedback_scores, score_follows, span_f1, spans_of
 from dikast.audit.statistics.drift import drift
@@ -41,12 +42,15 @@ def ppi_table(data: Data, given: Scored) -> Table | None:
         return None
     y, f, others = given.gold[labelled], given.score[labelled], given.score[rest]
     inside = _labelled_first(given.cluster, labelled, rest)
-    alone = None if inside is None else inside[:n]
+    alone, bounds = None if inside is None else inside[:n], given.bounds
     notes = ["valid if the labelled rows are a random sample of all"]
     rows: list[list[Cell]] = [
-        ["labels alone", mean_of_labels(y, how.level, alone)],
-        ["verdicts alone (biased as the judge is)", mean_of_labels(np.concatenate([f, others]), how.level, inside)],
-        ["labels and verdicts (PPI++)", ppi_mean(y, f, others, how.level, inside)],
+        ["labels alone", mean_of_labels(y, how.level, alone, within=bounds)],
+        [
+            "verdicts alone (biased as the judge is)",
+            mean_of_labels(np.concatenate([f, others]), how.level, inside, within=bounds),
+        ],
+        ["labels and verdicts (PPI++)", ppi_mean(y, f, others, how.level, inside, within=bounds)],
     ]
     if given.scale is not None and len(given.scale.values) == 2:
         low, high = given.scale.values
@@ -87,11 +91,12 @@ def _systems(system: Words, given: Scored, how: Resampling) -> Iterator[list[Cel
             parts[name] = found, _labelled_first(given.cluster, labelled, rest)
     first = next(iter(parts), "")
     for name, (found, codes) in parts.items():
-        yield [f"{name} (PPI++)", ppi_mean(*found, how.level, codes)]
+        yield [f"{name} (PPI++)", ppi_mean(*found, how.level, codes, within=given.bounds)]
+    bounds = range_of("bias", given.bounds)
     for name, (found, codes) in list(parts.items())[1:]:
         against, others = parts[first]
         both = None if codes is None or others is None else (codes, others)
-        yield [f"{name} less {first} (PPI++)", ppi_difference(found, against, how.level, both)]
+        yield [f"{name} less {first} (PPI++)", ppi_difference(found, against, how.level, both, within=bounds)]
 
 
 def drift_table(data: Data, given: Scored, how: Resampling) -> Table:

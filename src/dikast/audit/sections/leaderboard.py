@@ -11,6 +11,7 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.results import Leaderboard, SystemScore
 from dikast.audit.sections.head_to_head import MOST_SYSTEMS, scored_table
+from dikast.audit.statistics.agreement import range_of
 from dikast.audit.statistics.intervals import mean_estimate, share
 from dikast.audit.tables.columns import Words, group_codes
 from dikast.audit.tables.scored import Scored
@@ -37,7 +38,8 @@ def leaderboard_tables(
     found: dict[str, SystemScore] = {}
     for code, name in enumerate(systems.names):
         mine = known & (systems.codes == code)
-        mean = mean_estimate(given.score[mine], level, None if cluster is None else cluster[mine])
+        inside = None if cluster is None else cluster[mine]
+        mean = mean_estimate(given.score[mine], level, inside, within=given.bounds)
         failed = int(((systems.codes == code) & np.isnan(given.score)).sum())
         rate = None if scores is None or place is None else _win_rate(scores, place, code, level)
         found[name] = SystemScore(mean, rate, failed)
@@ -46,7 +48,7 @@ def leaderboard_tables(
         found = {name: replace(found[name], rank=rank) for name, rank in zip(systems.names, ranks, strict=True)}
     order = sorted(found, key=lambda name: (math.isnan(found[name].mean.value), -better * found[name].mean.value, name))
     codes = [systems.names.index(name) for name in order[:2]]
-    lead = None if scores is None or place is None else _lead(scores, place, codes, better, level)
+    lead = None if scores is None or place is None else _lead(scores, place, codes, better, level, given.bounds)
     result = Leaderboard({name: found[name] for name in order}, lead)
     yield _told(result, order, given.unit)
     if scores is not None and place is not None:
@@ -134,10 +136,17 @@ def _places(scores: Floats, place: Codes, means: Floats, level: float) -> list[E
     ]  # fmt: skip
 
 
-def _lead(scores: Floats, place: Codes, codes: list[int], better: float, level: float) -> Estimate:
-    """The paired difference of the first two, over prompts."""
+def _lead(
+    scores: Floats,
+    place: Codes,
+    codes: list[int],
+    better: float,
+    level: float,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+) -> Estimate:
+    """The paired difference of the first two, over prompts; scores lie within `bounds`."""
     both = ~np.isnan(scores[:, codes]).any(1)
     prompts, inverse = np.unique(place[both], return_inverse=True)
     less = better * (scores[both, codes[0]] - scores[both, codes[1]])
     sums, counts = np.bincount(inverse, less, len(prompts)), np.bincount(inverse, minlength=len(prompts))
-    return mean_estimate(sums / counts, level) if len(prompts) else Estimate(math.nan, 0, level=level)
+    return mean_estimate(sums / counts, level, within=range_of("bias", bounds))

@@ -8,10 +8,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Cell, Table, table
-from dikast.audit.statistics.agreement import BY_ROW, RANGES
+from dikast.audit.statistics.agreement import BY_ROW, range_of
 from dikast.audit.statistics.building_blocks.linearised import ORDER, Linear, linear_pearson, linear_spearman
 from dikast.audit.statistics.concordance import by_item
-from dikast.audit.statistics.intervals import error_of, t_of, z_of
+from dikast.audit.statistics.intervals import error_of, kept_within, t_of, z_of
 from dikast.audit.tables.choices import Share
 from dikast.audit.tables.columns import rows_by
 from dikast.audit.tables.paired import Paired
@@ -52,8 +52,7 @@ def mean_over(
         note = "a slice has fewer than 4 rows" if found.error > 0 else "no row moves it"
         return Estimate(value, len(known), level=level, dropped=dropped, note=note)
     half = (z_of(level) if cluster is None else t_of(level, found.groups - 1)) * found.error
-    low, high = max(within[0], value - half), min(within[1], value + half)
-    return Estimate(value, len(known), low, high, level, "linearised", dropped)
+    return kept_within(Estimate(value, len(known), value - half, value + half, level, "linearised", dropped), within)
 
 
 def fisher_mean_over(
@@ -83,7 +82,7 @@ def scores_table(codes: Codes, names: Sequence[str], given: Scored, level: float
         cells.append([name, mean.n, mean, fisher_mean_over(slices, rows, level, given.cluster)])
     for name in (each for each in BY_ROW if each in given.kinds):
         slices = [_mean(BY_ROW[name](given.score[at], given.gold[at])) for at in rows]
-        mean = mean_over(slices, rows, level, given.cluster, RANGES[name])
+        mean = mean_over(slices, rows, level, given.cluster, range_of(name, given.bounds))
         cells.append([name, mean.n, mean, None])
     return _table(by, len(names), ("statistic", "slices", "mean", "mean (Fisher's z)"), cells, given.unit)
 

@@ -10,7 +10,7 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Cell, Table, by_slice, table
 from dikast.audit.sections.scores import spread_of
 from dikast.audit.statistics.against_gold.measures import RATES, measure
-from dikast.audit.statistics.agreement import BY_ROW, RANGES
+from dikast.audit.statistics.agreement import BY_ROW, range_of
 from dikast.audit.statistics.building_blocks.linearised import ORDER, linear_pearson, squashed_interval
 from dikast.audit.statistics.concordance import by_item
 from dikast.audit.statistics.intervals import Resampling, clusters_of, error_of, fisher, mean_estimate, share
@@ -82,7 +82,8 @@ def unlabelled_table(slices: Sequence[tuple[str, Masks]], given: Scored, how: Re
         kept = mine & ~np.isnan(given.score)
         inside = given.clusters(kept)
         failed = share(np.isnan(given.score[mine]), how.level, given.clusters(mine))
-        mean = mean_estimate(given.score[kept], how.level, inside, dropped=int((mine & ~kept).sum()))
+        lost = int((mine & ~kept).sum())
+        mean = mean_estimate(given.score[kept], how.level, inside, dropped=lost, within=given.bounds)
         rows.append(
             [
                 name,
@@ -141,7 +142,8 @@ def _measured(
             found[kind] = share(BY_ROW[kind](score, gold), how.level, cluster, dropped=dropped)
         elif kind in BY_ROW:
             worth = BY_ROW[kind](score, gold)
-            found[kind] = mean_estimate(worth, how.level, cluster, dropped=dropped, within=RANGES[kind])
+            bounds = range_of(kind, given.bounds)
+            found[kind] = mean_estimate(worth, how.level, cluster, dropped=dropped, within=bounds)
         elif kind == "pearson" or kind in ORDER:
             each = linear_pearson(score, gold) if kind == "pearson" else ORDER[kind](order)
             least = 0.0 if kind == "ordered_pairs" else -1.0

@@ -133,10 +133,9 @@ BY_ROW: Mapping[str, Callable[[ArrayLike, ArrayLike], Floats]] = {
     "mae": error,
     "bias": difference,
 }
-# the least and the greatest value that such a mean can have
-RANGES: Mapping[str, tuple[float, float]] = {
-    "exact": (0.0, 1.0),
-    "within_1": (0.0, 1.0),
-    "mae": (0.0, math.inf),
-    "bias": (-math.inf, math.inf),
-}
+
+
+def range_of(name: str, bounds: tuple[float, float] = (-math.inf, math.inf)) -> tuple[float, float]:
+    """The least and the greatest value that a mean of BY_ROW can have where scores and gold lie within `bounds`."""
+    span = bounds[1] - bounds[0]
+    return {"mae": (0.0, span), "bias": (-span, span)}.get(name, (0.0, 1.0))

@@ -239,7 +239,18 @@ def mean_estimate(
         return Estimate(mean, n, level=level, dropped=dropped, note="all clusters alike")
     half = t_of(level, found.groups - 1) * found.error
     method = "Student" if cluster is None else "Student, by cluster"
-    return Estimate(mean, n, max(within[0], mean - half), min(within[1], mean + half), level, method, dropped)
+    return kept_within(Estimate(mean, n, mean - half, mean + half, level, method, dropped), within)
+
+
+def kept_within(found: Estimate, bounds: tuple[float, float]) -> Estimate:
+    """The estimate with its value and both ends cut to the values that it can have.
+
+    What is cut off held no truth, so the interval covers as often as before. One that lies wholly outside is undefined.
+    """
+    value, low, high = (float(np.clip(each, *bounds)) for each in (found.value, found.low, found.high))
+    if low < high or not found.low < found.high:
+        return replace(found, value=value, low=low, high=high)
+    return replace(found, value=value, low=math.nan, high=math.nan, note="the whole interval lies off the scale")
 
 
 class Error(NamedTuple):

@@ -7,14 +7,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.statistics.against_gold.measures import measure
-from dikast.audit.statistics.intervals import Resampling, clusters_of, error_of, mean_estimate, t_of, z_of
+from dikast.audit.statistics.intervals import Resampling, clusters_of, error_of, kept_within, mean_estimate, t_of, z_of
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
+ANY = (-math.inf, math.inf)
 
 
 def ppi_mean(
-    gold: ArrayLike, judged: ArrayLike, unlabelled: ArrayLike, level: float = 0.95, cluster: Codes | None = None
+    gold: ArrayLike,
+    judged: ArrayLike,
+    unlabelled: ArrayLike,
+    level: float = 0.95,
+    cluster: Codes | None = None,
+    *,
+    within: tuple[float, float] = ANY,
 ) -> Estimate:
     """The mean of gold over all items, from labels on some and verdicts on all (PPI++).
 
@@ -23,6 +30,7 @@ def ppi_mean(
     makes its variance least, w = cov(gold, judged) / ((1 + n/N) var(judged)); the interval is Student's with n - 1
     degrees of freedom. Unbiased whatever the judge's bias. With `cluster` (n + N,), codes of the labelled rows and then
     of the others, the variance is that of cluster sums, with one degree less than there are clusters with a label.
+    Neither the value nor an end lies outside `within`, the values that the mean can have.
     Source: Angelopoulos, Duchi & Zrnic 2023, "PPI++: efficient prediction-powered inference" (2311.01453), for a mean;
     the variance of verdicts is taken over all items.
     """
@@ -41,7 +49,7 @@ def ppi_mean(
     if free < 1:
         return Estimate(value, n, level=level, method=method, note="one cluster with labels")
     half = t_of(level, free) * error
-    return Estimate(value, n, value - half, value + half, level, method, note=note)
+    return kept_within(Estimate(value, n, value - half, value + half, level, method, note=note), within)
 
 
 def _labelled(cluster: Codes, n: int) -> float:
@@ -60,11 +68,14 @@ def ppi_difference(
     second: tuple[ArrayLike, ArrayLike, ArrayLike],
     level: float = 0.95,
     clusters: tuple[Codes, Codes] | None = None,
+    *,
+    within: tuple[float, float] = ANY,
 ) -> Estimate:
     """The difference of two means of gold, first less second, each as in `ppi_mean` (gold, judged, unlabelled).
 
     For two independent samples of items (Welch's degrees of freedom), or with the `clusters` of both, as in `ppi_mean`,
     for samples that share clusters: two systems on the same items, each item a cluster, give the paired interval.
+    Neither the value nor an end lies outside `within`, the values that the difference can have.
     """
     parts = [ppi_mean(*each, level=level) for each in (first, second)]
     if any(math.isnan(part.value) for part in parts):
@@ -77,20 +88,22 @@ def ppi_difference(
         if free < 1:
             return Estimate(value, n, level=level, note="one cluster with labels")
         half = t_of(level, free) * error
-        return Estimate(value, n, value - half, value + half, level, "PPI++, by cluster")
+        return kept_within(Estimate(value, n, value - half, value + half, level, "PPI++, by cluster"), within)
     errors = [part.half_width / t_of(level, part.n - 1) for part in parts]
     total = sum(error**2 for error in errors)
     free = total**2 / sum(error**4 / (part.n - 1) for error, part in zip(errors, parts, strict=True)) if total else 1.0
     half = t_of(level, free) * math.sqrt(total)
-    return Estimate(value, n, value - half, value + half, level, "PPI++, independent")
+    return kept_within(Estimate(value, n, value - half, value + half, level, "PPI++, independent"), within)
 
 
-def mean_of_labels(gold: ArrayLike, level: float = 0.95, cluster: Codes | None = None) -> Estimate:
-    """The mean from labels alone, Student's interval."""
+def mean_of_labels(
+    gold: ArrayLike, level: float = 0.95, cluster: Codes | None = None, *, within: tuple[float, float] = ANY
+) -> Estimate:
+    """The mean from labels alone, Student's interval, of which no end lies outside `within`."""
     y = np.asarray(gold, np.float64)
     if len(y) < 2:
         return undefined(len(y), "needs at least two labels", level=level)
-    return mean_estimate(y, level, cluster)
+    return mean_estimate(y, level, cluster, within=within)
 
 
 def label_multiplier(correlation: float, labelled: int, unlabelled: int) -> float:
@@ -149,7 +162,7 @@ def rogan_gladen(
             return Estimate(value, len(y), level=level, note="one cluster with labels")
         half = t_of(level, free) * found.error
         method = f"Rogan-Gladen, {many:,} unlabelled, by cluster"
-        return Estimate(value, len(y), max(0.0, raw - half), min(1.0, raw + half), level, method, note=note)
+        return kept_within(Estimate(value, len(y), raw - half, raw + half, level, method, note=note), (0.0, 1.0))
     z = z_of(level)
     many_, positive_, negative_ = many + z**2, positive + 2, negative + 2
     p_, se_, sp_ = (many * p + z**2 / 2) / many_, (positive * se + 1) / positive_, (negative * sp + 1) / negative_
@@ -161,9 +174,8 @@ def rogan_gladen(
     variance = p_ * (1 - p_) / many_ + centre**2 * se_ * (1 - se_) / positive_
     error = math.sqrt(variance + (1 - centre) ** 2 * sp_ * (1 - sp_) / negative_) / youden
     low, high = centre + shift - z * error, centre + shift + z * error
-    return Estimate(
-        value, len(y), max(0.0, low), min(1.0, high), level, f"Rogan-Gladen, {many:,} unlabelled", note=note
-    )
+    method = f"Rogan-Gladen, {many:,} unlabelled"
+    return kept_within(Estimate(value, len(y), low, high, level, method, note=note), (0.0, 1.0))
 
 
 def _weight(y: Floats, f: Floats, rest: Floats) -> float:

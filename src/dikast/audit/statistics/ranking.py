@@ -32,6 +32,7 @@ WIN_RULES: Mapping[WinRule, str] = {
 }
 PRIOR = 0.1  # games against an average player, for those whom separation leaves without a finite strength
 BY_PRIOR = "only the prior makes it finite"
+ANCHOR = "the anchor, by definition"
 _SAME = 1e-9  # nats: strengths nearer than this are equal
 _MOST_DRAWS = 500  # fits; ranks and strengths need fewer draws than a tail probability
 
@@ -119,8 +120,8 @@ class Ranking:
     def strength(self, player: int) -> Estimate:
         """Log-odds against the anchor, or against the average player of the league.
 
-        Where all draws are alike (every game a tie) the interval is Wilson's of the player's games. A strength that
-        only the prior makes finite has none.
+        The anchor's own is 0 by definition and has no interval. Where all draws are alike (every game a tie) the
+        interval is Wilson's of the player's games. A strength that only the prior makes finite has none.
         """
         if not self.played[player]:
             return Estimate(math.nan, 0, level=self.how.level, note="no game with a verdict")
@@ -128,12 +129,13 @@ class Ranking:
             return Estimate(math.nan, 0, level=self.how.level, note="no games lead to the anchor")
         shift = 0.0 if self.anchor is None else self.fit.strength[self.anchor]
         moved = 0.0 if self.anchor is None else self.draws[:, self.anchor]
-        known = player == self.anchor  # 0 by definition
+        if player == self.anchor:
+            return Estimate(0.0, int(self.games[player]), level=self.how.level, note=ANCHOR)
         value, drawn = self.fit.strength[player] - shift, self.draws[:, player] - moved
-        found = self._told(value, drawn, point=known, n=int(self.games[player]))
-        if self._by_prior(player) and not known:
+        found = self._told(value, drawn, n=int(self.games[player]))
+        if self._by_prior(player):
             return replace(found, low=math.nan, high=math.nan, note=BY_PRIOR)
-        if known or math.isnan(value) or np.ptp(drawn) > _SAME:
+        if math.isnan(value) or np.ptp(drawn) > _SAME:
             return found
         n = int(self.played[player])
         ends = [_logit(each) for each in wilson(n / (1 + math.exp(-value)), n, self.how.level)]
@@ -196,8 +198,8 @@ class Ranking:
         """Whether only a prior makes the strength finite, or that of the anchor which it is told against."""
         return self._touched(player) or (self.anchor is not None and self._touched(self.anchor))
 
-    def _told(self, value: float, drawn: Floats, *, point: bool = False, n: int | None = None) -> Estimate:
-        interval = self.how.interval(drawn, point=point) if len(drawn) else (math.nan, math.nan)
+    def _told(self, value: float, drawn: Floats, *, n: int | None = None) -> Estimate:
+        interval = self.how.interval(drawn) if len(drawn) else (math.nan, math.nan)
         n = self.n if n is None else n
         return Estimate(float(value), n, *interval, self.how.level, f"bootstrap, {len(drawn)} draws")
 

@@ -23,7 +23,7 @@ BY_ZERO = "divided by zero"
 TWO_DUE = " where two are due"
 _CIRCLE, _ARROW = " goes round in a circle", " -> "
 Values = Sequence[Any]
-Pairs = list[tuple[float, float]]  # numbers with their weights
+Pairs = list[tuple[float, Fraction]]  # numbers with their weights
 
 
 class Made(NamedTuple):
@@ -111,15 +111,21 @@ def _number(value: Any, at: int, setting: Setting, scale: Scale | None) -> float
 
 
 def _numbers(row: Values, column: Column, setting: Setting) -> Pairs:
-    """The numbers of a row with their weights, lists and objects entry by entry."""
-    found = list[tuple[float, float]]()
-    weights = column.weights or (1.0,) * len(row)
+    """The numbers of a row with their weights, lists and objects entry by entry.
+
+    A weight is that of an input: in a mean its entries share it, however many there are. An empty list is missing.
+    """
+    found, lost = Pairs(), False
+    shared = bool(column.weights) and column.operator != "total"
+    weights = [_exact(each) for each in column.weights] or [Fraction(1)] * len(row)
     for at, (value, weight) in enumerate(zip(row, weights, strict=True)):
-        found.extend((_number(each, at, setting, column.scale), weight) for each in entries_of(value).values())
-    known = [(each, weight) for each, weight in found if not math.isnan(each)]
-    if not known or (len(known) < len(found) and column.missing != "skip"):
+        entries = [_number(each, at, setting, column.scale) for each in entries_of(value).values()]
+        known = [each for each in entries if not math.isnan(each)]
+        lost |= not entries or len(known) < len(entries)
+        found.extend((each, weight / len(known) if shared else weight) for each in known)
+    if not found or (lost and column.missing != "skip"):
         raise _Undefined(NO_INPUT)
-    return known
+    return found
 
 
 def _numeric(column: Column, setting: Setting) -> Callable[[Values], float]:
@@ -137,11 +143,11 @@ def _exact(value: float) -> Fraction:
 
 
 def _total(known: Pairs) -> Fraction:
-    return sum((_exact(each) * _exact(weight) for each, weight in known), Fraction())
+    return sum((_exact(each) * weight for each, weight in known), Fraction())
 
 
 def _mean(known: Pairs) -> Fraction:
-    weight = sum((_exact(weight) for _, weight in known), Fraction())
+    weight = sum((weight for _, weight in known), Fraction())
     if weight == 0:
         raise _Undefined(BY_ZERO)
     return _total(known) / weight
@@ -152,11 +158,11 @@ def _geometric(known: Pairs) -> float:
         raise _Undefined("geometric mean of a negative number")
     if any(each == 0 and weight for each, weight in known):
         return 0.0
-    weight = math.fsum(weight for _, weight in known)
-    if weight == 0:
+    total = sum((weight for _, weight in known), Fraction())
+    if total == 0:
         raise _Undefined(BY_ZERO)
-    logs = math.fsum(math.log(each) * weight for each, weight in known if weight)
-    return float(f"{math.exp(logs / weight):.12g}")  # the root of 2 times 8 is 4
+    logs = math.fsum(math.log(each) * float(weight / total) for each, weight in known if weight)
+    return float(f"{math.exp(logs):.12g}")  # the root of 2 times 8 is 4
 
 
 def _two(known: Pairs) -> tuple[Fraction, Fraction]:

@@ -1,5 +1,6 @@
 """Scores beside gold, after failures have been told from scores."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -53,6 +54,13 @@ class Scored:
     def shared(self) -> bool:
         """Whether score and gold of a row lie on one scale."""
         return "exact" in self.kinds
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the greatest value that a score, and so a mean of scores, can have."""
+        if self.own is not None:
+            return 0.0, 1.0
+        return (-math.inf, math.inf) if self.scale is None else (self.scale.low, self.scale.high)
 
     def given(self, values: Floats, *, between: bool = False) -> Floats:
         """Further scores (n,) of the same rows, such as a second judge's: NaN off the scale, goodness where these are.
