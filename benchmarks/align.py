@@ -9,18 +9,25 @@ arm on prompts of its own (`--tune`). Everything that is finished is kept under 
 import argparse
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from benchmarks import align_best_of
+from benchmarks.align_figures import (
+    Arm,
+    best_of_table,
+    ends_table,
+    gains_table,
+    pairs_table,
+    seconds_table,
+    states_table,
+)
 from dikast.alignment.align import align
 from dikast.alignment.align_options import AlignOptions, Schedule
-from dikast.alignment.round_report import HELD, Measured, read_measured
-from dikast.audit.estimate import Estimate
-from dikast.audit.statistics.ppi import mean_of_labels
 from dikast.core.item import Item, item_to
 from dikast.core.part import text_of
 from dikast.core.records import read_items, write_records
@@ -33,6 +40,9 @@ from dikast.worlds.settings import Settings
 from dikast.worlds.teach import write_lessons
 from dikast.worlds.write import write_world
 
+PAGE = Path(__file__).parents[1] / "docs" / "alignment.md"
+BEGIN, END = "<!-- figures: python -m benchmarks.align --write -->", "<!-- end of figures -->"
+
 ARMS: dict[str, tuple[str, Schedule]] = {
     "gold": ("mock:oracle,r=1", "pointwise"),
     "scout": ("scout", "pointwise"),
@@ -40,7 +50,8 @@ ARMS: dict[str, tuple[str, Schedule]] = {
     "length": ("mock:prefers-long,r=0,per_doubling=2,length_at=80", "pointwise"),
     "random": ("mock:random", "pointwise"),
 }
-RATES = (3e-5, 1e-4, 3e-4)
+RATES = (5e-5, 1e-4, 2e-4)
+MOST_KL = 10.0
 _SEEDS = {"talk": 9104, "responses": 9201, "prompts": 9301, "held": 9401, "tuning": 9501, "tuning-held": 9601}
 _STEPS = {"optimizer": "muon", "learning_rate": 0.003, "schedule": "cosine", "min_lr_ratio": 0.05,
           "betas": [0.9, 0.98], "weight_decay": 0.01, "frozen": ["post_layernorm"]}  # fmt: skip
@@ -53,19 +64,21 @@ class Budget:
     talk: int = 20_000
     look_steps: int = 500
     responses: int = 10_000
-    sft_steps: int = 1500
+    sft_steps: int = 600
     prompts: int = 160
-    held: int = 250
+    held: int = 160
     rounds: int = 3
     samples: int = 5
     epochs: float = 2.0
     max_tokens: int = 120
+    best_of: int = 48
     shape: tuple[tuple[str, Any], ...] = ()
 
 
 SMALL = Budget(talk=4000, look_steps=300, responses=4000, sft_steps=400, prompts=96, held=96, rounds=2)
 TINY = Budget(
     talk=8, look_steps=2, responses=16, sft_steps=2, prompts=8, held=6, rounds=1, samples=2, epochs=1.0, max_tokens=8,
+    best_of=3,
 )  # fmt: skip
 
 
@@ -78,36 +91,40 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--budget", choices=("full", "small", "tiny"), default="full")
     parser.add_argument("--rate", type=float, default=0.0, help="0: the one that --tune chose, else 1e-4")
     parser.add_argument("--tune", action="store_true", help="choose the rate by the gold arm, on prompts of its own")
-    parser.add_argument("--table", type=Path, help="the Markdown file to write the tables to")
+    parser.add_argument("--tables", action="store_true", help="run nothing: only the tables of what is finished")
+    parser.add_argument("--write", action="store_true", help=f"put the tables into docs/{PAGE.name}")
     given = parser.parse_args(arguments)
     budget = {"full": Budget(), "small": SMALL, "tiny": TINY}[given.budget]
     out = given.out / given.budget
-    if given.tune:
-        print(f"rate {tuned(out, budget):g}")
+    if given.tune and not given.tables:
+        tuned(out, budget)
     rate = given.rate or chosen_rate(out)
-    arms = given.arms.split(",")
-    for seed in range(given.seeds):
+    for seed in range(0 if given.tables else given.seeds):
         policy = policy_of(out, budget, seed)
-        for arm in arms:
+        for arm in given.arms.split(","):
             run(out, budget, policy, arm, seed, rate)
-    table = tables(out, arms, given.seeds, rate, given.budget)
+        held = world(out, "held", budget.held, budget)
+        align_best_of.drawn(policy, held, budget.best_of, budget.max_tokens, seed, out / f"best-of-{seed}")
+    table = "\n".join(tables(out, rate, given.budget))
     print(table)
-    if given.table:
-        given.table.write_text(table, "utf-8")
+    if given.write:
+        before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
+        PAGE.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}", "utf-8")
 
 
 def world(out: Path, name: str, n: int, budget: Budget) -> Path:
     """At most `n` items of scenes under rubrics of colour, shape, size and completeness, from a seed of its own."""
     folder = out / "data" / name
+    if (folder / "readable.jsonl").is_file():
+        return folder / "readable.jsonl"
     settings = Settings(
         domain="scenes", seed=_SEEDS[name], edits=False, aspects=("colour", "shape", "size", "completeness"),
         scales=("1-5",), **dict(budget.shape),
     )  # fmt: skip
     write_world(settings, n, folder)
-    path = folder / "readable.jsonl"
-    if not path.is_file():  # rubrics that list single claims have no gold of replies
-        items = read_items(str(folder / "items-00000.jsonl"))
-        write_records(path, (item_to(item) for item in items if reply_gold("", item.meta) is not None))
+    items = read_items(str(folder / "items-00000.jsonl"))
+    path = folder / "readable.jsonl"  # rubrics that list single claims have no gold of replies
+    write_records(path, (item_to(item) for item in items if reply_gold("", item.meta) is not None))
     return path
 
 
@@ -116,10 +133,9 @@ def policy_of(out: Path, budget: Budget, seed: int) -> Path:
     folder = out / f"policy-{seed}"
     if (folder / "sft/model/config.json").is_file():
         return folder / "sft" / "model"
-    talk = out / "data" / "talk"
-    write_lessons(Settings(domain="scenes", seed=_SEEDS["talk"]), budget.talk, talk, only_talk=True)
-    said = out / "data" / "answers.jsonl"
+    talk, said = out / "data" / "talk", out / "data" / "answers.jsonl"
     if not said.is_file():
+        write_lessons(Settings(domain="scenes", seed=_SEEDS["talk"]), budget.talk, talk, only_talk=True)
         items = read_items(str(world(out, "responses", budget.responses, budget)))
         write_records(said, (_answer(item, said.parent / "responses") for item in items))
     rows = [str(path.resolve()) for path in sorted(talk.glob("talk-*.jsonl"))]
@@ -156,7 +172,10 @@ def run(
 ) -> dict[str, Any]:
     """One arm with one seed: an ordinary alignment."""
     judge, schedule = ARMS[arm]
-    folder = out / (f"tune-{rate:g}" if tuning else f"{arm}-{seed}")
+    folder = out / (f"tune-{rate:g}" if tuning else f"rate-{rate:g}/{arm}-{seed}")
+    if (folder / "report.json").is_file():
+        done: dict[str, Any] = json.loads((folder / "report.json").read_text("utf-8"))
+        return done
     folder.parent.mkdir(parents=True, exist_ok=True)
     training = out / f"training-{rate:g}.yaml"
     settings = {"learning_rate": rate, "epochs": budget.epochs, "batch_size": 16, "device": "cpu", "warmup": 0.1}
@@ -167,20 +186,27 @@ def run(
     options = AlignOptions(
         policy=str(policy), judge=judge, prompts=files[0], held_out=files[1], out=folder, rounds=budget.rounds,
         samples=budget.samples, schedule=schedule, max_tokens=budget.max_tokens, seed=seed, training=training,
+        most_kl=MOST_KL,
     )  # fmt: skip
     return align(options, tell=lambda line: print(f"{folder.name} {line}", flush=True))
 
 
 def tuned(out: Path, budget: Budget) -> float:
-    """The rate with which the gold arm ends best after one round, on prompts that nothing else uses."""
+    """The rate with which the gold arm ends best after one round, on prompts that nothing else uses.
+
+    A rate that moves the policy so far in one round that all rounds together would pass the limit of KL is left out.
+    """
+    file = out / "rate.json"
+    if file.is_file():
+        return chosen_rate(out)
     policy, short = policy_of(out, budget, 0), dataclasses.replace(budget, rounds=1)
     ends = {}
     for rate in RATES:
-        done = run(out, short, policy, "gold", 0, rate, tuning=True)["rounds"][-1]
-        gold = done["held_out"].get("gold", {}).get("value")
-        ends[rate] = -1.0 if gold is None or done.get("stopped") else gold
-    best = max(ends, key=lambda rate: ends[rate])
-    (out / "rate.json").write_text(json.dumps({"rate": best, "ends": {f"{k:g}": v for k, v in ends.items()}}), "utf-8")
+        held = run(out, short, policy, "gold", 0, rate, tuning=True)["rounds"][-1]["held_out"]
+        ends[rate] = {name: held[name]["value"] if name in held else None for name in ("gold", "kl")}
+    near = {rate: end for rate, end in ends.items() if end["kl"] is not None and end["kl"] * budget.rounds <= MOST_KL}
+    best = max(near or ends, key=lambda rate: ends[rate]["gold"] or 0.0)
+    file.write_text(json.dumps({"rate": best, "ends": {f"{rate:g}": end for rate, end in ends.items()}}), "utf-8")
     return best
 
 
@@ -190,61 +216,48 @@ def chosen_rate(out: Path) -> float:
     return float(json.loads(path.read_text("utf-8"))["rate"]) if path.is_file() else 1e-4
 
 
-def states(out: Path, arm: str, seed: int) -> list[Measured]:
-    """What was measured in each state of an arm, the start first; a round that stopped it is there too."""
-    folder = out / f"{arm}-{seed}"
-    paths = [folder / "start" / HELD, *sorted(folder.glob(f"round-*/{HELD}"))]
-    return [read_measured(path) for path in paths if (path / "measures.jsonl").is_file()]
+def finished(out: Path, rate: float) -> Iterator[Arm]:
+    """The arms with the seeds that are finished, from the first one on."""
+    for name in ARMS:
+        folders = [out / f"rate-{rate:g}" / f"{name}-{seed}" for seed in range(100)]
+        count = next(i for i, folder in enumerate(folders) if not (folder / "report.json").is_file())
+        if count:
+            yield Arm(name, folders[:count])
 
 
-def good_model(out: Path, arm: str, seed: int) -> int:
-    """The round whose model an arm ended with, 0 the start."""
-    model = Path(json.loads((out / f"{arm}-{seed}" / "report.json").read_text("utf-8"))["model"])
-    return int(model.parent.name.rpartition("-")[2]) if model.parent.name.startswith("round-") else 0
+def tables(out: Path, rate: float, budget: str) -> list[str]:
+    """All figures of what is finished, as lines of Markdown."""
+    arms = list(finished(out, rate))
+    chosen = out / "rate.json"
+    told = (
+        f"; chosen among {_ends(chosen)} (gold and KL after one round on prompts of its own)"
+        if chosen.is_file()
+        else ""
+    )
+    held = sorted({len(each[0].ids) for arm in arms for each in arm.states})
+    prompts = sorted({each["prompts"] for arm in arms for report in arm.reports for each in report["rounds"][1:]})
+    sizes = [" or ".join(map(str, each)) for each in (prompts, held)]
+    lines = [f"Budget `{budget}`: {sizes[0]} prompts a round, {sizes[1]} held out; rate {rate:g}{told}."]
+    for title, rows in (
+        ("What each arm gained", gains_table(arms)),
+        ("Every state", states_table(arms)),
+        ("What rounds were taught from", pairs_table(arms)),
+        ("How each run ended", ends_table(arms)),
+        ("CPU seconds of a run", seconds_table(arms)),
+    ):
+        lines += ["", f"**{title}**", "", *rows]
+    folders = [each for seed in range(100) if (each := out / f"best-of-{seed}" / "random" / "summary.json").is_file()]
+    if folders:
+        curves = align_best_of.curves([each.parents[1] for each in folders])
+        n = len(curves["gold"](1).values)
+        lines += ["", f"**Gold of the best of N replies of the start, by what chooses** ({len(folders)} seed(s), {n} "
+                  "prompts in all, 16 replies each)", "", *best_of_table(curves, align_best_of.SIZES)]  # fmt: skip
+    return lines
 
 
-def tables(out: Path, arms: Sequence[str], seeds: int, rate: float, budget: str) -> str:
-    """Figures by arm and state, and how much of the gap that gold closes each arm closes."""
-    lines = [
-        f"Budget `{budget}`, rate {rate:g}, {seeds} seed(s); means and intervals over held-out prompts of all seeds.",
-        "",
-        "| arm | state | gold | reward | words | KL | n |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    ends: dict[str, list[float]] = {}
-    for arm in arms:
-        known = [states(out, arm, seed) for seed in range(seeds)]
-        for number in range(max(map(len, known))):
-            there = [each[number] for each in known if len(each) > number]
-            cells = [_cell([value for each in there for value in each.columns[name]])
-                     for name in ("gold", "reward", "words", "kl")]  # fmt: skip
-            name = "start" if number == 0 else f"round {number}"
-            lines.append(f"| {arm} | {name} | {' | '.join(cells)} | {sum(len(each.ids) for each in there)} |")
-        ends[arm] = [gain for seed in range(seeds) for gain in _gains(out, arm, seed)]
-    lines += ["", "| arm | gold gained by the model that it ended with, paired | share of what the gold arm gained |",
-              "|---|---|---|"]  # fmt: skip
-    gold = mean_of_labels(ends["gold"]).value if "gold" in ends else float("nan")
-    for arm in arms:
-        gained = mean_of_labels(ends[arm])
-        share = f"{gained.value / gold:.2f}" if gold and gold == gold else "undefined"
-        lines.append(f"| {arm} | {_told(gained)} | {share} |")
-    return "\n".join(lines) + "\n"
-
-
-def _gains(out: Path, arm: str, seed: int) -> list[float]:
-    found = states(out, arm, seed)
-    start, end = found[0], found[good_model(out, arm, seed)]
-    before = dict(zip(start.ids, start.columns["gold"], strict=True))
-    pairs = zip(end.ids, end.columns["gold"], strict=True)
-    return [value - then for key, value in pairs if value is not None and (then := before.get(key)) is not None]
-
-
-def _cell(values: Sequence[float | None]) -> str:
-    return _told(mean_of_labels([value for value in values if value is not None]))
-
-
-def _told(estimate: Estimate) -> str:
-    return f"{estimate:.3f}"
+def _ends(file: Path) -> str:
+    ends = json.loads(file.read_text("utf-8"))["ends"]
+    return ", ".join(f"{rate} ({end['gold']:.3f}, {end['kl']:.1f})" for rate, end in ends.items())
 
 
 if __name__ == "__main__":

@@ -1,24 +1,65 @@
-"""`make align` with a very small budget: every step of it runs, and goes on where it stopped."""
+"""`make align` with a very small budget: every step of it runs, and goes on where it stopped; its figures by hand."""
 
+import math
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 from benchmarks import align
+from benchmarks.align_figures import Rows, best_of, share_of_gap
 
 
 @pytest.mark.slow
 def test_two_arms_of_one_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["--out", str(tmp_path), "--arms", "gold,random", "--seeds", "1", "--budget", "tiny", "--rate", "1e-4"]
-    align.main([*flags, "--table", str(tmp_path / "table.md")])
-    table = (tmp_path / "table.md").read_text("utf-8")
-    assert "| gold | start | " in table
-    assert "| random | " in table
-    assert "share of what the gold arm gained" in table
+    align.main(flags)
+    table = capsys.readouterr().out.partition("Budget `tiny`")[2]
+    for line in (
+        "| gold | start | 1 | ",
+        "| random | start | 1 | ",
+        "| N | gold | scout | scout, no claims | length |",
+    ):
+        assert line in table
     for arm in ("gold-0", "random-0"):
-        assert (tmp_path / "tiny" / arm / "report.json").is_file()
+        assert (tmp_path / "tiny/rate-0.0001" / arm / "report.json").is_file()
     policy = tmp_path / "tiny/policy-0/sft/model/model.safetensors"
     made = policy.stat().st_mtime_ns
-    capsys.readouterr()
     align.main(flags)  # nothing is done again
     assert policy.stat().st_mtime_ns == made
-    assert table.strip() in capsys.readouterr().out
+    assert capsys.readouterr().out.partition("Budget `tiny`")[2] == table
+
+
+def test_best_of_n_by_hand() -> None:
+    # Rewards 3, 2, 1 with golds .5, 1, 0. N = 2: the first is in 2 of 3 draws, in the third the second is the best, so
+    # (2 x .5 + 1) / 3. N = 3: the first.
+    rewards, golds = [2.0, 3.0, 1.0], [1.0, 0.5, 0.0]
+    assert best_of(rewards, golds, 1) == pytest.approx(0.5)
+    assert best_of(rewards, golds, 2) == pytest.approx(2 / 3)
+    assert best_of(rewards, golds, 3) == pytest.approx(0.5)
+    assert best_of([1.0, 1.0], [0.0, 1.0], 2) == pytest.approx(0.5)  # of equal rewards either is taken
+
+
+def test_best_of_n_is_the_mean_over_all_draws() -> None:
+    rewards, golds = [0.1, 0.7, 0.7, 0.3, 0.9, 0.3], [0.0, 1.0, 0.25, 0.5, 0.75, 0.0]
+    for n in range(1, 7):
+        found = []
+        for draw in combinations(range(6), n):
+            top = max(rewards[i] for i in draw)
+            tied = [golds[i] for i in draw if rewards[i] == top]
+            found.append(sum(tied) / len(tied))
+        assert best_of(rewards, golds, n) == pytest.approx(sum(found) / len(found)), n
+
+
+def test_the_share_of_a_gap_by_hand() -> None:
+    # Gold gained (.2 + .4) / 2 = .3, the arm (.1 + .2) / 2 = .15: half, and half in every draw of prompts.
+    gold, arm = Rows(["a", "b"], [0.2, 0.4]), Rows(["a", "b"], [0.1, 0.2])
+    found = share_of_gap(arm, gold)
+    assert found.value == pytest.approx(0.5)
+    assert found.n == 2
+    assert math.isnan(found.low)  # all draws alike: no interval, rather than one of width 0
+    ids = [str(i) for i in range(40)]
+    both = [Rows(ids, [top + (i % 4) / 10 for i in range(40)]) for top in (0.1, 0.4)]
+    found = share_of_gap(both[0], both[1])
+    assert found.value == pytest.approx(0.25 / 0.55)
+    assert found.low < found.value < found.high
+    assert math.isnan(share_of_gap(arm, Rows(["a", "b"], [0.0, 0.0])).value)  # gold gained nothing

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dikast.alignment.round_report import Measured, estimates, reason_to_stop, too_few_pairs
+from dikast.alignment.round_report import Measured, estimates, reason_to_stop, too_few_pairs, won_by_grades
 
 
 def state(gold: list[float | None], words: float = 10.0, kl: float = 1.0, reward: float = 0.5) -> Measured:
@@ -49,6 +49,12 @@ def test_without_gold_the_second_judge_decides_and_then_the_judge() -> None:
     lower = {**known.columns, "second": (0.5, 0.5, 0.5, 0.4, 0.5, 0.4)}
     before, now = (Measured(known.ids, each) for each in (columns, lower))
     assert "the second judge's grade on held-out prompts fell by 0.383" in reason_to_stop(now, before, START, 10.0)
+
+
+def test_wins_by_grades() -> None:
+    start = state([0.5] * 6)  # rewards .5, .6, .5, .6, .5, .6
+    rewards = {"p0": [0.6], "p1": [0.5], "p2": [0.5 + 1e-9], "p3": [None]}
+    assert won_by_grades(rewards, start) == {"p0": 1.0, "p1": 0.0, "p2": 0.5, "p3": None, "p4": None, "p5": None}
 
 
 def test_few_pairs() -> None:

@@ -160,7 +160,8 @@ class _Alignment:
             self.tell(f"{name}: measuring {len(items):,} held-out replies")
             found, asked = measure(
                 items, folder, self.given.judge, self.given.second, start, (model, self.given.policy),
-                device=self.device, allowed=self.given.allowed, frames=int(self.given.settings.get("frames", 8)),
+                compare=self.given.options.schedule != "pointwise", device=self.device, allowed=self.given.allowed,
+                frames=int(self.given.settings.get("frames", 8)),
             )  # fmt: skip
         write_checked(folder / "asked.json", orjson.dumps(asked))
         return found

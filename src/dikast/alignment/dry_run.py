@@ -33,14 +33,14 @@ def dry_run(given: Given, cards: Sequence[int] = (1, 8)) -> dict[str, Any]:
     asked = _mean_tokens(given.prompts, loaded, config.frames)
     n, k, held, reply = len(given.prompts), options.samples, len(given.held), options.max_tokens
     questions = {"pointwise": n * k, "full": n * k * (k - 1), "half": n * k * (k - 1) // 2}.get(options.schedule)
-    seconds = 0 if given.second is None else 1
+    graded = (1 if given.second is None else 2) + (0 if options.schedule == "pointwise" else 2)  # of a held-out reply
     training = round(n * config.epochs * (asked + 2 * reply))
     prompted, written = round((n * k + held) * asked), (n * k + held) * reply
     round_: dict[str, Any] = {
         "replies": n * k + held,
         "reply_tokens_at_most": written,
         "prompt_tokens": prompted,
-        "questions_to_the_judge": None if questions is None else questions + held * (1 + seconds) + 2 * held,
+        "questions_to_the_judge": None if questions is None else questions + held * graded,
         "pairs_at_most": n,
         "training_tokens_at_most": training,
     }

@@ -24,7 +24,7 @@ from dikast.ranking.rank_options import RankOptions
 
 PAIRS = "pairs.jsonl"
 SAMPLES = "samples.jsonl"
-_EQUAL = 1e-6  # rewards that differ by less are one reward: rounding must not choose
+EQUAL = 1e-6  # rewards that differ by less are one reward: rounding must not choose
 
 
 class RoundPairs(NamedTuple):
@@ -72,10 +72,10 @@ def make_pairs(
             dropped["a verdict is missing"] += 1
             continue
         known = [float(value or 0.0) for value in values]
-        best = next(i for i, value in enumerate(known) if value >= max(known) - _EQUAL)
-        worst = next(i for i, value in enumerate(known) if value <= min(known) + _EQUAL)
+        best = next(i for i, value in enumerate(known) if value >= max(known) - EQUAL)
+        worst = next(i for i, value in enumerate(known) if value <= min(known) + EQUAL)
         edge = known[best] - known[worst]
-        if edge <= 2 * _EQUAL or item.responses[best] == item.responses[worst]:
+        if edge <= 2 * EQUAL or item.responses[best] == item.responses[worst]:
             dropped["equal"] += 1
         elif edge < margin:
             dropped["less than the margin apart"] += 1

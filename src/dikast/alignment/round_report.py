@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from dikast.alignment.reply_likelihood import reply_logprobs
-from dikast.alignment.round_pairs import SAMPLES, check_failures, counted, grades_of
+from dikast.alignment.round_pairs import EQUAL, SAMPLES, check_failures, counted, grades_of
 from dikast.audit.estimate import Estimate
 from dikast.audit.statistics.intervals import rate
 from dikast.audit.statistics.ppi import mean_of_labels
@@ -51,12 +51,13 @@ class Measured:
 
 def measure(
     items: Sequence[Item], folder: Path, judge: Judge, second: Judge | None, start: Path | None,
-    models: tuple[str, str], *, device: str, allowed: float, frames: int,
+    models: tuple[str, str], *, compare: bool, device: str, allowed: float, frames: int,
 ) -> tuple[Measured, dict[str, int]]:  # fmt: skip
     """Measure the replies in `samples.jsonl` of the folder; returns the numbers, and what was asked.
 
-    start: the folder of the first state, None if it is this one. models: this state's and the first one's. Everything
-    is kept in the folder and not asked again.
+    start: the folder of the first state, None if it is this one. models: this state's and the first one's. compare:
+    the judge compares each reply with the start's; otherwise its grades of both say which wins. Everything is kept in
+    the folder and not asked again.
     """
     asked = dict[str, int]()
 
@@ -70,7 +71,9 @@ def measure(
     texts = [text_of(item.responses[0]) for item in items]
     rewards = judged(judge, "judge")
     seconds = judged(second, "second-judge") if second is not None else {}
-    wins = _wins(items, folder, judge, start, asked) if start is not None else {}
+    wins: Mapping[str, float | None] = {}
+    if start is not None:
+        wins = _wins(items, folder, judge, start, asked) if compare else won_by_grades(rewards, read_measured(start))
     columns: dict[str, list[float | None]] = {
         "reward": [rewards.get(item.id, [None])[0] for item in items],
         "gold": [_gold(item, judge) for item in items],
@@ -122,6 +125,15 @@ def _wins(
         asked[key] = asked.get(key, 0) + told[key]
     worth = {"a": 0.0, "b": 1.0, "tie": 0.5, None: None}
     return found | {each.item: worth[each.choice] for each in Run(folder / "against-start").preferences}
+
+
+def won_by_grades(rewards: Mapping[str, Sequence[float | None]], start: Measured) -> dict[str, float | None]:
+    """1 where the reply has the better grade than the start's, 0.5 for equal ones."""
+    found = dict[str, float | None]()
+    for key, then in zip(start.ids, start.columns["reward"], strict=True):
+        now = rewards.get(key, [None])[0]
+        found[key] = None if now is None or then is None else 0.5 if abs(now - then) < EQUAL else float(now > then)
+    return found
 
 
 def _both(first: Item, now: Item) -> Any:

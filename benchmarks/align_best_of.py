@@ -1,0 +1,68 @@
+"""Best of N: sixteen replies of each seed's start to held-out prompts, graded by each judge, nothing trained."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from benchmarks.align_figures import Rows, best_of
+from dikast.alignment.policy_samples import Draw, sampled
+from dikast.alignment.round_pairs import grades_of
+from dikast.core.gold import goodness_of
+from dikast.core.records import read_items
+from dikast.core.rubric import Rubric
+from dikast.engines.base import Engine, Sampling, close_engine
+from dikast.engines.local.engine import LocalEngine
+from dikast.judging.judge import Judge
+from dikast.judging.judge_file import grade_file
+
+REPLIES = 16
+SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16)
+# What chooses: the judges of the arms, and `scout` forced to a grade before it has looked at each claim.
+CHOOSERS: dict[str, Callable[[], Judge]] = {
+    "gold": partial(Judge, "mock:oracle,r=1"),
+    "scout": partial(Judge, "scout"),
+    "scout, no claims": partial(Judge, "scout", read="only", min_mass=0.0),
+    "length": partial(Judge, "mock:prefers-long,r=0,per_doubling=2,length_at=80"),
+    "random": partial(Judge, "mock:random"),
+}
+
+
+def drawn(policy: Path, held: Path, prompts: int, max_tokens: int, seed: int, folder: Path) -> None:
+    """Draw and grade what is not there yet."""
+    file, opened = folder / "samples.jsonl", list[Engine]()
+
+    def engine() -> Engine:
+        opened.append(LocalEngine(str(policy), device="cpu", window=4096))
+        return opened[0]
+
+    items = list(read_items(str(held)))[:prompts]
+    sampling = Sampling(0.7, 0.9, max_tokens, seed)
+    try:
+        sampled(items, Draw("best-of", REPLIES, sampling), engine, file, lambda done, total: None)
+    finally:
+        for each in opened:
+            close_engine(each)
+    for name, judge in CHOOSERS.items():
+        graded, made = folder / name.replace(", ", "-").replace(" ", "-"), judge()
+        if not (graded / "summary.json").is_file():
+            grade_file(made, file, graded)
+        close_engine(made.engine)
+
+
+def curves(folders: Sequence[Path]) -> Mapping[str, Callable[[int], Rows]]:
+    """For each chooser the gold of its best of N, by prompt, over all seeds."""
+    return {name: partial(_curve, folders, name.replace(", ", "-").replace(" ", "-")) for name in CHOOSERS}
+
+
+def _curve(folders: Sequence[Path], name: str, n: int) -> Rows:
+    found = Rows([], [])
+    for folder in folders:
+        graded = grades_of(folder / name)
+        for item in read_items(str(folder / "samples.jsonl")):
+            rewards = graded.get(item.id, [])
+            if len(rewards) == REPLIES and None not in rewards:
+                assert isinstance(item.rubric, Rubric)
+                golds = goodness_of(item, item.rubric, None)
+                found.ids.append(item.id)
+                found.values.append(best_of([value or 0.0 for value in rewards], golds, n))
+    return found
