@@ -53,7 +53,7 @@ def test_without_gold_the_second_judge_decides_and_then_the_judge() -> None:
 
 def test_wins_by_grades() -> None:
     start = state([0.5] * 6)  # rewards .5, .6, .5, .6, .5, .6
-    rewards = {"p0": [0.6], "p1": [0.5], "p2": [0.5 + 1e-9], "p3": [None]}
+    rewards: dict[str, list[float | None]] = {"p0": [0.6], "p1": [0.5], "p2": [0.5 + 1e-9], "p3": [None]}
     assert won_by_grades(rewards, start) == {"p0": 1.0, "p1": 0.0, "p2": 0.5, "p3": None, "p4": None, "p5": None}
 
 
