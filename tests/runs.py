@@ -20,6 +20,8 @@ _NURSERY = """
 import json, os, sys
 import numpy, dikast.engines.mock, dikast.judging.panel, dikast.judging.judge_file, dikast.surface.progress
 from dikast.surface.cli import main
+for name in sys.argv[1:]:
+    __import__(name)
 for line in sys.stdin:
     pid = os.fork()
     if pid == 0:
@@ -217,10 +219,10 @@ def _lives(pid: int) -> bool:
 
 
 @contextmanager
-def nursery() -> Iterator[Nursery]:
-    """A `Nursery` that ends with the block."""
+def nursery(*modules: str) -> Iterator[Nursery]:
+    """A `Nursery` that ends with the block; `modules` are imported too."""
     process = subprocess.Popen(
-        [sys.executable, "-c", _NURSERY],
+        [sys.executable, "-c", _NURSERY, *modules],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

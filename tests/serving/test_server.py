@@ -18,7 +18,7 @@ from PIL import Image
 
 from dikast.audit.audit import audit_file
 from dikast.audit.plan import AuditPlan
-from dikast.core.errors import UserError
+from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.rubric import load_rubric
 from dikast.engines.base import Completion, Request
@@ -27,7 +27,9 @@ from dikast.engines.mock import Failures, Random
 from dikast.judging.judge import Judge
 from dikast.rewards import Reward
 from dikast.rewards.trainers import openrlhf
+from dikast.serving.known import KnownVerdicts
 from dikast.serving.server import Door
+from runs import dikast_here
 from serving.serving_here import Here, send, served, serving
 
 
@@ -313,6 +315,25 @@ def test_known_questions_are_answered_without_the_model(tmp_path: Path) -> None:
         assert sum(other.sizes) == 1
     found = audit_file(AuditPlan(tmp_path / "kept"))
     assert "6" in str(found)
+
+
+def test_a_damaged_file_of_a_kept_folder_is_refused(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    with serving(Judge(Random(), "helpfulness"), out=kept) as here:
+        assert here.post("/v1/score", item(1)).status_code == 200
+    assert dikast_here("doctor", kept).returncode == 0
+    whole = (kept / "rubrics.jsonl").read_bytes()
+    for damaged in (whole.replace(b"helpful", b"hopeful", 1), whole[:-9], b"{}\n", b""):
+        (kept / "rubrics.jsonl").write_bytes(damaged)
+        assert dikast_here("doctor", kept).returncode == 1
+        with pytest.raises(DataError, match=r"rubrics.jsonl: the file has changed.*restore a copy of it, or name"):
+            KnownVerdicts(kept)
+    (kept / "checksums.json").unlink()  # as folders of earlier versions are
+    (kept / "rubrics.jsonl").write_bytes(whole[:-9])
+    with pytest.raises(DataError, match=r"rubrics.jsonl"):
+        KnownVerdicts(kept)
+    (kept / "rubrics.jsonl").write_bytes(whole)
+    KnownVerdicts(kept).close()
 
 
 def test_what_rank_asks_is_kept_and_known(tmp_path: Path) -> None:

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import orjson
 
+from dikast.core.errors import DataError
 from dikast.core.rubric import Rubric
 from dikast.core.runs.lines import open_line
 from dikast.core.runs.lock_file import check_version
-from dikast.core.runs.run_files import RUBRICS, VERDICTS
+from dikast.core.runs.rubrics import load_rubrics
+from dikast.core.runs.run_files import RUBRICS, VERDICTS, changed_files, write_checked
 from dikast.core.verdict import Status, Verdict, verdict_from
 from dikast.judging.ledger import Ledger
 
@@ -22,7 +24,7 @@ class KnownVerdicts:
         self._ledger = Ledger(folder)
         try:
             check_version(folder)
-            self._path, self._rubrics = folder / VERDICTS, folder / RUBRICS
+            self._path = folder / VERDICTS
             self._places: dict[bytes, int] = {}
             self._end = 0
             with self._path.open("rb") as file:
@@ -31,7 +33,7 @@ class KnownVerdicts:
                     if record["status"] != _NO_ANSWER:
                         self._places.setdefault(bytes.fromhex(record["key"]), self._end)
                     self._end += len(line)
-            self._told = set(_hashes(self._rubrics))
+            self._rubrics, self._told = _rubrics(folder)
             self._file = os.open(self._path, os.O_RDONLY)
         except BaseException:
             self._ledger.close()
@@ -60,8 +62,8 @@ class KnownVerdicts:
         assert verdict.hashes is not None
         if verdict.hashes.rubric not in self._told:
             self._told.add(verdict.hashes.rubric)
-            with self._rubrics.open("ab") as file:
-                file.write(orjson.dumps({"hash": verdict.hashes.rubric, "rubric": rubric.to_dict()}) + b"\n")
+            self._rubrics += orjson.dumps({"hash": verdict.hashes.rubric, "rubric": rubric.to_dict()}) + b"\n"
+            write_checked(self._path.with_name(RUBRICS), self._rubrics)
         self._ledger.append(verdict)
         if verdict.status is not _NO_ANSWER:
             self._places[name] = self._end
@@ -73,7 +75,12 @@ class KnownVerdicts:
         self._ledger.close()
 
 
-def _hashes(path: Path) -> list[str]:
-    if not path.exists():
-        return []
-    return [orjson.loads(line)["hash"] for line in path.read_bytes().splitlines()]
+def _rubrics(folder: Path) -> tuple[bytes, set[str]]:
+    """The file of rubrics as it is, and the hashes of those in it. DataError where it is damaged."""
+    for problem in changed_files(folder, RUBRICS).values():
+        raise DataError(
+            f"{problem}; restore a copy of it, or name another folder with --out", path=str(folder / RUBRICS)
+        )
+    if not (folder / RUBRICS).exists():
+        return b"", set()
+    return (folder / RUBRICS).read_bytes(), set(load_rubrics(folder))

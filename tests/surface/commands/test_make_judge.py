@@ -1,9 +1,5 @@
 """`dikast make-judge`: one command from recipes to an audited judge, in miniature."""
 
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -70,20 +66,6 @@ def test_one_command_makes_an_audited_judge(family: str, pictures: bool, tmp_pat
     assert (out / "graded/verdicts.jsonl").read_bytes() == verdicts
     assert bytes_of(out) == before
     assert written > 0
-
-
-@pytest.mark.slow
-def test_a_killed_run_ends_with_the_bytes_of_an_unbroken_one(tmp_path: Path) -> None:
-    path = recipe(tmp_path)
-    make_judge(path, tmp_path / "whole")
-    command = [sys.executable, "-m", "dikast", "make-judge", str(path), "--out", str(tmp_path / "broken")]
-    for wait in (4, 7, 11):
-        run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(wait)
-        run.send_signal(signal.SIGKILL)
-        run.wait()
-    make_judge(path, tmp_path / "broken")
-    assert bytes_of(tmp_path / "broken") == bytes_of(tmp_path / "whole")
 
 
 def _without_corpus(told: dict[str, Any]) -> None:

@@ -183,7 +183,8 @@ def examine_run(folder: Path) -> Health:
     try:
         orjson.loads((folder / LOCK).read_bytes())
     except FileNotFoundError:
-        problems.append(Problem(LOCK, None, "the file is missing", AGAIN))
+        if (folder / KEYS).exists():  # a folder that a server keeps has neither plan nor lock
+            problems.append(Problem(LOCK, None, "the file is missing", AGAIN))
     except (OSError, ValueError):
         problems.append(Problem(LOCK, None, "the file is not JSON", AGAIN))
     for found in (unreadable(folder), newer(folder)):
