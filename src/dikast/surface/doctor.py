@@ -58,6 +58,7 @@ _PACKAGES = (
     _Package("llguidance", "import llguidance", "replies in JSON or of fixed choices from local models", _HF),
     _Package("torchvision", "import torchvision, torchvision.transforms.v2", "not needed: Pillow processes images"),
     _Package("pyarrow", "import pyarrow.parquet", "Parquet files", "pip install 'dikast[parquet]'"),
+    _Package("huggingface_hub", "import fsspec, huggingface_hub", "data of the Hub", "pip install 'dikast[remote]'"),
 )
 
 

@@ -1,5 +1,6 @@
 """The items that a run judges: one source as it is, or several files joined in the run folder."""
 
+import logging
 import re
 import shutil
 import tempfile
@@ -11,13 +12,14 @@ from pathlib import Path
 from dikast.core.errors import DataError, DikastError, UserError
 from dikast.core.item import Item
 from dikast.core.records import Arrangement, write_items
-from dikast.core.records.several_files import joined_items, names_of, origin_of
+from dikast.core.records.several_files import answers_of_models, joined_items, names_of, origin_of
 from dikast.core.records.shapes import lacking
-from dikast.core.runs.run_files import VERDICTS
+from dikast.core.runs.run_files import KEYS, VERDICTS
 from dikast.judging.run_options import RunOptions
 from dikast.judging.run_plan import Source
 from dikast.surface.judge_runs import tell_columns, tell_equal, with_choice
 
+_log = logging.getLogger(__name__)
 ITEMS = "items.jsonl"  # of several files and of rows in memory, in the run folder
 _MOST_ERRORS = 20
 
@@ -31,6 +33,10 @@ def source_of(
     `needed` is how many responses an item must have. UserError lists all mistakes in the files; a mistake that is
     found in the copy later names the file that it came from.
     """
+    if len(paths) == 1 and needed == 1 and not _begun_as_one(out) and (files := answers_of_models(paths[0], columns)):
+        told = "files with the same prompts: each is taken as the answers of the model that it is named after"
+        _log.warning("%s: %d %s", paths[0], len(files), told)
+        paths = files
     if len(paths) == 1:
         yield Source(with_choice(paths[0], ask), columns, ask.limit, ask.without)
         return
@@ -54,6 +60,11 @@ def source_of(
             named = re.compile(rf"{re.escape(str(file))}:(\d+)")
             error.args = (named.sub(lambda at: origin_of(int(at[1]), names, columns, readings), str(error)),)
             raise
+
+
+def _begun_as_one(out: Path | None) -> bool:
+    """Whether a run folder was begun with one source, so that it has no copy of the items."""
+    return out is not None and (out / KEYS).exists() and not (out / ITEMS).exists()
 
 
 def _good(found: Iterator[Item | DataError], readings: Mapping[str, Arrangement], needed: int) -> Iterator[Item]:

@@ -1,6 +1,7 @@
 """Columns that are recognised, conversations, ids from content: what people's own files look like."""
 
 import csv
+import shlex
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from dikast.core.item import Item
 from dikast.core.part import Image, text_of
 from dikast.core.records import Arrangement, item_of, read_items, scan_items, systems_of, write_items
 from dikast.core.records.items import scan_rows
-from dikast.core.records.shapes import NAMES
+from dikast.core.records.shapes import NAMES, lacking, recognise
 
 PAGE = Path(__file__).parents[3] / "docs" / "core.md"
 
@@ -37,9 +38,6 @@ def test_the_page_shows_the_table() -> None:
 @pytest.mark.parametrize("asked", ["question", "prompt", "query", "instruction", "input", "Question", "User Input"])
 @pytest.mark.parametrize("said", ["answer", "output", "response", "completion", "prediction", "Model-Output"])
 def test_one_response(asked: str, said: str) -> None:
-    if asked == "User Input":
-        assert texts(one(**{asked: "q", said: "a"})) == ("", ["a"])  # no name of the table
-        return
     assert texts(one(**{asked: "q", said: "a"})) == ("user: q", ["a"])
 
 
@@ -74,6 +72,75 @@ def test_what_is_not_clear_is_asked_for(row: dict[str, str], told: str, tmp_path
         field = "response" if "response" in told else "instruction"
         (item, _again) = read_items(path, columns={field: first, "id": ""})
         assert item.meta[second] == row[second]
+
+
+def test_clearer_names_come_first() -> None:
+    assert texts(one(user_input="q", llm_answer="a")) == ("user: q", ["a"])
+    assert texts(one(question="q", user_input="x", generated_text="b", output="a")) == ("user: q", ["a"])
+    item = one(question="q", answer="right", llm_answer="said")
+    assert (texts(item), item.reference and text_of(item.reference)) == (("user: q", ["said"]), "right")
+    with pytest.raises(DataError, match="'ai_answer' and 'bot_answer' could both be the response"):
+        recognise(("question", "ai_answer", "bot_answer"), {})
+    assert texts(one(response="a", generated_text="b")) == ("", ["a"])
+
+
+LONG, SHORT = "A long prompt with the document that the question is about. " * 20, "A short answer."
+PROPOSED = [  # a header, what the cells of each column are (Long, short, a number, key), and the flags to copy
+    ("ticket_text,reply_text", "Ls", "instruction=ticket_text response=reply_text"),
+    ("full prompt,model text", "Ls", "'instruction=full prompt' 'response=model text'"),
+    ("task,text", "Ls", "instruction=task response=text"),
+    ("user_turn,bot_turn", "Ls", "instruction=user_turn response=bot_turn"),
+    ("document,summary", "Ls", "instruction=document response=summary"),
+    ("source,translation", "Ls", "instruction=source response=translation"),
+    ("article,headline", "Ls", "instruction=article response=headline"),
+    ("dialogue,next_turn", "Ls", "instruction=dialogue response=next_turn"),
+    ("customer_request,agent,agent_score", "Lsn", "instruction=customer_request response=agent"),
+    ("Frage,Antwort,Bewertung", "Lsn", "instruction=Frage response=Antwort"),
+    ("pregunta,respuesta,nota", "Lsn", "instruction=pregunta response=respuesta"),
+    ("col1,col2", "Ls", "instruction=col1 response=col2"),
+    ("col1,col2", "sL", "instruction=col1 response=col2"),
+    ("a,b,c", "kLL", "instruction=b response=c"),
+    ("question,gpt4,claude", "Lss", "response=gpt4"),
+    ("question,LLM text,Human Rating", "Lsn", "'response=LLM text'"),
+    ("id,prompt,said by model,notes", "nLsL", "'response=said by model'"),
+    ("question,response_time,text", "Lns", "response=text"),
+    ("question,date,body", "Lks", "response=body"),
+    ("instruction,topic,essay", "LsL", "response=essay"),
+    ("prompt,reasoning,final", "LLs", "response=final"),
+    ("question,answer_length,story", "LnL", "response=story"),
+    ("query,documents,generated", "LLs", "response=generated"),
+    ("id,1st,2nd", "nsL", "instruction=1st response=2nd"),
+]
+PROPOSED_PAIRS = [
+    ("prompt,gpt4,claude", "Lss", "response_0=gpt4 response_1=claude"),
+    ("question,left_text,right_text", "LLs", "response_0=left_text response_1=right_text"),
+    ("q,a,b", "Lss", "instruction=q response_0=a response_1=b"),
+    ("question,base,finetuned,note", "LssL", "response_0=base response_1=finetuned"),
+    ("task,first_reply,second_reply,reason", "LssL", "instruction=task response_0=first_reply response_1=second_reply"),
+    ("prompt,Model A,Model B", "Lss", "'response_0=Model A' 'response_1=Model B'"),
+    ("question,only", "Ls", "response_0=only response_1=OTHER"),
+]
+
+
+@pytest.mark.parametrize(
+    ("needed", "header", "cells", "flags"),
+    [(1, *each) for each in PROPOSED] + [(2, *each) for each in PROPOSED_PAIRS],
+)
+def test_which_columns_are_proposed(needed: int, header: str, cells: str, flags: str, tmp_path: Path) -> None:
+    path, columns = tmp_path / "a.csv", header.split(",")
+    row = [{"L": LONG, "s": SHORT, "n": "4.5", "k": "2024-05-01"}[each] for each in cells]
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([columns, row])
+    reading = Arrangement()
+    list(scan_items(str(path), {}, reading))
+    told = lacking(needed, reading.columns, reading.mapped, reading.lengths)
+    written = told.partition("name it with ")[2].partition(", if")[0]
+    assert shlex.split(written)[::2] == ["--map"] * len(shlex.split(flags))
+    assert shlex.split(written)[1::2] == shlex.split(flags)
+    if "OTHER" not in flags:
+        named = dict(each.split("=") for each in shlex.split(flags))
+        (item,) = read_items(path, columns=named)
+        assert (len(item.responses), bool(item.instruction)) == (needed, True)
 
 
 def test_a_column_means_one_thing_in_a_file(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Sources beside files: folders, addresses, and a server that speaks as the Hub does."""
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -243,8 +244,13 @@ def test_files_that_fsspec_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         said("memory://bucket/none.jsonl")
     with pytest.raises(UserError, match="unknownscheme:// is not known: addresses of http, https, hf"):
         said("unknownscheme://bucket/none.jsonl")
-    with pytest.raises(UserError, match="s3fs"):
-        files_of("s3://bucket/rows.jsonl")
+    fsspec.filesystem("memory").pipe("/bucket/nothing.jsonl", b"")
+    with pytest.raises(UserError, match="an empty file, or a folder: name a file that holds records"):
+        said("memory://bucket/nothing.jsonl")
+    for extra, package in (("s3", "s3fs"), ("gs", "gcsfs")):
+        if importlib.util.find_spec(package) is None:
+            with pytest.raises(UserError, match=rf"pip install 'dikast\[{extra}\]'"):
+                files_of(f"{extra}://bucket/rows.jsonl")
 
 
 def test_a_file_address_is_the_path_that_it_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,8 @@ from PIL import Image as Pillow
 
 import dikast as package
 from dikast.core.errors import UserError
+from dikast.core.records.several_files import answers_of_models
+from dikast.core.records.sources import forget
 from dikast.testing.faults import FaultServer
 from runs import dikast, dikast_here, environment, lines, summary, write_jsonl
 
@@ -86,6 +88,29 @@ def test_five_models_one_file_each(server: FaultServer, tmp_path: Path) -> None:
     again = dikast_here(*command.split(), cwd=tmp_path)
     assert again.returncode == 0
     assert summary(tmp_path / "runs/five")["asked"] == 0
+
+
+def test_a_folder_of_answers_to_the_same_prompts_is_a_file_for_each_model(tmp_path: Path) -> None:
+    files, flags = answers(tmp_path / "answers", 6), ("--judge", "mock:constant", "--rubric", "helpfulness", "--out")
+    done = dikast("grade", tmp_path / "answers", *flags, tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    assert "answers: 5 files with the same prompts: each is taken as the answers of the model" in done.stderr
+    assert "alpha and beta score alike on the same 6 prompts" in done.stdout
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for path in files:  # one data set in parts: no two share a prompt
+        write_jsonl(parts / path.name, [{**row, "prompt": f"{path.name} {row['prompt']}"} for row in lines(path)])
+    for folder, shared in ((parts, False), (tmp_path / "answers", True)):
+        assert bool(answers_of_models(str(folder), {})) is shared
+    done = dikast_here("grade", parts, *flags, tmp_path / "parted")
+    assert (done.returncode, "alpha" in done.stdout) == (0, False)
+    for path in files:
+        path.replace(parts / path.name)
+    forget()
+    done = dikast_here("grade", parts, *flags, tmp_path / "parted")  # begun as one source
+    assert (done.returncode, "alpha" in done.stdout) == (0, False)
+    named = write_jsonl(parts / "alpha.jsonl", [{**row, "model": "gpt"} for row in lines(parts / "alpha.jsonl")])
+    assert (named.exists(), answers_of_models(str(parts), {})) == (True, [])
 
 
 def test_systems_of_columns_are_ranked_as_those_of_files(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ import pytest
 
 import dikast as package
 from dikast.core.errors import UserError
+from dikast.core.records import Arrangement
+from dikast.core.records.items import scan_rows
 from runs import dikast as dikast_process
 from runs import dikast_here as dikast
 from runs import lines, rows, summary, write_jsonl
@@ -186,3 +188,24 @@ def test_frames_and_lists_are_read_by_the_same_table(caplog: pytest.LogCaptureFi
         UserError, match=r"unknown keyword 'answer': did you mean 'response'\? \(metadata goes into meta="
     ):
         judge.grade(instruction="q", answer="a")
+
+
+def test_a_run_without_a_prompt_says_so_and_which_column_may_be_it(tmp_path: Path) -> None:
+    path = tmp_path / "tickets.csv"
+    path.write_text("Ticket Text,answer,n\nThe printer is on fire.,Use water.,1\nIt is out of paper.,Buy some.,2\n")
+    done = dikast_process("grade", path, *JUDGE, "--out", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    assert "answer -> response; no instruction, so the judge sees the response alone" in done.stderr
+    assert "--map 'instruction=Ticket Text' if 'Ticket Text' is what was asked" in done.stderr
+    done = dikast_process("grade", path, *JUDGE, "--map", "instruction=Ticket Text", "--out", tmp_path / "mapped")
+    assert (done.returncode, "no instruction" in done.stderr) == (0, False)
+
+
+def test_a_file_of_responses_alone_is_no_mistake() -> None:
+    for cells in ({"answer": "Use water.", "n": "1"}, {"answer": "Use water.", "category": "fire"}):
+        reading = Arrangement()
+        list(scan_rows([cells], {}, reading))
+        assert (reading.bare, reading.told()) == (True, "answer -> response")
+    reading = Arrangement()
+    list(scan_rows([{"answer": "A cat.", "image": "cat.png", "album": "Cats of the world"}], {}, reading))
+    assert (reading.bare, reading.told()) == (False, "answer -> response")

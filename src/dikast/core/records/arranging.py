@@ -12,7 +12,15 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.item import ITEM_KEYS, Item, item_from
 from dikast.core.records.conversations import with_conversations
 from dikast.core.records.reading import Record
-from dikast.core.records.shapes import SYSTEMS, Recognised, plain_name, recognise, winner
+from dikast.core.records.shapes import (
+    SYSTEMS,
+    Recognised,
+    in_words,
+    likely_instruction,
+    plain_name,
+    recognise,
+    winner,
+)
 from dikast.core.text import near_miss
 
 NUMBERED = re.compile(r"response_(\d{1,3})")
@@ -37,10 +45,19 @@ class Arrangement:
     equal: int = 0
     equal_at: list[str] = field(default_factory=list)  # the first few
     several: bool = False  # whether the source is several files
+    bare: bool = False  # whether the first item has neither an instruction nor images
 
     def told(self) -> str:
-        """What was mapped, in one line; empty where every column has a field's own name."""
-        return ", ".join(f"{column} -> {name}" for column, name in self.mapped.items())
+        """What was mapped, in one line; empty where every column has a field's own name.
+
+        Also the column that may hold the prompt, where nothing was recognised as one.
+        """
+        told = ", ".join(f"{column} -> {name}" for column, name in self.mapped.items())
+        left = [each for each in self.columns if each not in ITEM_KEYS and each not in self.mapped]
+        if self.bare and (prompt := likely_instruction(left, self.lengths)):
+            alone = f"no instruction, so the judge sees the response alone: {in_words([('instruction', prompt)])} if"
+            told += f"{'; ' * bool(told)}{alone} {prompt!r} is what was asked"
+        return told
 
     def told_equal(self) -> str:
         """How many items without an id are equal to an earlier one, and where the first of them are; empty for none."""
@@ -78,6 +95,8 @@ class Arranger:
             found = item_from(arranged if named else {**arranged, "id": "?"}, path=path, line=record.line, root=root)
         except DataError as error:
             raise self._with_column(error, record) from None
+        if self._measured == 1:
+            self.reading.bare = not found.instruction and ids == "content"
         return found if named else replace(found, id="")
 
     def _with_column(self, error: DataError, record: Record) -> DataError:
@@ -128,7 +147,7 @@ class Arranger:
     def _measure(self, value: Mapping[str, Any]) -> None:
         self._measured += 1
         for key, each in value.items():
-            if isinstance(each, str):
+            if isinstance(each, str) and isinstance(number_in(each.strip()), str):
                 self.reading.lengths[key] = self.reading.lengths.get(key, 0) + len(each)
 
     def _guess(self, said: Any, shape: Recognised, record: Record) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Files behind addresses: copies in the cache, so that they can be read twice, by the code that reads files.
 
-http(s) needs nothing more; every other scheme is fsspec's (`pip install 'dikast[remote]'`, and for `s3://` `s3fs`, for
-`gs://` `gcsfs`, which take the keys from where they always do).
+http(s) needs nothing more; every other scheme is fsspec's (`pip install 'dikast[s3]'` for `s3://`, `'dikast[gs]'` for
+`gs://`, else `'dikast[remote]'` and the scheme's own package, which all take the keys from where they always do).
 """
 
 import hashlib
@@ -23,6 +23,7 @@ _UNREAD = ("ftp", "sftp", "ssh", "smb", "git", "data", "reference")  # by fsspec
 
 
 _WORKING = "addresses of http, https, hf, s3 and gs are, and those of other stores that fsspec has a package for"
+_EXTRAS = {"s3": "s3", "gs": "gs", "gcs": "gs"}  # every other scheme has "remote", and a package that fsspec names
 _CURE = "or download the file and give its path"
 
 
@@ -59,7 +60,8 @@ def _cache() -> str:
 
 
 def _by_fsspec(address: str, file: BinaryIO) -> None:
-    fsspec = require("fsspec", "remote")
+    extra = _EXTRAS.get(address.partition("://")[0].lower(), "remote")
+    fsspec = require("fsspec", extra)
     shown, size = shown_url(address), 0
     try:
         with fsspec.open(address, "rb") as stream:
@@ -67,7 +69,8 @@ def _by_fsspec(address: str, file: BinaryIO) -> None:
                 size += len(chunk)
                 file.write(chunk)
     except ImportError as error:  # the package of one scheme
-        raise MissingExtra(f"{shown}: {error}") from None
+        cure = f": pip install 'dikast[{extra}]'" if extra != "remote" else " (with pip install)"
+        raise MissingExtra(f"{shown}: {error}{cure}") from None
     except Exception as error:  # of any of fsspec's file systems, which have no error in common
         if isinstance(error, OSError) and is_machine_error(error):
             raise machine_error(error) from error
@@ -78,5 +81,7 @@ def _by_fsspec(address: str, file: BinaryIO) -> None:
         raise DataError(
             f"cannot be fetched ({type(error).__name__}: {told}): check the address and the login", path=shown
         ) from None
+    if not size:
+        raise DataError("an empty file, or a folder: name a file that holds records", path=shown)
     if size > MOST_SOURCE_BYTES:
         raise DataError(f"has more than {MOST_SOURCE_BYTES:,} bytes: download it and give a smaller one", path=shown)

@@ -5,15 +5,20 @@ its responses: what a column says, else the name of the file.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.records.arranging import Arrangement
+from dikast.core.records.content_ids import prompt_id
 from dikast.core.records.items import scan_items
 from dikast.core.records.shapes import SYSTEM, systems_of
+from dikast.core.records.sources import files_of
+
+_HEAD = 100  # records of each file of a folder that tell whether the files answer the same prompts
 
 
 def names_of(paths: Sequence[str]) -> dict[str, str]:
@@ -30,6 +35,27 @@ def names_of(paths: Sequence[str]) -> dict[str, str]:
         if len(set(names.values())) == len(paths):
             return names
     return {path: path for path in paths}  # such as a.csv beside a.jsonl
+
+
+def answers_of_models(folder: str, columns: Mapping[str, str]) -> list[str]:
+    """The files of a folder, if each holds another model's answers to the same prompts: no column names the model, and
+    the first prompts of a file are, for at least half of them, also those of the file before. Else an empty list, as
+    for the parts of one data set.
+    """
+    files = list(files_of(folder)) if Path(folder).is_dir() else []
+    before: set[str] = set()
+    for path in files if len(files) > 1 else ():
+        if Path(path).is_symlink() or Path(path).is_dir():
+            return []
+        with suppress(DataError):  # told when the items are read
+            heads = [each for each in islice(scan_items(path, columns), _HEAD) if isinstance(each, Item)]
+            if any(len(each.responses) != 1 or systems_of(each) for each in heads):
+                return []
+            prompts = {prompt_id(each) for each in heads if each.instruction}
+            if 2 * len(prompts) <= len(heads) or (before and 2 * len(prompts & before) < len(prompts)):
+                return []
+            before = prompts
+    return files if before else []
 
 
 def joined_items(

@@ -4,6 +4,7 @@
 """
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,8 +15,15 @@ from dikast.core.text import hint
 
 NAMES: Mapping[str, tuple[str, ...]] = {
     "id": ("id", "uid"),
-    "instruction": ("instruction", "prompt", "question", "query", "input"),
-    "response": ("response", "output", "completion", "prediction", "model_output", "actual_output", "answer"),
+    "instruction": (
+        "instruction", "prompt", "question", "query",
+        "user_prompt", "user_message", "user_query", "user_input", "prompt_text", "question_text", "input",
+    ),
+    "response": (
+        "response", "output", "completion", "prediction", "model_output", "actual_output",
+        "model_response", "llm_response", "llm_answer", "llm_output", "ai_response", "ai_answer", "assistant_response",
+        "bot_response", "bot_answer", "generated_answer", "generated_response", "generated_text", "answer",
+    ),
     "reference": (
         "reference", "expected", "expected_output", "ideal", "ground_truth", "reference_answer", "target", "answer",
     ),
@@ -29,9 +37,22 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 PAIRS = ("answer", "response", "output", "completion", "prediction", "assistant", "conversation")  # before _a, _b, _1
 SYSTEMS = (("model_a", "model_b"), ("system_a", "system_b"), ("model_1", "model_2"), ("chosen_model", "rejected_model"))
 SYSTEM = ("system", "model")
-_LAST = {"instruction": "input", "response": "answer"}  # these names mean the field only where no other name does
+_FIRST = {"instruction": 4, "response": 6}  # so many names are clear; the last means the field where no other does
 _PART = re.compile(rf"({'|'.join(PAIRS)})_([ab]|\d{{1,3}})")
-_SAID = re.compile(r"answer|respon|output|reply|replies|generat|predict|complet|candidate|said|result")
+_SAID = re.compile(
+    r"answer|respon|output|reply|replies|generat|predict|complet|candidate|said|says|result|assistant|bot_|summar|"
+    r"translation|hypothes|llm|gpt|claude|gemini|llama|antwort|réponse|respuesta|risposta|resposta"
+)
+_ASKED = re.compile(
+    r"prompt|question|query|instruct|task|input|context|document|passage|article|source|request|user|human|customer|"
+    r"problem|ticket|message|frage|pregunta|domanda|pergunta"
+)
+_ASIDE = re.compile(
+    r"_(id|uid|key|index|idx|url|link|date|time|timestamp|created|updated|lang|language|split|category|topic|label|score|"
+    r"rating|rater|annotator|author|name|email|page|tokens|cost|latency|version|notes?|comments?|remarks?|reasons?|"
+    r"reasoning|rationale|explanation|feedback|critique|reference|gold|ideal|expected|target|truth|title|bewertung|note)_"
+)
+_SHORT = 10  # a column whose texts are so many times shorter than another's is no text beside it
 _TIES = ("tie", "both", "equal", "draw", "same", "tie (bothbad)", "tie (both bad)", "neither", "both bad", "bothbad")
 
 
@@ -80,19 +101,20 @@ def recognise(keys: Sequence[str], named: Mapping[str, str]) -> Recognised:
         if field in has:
             return
         found = [free[name] for name in NAMES[field] if name in free and free[name] not in moves.values()]
-        last = _LAST.get(field)
-        strong = [each for each in found if plain_name(each) != last]
+        best = min((_tier(field, each) for each in found), default=0)
+        strong = [each for each in found if _tier(field, each) == best]
         if len(strong) > 1:
             raise DataError(_unclear(field, strong, keys), field=field)
         if found:
-            moves[field] = (strong or found)[0]
+            moves[field] = strong[0]
 
     for field in ("id", "instruction"):
         one(field)
     if not responded:
         one("response")
     elif "response" in keys and not {"response", "responses"} & named.keys():
-        rivals = [free[name] for name in NAMES["response"][1:-1] if name in free and free[name] not in moves.values()]
+        clear = NAMES["response"][1 : _FIRST["response"]]
+        rivals = [free[name] for name in clear if name in free and free[name] not in moves.values()]
         if rivals:
             raise DataError(_unclear("response", [*rivals, "response"], keys), field="response")
     for field in ("reference", "context", "image", "images"):
@@ -110,6 +132,13 @@ def recognise(keys: Sequence[str], named: Mapping[str, str]) -> Recognised:
         "" if complete else talk,
         numbered,
     )
+
+
+def _tier(field: str, column: str) -> int:
+    """How clearly a column's name says that it is the field: 0 for the clearest names."""
+    names, clear = NAMES[field], _FIRST.get(field, len(NAMES[field]))
+    at = names.index(plain_name(column))
+    return 0 if at < clear else 1 if at < len(names) - 1 else 2
 
 
 def _second(field: str, free: Mapping[str, str], has: set[str], moves: dict[str, str]) -> None:
@@ -172,23 +201,69 @@ def meant(name: str) -> str:
 def lacking(
     needed: int, columns: Sequence[str], mapped: Mapping[str, str], lengths: Mapping[str, int] | None = None
 ) -> str:
-    """What to say where no record has as many responses as are needed; `lengths` of the texts in each column tell
-    which are most likely responses.
+    """What to say where no record has as many responses as are needed; `lengths` of the texts in each column help to
+    tell which are most likely responses.
     """
     used = {column for column, field in mapped.items() if field != "gold (guessed)"}
     left = [
         each for each in columns if each not in used and each not in ITEM_KEYS and plain_name(each) not in GOLD_LIKE
     ]
-    likely = sorted(left, key=lambda each: _likelihood(each, lengths or {}), reverse=True)[:needed]
-    one, two = (*(each for each in left if each in likely), "COLUMN", "OTHER")[:2] if left else ("COLUMN", "OTHER")
-    cure = f"--map response={one}" if needed == 1 else f"--map response_0={one} --map response_1={two}"
+    asked = "instruction" in columns or any(field.startswith("instruction") for field in mapped.values())
+    likely = likely_responses(left, lengths or {}, needed, asked=asked) if left else []
+    named = [*likely, *("COLUMN", "OTHER")[len(likely) :]][:needed]
+    fields = ["response"] if needed == 1 else ["response_0", "response_1"]
+    moves = list(zip(fields, named, strict=True))
+    prompt = "" if asked else likely_instruction([each for each in left if each not in likely], lengths or {})
+    if prompt:
+        moves.insert(0, ("instruction", prompt))
     what = "the response" if needed == 1 else "two responses"
-    return f"no column is recognised as {what}; the columns are {', '.join(columns)}: name it with {cure}"
+    told = f"no column is recognised as {what}; the columns are {', '.join(columns)}: name it with {in_words(moves)}"
+    if needed == 1 and prompt:
+        told += ", if these are the question and the answer to judge"
+    return told
 
 
-def _likelihood(column: str, lengths: Mapping[str, int]) -> tuple[bool, int]:
-    """How likely a column holds responses: its name says so, or its texts are long."""
-    return bool(_SAID.search(plain_name(column))), lengths.get(column, 0)
+def in_words(moves: Sequence[tuple[str, str]]) -> str:
+    """The `--map` flags that read fields from columns, to be copied to a shell."""
+    return " ".join(f"--map {shlex.quote(f'{field}={column}')}" for field, column in moves)
+
+
+def likely_responses(left: Sequence[str], lengths: Mapping[str, int], needed: int, *, asked: bool) -> list[str]:
+    """The columns that most likely hold the responses, in their order: by their names; of names that say nothing the
+    columns of text after the prompt, which comes first where none was recognised (`asked`).
+    """
+    written = [each for each in left if lengths.get(each, 0) or not lengths]
+    said = [each for each in written if _speaks_of(each, _SAID) and not _speaks_of(each, _ASIDE)]
+    plain = [
+        each for each in left if each not in said and not _speaks_of(each, _ASKED) and not _speaks_of(each, _ASIDE)
+    ]
+    unnamed = not asked and not said and not any(_speaks_of(each, _ASKED) for each in left)
+    text = _texts(plain, lengths, at_least=needed + unnamed)
+    if unnamed and len(text) > needed:
+        text = text[1:]
+    rest = [each for each in left if each not in said and each not in text]
+    best = [*said, *text, *sorted(rest, key=lambda each: lengths.get(each, 0), reverse=True)]
+    chosen = set(best[:needed])
+    return [each for each in left if each in chosen]
+
+
+def likely_instruction(left: Sequence[str], lengths: Mapping[str, int]) -> str:
+    """The column that most likely holds the prompt: by its name, else the first of text; "" for none."""
+    text = [each for each in left if lengths.get(each, 0) and not _speaks_of(each, _ASIDE)]
+    asked = [each for each in text if _speaks_of(each, _ASKED)]
+    return (asked or _texts(text, lengths, at_least=1) or [""])[0]
+
+
+def _texts(columns: Sequence[str], lengths: Mapping[str, int], at_least: int) -> list[str]:
+    """The columns of text, without those whose texts are much shorter than the longest, if enough are left."""
+    found = [each for each in columns if lengths.get(each, 0)]
+    most = max((lengths[each] for each in found), default=0)
+    long = [each for each in found if lengths[each] * _SHORT >= most]
+    return long if len(long) >= at_least else found
+
+
+def _speaks_of(column: str, words: re.Pattern[str]) -> bool:
+    return words.search(f"_{plain_name(column)}_") is not None
 
 
 def winner(value: Any, systems: Sequence[str], numbered: int | None) -> Any:
