@@ -107,6 +107,7 @@ LINES: dict[str, Line] = {
         tmp / "run",
     ],
     "annotate": lambda tmp, m: ["annotate", m / "config.json", "--export", "--out", tmp / "labels"],
+    "view": lambda tmp, m: ["view", m / "config.json"],
     "make-judge": lambda tmp, m: ["make-judge", m, "--out", tmp / "made"],
     "prefs": lambda tmp, m: ["prefs", m, "--format", "trl", "--out", tmp / "o.jsonl"],
     "serve": lambda tmp, m: ["serve", "--judge", m, "--port", 0],

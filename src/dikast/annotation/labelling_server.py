@@ -2,11 +2,9 @@
 
 import asyncio
 import io
-import signal
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from aiohttp import web
@@ -14,17 +12,15 @@ from aiohttp import web
 from dikast.annotation.label_store import SKIPPED, Due, LabelStore, hashed
 from dikast.annotation.labelling_page import contents, policy, render_done, render_owner, render_question
 from dikast.annotation.labelling_questions import ToLabel
+from dikast.annotation.own_pages import guard, html, serve_pages
 from dikast.annotation.precision import progress, stop_rule
-from dikast.core.errors import UserError
 from dikast.core.media import load_image
 from dikast.core.part import Image, images_of
-from dikast.serving.delivery import delivered
 
 _SIDE = 2000  # pixels of a picture's longer side
 _PER_SECOND = 30  # requests of one rater, on average over ten seconds
 _TURNED = {"a": "b", "b": "a"}
 _LONGEST = 500  # characters of a reason
-_BODY_SECONDS, _IDLE_SECONDS = 30, 75  # for a form to arrive; of a connection without a complete head of a request
 
 
 class LabelServer:
@@ -44,36 +40,22 @@ class LabelServer:
 
     async def run(self, ready: Callable[[int], None] = lambda port: None) -> None:
         """Serve until SIGTERM or SIGINT. UserError where the address is taken."""
-        loop = asyncio.get_running_loop()
-        for name in (signal.SIGTERM, signal.SIGINT):
-            with suppress(NotImplementedError, ValueError):
-                loop.add_signal_handler(name, self.stopping.set)
-        application = web.Application(client_max_size=64 * 1024, middlewares=[_guarded])
+        application = web.Application(client_max_size=64 * 1024, middlewares=[guard(policy())])
         application.add_routes([
             web.get("/r/{token}", self._next), web.post("/r/{token}/label", self._label),
             web.post("/r/{token}/undo", self._undo), web.get("/r/{token}/picture/{task}/{number}", self._picture),
             web.get("/o/{token}", self._progress),
         ])  # fmt: skip
-        runner = web.AppRunner(application, access_log=None, keepalive_timeout=_IDLE_SECONDS)
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, self.host, self.port, ssl_context=self._tls).start()
-        except OSError as error:
-            await runner.cleanup()
-            raise UserError(f"cannot listen on {self.host}:{self.port}: {error.strerror or error}") from None
-        self.port = runner.addresses[0][1]
-        ready(self.port)
-        await self.stopping.wait()
-        await runner.cleanup()
+        await serve_pages(application, self.host, self.port, self.stopping, ready, tls=self._tls)
 
     async def _next(self, request: web.Request) -> web.StreamResponse:
         rater, base = self._who(request), _base(request)
         due, last = self.store.due(rater), self.store.last(rater)
         if due is None:
-            return _html(render_done(base, can_undo=last))
+            return html(render_done(base, can_undo=last))
         said = self._taught(request, rater)
         question = self.questions[due.question]
-        return _html(render_question(question, due, self._of[rater], base, can_undo=last, said=said))
+        return html(render_question(question, due, self._of[rater], base, can_undo=last, said=said))
 
     def _taught(self, request: web.Request, rater: int) -> str:
         """After a question for practice: the label that is known."""
@@ -130,7 +112,7 @@ class LabelServer:
         found = await asyncio.to_thread(progress, self.questions, labels, self.judged)
         rule = stop_rule(found["mean (0 to 1)"], self.aim)
         figures = [(name, f"{each:.3f} (n = {each.n:,})") for name, each in found.items()]
-        return _html(render_owner(self.store.counts(), figures, rule, self.name))
+        return html(render_owner(self.store.counts(), figures, rule, self.name))
 
     def _who(self, request: web.Request) -> int:
         """The rater of a link, who may ask so often; 404 for a link that there is not, which tells nothing else."""
@@ -144,39 +126,6 @@ class LabelServer:
         if left < 0:
             raise web.HTTPTooManyRequests(headers={"Retry-After": "1"})
         return rater
-
-
-@web.middleware
-async def _guarded(
-    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-) -> web.StreamResponse:
-    """Forms of other sites are refused; every answer has the policy of the pages."""
-
-    async def answer(request: web.Request) -> web.StreamResponse:
-        origin = request.headers.get("Origin")
-        try:
-            if request.method == "POST" and origin is not None and origin.partition("://")[2] != request.host:
-                raise web.HTTPForbidden(text="a form of another site")
-            async with asyncio.timeout(_BODY_SECONDS if request.method == "POST" else None):
-                found = await handler(request)
-        except TimeoutError:
-            found = web.HTTPRequestTimeout(text=f"the form did not arrive within {_BODY_SECONDS} seconds")
-        except web.HTTPException as error:
-            found = error
-        found.headers.update(_HEADERS)
-        return found
-
-    return await delivered(request, answer)
-
-
-_HEADERS = {
-    "Content-Security-Policy": policy(), "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}  # fmt: skip
-
-
-def _html(text: str) -> web.Response:
-    return web.Response(text=text, content_type="text/html", headers={"Cache-Control": "no-store"})
 
 
 def _base(request: web.Request) -> str:

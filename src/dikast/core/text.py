@@ -1,8 +1,9 @@
 """Reading small text files with line numbers, naming near misses, and telling counts."""
 
 import difflib
+import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,15 @@ def near_miss(name: str, known: Iterable[str]) -> str | None:
     folded = {each.casefold().replace("-", "_"): each for each in known}
     hits = difflib.get_close_matches(name.casefold().replace("-", "_"), folded, n=1, cutoff=0.75)
     return folded[hits[0]] if hits else None
+
+
+def changed_lines(one: str, other: str, around: int = 2) -> Iterator[tuple[str, str]]:
+    """The lines that differ between two texts: ("-", of the first), ("+", of the second), (" ", around them), and
+    ("…", "") before each place after the first; nothing where the texts are equal.
+    """
+    lines = difflib.unified_diff(one.splitlines(), other.splitlines(), lineterm="", n=around)
+    for line in itertools.islice(lines, 3, None):  # after the heads of the texts and of the first place
+        yield ("…", "") if line.startswith("@@") else (line[0], line[1:])
 
 
 def hint(name: str, known: Iterable[str]) -> str:

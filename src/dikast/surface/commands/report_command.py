@@ -1,11 +1,24 @@
-"""The verb `dikast report`."""
+"""The verbs that show what runs say: `dikast report`, `dikast view`."""
+
+from dataclasses import dataclass
+from pathlib import Path
 
 import typer
 
+from dikast.core.checking import option
+from dikast.core.errors import UserError
 from dikast.judging.run_options import MediaOptions
 from dikast.surface.report.report_options import ReportOptions
 from dikast.surface.terminal import echo, echo_json
 from dikast.surface.verbs import JsonOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewOptions:
+    """Which folder of runs is shown, and on which port."""
+
+    folder: Path = option(Path("runs"), argument=True, help="The folder of runs; those in its folders are shown too.")
+    port: int = option(8070, least=0, most=65535, help="The port on 127.0.0.1; 0 takes a free one.")
 
 
 def report(told: ReportOptions, media: MediaOptions, shown: JsonOptions) -> None:
@@ -47,3 +60,29 @@ def _alignment(told: ReportOptions, shown: JsonOptions) -> None:
         echo_json(numbers)
     for path in () if shown.json else told.out:
         echo(f"{path} ({path.stat().st_size / 1e6:.2f} MB)")
+
+
+def view(asked: ViewOptions, shown: JsonOptions) -> None:
+    """Leaf through many runs in a browser: lists, live progress, items, two runs side by side, notes.
+
+    Example: dikast view runs
+    """
+    import asyncio
+
+    from dikast.surface.viewer.run_index import RunIndex
+    from dikast.surface.viewer.viewer_server import ViewerServer
+
+    if not asked.folder.is_dir():
+        raise UserError(f"{asked.folder}: there is no such folder; name the one that your runs are in")
+    index = RunIndex(asked.folder)
+
+    def ready(port: int) -> None:
+        address = f"http://127.0.0.1:{port}/"
+        if shown.json:
+            echo_json({"address": address})
+        echo(f"viewing {asked.folder} on {address} (Ctrl+C stops)", err=True)
+
+    try:
+        asyncio.run(ViewerServer(index, asked.port).run(ready))
+    finally:
+        index.close()

@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,6 @@ from dikast.audit.tables.run_rows import (
     kept_metadata,
 )
 from dikast.core.errors import DataError, UserError
-from dikast.core.gold import lies_on
 from dikast.core.records.sources import is_address
 from dikast.core.rubric import Rubric
 from dikast.core.runs.lock_file import ids_of, read_lock
@@ -44,6 +43,7 @@ from dikast.core.scale import Scale
 from dikast.core.verdict import DISAGREE
 from dikast.judging.notes import notes_of
 from dikast.surface.report.contents import Contents, read_contents
+from dikast.surface.report.gaps import Scales
 from dikast.surface.report.queue import Entry, Queue
 from dikast.surface.report.report_options import Asked
 
@@ -230,7 +230,7 @@ class _Counts:
 
     pairwise: bool
     gold: str  # the column of gold, "" where there is none
-    scales: "_Scales"
+    scales: Scales
     queue: Queue
     said: Counter[str] = field(default_factory=Counter)
     true: Counter[str] = field(default_factory=Counter)
@@ -246,7 +246,7 @@ class _Counts:
     def of(cls, page: RunPage, asked: Asked, rows: RunRows) -> "_Counts":
         """Empty counts for the rows of a page."""
         rubrics = _rubrics(page.folder)
-        scales = _Scales({name: rubric.scale for name, rubric in rubrics.items()}, rows.gold_scale)
+        scales = Scales({name: rubric.scale for name, rubric in rubrics.items()}, rows.gold_scale)
         column = _gold_columns(asked.plan)[0]
         return cls(
             page.pairwise,
@@ -296,48 +296,6 @@ class _Counts:
             page.missing.append(f"unfinished: {self.answers:,} of {planned:,} questions have an answer")
 
 
-@dataclass(frozen=True, slots=True)
-class _Scales:
-    """The scales of a run's rubrics by hash, and the scale of gold where that is another."""
-
-    known: Mapping[str, Scale]
-    gold: Scale | None
-
-    @property
-    def several(self) -> bool:
-        """Whether the run holds several scales."""
-        return len(set(self.known.values())) > 1
-
-    @property
-    def goodness(self) -> bool:
-        """Whether score and gold are comparable as goodness only."""
-        return self.several or self.gold is not None
-
-    def both(self, row: Mapping[str, Any], gold: Any) -> tuple[float, float] | None:
-        """The goodness of a row's score and of its gold; plain numbers where the scale is not known."""
-        score = row.get("score")
-        if isinstance(gold, bool) or not isinstance(gold, int | float) or not isinstance(score, int | float):
-            return None
-        scale = self.known.get(str(row.get("rubric")))
-        if scale is None:
-            return float(score), float(gold)
-        own = scale if self.gold is None else replace(self.gold, lower_is_better=scale.lower_is_better)
-        return (scale.goodness(score), own.goodness(gold)) if lies_on(gold, own) else None
-
-    def name(self, value: Any, row: Mapping[str, Any], *, gold: bool = False) -> str | None:
-        """A label as it is counted: gold as the label of its value, with the scale where there are several."""
-        scale = self.known.get(str(row.get("rubric"))) if "response" in row else None
-        if scale is None or value is None:
-            return _label(value)
-        if gold and (self.gold is not None or not lies_on(value, scale)):
-            return None  # of another scale than the judge's labels
-        if isinstance(value, int | float):
-            value = scale.label(value) or value
-        label = _label(value)
-        named = f"{scale}, lower is better" if scale.lower_is_better else str(scale)
-        return f"{label} of {named}" if self.several and label is not None else label
-
-
 def _gold_scale(folder: Path, plan: AuditPlan) -> Scale | None:
     """The scale of gold that the run wrote down, where gold is the run's."""
     return gold_scale_of(folder) if plan.gold_file is None else None
@@ -367,12 +325,6 @@ def _slope(measured: list[tuple[str, int, float, float]], found: Contents, level
 def _rubrics(folder: Path) -> dict[str, Rubric]:
     """Hash -> rubric, of those the run wrote down."""
     return load_rubrics(folder) if (folder / RUBRICS).exists() else {}
-
-
-def _label(value: Any) -> str | None:
-    if value is None or isinstance(value, dict | list):
-        return None
-    return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
 def _in_order(label: str) -> tuple[int, float, str]:

@@ -31,9 +31,7 @@ def page_text(value: object) -> object:
 def render(pages: Sequence[RunPage], title: str, how: Resampling, *, redacted: bool = False) -> str:
     """The page of one run or several; the first is the one that others are compared with."""
     script, style = asset("page.js"), asset("page.css")
-    environment = jinja2.Environment(
-        autoescape=True, finalize=page_text, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    environment = page_environment()
     environment.globals.update(
         cards=headline.cards,
         opening=headline.opening,
@@ -59,7 +57,6 @@ def render(pages: Sequence[RunPage], title: str, how: Resampling, *, redacted: b
         slices=headline.slices,
         rulers=figures.rulers,
         histogram=figures.histogram,
-        distribution=figures.distribution,
         forest_of=_forest,
         curve_of=lambda page, table: page.audit and page.audit.result(Curve, table),
         reliability=lambda curve: _curve(curve, diagonal=True),
@@ -68,7 +65,6 @@ def render(pages: Sequence[RunPage], title: str, how: Resampling, *, redacted: b
         statuses=lambda page: sorted({entry.status for entry in page.entries}),
         criteria=lambda page: sorted({entry.criterion for entry in page.entries}),
         shown=shown,
-        one_line=one_line,
         labels_told=headline.labels_told,
     )
     return environment.from_string(asset("page.html.j2")).render(
@@ -85,6 +81,16 @@ def render(pages: Sequence[RunPage], title: str, how: Resampling, *, redacted: b
         seed=how.seed,
         redacted=redacted,
     )
+
+
+def page_environment() -> jinja2.Environment:
+    """Templates that escape whatever they show and know the parts that pages share (`entry.html.j2`)."""
+    environment = jinja2.Environment(
+        autoescape=True, finalize=page_text, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        loader=jinja2.FunctionLoader(asset),
+    )  # fmt: skip
+    environment.globals.update(distribution=figures.distribution, one_line=one_line)
+    return environment
 
 
 def side_by_side(pages: Sequence[RunPage]) -> list[list[str]]:

@@ -13,12 +13,10 @@ from dikast.core.item import Item
 from dikast.core.part import text_of
 from dikast.core.rubric import Rubric
 from dikast.core.runs.current_verdicts import records_at
-from dikast.core.verdict import DISAGREE
 from dikast.surface.report.contents import Contents, Thumb, Thumbs, clipped
+from dikast.surface.report.gaps import doubt_of, gap_of
 
 FAILED_SHARE = 4  # one in so many places of a full queue is kept for verdicts that failed
-_WORTH = {"a": 1.0, "tie": 0.5, "b": 0.0}
-_SPLIT = 0.5  # the gap of a pair whose orders disagree, whatever its gold
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +93,13 @@ class Queue:
 
         apart: the goodness of its score and of its gold, None where one is not known.
         """
-        kept = {
-            name: row.get(name)
-            for name in ("item", "criterion", "sample", "response", "first", "second", "rubric", "choice")
-        }
-        kept["gold"] = gold
-        kept["lines"] = [row[name] for name in ("line", "line_shown", "line_swapped") if name in row]
+        kept = kept_of(row, gold)
         if row.get("status") != "ok":
-            kept["gap"] = math.nan
             self._push(self._failed, 0.0, kept)
             return True
-        gap = _gap(row, gold, apart)
+        gap = gap_of(row, gold, apart)
         kept["gap"] = gap
-        weight = gap if not math.isnan(gap) else -1.0 if self._has_gold else _doubt(row) - 2.0
+        weight = gap if not math.isnan(gap) else -1.0 if self._has_gold else doubt_of(row) - 2.0
         self._push(self._gaps, weight, kept)
         return gap > 0
 
@@ -137,56 +129,65 @@ class Queue:
         }
         found = []
         for row in chosen:
-            entry = self._entry(row, [verdicts[line] for line in row["lines"]], redact=redact)
+            entry = entry_of(row, [verdicts[line] for line in row["lines"]], self._rubrics, redact=redact)
             item = contents.items.get(row["item"])
             if item is not None and not redact:
-                add_texts(entry, item, _place(row)[3], thumbs)
+                add_texts(entry, item, place_of(row)[3], thumbs)
             found.append(entry)
         return found
 
-    def _entry(self, row: dict[str, Any], verdicts: list[dict[str, Any]], *, redact: bool) -> Entry:
-        verdicts = sorted(verdicts, key=lambda each: each["question"].get("responses") or [0])
-        said = [_said(each, redact=redact) for each in verdicts]
-        gold = row["gold"]
-        rubric = None if redact else self._rubrics.get(str(row["rubric"]))
-        status = next((each.status for each in said if each.status != "ok"), "ok")
-        return Entry(
-            anchor="v-" + fingerprint([row["item"], row["criterion"], row["sample"], *_place(row)[3]])[:12],
-            item=str(row["item"]),
-            criterion=str(row["criterion"]),
-            sample=row["sample"] or 0,
-            response=row["response"],
-            gap=row["gap"],
-            status=status,
-            verdict=" / ".join(each.label or "none" for each in said),
-            gold="" if gold is None else f"{gold:g}" if isinstance(gold, int | float) else str(gold),
-            joint="" if row["first"] is None or len(said) < 2 else str(row["choice"] or ""),
-            said=said,
-            rubric=rubric,
-        )
+
+def kept_of(row: Mapping[str, Any], gold: Any) -> dict[str, Any]:
+    """What of a row is kept until `entry_of` makes it whole; `lines` are those of its verdicts."""
+    kept = {
+        name: row.get(name)
+        for name in ("item", "criterion", "sample", "response", "first", "second", "rubric", "choice")
+    }
+    kept["gold"], kept["gap"] = gold, math.nan
+    kept["lines"] = [row[name] for name in ("line", "line_shown", "line_swapped") if name in row]
+    return kept
 
 
-def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
+def anchor_of(row: Mapping[str, Any]) -> str:
+    """The name of a row in addresses: the same for the same question in every run."""
+    item, criterion, sample, responses = place_of(row)
+    return "v-" + fingerprint([item, criterion, sample, *responses])[:12]
+
+
+def entry_of(
+    row: Mapping[str, Any],
+    verdicts: Sequence[Mapping[str, Any]],
+    rubrics: Mapping[str, Rubric],
+    *,
+    redact: bool = False,
+) -> Entry:
+    """A row of `kept_of` with what its verdicts say, without the texts of its item (`add_texts`)."""
+    verdicts = sorted(verdicts, key=lambda each: each["question"].get("responses") or [0])
+    said = [_said(each, redact=redact) for each in verdicts]
+    gold = row["gold"]
+    return Entry(
+        anchor=anchor_of(row),
+        item=str(row["item"]),
+        criterion=str(row["criterion"]),
+        sample=row["sample"] or 0,
+        response=row["response"],
+        gap=row["gap"],
+        status=next((each.status for each in said if each.status != "ok"), "ok"),
+        verdict=" / ".join(each.label or "none" for each in said),
+        gold="" if gold is None else f"{gold:g}" if isinstance(gold, int | float) else str(gold),
+        joint="" if row["first"] is None or len(said) < 2 else str(row["choice"] or ""),
+        said=said,
+        rubric=None if redact else rubrics.get(str(row["rubric"])),
+    )
+
+
+def place_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Item, criterion, sample and responses of a row."""
     if row["first"] is not None:
         responses: tuple[int, ...] = (row["first"], row["second"])
     else:
         responses = (row["response"] or 0,)
     return row["item"], row["criterion"], row["sample"], responses
-
-
-def _gap(row: Mapping[str, Any], gold: Any, apart: tuple[float, float] | None) -> float:
-    if "first" in row:
-        said = row.get("choice")
-        if gold not in _WORTH or said is None:
-            return math.nan
-        return _SPLIT if said == DISAGREE else abs(_WORTH[said] - _WORTH[gold])
-    return math.nan if apart is None else abs(apart[0] - apart[1])
-
-
-def _doubt(row: Mapping[str, Any]) -> float:
-    """How unsure the judge was, 0 to 1: one less its likeliest label."""
-    read = row.get("distribution")
-    return 1.0 - max(read.values()) if read else 0.0
 
 
 def _said(verdict: Mapping[str, Any], *, redact: bool) -> Said:

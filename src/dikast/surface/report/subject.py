@@ -33,8 +33,7 @@ def subject(page: RunPage, *, redacted: bool) -> Subject:
     source = str(page.lock.get("items") or "") if folder.is_dir() else folder.name
     found = {} if redacted else _rubrics(folder)
     named = list({each.name: each for each in found.values()}.values())
-    told = page.lock.get("format") or {}
-    prompt = "" if redacted else _prompt(told if isinstance(told, Mapping) else {})
+    prompt = "" if redacted else prompt_of(page.lock.get("format"))
     data = "standard input" if source == "-" else source.rstrip("/").rsplit("/", 1)[-1] or "unknown"
     return Subject(data, _rows(page), _date(folder), page.judge, tuple(named[:_MOST_RUBRICS]),
                    max(0, len(named) - _MOST_RUBRICS), prompt)  # fmt: skip
@@ -64,6 +63,7 @@ def _rubrics(folder: Path) -> dict[str, Rubric]:
         return {}
 
 
-def _prompt(told: Mapping[str, Any]) -> str:
-    parts = [told.get(name) for name in ("system", "user")]
+def prompt_of(told: Any) -> str:
+    """The prompt that a lock's `format` tells; "" where it tells none."""
+    parts = [told.get(name) for name in ("system", "user")] if isinstance(told, Mapping) else []
     return "\n\n".join(each for each in parts if isinstance(each, str) and each.strip())

@@ -1,0 +1,81 @@
+"""Pages that a program serves to people on their own machine: who may ask, what every answer says, how it stops."""
+
+import asyncio
+import signal
+import ssl
+from collections.abc import Callable, Collection
+from contextlib import suppress
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from dikast.core.errors import UserError
+from dikast.serving.delivery import delivered
+
+BODY_SECONDS, IDLE_SECONDS = 30, 75  # for a form to arrive; of a connection without a complete head of a request
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def guard(policy: str, hosts: Collection[str] = ()) -> Middleware:
+    """A middleware: forms of other sites are refused, and every answer has the content security `policy`.
+
+    hosts: the names under which the pages may be asked for, where they are known: another name that leads to this
+    machine (DNS rebinding) is refused.
+    """
+    headers = {
+        "Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+    }  # fmt: skip
+
+    @web.middleware
+    async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            origin = request.headers.get("Origin")
+            try:
+                if hosts and _name(request.host) not in hosts:
+                    raise web.HTTPForbidden(text="this name is not that of the server")
+                if request.method == "POST" and origin is not None and origin.partition("://")[2] != request.host:
+                    raise web.HTTPForbidden(text="a form of another site")
+                async with asyncio.timeout(BODY_SECONDS if request.method == "POST" else None):
+                    found = await handler(request)
+            except TimeoutError:
+                found = web.HTTPRequestTimeout(text=f"the form did not arrive within {BODY_SECONDS} seconds")
+            except web.HTTPException as error:
+                found = error
+            found.headers.update(headers)
+            return found
+
+        return await delivered(request, answer)
+
+    return guarded
+
+
+def _name(host: str) -> str:
+    """The name in a `Host` header, without its port."""
+    return host.rpartition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0]
+
+
+def html(text: str) -> web.Response:
+    """A page that no cache keeps."""
+    return web.Response(text=text, content_type="text/html", headers={"Cache-Control": "no-store"})
+
+
+async def serve_pages(
+    application: web.Application, host: str, port: int, stopping: asyncio.Event, ready: Callable[[int], None],
+    *, tls: ssl.SSLContext | None = None,
+) -> None:  # fmt: skip
+    """Serve until SIGTERM or SIGINT, or until `stopping` is set; `ready` gets the port. UserError where it is taken."""
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        with suppress(NotImplementedError, ValueError):
+            loop.add_signal_handler(name, stopping.set)
+    runner = web.AppRunner(application, access_log=None, keepalive_timeout=IDLE_SECONDS)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, port, ssl_context=tls).start()
+    except OSError as error:
+        await runner.cleanup()
+        raise UserError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+    ready(runner.addresses[0][1])
+    await stopping.wait()
+    await runner.cleanup()

@@ -1,0 +1,1 @@
+"""`dikast view`: a folder of runs in a browser."""

@@ -1,0 +1,199 @@
+"""What is known of each run folder without reading its verdicts: who judged what, how far it is, what is wrong."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from dikast.core.errors import UserError
+from dikast.core.runs.lock_file import read_lock, unreadable
+from dikast.core.runs.rubrics import load_rubrics
+from dikast.core.runs.run_files import KEYS, LOCK, RUBRICS, SUMMARY, VERDICTS
+from dikast.core.runs.schema import SummaryForm, misfit
+from dikast.core.verdict import Status
+
+DEEPEST = 6  # folders below the one that is shown
+LIVE_SECONDS = 60.0  # after the last verdict an unfinished run counts as being written for so long
+STATES = ("finished", "being written", "unfinished", "damaged")
+_WATCHED = (VERDICTS, SUMMARY, LOCK, KEYS)
+_SKIPPED = ("frames", "cache")
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """One run folder. `path` is from the folder that is shown; `why` says what is wrong with a damaged one.
+
+    `planned` and `answered` count questions, `written` is when the last verdict was, in seconds since 1970.
+    """
+
+    path: str
+    state: str
+    kind: str = "absolute"
+    judge: str = ""
+    data: str = ""
+    rubric: str = ""
+    format: str = ""
+    planned: int = 0
+    answered: int = 0
+    failed: int = 0
+    figure: str = ""
+    cost: float | None = None
+    written: float = 0.0
+    why: str = ""
+    judge_hash: str = ""
+    format_hash: str = ""
+    lock: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+def found_runs(folder: Path) -> Iterator[tuple[str, str]]:
+    """The run folders in a folder, by name, each with a signature that changes when it is written."""
+    yield from _found(folder, "", 0)
+
+
+def _found(folder: Path, path: str, depth: int) -> Iterator[tuple[str, str]]:
+    inner, marks = [], dict[str, str]()
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name in _WATCHED:
+                    told = entry.stat()
+                    marks[entry.name] = f"{told.st_mtime_ns}.{told.st_size}"
+                elif (
+                    not entry.name.startswith(".")
+                    and entry.name not in _SKIPPED
+                    and entry.is_dir(follow_symlinks=False)
+                ):
+                    inner.append(entry.name)
+    except OSError:
+        return
+    if VERDICTS in marks or LOCK in marks or (SUMMARY in marks and _is_panel(folder)):
+        yield path or ".", " ".join(marks.get(name, "-") for name in _WATCHED)
+    if depth < DEEPEST:
+        for name in sorted(inner):
+            yield from _found(folder / name, f"{path}/{name}" if path else name, depth + 1)
+
+
+def _is_panel(folder: Path) -> bool:
+    summary = _summary(folder)
+    return summary is not None and summary.get("kind") == "panel"
+
+
+def verdicts_mark(signature: str) -> str:
+    """Of a signature what changes with verdicts or with which of them count."""
+    parts = signature.split(" ")
+    return f"{parts[_WATCHED.index(VERDICTS)]} {parts[_WATCHED.index(KEYS)]}"
+
+
+def state_now(state: str, written: float, now: float) -> str:
+    """`being written` for an unfinished run whose last verdict is less than a minute old, else its state."""
+    return "being written" if state == "unfinished" and now - written < LIVE_SECONDS else state
+
+
+def read_facts(root: Path, path: str) -> RunFacts:
+    """Read one run's lock and summary; whatever is wrong with them is told, not raised."""
+    folder = root / path
+    try:
+        return _read(folder, path)
+    except (OSError, UserError) as error:
+        return RunFacts(path, "damaged", why=str(error))
+
+
+def _read(folder: Path, path: str) -> RunFacts:
+    lock, summary = read_lock(folder), _summary(folder)
+    verdicts, keys = folder / VERDICTS, folder / KEYS
+    told = verdicts.stat() if verdicts.exists() else None
+    kind = str((summary or {}).get("kind") or ((lock or {}).get("way") or {}).get("kind", "absolute"))
+    if kind == "panel" and summary is not None:
+        judges = ", ".join(map(str, summary.get("judges") or ()))
+        at = (folder / SUMMARY).stat().st_mtime
+        return RunFacts(
+            path, "finished", kind, judges, written=at, figure=f"panel of {len(summary.get('judges') or ())}"
+        )
+    planned = keys.stat().st_size // 33 if keys.exists() else 0
+    done, failed = _counts(summary)
+    if summary is None or done < planned:
+        done = max(done, _lines(verdicts) if told else 0)
+    why = _wrong(folder, lock, summary)
+    state = "damaged" if why else "finished" if summary is not None and done >= planned else "unfinished"
+    usage, said = (summary or {}).get("usage") or {}, lock or {}
+    form = said.get("format") if isinstance(said.get("format"), Mapping) else {}
+    source = str(said.get("items") or "")
+    return RunFacts(
+        path, state, kind, str((summary or {}).get("judge") or _engine(said)),
+        "standard input" if source == "-" else source.rstrip("/").rsplit("/", 1)[-1], _rubric_names(folder, said),
+        str((form or {}).get("name", "")), planned or done, min(done, planned) if planned else done, failed,
+        _figure(summary), usage.get("cost"), told.st_mtime if told else 0.0, why, str(said.get("judge", "")),
+        str((form or {}).get("hash", "")), said,
+    )  # fmt: skip
+
+
+def _summary(folder: Path) -> dict[str, Any] | None:
+    """What a run says of itself at its end; None where it says nothing that can be read."""
+    try:
+        value = orjson.loads((folder / SUMMARY).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return value if not misfit(SummaryForm)(value) else None
+
+
+def _counts(summary: Mapping[str, Any] | None) -> tuple[int, int]:
+    """Questions that were answered, and those without a verdict."""
+    status = (summary or {}).get("status") or {}
+    return sum(status.values()), sum(n for name, n in status.items() if name != Status.OK)
+
+
+def _wrong(folder: Path, lock: Mapping[str, Any] | None, summary: Mapping[str, Any] | None) -> str:
+    if lock is None:
+        return f"{LOCK} is missing or damaged: run the command that made it again"
+    if (told := unreadable(folder)) is not None:
+        return str(told)
+    if summary is None and (folder / SUMMARY).exists():
+        return f"{SUMMARY} is damaged: run the command that made it again; nothing is asked twice"
+    if summary is not None and not (folder / VERDICTS).exists():
+        return f"{VERDICTS} is missing, although the run was finished"
+    return ""
+
+
+def _engine(lock: Mapping[str, Any]) -> str:
+    """The judge of a run that has not said how it was asked for: its engine and model."""
+    engine = (lock.get("identity") or {}).get("engine") or {}
+    if not isinstance(engine, Mapping):
+        return ""
+    return " ".join(str(engine[name]) for name in ("engine", "model", "kind") if engine.get(name))
+
+
+def _rubric_names(folder: Path, lock: Mapping[str, Any]) -> str:
+    rubric = lock.get("rubric")
+    if isinstance(rubric, Mapping) and rubric.get("name"):
+        return str(rubric["name"])
+    if not (folder / RUBRICS).exists():
+        return ""
+    try:
+        names = list(dict.fromkeys(each.name for each in load_rubrics(folder).values()))
+    except UserError:
+        return ""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _figure(summary: Mapping[str, Any] | None) -> str:
+    """What the run says in one figure: a mean with its interval, or who was chosen."""
+    if summary is None:
+        return ""
+    choices = (summary.get("preferences") or {}).get("choices")
+    if isinstance(choices, Mapping):
+        return ", ".join(f"{name} {count:,}" for name, count in choices.items())
+    for name, told in (summary.get("criteria") or {}).items():
+        mean = told.get("mean_score") if isinstance(told, Mapping) else None
+        if isinstance(mean, Mapping) and isinstance(mean.get("value"), int | float):
+            ends = f" [{mean['low']:.2f}, {mean['high']:.2f}]" if mean.get("low") is not None else ""
+            return f"{name} {mean['value']:.2f}{ends}"
+    return ""
+
+
+def _lines(path: Path) -> int:
+    """Whole lines of a file."""
+    with path.open("rb") as file:
+        return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))

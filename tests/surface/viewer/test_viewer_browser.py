@@ -1,0 +1,67 @@
+"""The viewer in a real Chromium: nothing that a run says runs, and everybody can read the pages."""
+
+from typing import Any
+
+import pytest
+
+import axe
+from browser import Browser
+from dikast.testing.hostile import HOSTILE, MARKUP
+from surface.viewer.viewing_here import Viewed, first_link
+
+
+def pages(viewed: Viewed) -> dict[str, str]:
+    """The address of one page of each kind."""
+    viewed.page("/run", of="march/second")
+    item = first_link(viewed.page("/run", of="march/first"), "/item")
+    return {
+        "list": "/", "run": "/run?of=march/first", "damaged": "/run?of=damaged", "half": "/run?of=half",
+        "item": item, "two": f"{item}&beside=march/second", "compare": "/compare?run=march/first&run=march/second",
+        "pair": first_link(viewed.page("/run", of="pairs"), "/item"), "none": "/run?of=none",
+    }  # fmt: skip
+
+
+def _slow(width: int, *, dark: bool) -> Any:
+    return pytest.param(width, dark, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    ("width", "dark"), [_slow(390, dark=False), (390, True), _slow(1440, dark=False), _slow(1440, dark=True)]
+)
+def test_no_violation_of_wcag(viewed: Viewed, tab: Browser, width: int, dark: bool) -> None:
+    if axe.SCRIPT is None:
+        pytest.skip(axe.WHY)
+    for name, path in pages(viewed).items():
+        tab.visit(viewed.address.rstrip("/") + path, width=width, dark=dark)
+        assert axe.violations(tab) == [], name
+        assert tab.run("document.documentElement.scrollWidth") <= width, name
+        refused = [each for each in tab.said if "Content Security Policy" in each]
+        assert refused == [], name
+
+
+def test_nothing_that_a_run_says_runs(viewed: Viewed, tab: Browser) -> None:
+    listed = viewed.page("/run", of="hostile")
+    assert f"{len(HOSTILE)} of {len(HOSTILE)} rows" in listed
+    tab.visit(f"{viewed.address}run?of=hostile")
+    shown = tab.run("document.body.innerText")
+    address = viewed.address.rstrip("/") + first_link(listed, "/item")
+    for _ in MARKUP:
+        tab.visit(address)
+        assert tab.said == []
+        assert tab.run("document.title") != "owned"
+        assert tab.run("document.querySelectorAll('script').length") == 1
+        assert tab.run("document.querySelectorAll('iframe, link, meta[http-equiv=refresh]').length") == 0
+        assert all(each.startswith(viewed.address) for each in tab.asked)
+        shown += tab.run("document.body.innerText")
+        address = tab.run("document.querySelector('a[rel=next]').href")
+    for text in MARKUP:
+        assert text in shown
+
+
+def test_keys_lead_to_the_next_item(viewed: Viewed, tab: Browser) -> None:
+    tab.visit(viewed.address.rstrip("/") + first_link(viewed.page("/run", of="march/first"), "/item"))
+    there = tab.run("document.querySelector('a[rel=next]').href")
+    tab.run("document.querySelector('a[rel=next]').addEventListener('click', e => { e.preventDefault(); went = 1 })")
+    tab.press("j")
+    assert tab.run("window.went") == 1
+    assert "at=v-" in there

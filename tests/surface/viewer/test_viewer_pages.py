@@ -1,0 +1,201 @@
+"""What the viewer says of runs, items and differences, over HTTP."""
+
+import os
+import re
+import shutil
+import sqlite3
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import orjson
+import pytest
+
+import runs
+from dikast.audit.tables.run_rows import RunRows
+from dikast.surface.viewer.item_notes import take_back
+from dikast.surface.viewer.run_index import RunIndex
+from dikast.surface.viewer.viewer_pages import ViewerPages
+from surface.viewer.conftest import grade
+from surface.viewer.viewing_here import Viewed, first_link, words
+
+
+def test_every_run_is_listed_as_it_is(viewed: Viewed) -> None:
+    page = viewed.page("/")
+    rows = [words(row) for row in re.findall(r"(?s)<tr>.*?</tr>", page)[1:]]
+    assert len(rows) == 6
+    told = {row.split()[0]: row for row in rows}
+    assert "finished 30 of 30 questions mock:oracle,r=0.8,failing=0.2" in told["march/first"]
+    assert "of 30 questions" in told["half"]
+    assert "finished" not in told["half"]
+    viewed.page("/run", of="damaged")
+    assert "damaged" in viewed.get("/", q="damaged")
+
+
+def test_the_list_is_filtered_and_ordered(viewed: Viewed) -> None:
+    assert "1 of 6 runs" in viewed.get("/", q="PAIRS.jsonl helpfulness")
+    assert "0 of 6 runs" in viewed.get("/", q="' or 1=1 --")
+    assert "1 of 6 runs" in viewed.get("/", kind="pairwise")
+    assert "4 of 6 runs" in viewed.get("/", data="items.jsonl")
+    page = viewed.page("/", sort="name")
+    listed = re.findall(r'href="/run\?of=([^"]*)"', page)
+    assert listed == sorted(listed)
+
+
+def test_a_run_shows_the_rows_that_count(viewed: Viewed, folder: Path) -> None:
+    rows = [row for row, _ in RunRows(str(folder / "march" / "first"))]
+    page = viewed.page("/run", of="march/first")
+    assert "30 of 30 rows" in words(page)
+    assert page.count('<tr><th scope="row">') == 30
+    failed = sum(row["status"] != "ok" for row in rows)
+    assert failed > 0
+    assert f"{failed} of 30 rows" in viewed.get("/run", of="march/first", show="no verdict")
+    assert "1 of 30 rows" in viewed.get("/run", of="march/first", q="i17")
+    said = sum(row["label"] == "3" for row in rows)
+    assert f"{said} of 30 rows" in viewed.get("/run", of="march/first", said="3")
+
+
+def test_a_damaged_run_says_where_and_what_to_do(viewed: Viewed) -> None:
+    told = viewed.get("/run", of="damaged")
+    assert "verdicts.jsonl:" in told
+    assert "dikast doctor" in told
+
+
+def test_a_half_written_run_shows_what_is_there(viewed: Viewed, folder: Path) -> None:
+    there = (folder / "half" / "verdicts.jsonl").read_bytes().count(b"\n")
+    told = viewed.get("/run", of="half")
+    assert f"{there} of 30 questions" in told
+    assert f"{there} of {there} rows" in told
+
+
+def test_an_item_shows_texts_verdict_and_gold(viewed: Viewed) -> None:
+    page = viewed.page("/run", of="march/second", q="i17")
+    told = words(viewed.ask(first_link(page, "/item"))[1])
+    assert "Is 17 even?" in told
+    assert "17 ends in 7." in told
+    assert "gold 3" in told
+    assert "chosen" in told
+
+
+def test_a_pair_shows_both_orders(viewed: Viewed) -> None:
+    told = words(viewed.ask(first_link(viewed.page("/run", of="pairs"), "/item"))[1])
+    assert "A shown first" in told
+    assert "B shown first" in told
+
+
+def test_two_runs_are_compared_question_by_question(viewed: Viewed, folder: Path) -> None:
+    first, second = ({row["item"]: row["label"] for row, _ in RunRows(str(folder / "march" / name))}
+                     for name in ("first", "second"))  # fmt: skip
+    changed = sum((first[item] or "") != (second[item] or "") for item in first)
+    assert changed > 0
+    viewed.page("/run", of="march/second")
+    page = viewed.page("/compare", run=["march/first", "march/second"])
+    assert f"30 questions are in both runs; {changed} (" in words(page)
+    assert f"{changed} questions." in words(page)
+    assert "seed: 0" in words(page)  # of the judge: what differs is told line by line
+    assert "seed: 5" in words(page)
+    assert "prompt" not in words(page)
+    told = words(viewed.ask(first_link(page, "/item"))[1])
+    assert "What differs between the two: model." in told
+    assert viewed.ask("/compare", run=["march/first"])[0] == 400
+
+
+def test_a_rubric_that_changed_is_why(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(12))
+    for name, criterion in (("mild", "Is it polite?"), ("strict", "Is it true?")):
+        rubric = {"name": "tone", "criterion": criterion, "scale": "1-5"}
+        (tmp_path / f"{name}.json").write_bytes(orjson.dumps(rubric))
+        done = runs.dikast_here("grade", items, "--judge", "mock:random", "--rubric", tmp_path / f"{name}.json",
+                                "--out", tmp_path / "runs" / name)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    pages = fresh(tmp_path)
+    pages.run({"of": "mild"})
+    pages.run({"of": "strict"})
+    page = pages.compare({"show": "all"}, ["mild", "strict"])
+    assert "- Is it polite?" in words(page)
+    assert "+ Is it true?" in words(page)
+    cells = re.findall(r"<td>([^<]*)</td></tr>", page)[-12:]
+    assert set(cells) == {"rubric"}
+
+
+def test_a_note_is_kept_with_the_run_and_outlives_the_index(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(3))
+    grade(items, tmp_path / "runs" / "one", "mock:oracle")
+    viewed = Viewed(tmp_path / "runs")
+    at = first_link(viewed.page("/run", of="one"), "/item")
+    place = dict(each.split("=") for each in urlsplit(at).query.split("&"))
+    status, page = viewed.ask("/note", form={**place, "text": "gold is wrong\n<b>here</b>"})
+    assert (status, "gold is wrong <b>here</b>" in words(page)) == (200, True)
+    assert viewed.ask("/note", form={**place, "text": "  "})[0] == 400
+    assert viewed.ask("/note", form={**place, "at": "v-none", "text": "x"})[0] == 404
+    viewed.stop()
+    for path in (tmp_path / "runs").glob(".dikast-view.sqlite*"):
+        path.unlink()
+    (tmp_path / "runs" / "one").rename(tmp_path / "runs" / "moved")
+    page = fresh(tmp_path).item({**place, "run": "moved"})
+    assert "gold is wrong" in words(page)
+    note = re.search(r'name="note" value="(\w+)"', page)
+    assert note is not None
+    take_back(tmp_path / "runs" / "moved", note[1])
+    assert "gold is wrong" not in fresh(tmp_path).item({**place, "run": "moved"})
+    lines = runs.lines(tmp_path / "runs" / "moved" / "item_notes.jsonl")
+    assert [line["text"] for line in lines] == ["gold is wrong\n<b>here</b>", ""]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "example.org"}, 403),
+        ({"Origin": "http://example.org"}, 403),
+        ({"Origin": "null"}, 403),
+        ({}, 404),
+    ],
+)
+def test_other_sites_cannot_write_or_ask(viewed: Viewed, headers: dict[str, str], status: int) -> None:
+    given = {"run": "march/first", "at": "v-0", "text": "x"}
+    assert viewed.ask("/note", form=given, headers=headers)[0] == status
+    assert viewed.ask("/", headers={"Host": "example.org"})[0] == 403
+
+
+@pytest.mark.parametrize("path", ["../march", "/etc", "..", "march/first/../../pairs", "\x00", "%2e%2e"])
+def test_only_runs_of_the_folder_are_shown(viewed: Viewed, path: str) -> None:
+    assert viewed.ask("/run", of=path)[0] == 404
+
+
+def fresh(root: Path) -> ViewerPages:
+    """The pages of `runs` as a viewer that is started now shows them."""
+    return ViewerPages(RunIndex(root / "runs"))
+
+
+def test_the_index_follows_the_runs(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(8))
+    grade(items, tmp_path / "runs" / "one", "mock:oracle", "--limit", "4")
+    index = tmp_path / "runs" / ".dikast-view.sqlite"
+    assert "4 of 4 rows" in words(fresh(tmp_path).run({"of": "one"}))
+    grade(items, tmp_path / "runs" / "one", "mock:oracle")
+    assert index.exists()
+    assert "8 of 8 rows" in words(fresh(tmp_path).run({"of": "one"}))  # it was stale
+    index.write_bytes(b"no database")
+    assert "8 of 8 rows" in words(fresh(tmp_path).run({"of": "one"}))
+    with sqlite3.connect(index) as db:
+        db.execute("pragma user_version=99")
+    assert "8 of 8 rows" in words(fresh(tmp_path).run({"of": "one"}))  # of a newer version: made again
+    shutil.rmtree(tmp_path / "runs" / "one")
+    assert "0 of 0 runs" in words(fresh(tmp_path).runs({}))
+
+
+def test_a_folder_that_cannot_be_written_is_shown_too(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(3))
+    grade(items, tmp_path / "runs" / "one", "mock:oracle")
+    if os.geteuid() == 0:
+        pytest.skip("root may write anywhere")
+    (tmp_path / "runs").chmod(0o555)
+    try:
+        assert "3 of 3 rows" in words(fresh(tmp_path).run({"of": "one"}))
+    finally:
+        (tmp_path / "runs").chmod(0o755)
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    done = runs.dikast_here("view", tmp_path / "none")
+    assert done.returncode == 2
+    assert "there is no such folder" in done.stderr
