@@ -5,7 +5,7 @@ BIN := .venv/bin
 WORKERS ?= 2
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
 
-.PHONY: demo check docs test slow soak vllm ray gpu bench scout scout-twins scout-gpu align clean
+.PHONY: demo check docs test slow soak vllm ray gpu bench lab scout scout-twins scout-gpu align clean
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -60,6 +60,11 @@ gpu: .venv/ready
 
 bench: .venv/ready
 	$(BIN)/python -m benchmarks
+
+# Every experiment of the lab with all its seeds, two arms at a time; again after an interrupt, it goes on.
+lab: .venv/ready
+	$(BIN)/python -m dikast lab run all --jobs 2 --out build/lab
+	$(BIN)/python -m dikast lab report build/lab --out docs/lab.md --out build/lab.html
 
 # The judge that ships inside, from nothing, on two cores. What comes out lies in build/scout/model.
 DATA := build/scout/data

@@ -33,6 +33,7 @@ from dikast.surface.commands import (
     train_command,
     world_command,
 )
+from dikast.surface.laboratory import lab_command
 from dikast.surface.terminal import PrintableLines, echo
 from dikast.surface.verbs import CONFIG, Verbs, verb
 
@@ -88,6 +89,7 @@ app.command("doctor")(verb(doctor_command.doctor))
 app.add_typer(train_command.app, name="train")
 app.add_typer(world_command.app, name="world")
 app.add_typer(bench_command.app, name="bench")
+app.add_typer(lab_command.app, name="lab")
 app.add_typer(corpus_command.app, name="corpus")
 app.add_typer(format_commands.app, name="format")
 app.add_typer(rubric_commands.app, name="rubric")

@@ -1,0 +1,127 @@
+"""An effect of arms with its interval, over items and over seeds together."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dikast.audit.estimate import Estimate, undefined
+from dikast.audit.statistics.against_gold.measures import MEASURES
+from dikast.audit.statistics.building_blocks.weights import Weighted, mean_of
+from dikast.audit.statistics.intervals import ALIKE, Resampling, bootstrap, t_of
+from dikast.core.text import counted
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+_FEW = 20  # items; below, there is no interval
+
+
+@dataclass(frozen=True, slots=True)
+class ArmRun:
+    """The verdicts of one arm and one seed: scores (n,), gold (n,), NaN where there is none, in the order of items."""
+
+    score: Floats
+    gold: Floats
+
+
+def effect(
+    arms: Mapping[str, Sequence[ArmRun]],
+    weights: Mapping[str, float],
+    figure: str,
+    *,
+    how: Resampling,
+    cluster: Codes | None = None,
+    trained: bool = True,
+    apart: Mapping[str, NDArray[np.bool_]] | None = None,
+) -> Estimate:
+    """The sum of each arm's figure times its weight, the mean over seeds, with an interval.
+
+    arms: arm -> verdicts by seed, all on the same items in the same order (n,). An item counts where every arm has a
+    score for it with every seed (and gold, unless the figure is `mean`); the others are `dropped`. Arms that grade
+    different items altogether (`apart`: arm -> which of the rows (n,) are its own) are not paired.
+
+    The squared standard error is the sum of two parts: that over items (a bootstrap draws items, or clusters of them,
+    once for all arms and seeds, so that arms are paired), and that over seeds (the variance of the seeds' own effects
+    over their number). Student's quantile has the degrees of freedom of Welch and Satterthwaite. The part over items
+    contains a little of the other, so the interval is slightly too wide. With `trained` and one seed there is no
+    interval: how far another training would have come is unknown. Judges that are not trained have one seed here.
+    """
+    seeds = {len(runs) for runs in arms.values()}
+    if len(seeds) != 1 or 0 in seeds:
+        raise ValueError(f"every arm needs a run of every seed, got {sorted(seeds)} runs")
+    count, size = seeds.pop(), len(next(iter(arms.values()))[0].score)
+    own = apart or dict.fromkeys(weights, np.ones(size, bool))
+    known = np.ones(size, bool)
+    for name in weights:
+        for run in arms[name]:
+            lacking = np.isnan(run.score) | (np.isnan(run.gold) & (figure != "mean"))
+            known &= ~(lacking & own[name])
+    n, dropped = int(known.sum()), int((~known).sum())
+    codes = None if cluster is None else np.unique(cluster[known], return_inverse=True)[1].ravel()
+    groups = n if codes is None else int(codes.max(initial=-1)) + 1
+    if groups < _FEW:
+        return undefined(n, f"only {counted(groups, 'item')}", level=how.level, dropped=dropped)
+    use = {name: known & own[name] for name in weights}
+    at = {name: np.flatnonzero(own[name][known]) for name in weights}
+    each: list[Weighted] = [
+        _contrast([
+            (weight, at[name], _figure(figure, arms[name][i].score[use[name]], arms[name][i].gold[use[name]]))
+            for name, weight in weights.items()
+        ])
+        for i in range(count)
+    ]  # fmt: skip
+    ones = np.ones((1, n))
+    by_seed = np.array([float(statistic(ones)[0]) for statistic in each])
+    value = float(by_seed.mean())
+    if math.isnan(value):
+        return undefined(n, "undefined: all scores or all gold are alike", level=how.level, dropped=dropped)
+    draws = bootstrap(lambda w: np.mean([statistic(w) for statistic in each], axis=0), n, how, cluster=codes)
+    if np.isnan(draws).mean() > 0.1:
+        return undefined(n, "undefined in many samples of the items", level=how.level, dropped=dropped)
+    items = float(np.nanvar(draws, ddof=1)) * groups / (groups - 1)
+    if trained and count < 2:
+        note = "one seed: what another training would give is unknown"
+        return Estimate(value, n, level=how.level, method="none", dropped=dropped, note=note)
+    over = float(by_seed.var(ddof=1)) / count if count > 1 else 0.0
+    error, free = _joined(items, groups - 1, over, count - 1)
+    if error < ALIKE:
+        return Estimate(value, n, level=how.level, method="none", dropped=dropped, note="every item is graded alike")
+    half = t_of(how.level, free) * error
+    method = ("over items and seeds" if count > 1 else "over items") + (", not paired" if apart else ", paired")
+    return Estimate(value, n, value - half, value + half, how.level, method, dropped)
+
+
+def _joined(first: float, first_free: int, second: float, second_free: int) -> tuple[float, float]:
+    """The standard error of a sum of two variances, and its degrees of freedom (Satterthwaite 1946)."""
+    total = first + second
+    if total <= 0:
+        return 0.0, float(first_free)
+    below = first**2 / first_free + (second**2 / second_free if second_free else 0.0)
+    return math.sqrt(total), total**2 / below
+
+
+def _contrast(parts: Sequence[tuple[float, Codes, Weighted]]) -> Weighted:
+    def statistic(weights: Floats) -> Floats:
+        found = np.zeros(len(weights))
+        for weight, rows, figure in parts:
+            found += weight * figure(weights[:, rows])
+        return found
+
+    return statistic
+
+
+def _figure(name: str, score: Floats, gold: Floats) -> Weighted:
+    if name == "mean":
+        return mean_of(score)
+    made = MEASURES[name].weighted
+    assert made is not None
+    return made(score, gold)
+
+
+def figure_of(run: ArmRun, name: str) -> float:
+    """The figure of one arm and seed, over all items that it has; NaN of none."""
+    known = ~np.isnan(run.score) & (np.ones(len(run.gold), bool) if name == "mean" else ~np.isnan(run.gold))
+    n = int(known.sum())
+    return float(_figure(name, run.score[known], run.gold[known])(np.ones((1, n)))[0]) if n > 1 else math.nan

@@ -1,0 +1,353 @@
+"""What an experiment is: one small YAML file, read strictly, with its rule written before the first run."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from dikast.audit.statistics.against_gold.measures import MEASURES
+from dikast.core.canonical import fingerprint
+from dikast.core.checking import Mistakes, fit, option, read_settings
+from dikast.core.errors import UserError
+from dikast.core.text import Located, hint, parse_located, read_located
+from dikast.lab.item_changes import Change
+from dikast.worlds.settings import Settings
+
+MOST_LINES = 60
+FIGURES = (*(name for name, each in MEASURES.items() if each.weighted is not None), "mean")
+_ALIKE = 0.01  # budgets that differ by a larger share are different
+_FOLLOWS = {
+    "data": "from 'data' of the arm", "out": "from the folder of the run", "seed": "from 'seeds'",
+    "steps": "from 'budget'", "epochs": "from 'budget'", "stop_at": "from 'budget'", "shards": "from the arm",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Items:
+    """Items that a world draws (`world`: its settings, `n` of them) or that a file holds (`items`, the first `n`, 0 for
+    all).
+
+    `lessons`: with worked feedback (`dikast world teach`); `quote`, `reference` and `padding` as there, the latter two
+    in percent. `change`: what is changed in them.
+    """
+
+    world: Mapping[str, Any] = field(default_factory=dict)
+    items: str = ""
+    n: int = option(0, least=0)
+    lessons: bool = False
+    quote: bool = False
+    reference: int = option(0, least=0, most=100)
+    padding: int = option(0, least=0, most=100)
+    change: Change = field(default_factory=Change)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taught(Items):
+    """Items that a judge is taught, in `formats`, `repeat` times."""
+
+    formats: tuple[str, ...] = ("absolute",)
+    repeat: int = option(1, least=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmBudget:
+    """How much every arm is taught: `examples`, or `tokens` (prompt and reply), one of them."""
+
+    examples: int = option(0, least=0)
+    tokens: int = option(0, least=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """One configuration.
+
+    `data` and `train` (a training configuration without data, seed and steps) make a judge; without `train`, `judge`
+    is one that is there. `held`: what it grades. `format`, `without`, `read` and `max_tokens` as for `dikast grade`.
+    `draw`: which of the random draws; it changes the seed of the training and nothing else.
+    """
+
+    held: Mapping[str, Items]
+    data: Mapping[str, Taught] = field(default_factory=dict)
+    train: Mapping[str, Any] = field(default_factory=dict)
+    budget: ArmBudget = field(default_factory=ArmBudget)
+    judge: str = ""
+    format: str = ""
+    without: tuple[str, ...] = ()
+    read: Literal["auto", "only", "never"] = "auto"
+    max_tokens: int = option(512, least=1)
+    draw: int = option(0, least=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """A difference of arms in one figure on one held-out set: `arm` less `against`, or the `slope` over arms.
+
+    `slope`: arm -> dose, the least-squares slope of the figure by the dose.
+    """
+
+    figure: str
+    held: str
+    arm: str = ""
+    against: str = ""
+    slope: Mapping[str, float] = field(default_factory=dict)
+
+    def weights(self) -> dict[str, float]:
+        """What each arm's figure counts."""
+        if not self.slope:
+            return {self.arm: 1.0, self.against: -1.0}
+        middle = math.fsum(self.slope.values()) / len(self.slope)
+        spread = math.fsum((dose - middle) ** 2 for dose in self.slope.values())
+        return {arm: (dose - middle) / spread for arm, dose in self.slope.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """Where an interval has to lie as a whole: `above` a number, `below` one, or `within` two."""
+
+    above: float | None = None
+    below: float | None = None
+    within: tuple[float, float] | None = None
+
+    def holds(self, low: float, high: float) -> bool:
+        """Whether the interval lies there; NaN lies nowhere."""
+        if self.within is not None:
+            return self.within[0] <= low and high <= self.within[1]
+        return low > self.above if self.above is not None else high < (self.below if self.below is not None else -1e99)
+
+    def told(self) -> str:
+        """In words, such as `above 0.03`."""
+        if self.within is not None:
+            return f"within {self.within[0]:g} and {self.within[1]:g}"
+        return f"above {self.above:g}" if self.above is not None else f"below {self.below:g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """The keys of the file."""
+
+    claim: str
+    source: str
+    base: Mapping[str, Any]
+    arms: Mapping[str, Any]
+    effects: Mapping[str, Effect]
+    holds: Mapping[str, Region]
+    fails: Mapping[str, Region]
+    seeds: tuple[int, ...] = option((1, 2, 3), least=0)
+    variable: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A claim, the arms that test it, the effects that are measured, and the rule that decides.
+
+    `folder` is where relative paths start; `told` is the document as read, of which `hash` is the fingerprint.
+    """
+
+    name: str
+    folder: Path
+    told: Mapping[str, Any]
+    written: Document
+    arms: Mapping[str, Arm]
+
+    @cached_property
+    def hash(self) -> str:
+        """Fingerprint of everything the file says."""
+        return fingerprint(self.told)
+
+    @property
+    def trains(self) -> bool:
+        """Whether any arm trains a judge."""
+        return any(arm.train for arm in self.arms.values())
+
+
+def names() -> list[str]:
+    """The experiments that come with Dikast."""
+    folder = resources.files("dikast.lab") / "catalogue"
+    return sorted(each.name.removesuffix(".yaml") for each in folder.iterdir() if each.name.endswith(".yaml"))
+
+
+def load_experiment(name: str | Path, changes: Mapping[str, Any] | None = None) -> Experiment:
+    """An experiment by name, or of a YAML file; `changes` are put into its base (a model, a judge of one's own).
+
+    DataError with line, key and cure for every mistake in it; UserError for an unknown name.
+    """
+    text = str(name)
+    if text.endswith((".yaml", ".yml")):
+        path = Path(text)
+        document, folder, short = read_located(path), path.resolve().parent, path.stem
+    elif text in names():
+        file = resources.files("dikast.lab") / "catalogue" / f"{text}.yaml"
+        document, folder, short = parse_located(file.read_text("utf-8"), f"{text}.yaml"), Path(), text
+        path = Path(str(file))
+    else:
+        raise UserError(f"there is no experiment {text!r}: {hint(text, names())}; or name a .yaml file")
+    if (lines := len(path.read_bytes().splitlines())) > MOST_LINES:
+        raise UserError(f"{path}: has {lines} lines; an experiment has at most {MOST_LINES}: split it")
+    if changes and isinstance(document.value, dict) and isinstance(document.value.get("base"), dict):
+        document.value["base"] = merged(document.value["base"], changes)
+    return read_experiment(document, folder, short)
+
+
+def read_experiment(document: Located, folder: Path, name: str) -> Experiment:
+    """The experiment of a document; DataError with all its mistakes."""
+    mistakes = Mistakes(document)
+    written = read_settings(Document, mistakes)
+    mistakes.raise_all()
+    assert written is not None
+    arms = {each: _arm(each, written, mistakes) for each in written.arms}
+    _check_rule(written, mistakes)
+    _check_effects(written, mistakes.add)
+    mistakes.raise_all()
+    found = {each: arm for each, arm in arms.items() if arm is not None}
+    _check_arms(written, found, mistakes, folder)
+    mistakes.raise_all()
+    return Experiment(name, folder, document.value, written, found)
+
+
+def merged(base: Any, changes: Any) -> Any:
+    """`base` with `changes` put in, mapping by mapping; None takes a key away."""
+    if not isinstance(base, Mapping) or not isinstance(changes, Mapping):
+        return changes
+    found = dict(base)
+    for key, value in changes.items():
+        if value is None:
+            found.pop(key, None)
+        else:
+            found[key] = merged(found.get(key), value)
+    return found
+
+
+def _arm(name: str, written: Document, mistakes: Mistakes) -> Arm | None:
+    changes = written.arms[name] or {}
+
+    def wrong(message: str, *at: object) -> None:
+        own = at and _has(changes, at)
+        told = UserError(str(mistakes.document.error(message, *(("arms", name) if own else ("base",)), *at)))
+        if str(told) not in map(str, mistakes):  # of the base: once, not for every arm
+            mistakes.append(told)
+
+    if not isinstance(changes, dict):
+        wrong(f"an arm is a mapping of what differs from the base, got {changes!r}")
+        return None
+    before = len(mistakes)
+    arm: Arm | None = fit(Arm, merged(written.base, changes), wrong)
+    if arm is None or len(mistakes) > before:
+        return None
+    for at, each in _sets(arm):
+        if bool(each.world) == bool(each.items):
+            wrong("give 'world' (settings) or 'items' (a file), one of them", *at)
+        elif each.world:
+            if not each.n:
+                wrong("say how many items the world draws: n", *at)
+            try:
+                fit(Settings, each.world, wrong, *at, "world")
+            except UserError as error:
+                wrong(str(error), *at, "world")
+    if bool(arm.train) == bool(arm.judge):
+        wrong("give 'train' (a training configuration) or 'judge' (a judge that is there), one of them")
+    for key in sorted(_FOLLOWS.keys() & arm.train.keys()):
+        wrong(f"follows {_FOLLOWS[key]}: leave it out", "train", key)
+    if arm.train and not arm.data:
+        wrong("there is nothing to train on: name sources under 'data'")
+    if arm.train and bool(arm.budget.examples) == bool(arm.budget.tokens):
+        wrong("give 'budget' as 'examples' or as 'tokens', one of them")
+    return arm
+
+
+def _has(value: Any, at: Sequence[object]) -> bool:
+    """Whether keys lead anywhere."""
+    for key in at:
+        if not isinstance(value, Mapping) or key not in value:
+            return False
+        value = value[key]
+    return True
+
+
+def _sets(arm: Arm) -> Iterator[tuple[tuple[str, str], Items]]:
+    for place, sets in (("data", arm.data), ("held", arm.held)):
+        for name, each in sets.items():
+            yield (place, name), each
+
+
+def _check_rule(written: Document, mistakes: Mistakes) -> None:
+    wrong = mistakes.add
+    for key in ("holds", "fails"):
+        rule = getattr(written, key)
+        if not rule:
+            wrong(f"a claim needs a rule that would {'confirm' if key == 'holds' else 'refute'} it: an effect and where"
+                  " its interval lies then", key)  # fmt: skip
+        for name, region in rule.items():
+            if name not in written.effects:
+                wrong(f"no effect is called {name!r}: {hint(name, written.effects)}", key, name)
+            if sum(each is not None for each in (region.above, region.below, region.within)) != 1:
+                wrong("give 'above', 'below' or 'within', one of them", key, name)
+    for name in written.holds.keys() & written.fails.keys():
+        if _overlap(written.holds[name], written.fails[name]):
+            wrong("the regions in which the claim holds and fails overlap", "fails", name)
+    if not written.seeds or len(set(written.seeds)) < len(written.seeds):
+        wrong("name one seed or more, each once", "seeds")
+    if not written.effects:
+        wrong("name at least one effect", "effects")
+
+
+def _check_effects(written: Document, wrong: Callable[..., None]) -> None:
+    for name, effect in written.effects.items():
+        told = tuple(effect.slope) or tuple(each for each in (effect.arm, effect.against) if each)
+        if effect.slope and (effect.arm or effect.against):
+            wrong("give 'arm' and 'against', or 'slope'", "effects", name)
+        elif effect.slope and len(set(effect.slope.values())) < 2:
+            wrong("a slope needs arms of two doses", "effects", name, "slope")
+        elif not effect.slope and len(set(told)) < 2:
+            wrong("give 'arm' and 'against', two different arms", "effects", name)
+        for arm in told:
+            if arm not in written.arms:
+                wrong(f"no arm is called {arm!r}: {hint(arm, written.arms)}", "effects", name)
+        if effect.figure not in FIGURES:
+            wrong(f"no figure is called {effect.figure!r}: {hint(effect.figure, FIGURES)}", "effects", name, "figure")
+
+
+def _overlap(one: Region, other: Region) -> bool:
+    """Whether some interval lies in both."""
+
+    def ends(region: Region) -> tuple[float, float]:
+        if region.within is not None:
+            return region.within
+        return (
+            -math.inf if region.above is None else region.above,
+            math.inf if region.below is None else region.below,
+        )
+
+    (low, high), (other_low, other_high) = ends(one), ends(other)
+    return max(low, other_low) < min(high, other_high)
+
+
+def _check_arms(written: Document, arms: Mapping[str, Arm], mistakes: Mistakes, folder: Path) -> None:
+    """Check what concerns several arms."""
+    if len(arms) < 2:
+        mistakes.add("an experiment compares two arms or more", "arms")
+    seen: dict[str, str] = {}
+    for name, arm in arms.items():
+        if (before := seen.setdefault(repr(arm), name)) != name:
+            mistakes.add(f"changes nothing: it is the same configuration as {before!r}", "arms", name)
+    for unit in ("examples", "tokens"):
+        sizes = {name: getattr(arm.budget, unit) for name, arm in arms.items() if arm.train}
+        if sizes and max(sizes.values()) > (1 + _ALIKE) * min(sizes.values()) and written.variable != "budget":
+            most, least = max(sizes, key=sizes.__getitem__), min(sizes, key=sizes.__getitem__)
+            mistakes.add(
+                f"has a budget of {sizes[most]:,} {unit} where {least!r} has {sizes[least]:,}: make them equal, or"
+                " write 'variable: budget'", "arms", most,
+            )  # fmt: skip
+    for name, effect in written.effects.items():
+        for arm_name in effect.weights():
+            arm = arms[arm_name]
+            if effect.held not in arm.held:
+                told = f"arm {arm_name!r} grades no set {effect.held!r}: {hint(effect.held, arm.held)}"
+                mistakes.add(told, "effects", name, "held")
+    for name, arm in arms.items():
+        for at, each in _sets(arm):
+            if each.items and not (folder / each.items).is_file():
+                mistakes.add(f"{each.items}: there is no such file", "arms", name, *at)

@@ -1,0 +1,234 @@
+"""What experiments found: figures, effects and verdicts by the written rules, from run folders alone."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from dikast.audit.estimate import Estimate, undefined
+from dikast.audit.statistics.intervals import Resampling
+from dikast.audit.tables.run_rows import RunRows, gold_by_item
+from dikast.core.errors import UserError
+from dikast.core.runs.rubrics import load_rubrics
+from dikast.core.runs.run_files import GOLD
+from dikast.core.text import Located
+from dikast.lab.effects import ArmRun, effect, figure_of
+from dikast.lab.experiment import Effect, Experiment, read_experiment
+from dikast.lab.running import PLAN
+from dikast.lab.stages import COST
+
+Verdict = Literal["holds", "fails", "cannot tell at this size", "not run"]
+UNDECIDED: Verdict = "cannot tell at this size"
+_MOST_DROPPED = 0.1
+_LEAST = 40  # items of a slice
+_OPENING = 2  # words of a criterion that name its phrase
+
+
+@dataclass(frozen=True, slots=True)
+class RunVerdicts:
+    """The verdicts of one run by what they are about: (item, criterion, response) -> score, gold, rubric, cluster."""
+
+    found: Mapping[tuple[str, str, int], tuple[float, float, str, str]]
+    openings: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Reversal:
+    """A slice of the items in which an effect has the other sign, its interval (widened for all slices) without 0."""
+
+    effect: str
+    slice: str
+    estimate: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One experiment: `figures` (arm, held, figure) -> mean over seeds; `cost` of what its arms share counts once."""
+
+    experiment: Experiment
+    seeds: tuple[int, ...]
+    effects: Mapping[str, Estimate]
+    figures: Mapping[tuple[str, str, str], float]
+    verdict: Verdict
+    why: str
+    reversals: tuple[Reversal, ...] = ()
+    slices: int = 0
+    cost: Mapping[str, float] = field(default_factory=dict)
+
+
+def findings(out: str | Path, how: Resampling | None = None) -> list[Finding]:
+    """The finding of every experiment in a folder that `run_experiments` made, by name; UserError for another."""
+    plans = sorted(Path(out).glob(f"*/{PLAN}"))
+    if not plans:
+        raise UserError(f"{out}: holds no experiment: run `dikast lab run NAME --out {out}` first")
+    drawn = how or Resampling()
+    return [finding(Path(out), orjson.loads(plan.read_bytes()), drawn) for plan in plans]
+
+
+def finding(out: Path, plan: Mapping[str, Any], how: Resampling) -> Finding:
+    """What one experiment found so far, of the seeds that every arm is done with."""
+    experiment = read_experiment(Located(plan["told"], f"{plan['name']}.yaml"), Path(), plan["name"])
+    places = {(each["arm"], each["seed"], each["held"]): each for each in plan["runs"]}
+    seeds = sorted({seed for _, seed, _ in places})
+    finished = {key: (out / each["run"] / COST).is_file() for key, each in places.items()}
+    done = tuple(seed for seed in seeds if all(there for key, there in finished.items() if key[1] == seed))
+    if not done:
+        return Finding(experiment, (), {}, {}, "not run", "no seed is done in every arm")
+    rows = {key: _rows(out / each["run"]) for key, each in places.items() if key[1] in done}
+    effects, reversals, slices = {}, [], 0
+    for name, each in experiment.written.effects.items():
+        effects[name] = _effect(experiment, each, rows, done, how)
+        found, count = _reversals(name, experiment, each, rows, done, how, effects[name])
+        reversals += found
+        slices += count
+    figures = {}
+    for held, figure in dict.fromkeys((each.held, each.figure) for each in experiment.written.effects.values()):
+        for arm in experiment.arms:
+            runs = [rows[arm, seed, held] for seed in done if (arm, seed, held) in rows]
+            if runs:
+                figures[arm, held, figure] = float(
+                    np.mean([figure_of(_graded(run, list(run.found)), figure) for run in runs])
+                )
+    verdict, why = decided(experiment, effects)
+    used = [each for key, each in places.items() if key[1] in done]
+    return Finding(experiment, done, effects, figures, verdict, why, tuple(reversals), slices, _cost(out, used))
+
+
+def decided(experiment: Experiment, effects: Mapping[str, Estimate]) -> tuple[Verdict, str]:
+    """The verdict by the written rule, and why there is none."""
+    told = experiment.written
+    for name in {**told.holds, **told.fails}:
+        each = effects[name]
+        if each.dropped > _MOST_DROPPED * (each.n + each.dropped):
+            return UNDECIDED, f"{name}: {each.dropped:,} of {each.n + each.dropped:,} items lack a verdict in some arm"
+        if np.isnan(each.low):
+            return UNDECIDED, f"{name}: {each.note}"
+    holds = all(region.holds(effects[name].low, effects[name].high) for name, region in told.holds.items())
+    fails = all(region.holds(effects[name].low, effects[name].high) for name, region in told.fails.items())
+    if holds == fails:
+        return UNDECIDED, "the interval reaches into both regions, or neither"
+    return ("holds", "") if holds else ("fails", "")
+
+
+def _rows(run: Path) -> RunVerdicts:
+    gold = gold_by_item(run / GOLD, ["gold"]) if (run / GOLD).is_file() else {}
+    found: dict[tuple[str, str, int], tuple[float, float, str, str]] = {}
+    for row, _ in RunRows(str(run), gold=gold):
+        if "response" not in row:
+            raise UserError(f"{run}: the lab measures graded responses, and this run compared pairs")
+        score, right = row.get("score"), row.get("gold")
+        key = str(row["item"]), str(row["criterion"]), int(row["response"])
+        cluster = str((row.get("meta") or {}).get("response") or row["item"])
+        found[key] = (_number(score), _number(right), str(row["rubric"]), cluster)
+    openings = {
+        name: " ".join(rubric.criterion.split()[:_OPENING])
+        for name, rubric in load_rubrics(run).items() if hasattr(rubric, "criterion")
+    }  # fmt: skip
+    return RunVerdicts(found, openings)
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) else np.nan
+
+
+def _graded(rows: RunVerdicts, keys: list[tuple[str, str, int]]) -> ArmRun:
+    nothing = (np.nan, np.nan, "", "")
+    told = [rows.found.get(key, nothing) for key in keys]
+    return ArmRun(np.array([each[0] for each in told]), np.array([each[1] for each in told]))
+
+
+def _lined_up(
+    experiment: Experiment, each: Effect, rows: Mapping[tuple[str, int, str], RunVerdicts], seeds: tuple[int, ...]
+) -> tuple[dict[str, list[ArmRun]], list[tuple[str, str, int]], RunVerdicts]:
+    """The verdicts of the arms of an effect, in one order of all their items.
+
+    Without training there is nothing that seeds would change but the items: those of all seeds stand side by side.
+    """
+    first = next(iter(each.weights()))
+    if experiment.trains:
+        keys = sorted({key for seed in seeds for arm in each.weights() for key in rows[arm, seed, each.held].found})
+        lined = {arm: [_graded(rows[arm, seed, each.held], keys) for seed in seeds] for arm in each.weights()}
+        return lined, keys, rows[first, seeds[0], each.held]
+    pooled = {arm: _pooled({seed: rows[arm, seed, each.held] for seed in seeds}) for arm in each.weights()}
+    keys = sorted({key for arm in pooled.values() for key in arm.found})
+    return {arm: [_graded(found, keys)] for arm, found in pooled.items()}, keys, pooled[first]
+
+
+def _pooled(by_seed: Mapping[int, RunVerdicts]) -> RunVerdicts:
+    found = {
+        (f"{seed}/{item}", criterion, response): (score, gold, rubric, f"{seed}/{cluster}")
+        for seed, rows in by_seed.items()
+        for (item, criterion, response), (score, gold, rubric, cluster) in rows.found.items()
+    }
+    return RunVerdicts(found, {name: told for rows in by_seed.values() for name, told in rows.openings.items()})
+
+
+def _effect(
+    experiment: Experiment, each: Effect, rows: Mapping[tuple[str, int, str], RunVerdicts], seeds: tuple[int, ...],
+    how: Resampling,
+) -> Estimate:  # fmt: skip
+    lined, keys, first = _lined_up(experiment, each, rows, seeds)
+    if not keys:
+        return undefined(0, "no item was graded", level=how.level)
+    return _measured(experiment, each, lined, _clusters(first, keys), how)
+
+
+def _measured(
+    experiment: Experiment, each: Effect, lined: Mapping[str, list[ArmRun]], cluster: NDArray[np.int64], how: Resampling
+) -> Estimate:
+    """The effect; arms that have no item in common are not paired."""
+    own = {arm: np.logical_or.reduce([~np.isnan(run.score) | ~np.isnan(run.gold) for run in runs])
+           for arm, runs in lined.items()}  # fmt: skip
+    apart = own if np.sum([rows.astype(int) for rows in own.values()], axis=0).max(initial=0) <= 1 else None
+    return effect(lined, each.weights(), each.figure, how=how, cluster=cluster, trained=experiment.trains, apart=apart)
+
+
+def _clusters(rows: RunVerdicts, keys: list[tuple[str, str, int]]) -> NDArray[np.int64]:
+    names = [rows.found[key][3] if key in rows.found else key[0] for key in keys]
+    return np.unique(names, return_inverse=True)[1].ravel().astype(np.int64)
+
+
+def _reversals(
+    name: str, experiment: Experiment, each: Effect, rows: Mapping[tuple[str, int, str], RunVerdicts],
+    seeds: tuple[int, ...], how: Resampling, whole: Estimate,
+) -> tuple[list[Reversal], int]:  # fmt: skip
+    lined, keys, first = _lined_up(experiment, each, rows, seeds)
+    slices = {label: at for label, at in _slices(first, keys) if len(at) >= _LEAST}
+    found = []
+    stricter = Resampling(how.draws, 1 - (1 - how.level) / max(1, len(slices)), how.seed)
+    for label, at in slices.items():
+        part = {arm: [ArmRun(run.score[at], run.gold[at]) for run in runs] for arm, runs in lined.items()}
+        clusters = _clusters(first, [keys[i] for i in at])
+        estimate = _measured(experiment, each, part, clusters, stricter)
+        if whole.value * estimate.value < 0 and (estimate.low > 0 or estimate.high < 0):
+            found.append(Reversal(name, label, estimate))
+    return found, len(slices)
+
+
+def _slices(rows: RunVerdicts, keys: list[tuple[str, str, int]]) -> Iterator[tuple[str, NDArray[np.int64]]]:
+    """RunVerdicts by the aspects that their rubrics name and by the first words of these."""
+    found: dict[str, list[int]] = {}
+    for i, key in enumerate(keys):
+        for aspect in dict.fromkeys(key[1].split("-")):
+            found.setdefault(f"aspect {aspect}", []).append(i)
+        if key in rows.found and (opening := rows.openings.get(rows.found[key][2])):
+            found.setdefault(f"phrase {opening!r}", []).append(i)
+    for label in sorted(found):
+        yield label, np.array(found[label], np.int64)
+
+
+def _cost(out: Path, places: list[Mapping[str, Any]]) -> dict[str, float]:
+    """Sums over the folders that were used: examples and tokens taught, items and tokens graded, CPU seconds."""
+    cost = {"taught_examples": 0.0, "taught_tokens": 0.0, "graded_items": 0.0, "graded_tokens": 0.0, "cpu_seconds": 0.0}
+    for kind in ("judge", "run"):
+        for folder in sorted({each[kind] for each in places if each[kind]}):
+            told = orjson.loads((out / folder / COST).read_bytes())
+            cost["cpu_seconds"] += told["cpu_seconds"]
+            for key in ("examples", "items", "tokens"):
+                if key in told:
+                    cost[f"{'taught' if kind == 'judge' else 'graded'}_{key}"] += told[key]
+    return cost

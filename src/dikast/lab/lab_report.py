@@ -1,0 +1,121 @@
+"""The findings of the lab as Markdown and as JSON values; everything in them comes from run folders."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dikast.core.text import counted, markdown
+from dikast.lab.findings import Finding
+
+NOTICE = (
+    "These judges are tiny, and so are their worlds. A claim that fails here is not said to fail at 7 billion"
+    " parameters; one that holds here is not said to hold there. The same files run with a model, data and judge of"
+    " your own."
+)
+HOW = (
+    "A verdict follows from a rule that was written before the first run: the claim holds, or fails, where the whole 95"
+    " % interval lies in the region named; else it cannot be told at this size. Intervals of judges that were trained"
+    " join the variance over items, which all arms and seeds share, and over seeds; those of judges that were not are"
+    " over items. A judge trained with one seed has no interval, and no verdict."
+)
+
+
+def to_markdown(found: Sequence[Finding]) -> str:
+    """The page of all experiments: a table of verdicts, then each with its arms, effects and cost."""
+    lines = [
+        "# The lab",
+        "",
+        f"**{NOTICE}**",
+        "",
+        HOW,
+        "",
+        "Written by `dikast lab report`; nothing is edited by hand.",
+    ]
+    lines += ["", "| experiment | claim | effect that decides | verdict | seeds |", "|---|---|---|---|---|"]
+    for each in found:
+        told = each.experiment.written
+        shown = "; ".join(f"{name}: {each.effects[name]:.3f}" for name in told.holds if name in each.effects)
+        lines.append(
+            f"| [{each.experiment.name}](#{each.experiment.name}) | {markdown(told.claim)} | {shown} |"
+            f" **{each.verdict}** | {len(each.seeds)} |"
+        )
+    for each in found:
+        lines += ["", *_section(each)]
+    return "\n".join(lines) + "\n"
+
+
+def _section(each: Finding) -> Iterator[str]:
+    told = each.experiment.written
+    yield f"## {each.experiment.name}"
+    yield ""
+    yield f"Claim: {markdown(told.claim)}"
+    yield ""
+    yield f"Source: {markdown(told.source)}. Seeds: {', '.join(map(str, each.seeds)) or 'none'}."
+    if told.note:
+        yield ""
+        yield markdown(told.note)
+    yield ""
+    why = f" ({markdown(each.why)})" if each.why else ""
+    yield f"**{each.verdict[0].upper()}{each.verdict[1:]}**{why}. {rule(each)}"
+    if not each.seeds:
+        return
+    sets = list(dict.fromkeys((held, figure) for _, held, figure in each.figures))
+    yield ""
+    yield "| arm | " + " | ".join(f"{figure} on {held}" for held, figure in sets) + " |"
+    yield "|---|" + "---|" * len(sets)
+    for arm in each.experiment.arms:
+        cells = [each.figures.get((arm, held, figure)) for held, figure in sets]
+        yield f"| {markdown(arm)} | " + " | ".join("" if cell is None else f"{cell:z.3f}" for cell in cells) + " |"
+    yield ""
+    yield "| effect | figure | set | difference [95 % interval] | items | left out | how |"
+    yield "|---|---|---|---|---|---|---|"
+    for name, effect in told.effects.items():
+        found = each.effects[name]
+        what = f"{effect.arm} - {effect.against}" if effect.arm else f"slope over {', '.join(effect.slope)}"
+        how = found.method + (f"; {found.note}" if found.note else "")
+        yield (
+            f"| {markdown(name)}: {markdown(what)} | {effect.figure} | {markdown(effect.held)} | {found:.3f} |"
+            f" {found.n:,} | {found.dropped:,} | {how} |"
+        )
+    yield ""
+    yield _reversed(each)
+    yield ""
+    yield _cost(each)
+
+
+def rule(each: Finding) -> str:
+    """The written rule in words."""
+    told = each.experiment.written
+    holds = " and ".join(f"{name} lies {region.told()}" for name, region in told.holds.items())
+    fails = " and ".join(f"{name} lies {region.told()}" for name, region in told.fails.items())
+    return f"Holds if {markdown(holds)}; fails if {markdown(fails)}."
+
+
+def _reversed(each: Finding) -> str:
+    told = [f"{one.effect} in {one.slice}: {one.estimate:.3f}" for one in each.reversals]
+    looked = f"{counted(each.slices, 'slice')} by aspect and phrase of the rubric, intervals widened for their number"
+    return f"Reversals (of {looked}): {markdown('; '.join(told)) if told else 'none'}."
+
+
+def _cost(each: Finding) -> str:
+    cost = each.cost
+    taught = f"taught {cost['taught_examples']:,.0f} examples of {cost['taught_tokens']:,.0f} tokens"
+    graded = f"graded {cost['graded_items']:,.0f} responses in {cost['graded_tokens']:,.0f} tokens"
+    return f"Cost: {f'{taught}; ' if cost['taught_examples'] else ''}{graded}."
+
+
+def to_dict(each: Finding) -> dict[str, Any]:
+    """A finding as JSON values, with the seconds that the page leaves out since they differ from run to run."""
+    told = each.experiment.written
+    return {
+        "name": each.experiment.name, "hash": each.experiment.hash, "claim": told.claim, "source": told.source,
+        "verdict": each.verdict, "why": each.why, "rule": rule(each), "seeds": list(each.seeds),
+        "effects": {name: estimate.to_dict() for name, estimate in each.effects.items()},
+        "figures": [
+            {"arm": arm, "held": held, "figure": figure, "value": value}
+            for (arm, held, figure), value in each.figures.items()
+        ],
+        "reversals": [
+            {"effect": one.effect, "slice": one.slice, **one.estimate.to_dict()} for one in each.reversals
+        ],
+        "slices": each.slices, "cost": dict(each.cost),
+    }  # fmt: skip

@@ -1,0 +1,144 @@
+"""Running experiments: what is fixed before the first run, and the stages, several at a time in processes."""
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from dikast.core.errors import DikastError, RunError, UserError
+from dikast.core.output_folder import one_writer
+from dikast.core.records.items import read_items
+from dikast.core.runs.run_files import write_whole
+from dikast.core.text import counted
+from dikast.lab.experiment import Experiment
+from dikast.lab.stages import ITEMS, RunStage, Stage, runs_of
+
+PLAN = "experiment.json"
+Say = Callable[[str], None]
+
+
+def run_experiments(
+    experiments: Sequence[Experiment], out: str | Path, *, seeds: int = 0, jobs: int = 1, say: Say = lambda line: None
+) -> None:
+    """Run every arm with every seed (`seeds`: only the first so many) into the folder `out`; running again goes on.
+
+    `out` gets `NAME/experiment.json` (what was fixed before the first run, and where the runs are), `items/`, `judges/`
+    and `runs/`, ordinary run folders. `jobs` processes work at a time, each with one thread on a CPU. UserError where a
+    file has changed since its first run, and where a set has no gold that a figure needs, before anything is trained;
+    RunError for arms that failed, after the others are done.
+    """
+    folder = Path(out)
+    with one_writer(folder, "running experiments"):
+        groups: dict[str, list[Stage]] = {}
+        for experiment in experiments:
+            runs = runs_of(experiment, experiment.written.seeds[: seeds or None])
+            _fix(experiment, runs, folder)
+            held = {stage.items.name: stage.items for stage in runs.values()}
+            _each([[stage] for stage in held.values()], folder, jobs, say)
+            _check_gold(experiment, runs, folder)
+            for stage in runs.values():
+                judge = stage.judge
+                if judge is not None:
+                    judge.prepare(folder)
+                key = judge.name if judge is not None else stage.name
+                group = groups.setdefault(key, [] if judge is None else [*judge.items(), judge])
+                if stage not in group:
+                    group.append(stage)
+        taught = {each.name: [each] for group in groups.values() for each in group if not isinstance(each, RunStage)
+                  and not hasattr(each, "arm")}  # fmt: skip
+        _each(list(taught.values()), folder, jobs, say)
+        _each(list(groups.values()), folder, jobs, say)
+
+
+def _fix(experiment: Experiment, runs: dict[tuple[str, int, str], RunStage], out: Path) -> None:
+    """Write down what is tested before it is; UserError where something else was."""
+    path = out / experiment.name / PLAN
+    places = [
+        {"arm": arm, "seed": seed, "held": held, "run": str(stage.folder(out).relative_to(out)),
+         "items": str(stage.items.folder(out).relative_to(out)),
+         "judge": str(stage.judge.folder(out).relative_to(out)) if stage.judge else ""}
+        for (arm, seed, held), stage in runs.items()
+    ]  # fmt: skip
+    if path.is_file():
+        known = orjson.loads(path.read_bytes())
+        if known["hash"] != experiment.hash:
+            raise UserError(
+                f"{path.parent}: holds runs of another version of {experiment.name!r}, and a rule is not changed after"
+                " it was first used: give the experiment another name, or another --out"
+            )
+        old = {(each["arm"], each["seed"], each["held"]): each for each in known["runs"]}
+        new = {(each["arm"], each["seed"], each["held"]): each for each in places}
+        places = list({**old, **new}.values())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    told = {"name": experiment.name, "hash": experiment.hash, "told": experiment.told, "runs": places}
+    write_whole(path, orjson.dumps(told, option=orjson.OPT_INDENT_2))
+
+
+def _check_gold(experiment: Experiment, runs: dict[tuple[str, int, str], RunStage], out: Path) -> None:
+    """UserError where a figure that needs gold is wanted of a set that has none."""
+    for name, effect in experiment.written.effects.items():
+        stages = [stage for (arm, _, held), stage in runs.items() if held == effect.held and arm in effect.weights()]
+        for stage in stages:
+            file = stage.items.folder(out) / ITEMS
+            gold = effect.figure == "mean" or any(item.gold is not None for item in read_items(str(file)))
+            if not gold:
+                raise UserError(
+                    f"effects.{name}: the set {effect.held!r} has no item with gold, which the figure"
+                    f" {effect.figure!r} needs: name another set, or the figure 'mean'"
+                )
+
+
+def _each(groups: Sequence[Sequence[Stage]], out: Path, jobs: int, say: Say) -> None:
+    """Do the stages of each group in their order, `jobs` groups at a time; RunError for all that failed."""
+    todo = [group for group in groups if not all(_done(stage, out) for stage in group)]
+    if not todo:
+        return
+    context, failed, kinds = multiprocessing.get_context("spawn"), [], set()
+    with ProcessPoolExecutor(min(jobs, len(todo)), context, initializer=_alone) as pool:
+        waiting = {pool.submit(_work, group, str(out)): group for group in todo}
+        for number, each in enumerate(as_completed(waiting), 1):
+            kind, wrong = each.result()
+            say(f"{number} of {len(todo)}: {_told(waiting[each])}{f': {wrong}' if wrong else ''}")
+            if wrong:
+                failed.append(wrong)
+                kinds.add(kind)
+    if failed:
+        told = "\n".join([f"{counted(len(failed), 'arm')} failed; the others are done:", *failed])
+        raise UserError(told) if kinds == {UserError} else RunError(told)
+
+
+def _done(stage: Stage, out: Path) -> bool:
+    return (stage.folder(out) / "cost.json").is_file()
+
+
+def _told(group: Iterable[Any]) -> str:
+    last = list(group)[-1]
+    return f"{type(last).__name__.removesuffix('Stage').lower()} {last.name}"
+
+
+def _work(group: Sequence[Stage], out: str) -> tuple[type[DikastError], str]:
+    """What went wrong, "" for nothing; errors themselves do not all survive the way between processes."""
+    try:
+        for stage in group:
+            stage.run(Path(out))
+    except DikastError as error:
+        return UserError if isinstance(error, UserError) else RunError, str(error)
+    return RunError, ""
+
+
+def _alone() -> None:
+    """One thread, so that the machine changes no result; and no life without the parent, which may be killed."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

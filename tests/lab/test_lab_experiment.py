@@ -1,0 +1,84 @@
+"""Experiments as files: what is read, and what is refused before anything runs."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dikast.core.errors import UserError
+from dikast.lab.experiment import MOST_LINES, Region, load_experiment, names
+from lab_experiments import TRAIN, written
+
+
+@pytest.mark.parametrize("name", names())
+def test_what_comes_with_dikast_reads(name: str) -> None:
+    found = load_experiment(name)
+    assert found.written.holds
+    assert found.written.fails
+    assert len(found.arms) > 1
+    assert found.hash == load_experiment(name).hash
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "an arm that changes nothing": ({"arms": {"same": {}}}, "arms.same.*changes nothing.*'good'"),
+    "no rule to refute": ({"fails": None}, "'fails' is missing"),
+    "an empty rule to refute": ({"fails": {"gain": None}}, "needs a rule that would refute"),
+    "regions that overlap": ({"fails": {"gain": {"below": 0.3}}}, "overlap"),
+    "a rule about nothing": ({"holds": {"loss": {"above": 0}}}, "no effect is called 'loss'"),
+    "a region of two kinds": ({"holds": {"gain": {"below": 0.2}}}, "'above', 'below' or 'within', one of them"),
+    "an unknown figure": ({"effects": {"gain": {"figure": "persson"}}}, "did you mean 'pearson'"),
+    "an unknown arm": ({"effects": {"gain": {"arm": "goood"}}}, "did you mean 'good'"),
+    "a set that no arm grades": ({"effects": {"gain": {"held": "images"}}}, "arm 'good' grades no set 'images'"),
+    "a set without items": ({"base": {"held": {"text": {"n": None}}}}, "how many items the world draws"),
+    "a world that is not": ({"base": {"held": {"text": {"world": {"domain": "txt"}}}}}, "base.held.text.world.*'text'"),
+    "a slip in an arm": ({"arms": {"poor": {"jugde": "x"}}}, "arms.poor.jugde.*did you mean 'judge'"),
+    "no such file": ({"base": {"held": {"text": {"world": None, "n": None, "items": "no.jsonl"}}}}, "no such file"),
+    "no judge": ({"base": {"judge": None}}, "give 'train'"),
+    "seeds twice": ({"seeds": [1, 1]}, "each once"),
+    "no budget": ({"base": TRAIN, "arms": {"poor": {"judge": None, "draw": 1}}}, "give 'budget'"),
+    "steps beside a budget": (
+        {"base": {**TRAIN, "train": {"init": "nano:32x1", "steps": 9}, "budget": {"examples": 9}},
+         "arms": {"poor": {"judge": None, "draw": 1}}}, "train.steps.*follows from 'budget'",
+    ),
+    "budgets that differ": (
+        {"base": {**TRAIN, "budget": {"examples": 100}},
+         "arms": {"poor": {"judge": None, "budget": {"examples": 102}}}}, "102 examples where 'good' has 100",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_experiments_are_refused(tmp_path: Path, case: str) -> None:
+    changes, told = BAD[case]
+    with pytest.raises(UserError, match=f"(?s){told}"):
+        load_experiment(written(tmp_path, **changes))
+
+
+def test_budgets_may_differ_a_little_or_as_the_variable(tmp_path: Path) -> None:
+    arms = {"poor": {"judge": None, "budget": {"examples": 101}}}
+    assert load_experiment(written(tmp_path, base={**TRAIN, "budget": {"examples": 100}}, arms=arms)).trains
+    arms = {"poor": {"judge": None, "budget": {"examples": 400}}}
+    assert load_experiment(written(tmp_path, base={**TRAIN, "budget": {"examples": 100}}, arms=arms, variable="budget"))
+
+
+def test_a_file_is_short(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    path.write_text(path.read_text() + "# more\n" * MOST_LINES)
+    with pytest.raises(UserError, match="at most 60"):
+        load_experiment(path)
+
+
+def test_unknown_names_are_told() -> None:
+    with pytest.raises(UserError, match="there is no experiment 'drifft'"):
+        load_experiment("drifft")
+
+
+def test_regions_hold_whole_intervals() -> None:
+    nan = float("nan")
+    assert Region(above=0.1).holds(0.11, 2)
+    assert not Region(above=0.1).holds(0.1, 2)
+    assert Region(below=0.1).holds(-1, 0.09)
+    assert not Region(below=0.1).holds(-1, 0.1)
+    assert Region(within=(-1, 1)).holds(-1, 1)
+    assert not Region(within=(-1, 1)).holds(-1, 1.1)
+    assert not any(region.holds(nan, nan) for region in (Region(above=0), Region(below=0), Region(within=(-9, 9))))

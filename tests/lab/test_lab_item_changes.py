@@ -1,0 +1,80 @@
+"""What experiments change in items."""
+
+import pytest
+
+from dikast.core.errors import UserError
+from dikast.core.item import Item
+from dikast.core.part import text_of
+from dikast.core.rubric import Rubric
+from dikast.core.scale import Scale
+from dikast.lab.item_changes import ATTACKS, FILLER, Change, changed
+from dikast.worlds.make import make
+from dikast.worlds.settings import Settings
+from dikast.worlds.teach import lesson
+
+
+def scale_of(item: Item) -> Scale:
+    assert isinstance(item.rubric, Rubric)
+    return item.rubric.scale
+
+
+ITEMS = [lesson(sample) for sample in make(Settings(domain="text", split="train", seed=3), 120)]
+
+
+def test_nothing_changes_by_itself_and_draws_are_of_the_item() -> None:
+    assert changed(ITEMS, Change(), 0) == ITEMS
+    once = changed(ITEMS, Change(noise=0.5), 0)
+    assert once == changed(ITEMS, Change(noise=0.5), 0) != changed(ITEMS, Change(noise=0.5), 1)
+    assert changed(ITEMS[60:], Change(noise=0.5), 0) == once[60:]
+
+
+def test_references_say_what_they_should() -> None:
+    for item, true, wrong in zip(
+        ITEMS, changed(ITEMS, Change(reference="true"), 0), changed(ITEMS, Change(reference="wrong"), 0), strict=True
+    ):
+        assert true.reference is not None
+        assert wrong.reference is not None
+        assert text_of(wrong.reference) == " ".join(claim["text"] for claim in item.gold["claims"])
+        false = [claim for claim in item.gold["claims"] if claim["verdict"] != "right"]
+        assert (text_of(true.reference) == text_of(wrong.reference)) == (not false)
+        assert all(claim["correction"].lower() in text_of(true.reference).lower() for claim in false)
+    assert all(item.reference is None for item in changed(ITEMS, Change(reference="none"), 0))
+
+
+def test_gold_of_a_poor_teacher() -> None:
+    noisy = changed(ITEMS, Change(noise=0.3), 0)
+    wrong = sum(before.gold["label"] != after.gold["label"] for before, after in zip(ITEMS, noisy, strict=True))
+    assert 20 <= wrong <= 55  # 36 of 120 are expected; the standard deviation is 5
+    assert all(item.gold["score"] == scale_of(item).value(item.gold["label"]) for item in noisy)
+    biased = changed(ITEMS, Change(bias=1), 0)
+    assert all(after.gold["score"] >= before.gold["score"] for before, after in zip(ITEMS, biased, strict=True))
+
+
+def test_length_follows_gold_as_much_as_asked() -> None:
+    import numpy as np
+
+    def correlation(share: float) -> float:
+        items = changed(ITEMS, Change(lengthen=share), 0)
+        added = [text_of(item.response).count(FILLER) for item in items]
+        before = [text_of(item.response).count(FILLER) for item in ITEMS]
+        good = [scale_of(item).goodness(item.gold["score"]) for item in items]
+        return float(np.corrcoef(np.subtract(added, before), good)[0, 1])
+
+    assert correlation(1.0) > 0.98
+    assert 0.2 < correlation(0.5) < 0.8
+
+
+def test_leaks_attacks_feedback_and_rubrics() -> None:
+    leaked = changed(ITEMS, Change(leak=1), 0)
+    for item in leaked:
+        assert text_of(item.instruction[0].content).endswith(f"Verdict: {item.gold['label']}")
+    attacked = changed(ITEMS, Change(attack=1, attacks=("praise",)), 0)
+    assert all(text_of(item.response).endswith(ATTACKS["praise"]) for item in attacked)
+    assert all("feedback" not in item.gold for item in changed(ITEMS, Change(feedback="none"), 0))
+    shuffled = changed(ITEMS, Change(feedback="shuffled"), 0)
+    assert [item.gold["feedback"] for item in shuffled[:-1]] == [item.gold["feedback"] for item in ITEMS[1:]]
+    few = changed(ITEMS, Change(rubrics=5), 0)
+    assert len({item.rubric for item in few}) == 5
+    assert len(few) >= 5
+    with pytest.raises(UserError, match="no family 'flattery'"):
+        changed(ITEMS, Change(attack=1, attacks=("flattery",)), 0)

@@ -1,0 +1,81 @@
+"""Experiments that really run: verdicts, pages that come out the same, changes refused, kills survived."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import orjson
+import pytest
+
+from dikast.core.errors import UserError
+from dikast.lab.experiment import load_experiment
+from dikast.lab.findings import findings
+from dikast.lab.lab_report import NOTICE, to_markdown
+from dikast.lab.running import run_experiments
+from lab_experiments import TRAIN, written
+
+
+def test_a_planted_difference_is_found_and_a_rule_stays(tmp_path: Path) -> None:
+    experiment, out = load_experiment(written(tmp_path, seeds=[1, 2])), tmp_path / "lab"
+    run_experiments([experiment], out, jobs=2)
+    [found] = findings(out)
+    assert found.verdict == "holds"
+    assert found.seeds == (1, 2)
+    gain = found.effects["gain"]
+    assert gain.n == 120
+    assert 0.3 < gain.value < 0.9
+    assert gain.low > 0.1
+    assert found.cost["graded_items"] == 240
+    page = to_markdown([found])
+    assert NOTICE in page
+    assert "**Holds**" in page
+    run_experiments([experiment], out)  # nothing is left to do
+    assert to_markdown(findings(out)) == page
+    with pytest.raises(UserError, match="a rule is not changed after"):
+        run_experiments([load_experiment(written(tmp_path, seeds=[1, 2], holds={"gain": {"above": 0.2}}))], out)
+
+
+def test_items_without_gold_are_refused_before_anything_is_taught(tmp_path: Path) -> None:
+    (tmp_path / "bare.jsonl").write_bytes(orjson.dumps({"id": "1", "instruction": "?", "response": "!"}) + b"\n")
+    held = {"text": {"world": None, "n": None, "items": "bare.jsonl"}}
+    path = written(
+        tmp_path, base={**TRAIN, "budget": {"examples": 8}, "held": held}, arms={"poor": {"judge": None, "draw": 1}}
+    )
+    with pytest.raises(UserError, match="has no item with gold"):
+        run_experiments([load_experiment(path)], tmp_path / "lab")
+    assert not (tmp_path / "lab" / "judges").exists()
+
+
+@pytest.mark.slow
+def test_a_killed_lab_goes_on_to_the_same_page(tmp_path: Path) -> None:
+    path = written(tmp_path, seeds=[1, 2])
+    command = [sys.executable, "-m", "dikast", "lab", "run", str(path), "--quiet", "--out"]
+    with subprocess.Popen([*command, str(tmp_path / "killed")], start_new_session=True) as process:
+        while process.poll() is None and not list((tmp_path / "killed").glob("runs/*/verdicts.jsonl")):
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGKILL)
+    for name in ("killed", "whole"):
+        subprocess.run([*command, str(tmp_path / name)], check=True, stdout=subprocess.DEVNULL)
+    assert to_markdown(findings(tmp_path / "killed")) == to_markdown(findings(tmp_path / "whole"))
+
+
+@pytest.mark.slow
+def test_judges_are_taught_and_measured(tmp_path: Path) -> None:
+    tiny = {
+        **TRAIN, "budget": {"tokens": 12_000}, "format": "scout", "max_tokens": 48,
+        "train": {"init": "nano:32x1", "batch_size": 8, "learning_rate": 0.01, "optimizer": "muon", "warmup": 2},
+        "data": {"some": {"world": {"domain": "text"}, "n": 40, "lessons": True, "formats": ["scout"]}},
+        "held": {"text": {"n": 24}},
+    }  # fmt: skip
+    arms = {"poor": {"judge": None, "data": {"some": {"change": {"feedback": "none"}}}}}
+    out = tmp_path / "lab"
+    run_experiments([load_experiment(written(tmp_path, base=tiny, arms=arms))], out, jobs=2)
+    [found] = findings(out)
+    assert found.verdict == "cannot tell at this size"
+    costs = [orjson.loads(path.read_bytes()) for path in out.glob("judges/*/cost.json")]
+    assert len(costs) == 2
+    assert all(abs(each["tokens"] - 12_000) < 1_500 for each in costs)
+    assert costs[0]["examples"] != costs[1]["examples"]  # equal tokens are fewer examples where feedback is taught
