@@ -17,7 +17,8 @@ from dikast.lab.item_changes import Change
 from dikast.worlds.settings import Settings
 
 MOST_LINES = 60
-FIGURES = (*(name for name, each in MEASURES.items() if each.weighted is not None), "mean")
+_NOT_ON_SHARES = "within_1"  # scores are shares of their scale here
+FIGURES = (*(name for name, each in MEASURES.items() if each.weighted and name != _NOT_ON_SHARES), "mean")
 _ALIKE = 0.01  # budgets that differ by a larger share are different
 _FOLLOWS = {
     "data": "from 'data' of the arm", "out": "from the folder of the run", "seed": "from 'seeds'",

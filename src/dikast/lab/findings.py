@@ -13,6 +13,7 @@ from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.statistics.intervals import Resampling
 from dikast.audit.tables.run_rows import RunRows, gold_by_item
 from dikast.core.errors import UserError
+from dikast.core.rubric import Rubric
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import GOLD
 from dikast.core.text import Located
@@ -30,7 +31,10 @@ _OPENING = 2  # words of a criterion that name its phrase
 
 @dataclass(frozen=True, slots=True)
 class RunVerdicts:
-    """The verdicts of one run by what they are about: (item, criterion, response) -> score, gold, rubric, cluster."""
+    """The verdicts of one run by what they are about: (item, criterion, response) -> score, gold, rubric, cluster.
+
+    Score and gold are shares of their scale, 0 the worst and 1 the best, so that items of several scales can be joined.
+    """
 
     found: Mapping[tuple[str, str, int], tuple[float, float, str, str]]
     openings: Mapping[str, str]
@@ -115,24 +119,25 @@ def decided(experiment: Experiment, effects: Mapping[str, Estimate]) -> tuple[Ve
 
 
 def _rows(run: Path) -> RunVerdicts:
+    rubrics = load_rubrics(run)
     gold = gold_by_item(run / GOLD, ["gold"]) if (run / GOLD).is_file() else {}
     found: dict[tuple[str, str, int], tuple[float, float, str, str]] = {}
     for row, _ in RunRows(str(run), gold=gold):
         if "response" not in row:
             raise UserError(f"{run}: the lab measures graded responses, and this run compared pairs")
-        score, right = row.get("score"), row.get("gold")
+        rubric = rubrics.get(str(row["rubric"]))
+        score, right = (_share(row.get(name), rubric) for name in ("score", "gold"))
         key = str(row["item"]), str(row["criterion"]), int(row["response"])
         cluster = str((row.get("meta") or {}).get("response") or row["item"])
-        found[key] = (_number(score), _number(right), str(row["rubric"]), cluster)
-    openings = {
-        name: " ".join(rubric.criterion.split()[:_OPENING])
-        for name, rubric in load_rubrics(run).items() if hasattr(rubric, "criterion")
-    }  # fmt: skip
+        found[key] = (score, right, str(row["rubric"]), cluster)
+    openings = {name: " ".join(rubric.criterion.split()[:_OPENING]) for name, rubric in rubrics.items()}
     return RunVerdicts(found, openings)
 
 
-def _number(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) else np.nan
+def _share(value: Any, rubric: Rubric | None) -> float:
+    if not isinstance(value, int | float) or rubric is None:
+        return np.nan
+    return rubric.scale.goodness(float(value))
 
 
 def _graded(rows: RunVerdicts, keys: list[tuple[str, str, int]]) -> ArmRun:

@@ -31,10 +31,10 @@ class Change:
     `true` is what the gold claims say; `reordered` says the same in reverse order; `wrong` repeats every wrong claim of
     the response; a number from 0 to 1 is the share of wrong claims that it repeats. `feedback`: `none`, or
     `shuffled`, that of another item. `noise`: share of items whose gold is another label, drawn evenly. `bias`: labels
-    added to gold. `lengthen`: how much more filler a good response has than a poor one, 0 none to 1 all. `leak`: share
-    of items whose instruction says the gold label. `attack`: share of responses with a sentence of the family
-    `attacks` (one of several, drawn). `other_picture`: share of items shown the
-    pictures of another item; gold stays.
+    added to gold. `lengthen`: how much more filler a good response has than a poor one, 0 none to 1 all. `filler`:
+    sentences that say nothing, added to every response. `leak`: share of items whose instruction says the gold label.
+    `attack`: share of responses with a sentence of the family `attacks` (one of several, drawn). `other_picture`: share
+    of items shown the pictures of another item; gold stays.
     """
 
     rubrics: int = option(0, least=0)
@@ -43,6 +43,7 @@ class Change:
     noise: float = option(0.0, least=0, most=1)
     bias: int = 0
     lengthen: float = option(0.0, least=0, most=1)
+    filler: int = option(0, least=0, most=40)
     leak: float = option(0.0, least=0, most=1)
     attack: float = option(0.0, least=0, most=1)
     attacks: tuple[str, ...] = tuple(ATTACKS)
@@ -69,6 +70,9 @@ def changed(items: Sequence[Item], change: Change, seed: int) -> list[Item]:
         steps.append(lambda item, i: _mistaken(item, change, _rng(seed, "noise", item)))
     if change.lengthen:
         steps.append(lambda item, i: _lengthened(item, change.lengthen, _rng(seed, "lengthen", item)))
+    if change.filler:
+        filler = [FILLER] * change.filler
+        steps.append(lambda item, i: _saying(item, " ".join([text_of(item.response), *filler])))
     if change.leak:
         steps.append(lambda item, i: _leaking(item) if _rng(seed, "leak", item).random() < change.leak else item)
     if change.attack:
