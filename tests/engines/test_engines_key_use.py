@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from dikast.core.errors import UserError
 from dikast.engines.http.providers import PROVIDERS
-from dikast.engines.key_use import KeyUse, check_key_use, key_use
+from dikast.engines.key_use import KeyUse, check_key_use, key_uses
 from dikast.surface.cli import app
 from dikast.testing.faults import FaultServer
 
@@ -33,8 +33,7 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_key_may_go_to_the_server_that_it_belongs_to(spec: str) -> None:
-    use = key_use(spec)
-    assert use is not None
+    (use,) = key_uses(spec)
     assert use.owned
     check_key_use(spec, ())
 
@@ -52,7 +51,7 @@ def test_a_key_may_go_to_the_server_that_it_belongs_to(spec: str) -> None:
     ],
 )
 def test_no_key_is_no_use(spec: str) -> None:
-    assert key_use(spec) is None
+    assert key_uses(spec) == ()
     check_key_use(spec, ())
 
 
@@ -68,6 +67,9 @@ def test_no_key_is_no_use(spec: str) -> None:
         ("openai:gpt-4o,key_env=HF_TOKEN", "HF_TOKEN@api.openai.com"),
         ("anthropic:m,key-env=OPENAI_API_KEY", "OPENAI_API_KEY@api.anthropic.com"),
         ("decision:https://evil.example/v1/systemone#m,key_env=OPENAI_API_KEY", "OPENAI_API_KEY@evil.example"),
+        ("https://api.openai.com/v1,https://evil.example/v1#m,key_env=OPENAI_API_KEY", "OPENAI_API_KEY@evil.example"),
+        ("https://api.openai.com/v1, https://b.example:1/v1#m,key_env=OPENAI_API_KEY", "OPENAI_API_KEY@b.example:1"),
+        ("servers:list.txt#m,key_env=OPENAI_API_KEY", "OPENAI_API_KEY@servers"),
         ("installed:m,key_env=OPENAI_API_KEY", "OPENAI_API_KEY@installed"),
     ],
 )

@@ -207,9 +207,15 @@ def test_a_hostile_format_is_data(verb: str, content: str, tmp_path: Path, marke
         lambda path, tmp: ["train", "sft", "--config", path],
         lambda path, tmp: ["grade", tmp / "i.jsonl", "--judge", "mock:oracle", "--rubric", path, "--out", tmp / "r"],
         lambda path, tmp: ["grade", tmp / "i.jsonl", "--judge", "mock:oracle", "--config", path, "--out", tmp / "r"],
+        lambda path, tmp: ["train", "dpo", "--config", path],
+        lambda path, tmp: ["make-judge", path, "--out", tmp / "r"],
+        lambda path, tmp: ["bench", "run", path, "--judge", "mock:oracle", "--out", tmp / "r"],
+        lambda path, tmp: ["annotate", tmp / "i.jsonl", "--rubric", path, "--export", "--out", tmp / "r"],
+        lambda path, tmp: ["align", "--policy", tmp, "--judge", "mock:oracle", "--prompts", tmp / "i.jsonl",
+                           "--held-out", tmp / "i.jsonl", "--training", path, "--out", tmp / "r"],
     ],
-    ids=["recipe", "training", "rubric", "configuration"],
-)
+    ids=["recipe", "training", "rubric", "configuration", "preferences", "judge", "bench", "labels", "alignment"],
+)  # fmt: skip
 def test_a_hostile_yaml_is_data(line: Callable[[Path, Path], list[object]], tmp_path: Path, marker: Path) -> None:
     write_jsonl(tmp_path / "i.jsonl", rows(2))
     path = tmp_path / "hostile.yaml"
@@ -218,6 +224,32 @@ def test_a_hostile_yaml_is_data(line: Callable[[Path, Path], list[object]], tmp_
         result = CliRunner().invoke(app, [str(each) for each in line(path, tmp_path)], input="y\n" * 10)
         assert isinstance(result.exception, UserError | SystemExit), (content, result.exception, result.output)
         assert not marker.exists()
+
+
+@pytest.mark.parametrize("key", ["model", "init"])
+def test_a_recipe_of_a_judge_whose_model_brings_code_is_refused_before_anything_is_built(
+    key: str, evil: Path, tmp_path: Path, marker: Path
+) -> None:
+    (tmp_path / "set.yaml").write_text("{recipe: feedback, teacher: 'world:text', rubrics: 1}", "utf-8")
+    held = write_jsonl(tmp_path / "held.jsonl", rows(2, rubric="helpfulness"))
+    told = {"corpus": [{"recipe": "set.yaml"}], "held": {"items": held.name}, "train": {key: evil.name, "steps": 1}}
+    (tmp_path / "judge.yaml").write_text(yaml.safe_dump(told), "utf-8")
+    arguments = ["make-judge", str(tmp_path / "judge.yaml"), "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, arguments, input="y\n" * 100)
+    assert "field 'auto_map' asks for code that comes with the model" in str(result.exception)
+    assert not (tmp_path / "out").exists()
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("name", ["../outside", "/tmp/outside", "..", ".", "a/b", "", "-rf", "a\nb", "x" * 81, "a\0b"])
+def test_a_bench_names_no_folder_outside_of_out(name: str, tmp_path: Path) -> None:
+    path = bench(tmp_path)
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text("utf-8")), "name": name}), "utf-8")
+    arguments = ["bench", "run", path, "--judge", "mock:random", "--data", tmp_path, "--out", tmp_path / "a" / "out"]
+    result = CliRunner().invoke(app, [str(each) for each in arguments])
+    assert "mine.yaml" in str(result.exception)
+    assert "field 'name'" in str(result.exception)
+    assert not (tmp_path / "a").exists()
 
 
 def test_a_template_in_published_rows_stays_text_in_the_format_learnt_from_them(tmp_path: Path, marker: Path) -> None:

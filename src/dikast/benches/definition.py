@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -63,6 +64,7 @@ OF_PAIRS = (
 RENDERED_PAIR = "rendered pair"  # two rendered prompts of single responses, the better one first
 READERS = (*SCHEMAS, RENDERED_PAIR)
 _MOST_LINES = 40
+_NAME = re.compile(r"[A-Za-z0-9][\w.\-]{0,79}", re.ASCII)
 _DIGITS = 64  # of a SHA-256
 
 
@@ -202,6 +204,8 @@ Mistake = tuple[str, *tuple[object, ...]]  # what is wrong, and the keys that le
 
 def _mistakes(bench: Bench) -> Iterator[Mistake]:
     """What no key alone can say."""
+    if not _NAME.fullmatch(bench.name):
+        yield "a folder gets this name: at most 80 letters, digits, '.', '-', '_', a letter or digit first", "name"
     yield from _of_fields(bench)
     yield from _of_source(bench)
     yield from _of_official(bench)

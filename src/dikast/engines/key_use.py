@@ -40,8 +40,8 @@ class KeyUse(NamedTuple):
         return not self.own_ca and _origin(self.url) in {_origin(url) for url in urls if url}
 
 
-def key_use(spec: str) -> KeyUse | None:
-    """Which key a spec sends to which server; None where it sends none. Raises UserError where `parse_spec` does."""
+def key_uses(spec: str) -> tuple[KeyUse, ...]:
+    """Which key a spec sends to which servers; none where it sends none. Raises UserError where `parse_spec` does."""
     scheme, target, options = parse_spec(spec.strip())
     variable, url = options.get("key_env", ""), f"{scheme}:{target}".partition("#")[0]
     if scheme in PROVIDERS:
@@ -55,7 +55,10 @@ def key_use(spec: str) -> KeyUse | None:
             url, variable = PROVIDERS["openai"].base(spec), variable or "OPENAI_API_KEY"
     elif scheme not in ("http", "https"):
         url = scheme
-    return KeyUse(variable, url, own_ca=bool(options.get("ca"))) if variable else None
+    if not variable:
+        return ()
+    urls = [each.strip() for each in url.split(",")]  # several servers of one model
+    return tuple(KeyUse(variable, each, own_ca=bool(options.get("ca"))) for each in urls)
 
 
 def check_key_use(spec: str, allowed: Collection[str]) -> None:
@@ -67,8 +70,8 @@ def check_key_use(spec: str, allowed: Collection[str]) -> None:
         name, at, host = each.partition("@")
         if not (name and at and host) or "/" in host:
             raise UserError(f"--allow-key {without_secrets(each)}: write NAME@HOST, such as JUDGE_KEY@gpu-box:8000")
-    use = key_use(spec)
-    if use is None or use.owned or str(use) in allowed:
+    use = next((each for each in key_uses(spec) if not each.owned and str(each) not in allowed), None)
+    if use is None:
         return
     ca = ", and chooses who certifies it" if use.own_ca else ""
     raise UserError(

@@ -102,6 +102,8 @@ def _plan(source: Path, out: Path) -> _Plan:
         raise document.error("give 'held' a 'recipe' or a file of 'items', one of them", "held")
     if taken := sorted({"data", "out"} & told.train.keys()):
         raise document.error(f"{taken[0]!r} follows from the rest: leave it out", "train", taken[0])
+    from dikast.engines.local.trusted import refuse_foreign_code
+
     folder, out = source.resolve().parent, out.resolve()
     recipes: dict[str, Recipe] = {}
     data: list[dict[str, Any]] = []
@@ -116,11 +118,15 @@ def _plan(source: Path, out: Path) -> _Plan:
     for key in _PATHS:
         if isinstance(train.get(key), str) and (folder / train[key]).exists():
             train[key] = str((folder / train[key]).resolve())
+            refuse_foreign_code(Path(train[key]))
     config = load_config(train)
     held = load_recipe(folder / told.held.recipe) if told.held.recipe else None
     items = out / "held" / "items.jsonl" if held is not None else folder / told.held.items
     if held is None and not items.is_file():
         raise document.error(f"{told.held.items}: there is no such file", "held", "items")
+    for item in read_items(str(items)) if held is None and "rubric" not in told.held.without else ():
+        if item.rubric is None:
+            raise UserError(f"{item.origin}: item {item.id!r} has no rubric to examine the judge by: add a 'rubric'")
     return _Plan(out, recipes, held, items, config, told)
 
 

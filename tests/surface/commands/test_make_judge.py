@@ -16,6 +16,7 @@ import tiny_models
 from dikast.core.errors import DataError, UserError
 from dikast.surface.cli import app
 from dikast.surface.make_judge import make_judge
+from runs import rows, write_jsonl
 
 TRAIN: dict[str, Any] = {
     "steps": 3, "batch_size": 4, "max_tokens_per_micro_batch": 20_000, "max_tokens": 20_000, "learning_rate": 1e-3,
@@ -88,6 +89,10 @@ def _with_a_bad_rate(told: dict[str, Any]) -> None:
     told["train"]["learning_rate"] = -1
 
 
+def _with_items_without_a_rubric(told: dict[str, Any]) -> None:
+    told["held"] = {"items": "held.jsonl"}
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -96,6 +101,7 @@ def _with_a_bad_rate(told: dict[str, Any]) -> None:
         (_without_held, "'recipe' or a file of 'items', one of them"),
         (_with_a_typo, "did you mean 'limit'"),
         (_with_a_bad_rate, "learning_rate"),
+        (_with_items_without_a_rubric, r"held.jsonl:1.*'i0' has no rubric"),
     ],
 )
 def test_mistakes_are_told_before_anything_is_built(
@@ -104,6 +110,7 @@ def test_mistakes_are_told_before_anything_is_built(
     path = recipe(tmp_path)
     told = orjson.loads(path.read_bytes())
     change(told)
+    write_jsonl(tmp_path / "held.jsonl", rows(1))
     path.write_bytes(orjson.dumps(told))
     with pytest.raises((UserError, DataError), match=said):
         make_judge(path, tmp_path / "out")

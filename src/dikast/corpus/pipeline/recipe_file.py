@@ -12,7 +12,7 @@ from dikast.corpus.pipeline.build_run import Kind
 from dikast.corpus.pipeline.recipe import Recipe
 from dikast.corpus.pipeline.rubric_splits import wrong_splits
 from dikast.corpus.recipes import KINDS
-from dikast.engines.key_use import key_use
+from dikast.engines.key_use import key_uses
 
 
 def load_recipe(path: str | Path, *, teacher: str = "", allow_keys: Iterable[str] = ()) -> Recipe:
@@ -47,9 +47,8 @@ def load_recipe(path: str | Path, *, teacher: str = "", allow_keys: Iterable[str
                 mistakes.add(told, *((key,) if key in value else ()))
     mistakes.raise_all()
     if teacher:
-        use = key_use(teacher)
         recipe = replace(recipe, teacher=teacher)
-        allow_keys = (*allow_keys, *((str(use),) if use else ()))
+        allow_keys = (*allow_keys, *map(str, key_uses(teacher)))
     return replace(recipe, allow_keys=tuple(allow_keys))
 
 

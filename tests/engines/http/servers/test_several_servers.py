@@ -204,7 +204,7 @@ def test_every_machine_behind_a_name_is_a_server() -> None:
         ("http://a:1/v1,,http://b:1/v1#m", "between commas is empty"),
         ("http://a:1/v1#m,http://b:1/v1#m", "the model is named once"),
         ("http://a:1/v1,http://b:1/v1", "does not say which model"),
-        ("http://a:1/v1,b:1/v1#m", "'b:1/v1' is not an address"),
+        ("http://a:1/v1,b:1/v1#m", "not an address of a server"),
         ("http://a:1/v1,http://u:secret@b:1/v1#m", "a name or password"),
         ("http://a:1/v1,http://b:1/v1#m,resolve=yes", "goes with one address"),
         ("http://127.0.0.1:1/v1#m,resolve=yes", "is a single machine"),
@@ -229,6 +229,29 @@ def test_a_line_that_is_no_address_is_named(tmp_path: Path) -> None:
         listed.write_text(text)
         with pytest.raises(UserError, match=told):
             open_engine(f"servers:{listed}#m")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sk-proj-abcdefghijklmnop1234567890", "http://user:sk-proj-hidden@b/v1", "http://b/v1?api_key=sk-proj-hidden",
+        "http://b/v1#sk-proj-abcdefghijklmnop1234567890", "root:x:0:0:sk-proj-root:/root:/bin/sh", "sk-proj-\x1b[31m",
+    ],
+)  # fmt: skip
+def test_what_a_list_holds_is_not_repeated(line: str, tmp_path: Path) -> None:
+    listed = tmp_path / "servers.txt"
+    listed.write_text(f"http://a/v1\n{line}\n")
+    for spec in (f"servers:{listed}#m", f"http://a/v1,{line}#m"):
+        with pytest.raises(UserError) as raised:
+            open_engine(spec)
+        assert "sk-proj" not in str(raised.value)
+
+
+def test_a_list_is_a_file_of_bounded_size(tmp_path: Path) -> None:
+    (tmp_path / "large.txt").write_bytes(b"#" * 4_000_001)
+    for name, told in ((tmp_path, "not a file"), ("/dev/zero", "not a file"), (tmp_path / "large.txt", "bytes")):
+        with pytest.raises(UserError, match=told):
+            open_engine(f"servers:{name}#m")
 
 
 def test_the_keys_hold_the_list_in_any_order_or_the_name_given_to_it() -> None:

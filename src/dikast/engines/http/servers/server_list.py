@@ -7,9 +7,11 @@ from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from dikast.core.errors import UserError
+from dikast.core.secrets import without_secrets
+from dikast.core.text import one_line
 from dikast.engines.http.server_settings import Address, address_of
 
-_MOST = 10_000  # servers of one list
+_MOST, _MOST_BYTES = 10_000, 4_000_000  # servers of one list; what a file of them may have
 
 
 class Location(NamedTuple):
@@ -67,7 +69,13 @@ class FileList:
     def _read(self) -> list[Location]:
         try:
             stat = self.path.stat()
-            lines = self.path.read_text("utf-8").splitlines()
+            if not self.path.is_file():
+                raise UserError(f"servers:{self.path}: not a file: name a file with an address a line")
+            with self.path.open("rb") as file:
+                raw = file.read(_MOST_BYTES + 1)
+            if len(raw) > _MOST_BYTES:
+                raise UserError(f"servers:{self.path}: has more than {_MOST_BYTES:,} bytes")
+            lines = raw.decode().splitlines()
         except OSError as error:
             raise UserError(f"servers:{self.path}: {error.strerror}: name a file with an address a line") from None
         except UnicodeDecodeError:
@@ -139,12 +147,14 @@ def resolved(address: Address) -> ResolvedList:
 
 
 def _one(text: str, model: str) -> str:
-    if "://" not in text:
-        raise UserError(f"{text!r} is not an address: write http://HOST:PORT/v1")
+    """The base URL of one server. What does not look like one is not repeated: it may be a key, or another file's."""
+    if not text.startswith(("http://", "https://")):
+        raise UserError("not an address of a server: write http://HOST:PORT/v1")
+    shown = repr(one_line(without_secrets(text.partition("?")[0].partition("#")[0])))
     if "#" in text:
-        raise UserError(f"{text!r} names a model: write it once, behind the list (servers:FILE#MODEL)")
+        raise UserError(f"{shown} names a model: write it once, behind the list (servers:FILE#MODEL)")
     if "?" in text:
-        raise UserError(f"{text!r} has a query: several servers are told apart by host, port and path alone")
+        raise UserError(f"{shown} has a query: several servers are told apart by host, port and path alone")
     return address_of(f"{text}#{model}").url
 
 
