@@ -17,6 +17,7 @@ from dikast.benches.definition import load_bench
 from dikast.core.errors import UserError
 from dikast.surface.cli import app
 
+PNG = b"\x89PNG, never opened: the folder is refused first"
 JUDGES = ["mock:constant", "mock:random", "mock:prefers-long,r=0,per_doubling=3", "mock:first-slot", "scout"]
 
 
@@ -60,6 +61,66 @@ def test_the_best_of_four_earns_its_share_of_a_tie_and_its_gold_does_not_reach_t
     assert all(item["gold"] == {"right": [1, 0, 0, 0]} and len(item["responses"]) == 4 for item in items)
     prompts = CliRunner().invoke(app, ["audit", str(tmp_path / "out/mine"), "--json"]).stdout
     assert '"right"' not in prompts
+
+
+def test_ties_of_rewardbench_2_have_a_score_of_their_own(tmp_path: Path) -> None:
+    four = {"prompt": "Say it.", "chosen": ["yes"], "rejected": list("abc"), "num_correct": 1, "subset": "Math"}
+    tied = {"prompt": "A colour?", "chosen": ["red", "blue"], "rejected": ["seven"], "num_correct": 2, "subset": "Ties"}
+    alone = {"prompt": "Sky?", "chosen": ["blue"], "rejected": ["nine"], "num_correct": 1, "subset": "Ties"}
+    rows = [{"id": "q", **four}]
+    rows += [{"id": f"{kind}:{i}", **each} for i in range(3) for kind, each in (("tied", tied), ("ref", alone))]
+    found = judge_own(own(tmp_path, rows, **_keys("rewardbench-2")), "mock:constant", tmp_path / "out")
+    groups = {name: each["value"] for each in found["official"] for name, each in each["groups"].items()}
+    assert groups == {"Math": 1 / 4, "Ties": 0}  # by their own formula no gap is above 0
+    assert figure(found)["value"] == pytest.approx(1 / 8)
+
+
+def test_orders_are_made_of_scores_and_letters_that_are_no_order_are_told(tmp_path: Path) -> None:
+    row = {"instruction": "Q", "answers": [{"answer": text} for text in "abcd"], "original_dataset": "coco"}
+    rows = [{"id": i, **row, "human_answer": letters} for i, letters in enumerate(("ABCD", "DCBA"))]
+    keys = _keys("mllm-as-a-judge-batch")
+    keys["fields"].pop("image")
+    bench = own(tmp_path, rows, **keys)
+    found = judge_own(bench, "mock:constant", tmp_path / "out")
+    assert found["official"][0]["metric"] == "order distance"
+    # four that score alike: of their 24 orders 1 is right, 12 are two edits away, 5 three and 6 four
+    assert figure(found)["value"] == pytest.approx((12 * 2 + 5 * 3 + 6 * 4) / 24 / 4)
+    items = [json.loads(line) for line in (tmp_path / "out/mine/items.jsonl").read_text().splitlines()]
+    assert [item["gold"]["places"] for item in items] == [[1, 2, 3, 4], [4, 3, 2, 1]]
+    (tmp_path / "rows.jsonl").write_text(json.dumps({**rows[0], "human_answer": "ABC"}))
+    done = run("run", bench, "--judge", "mock:constant", "--data", tmp_path, "--out", tmp_path / "b")
+    assert "'ABC' is no order of 4 responses" in str(done.exception)
+
+
+def test_the_authors_protocol_and_what_is_left_out_are_told_and_keep_folders_apart(tmp_path: Path) -> None:
+    row = {"q": "What is shown?", "a": "A cat.", "score": 4, "picture": "gone.png", "id": "LRV-7"}
+    rows = [{**row, "id": f"{family}-{i}"} for i in range(3) for family in ("LRV", "mmmu_x")]
+    keys = {
+        "kind": "scores", "fields": {"id": "id", "instruction": "q", "response": "a", "image": "picture"},
+        "gold": {"column": "score", "scale": "1-5"}, "groups": {"family": "id/-_"},
+        "protocol": {"samples": 3, "temperature": 1.0},
+        "official": {"metric": "mean score", "over": "groups", "group": "family"},
+    }  # fmt: skip
+    bench = own(tmp_path, rows, **keys)
+    words = ("run", bench, "--judge", "mock:oracle", "--data", tmp_path, "-q")
+    assert "gone.png" in str(run(*words, "--out", tmp_path / "a").exception)
+    out = tmp_path / "b"
+    done = run(*words, "--out", out, "--without", "media", "--protocol", "authors")
+    assert done.exit_code == 0, (done.output, done.exception)
+    found = cards(out)["mine"]
+    assert "samples of each question: 3 at temperature 1, joined" in found["told"]
+    assert "asked without media" in found["told"]
+    assert {name for each in found["official"] for name in each["groups"]} == {"LRV", "mmmu"}
+    picture = tmp_path / "gone.png"
+    picture.write_bytes(PNG)
+    assert "without was ['media'], is []" in str(run(*words, "--out", out).exception)
+    picture.unlink()
+    both = run(*words, "--out", tmp_path / "c", "--without", "media", "--protocol", "authors", "-n", 2)
+    assert "leave out --samples" in str(both.exception)
+    done = run(*words, "--out", tmp_path / "d", "--without", "media")
+    assert "samples of each question: 1; the authors take 3 at temperature 1" in " ".join(
+        cards(tmp_path / "d")["mine"]["told"]
+    )
 
 
 def _listed(name: str) -> str:

@@ -1,4 +1,4 @@
-"""`--without rubric|reference`: what is left out of every question."""
+"""`--without rubric|reference|media`: what is left out of every question."""
 
 from pathlib import Path
 
@@ -38,4 +38,25 @@ def test_another_part_is_refused(tmp_path: Path) -> None:
     args = ["grade", str(tmp_path / "items.jsonl"), "--judge", "mock:constant", "--out", str(tmp_path / "run")]
     done = CliRunner().invoke(app, [*args, "--without", "gold"])
     assert isinstance(done.exception, UserError)
-    assert "what can be left out is rubric or reference" in str(done.exception)
+    assert "what can be left out is rubric, reference or media" in str(done.exception)
+
+
+def test_media_are_left_out_wherever_they_stand(tmp_path: Path) -> None:
+    from PIL import Image
+
+    Image.new("RGB", (40, 40), "red").save(tmp_path / "a.png")
+    picture = {"type": "image", "image": str(tmp_path / "a.png")}
+    item = {
+        "instruction": ["What is it?", picture],
+        "response": ["Red, as here:", picture],
+        "context": [picture, "Look."],
+    }
+    for without in ((), ("media",)):
+        judge = Scripted(lambda request: "Fine.\nVerdict: 4")
+        dikast.grade([item], judge, "Is it right?", out=tmp_path / "_".join(("run", *without)), without=without)
+        message = judge.requests[0].messages[-1]
+        assert len(message.images) == (0 if without else 3)
+        assert all(words in message.text for words in ("What is it?", "Red, as here:", "Look."))
+    alone = {"instruction": "Draw it.", "response": [picture]}
+    with pytest.raises(UserError, match="a response of pictures alone"):
+        dikast.grade([alone], judge, "Is it right?", out=tmp_path / "alone", without=("media",))

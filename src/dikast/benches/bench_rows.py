@@ -254,6 +254,8 @@ def gold_of_row(bench: Bench, row: Mapping[str, Any]) -> Any:
         return gold.default
     if gold.count:
         return {"right": int(_number(value_at(row, gold.column[0]), gold.column[0]))}
+    if gold.order:
+        return {"order": str(value_at(row, gold.column[0]) or "").strip()}
     said: list[Any] = []
     for column in gold.column:
         value = value_at(row, column)
@@ -271,11 +273,18 @@ def gold_of_row(bench: Bench, row: Mapping[str, Any]) -> Any:
 
 
 def _by_response(gold: Any, found: Mapping[str, Any]) -> Any:
-    """Gold of each response where the row counts the right ones, which come first: `{"scores": [1, 0, 0, 0]}`."""
+    """Gold of each response: `{"right": [1, 0, 0, 0]}` of a count of right ones, which come first; `{"places": [...]}`,
+    from 1, of letters from best to worst. DataError for letters that are no order of the responses.
+    """
     if not isinstance(gold, dict):
         return gold
     n = len(found.get("responses", ()))
-    return {"right": [int(place < gold["right"]) for place in range(n)]}
+    if "right" in gold:
+        return {"right": [int(place < gold["right"]) for place in range(n)]}
+    letters = [chr(ord("A") + place) for place in range(n)]
+    if sorted(gold["order"]) != letters:
+        raise DataError(f"{gold['order']!r:.60} is no order of {n} responses, such as {''.join(letters)!r}")
+    return {"places": [gold["order"].index(letter) + 1 for letter in letters]}
 
 
 def _meant(values: Mapping[str, Any], value: Any, column: str) -> Any:
@@ -299,7 +308,9 @@ def _group(row: Mapping[str, Any], column: str, path: str) -> str:
         return _folder(path)
     if column == "@file":
         return Path(path).name.partition(".")[0]
-    return str(value_at(row, column))
+    column, ends, cut = column.partition("/")
+    word = str(value_at(row, column))
+    return re.split(f"[{re.escape(cut)}]", word, maxsplit=1)[0] if ends else word
 
 
 def _folder(path: str) -> str:

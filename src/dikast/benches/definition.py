@@ -20,11 +20,11 @@ from dikast.core.text import Located, hint, parse_located, read_located
 from dikast.corpus.schemas import SCHEMAS
 
 State = Literal["verified", "rows read", "schema only"]
-Kind = Literal["pairs", "graded pairs", "scores", "best of"]
+Kind = Literal["pairs", "graded pairs", "scores", "best of", "order"]
 Metric = Literal[
     "accuracy", "accuracy as shown", "accuracy swapped", "right in both orders", "same in both orders",
     "net of two games", "all of a group", "win rate", "macro precision", "macro recall", "macro f1", "best of",
-    "pearson", "spearman", "kendall_tau_b", "exact", "mae", "mean score",
+    "order distance", "pearson", "spearman", "kendall_tau_b", "exact", "mae", "mean score",
 ]  # fmt: skip
 STATES: Mapping[State, str] = {
     "verified": "recorded judgments give the published figures through the code that scores a judge",
@@ -36,6 +36,7 @@ KINDS: Mapping[Kind, str] = {
     "graded pairs": "both responses are graded, and the better score wins",
     "scores": "each response is graded",
     "best of": "each of several responses is graded, and the right one should have the best score",
+    "order": "each of several responses is graded, and the scores should put them in the right order",
 }
 METRICS: Mapping[Metric, str] = {
     "accuracy": "share of right verdicts, the mean over the orders that were asked",
@@ -49,6 +50,7 @@ METRICS: Mapping[Metric, str] = {
     "macro recall": "mean of their recalls",
     "macro f1": "mean of their F1",
     "best of": "share of items whose right response has the best score; k that share it earn 1/k",
+    "order distance": "edit distance of the order by score from the right one, over its length: 0 is right",
     "all of a group": "share of groups all of whose pairs are right",
     "pearson": "Pearson correlation with gold",
     "spearman": "Spearman correlation with gold",
@@ -100,7 +102,7 @@ class GoldMap:
 
     Of several raters (several columns, or a list in one) `rule` makes one value. `default` is the gold of every row,
     where the rows say it by their columns alone (`chosen`). With `count` the column says how many of the responses are
-    right, which come first.
+    right, which come first; with `order` it names them from best to worst by letters (A is the first response).
     """
 
     column: tuple[str, ...]
@@ -109,14 +111,20 @@ class GoldMap:
     rule: Literal["mean", "majority", "first"] = "first"
     default: str = ""
     count: bool = False
+    order: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchProtocol:
-    """How the bench is asked: the orders of a pair, samples of each question, and what a missing verdict counts."""
+    """How the bench is asked: the orders of a pair, and what a missing verdict counts.
+
+    `samples` of each question, at `temperature` and `top_p`, are the authors': `--protocol authors` asks so.
+    """
 
     orders: Literal["both", "one"] = "both"
     samples: int = option(1, least=1)
+    temperature: float = option(0.0, least=0.0)
+    top_p: float = option(1.0, least=0.0, most=1.0)
     missing: Literal["drop", "wrong", "tie"] = "drop"
 
 
@@ -125,8 +133,9 @@ class OfficialMetric:
     """The figure that the authors print. `failures` is what their code makes of a verdict that is missing.
 
     `over` says how groups are joined: all rows alike, groups alike, or `sections` of groups, sections alike. In a
-    section each row counts once, or as often as the `weights` of its group say. `trap` is told beside the figure where
-    the rule is wrong or harmful.
+    section each row counts once, or as often as the `weights` of its group say. `ties_apart` is a group of items with
+    several right responses that has a score of its own (RewardBench 2). `trap` is told beside the figure where the rule
+    is wrong or harmful.
     """
 
     metric: tuple[Metric, ...]
@@ -136,6 +145,7 @@ class OfficialMetric:
     group: str = ""
     sections: Mapping[str, Any] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
+    ties_apart: str = ""
     trap: str = ""
 
 
@@ -210,6 +220,8 @@ def _mistakes(bench: Bench) -> Iterator[Mistake]:
     yield from _of_source(bench)
     yield from _of_official(bench)
     yield from _of_state(bench)
+    if bench.protocol.samples > 1 and not bench.protocol.temperature:
+        yield "several samples are all the same at temperature 0: say which the authors draw at", "protocol"
     try:
         load_rubric(bench.rubric)
     except UserError as error:
@@ -249,8 +261,11 @@ def _of_official(bench: Bench) -> Iterator[Mistake]:
     official = bench.official
     if wrong := [each for each in official.metric if (each in OF_PAIRS) != bench.pairs]:
         yield f"{wrong[0]!r} is no metric of {bench.kind}", "official", "metric"
-    if "best of" in official.metric and bench.kind != "best of":
-        yield "'best of' is the metric of the kind 'best of'", "official", "metric"
+    for metric, kind in (("best of", "best of"), ("order distance", "order")):
+        if metric in official.metric and bench.kind != kind:
+            yield f"{metric!r} is the metric of the kind {kind!r}", "official", "metric"
+    if official.ties_apart and not (bench.kind == "best of" and official.group):
+        yield "'ties_apart' is a value of 'group', in a bench of the kind 'best of'", "official"
     if ("all of a group" in official.metric or official.over != "rows") and official.group not in bench.groups:
         told = hint(official.group, bench.groups) if bench.groups else "the bench has no 'groups'"
         yield f"'group' names one of the groups: {told}", "official"

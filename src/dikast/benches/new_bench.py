@@ -15,7 +15,7 @@ name: {name}
 title: {name}
 about: TODO what it measures, in one line
 state: {state}
-kind: {kind}  # pairs, graded pairs, scores or best of
+kind: {kind}  # pairs, graded pairs, scores, best of or order
 media: none  # image, video
 source:
   {place}: {repo}

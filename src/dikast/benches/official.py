@@ -16,10 +16,9 @@ from dikast.audit.statistics.intervals import kept_within, mean_estimate, share
 from dikast.audit.tables.choices import FIRST, NONE, SECOND, TIE
 from dikast.audit.tables.load import Data
 from dikast.audit.tables.paired import Paired, paired
+from dikast.benches.best_of import best_of, graded_items, order_distance, ties_score
 from dikast.benches.definition import Bench, Metric
 from dikast.core.errors import UserError
-from dikast.core.runs.run_files import GOLD
-from dikast.core.runs.schema import GoldLine, derived_lines
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -98,10 +97,12 @@ def _own(
     group = bench.official.group
     main = next((rows for names, rows in sliced if group in names), sliced[0][1] if sliced and not group else None)
     worth, counts, units = _worth(bench, metric, data, main)
-    bounds = _bounds(metric, data)
-    found = _figure(bench, metric, worth, counts, units, level, bounds)
+    bounds, apart = _bounds(metric, data), {}
+    if metric == "best of" and (name := bench.official.ties_apart):
+        apart[name] = ties_score([each for each in graded_items(data, main) if each.group == name], level)
+    found = _figure(bench, metric, worth, counts, units, level, bounds, apart)
     for names, rows in sliced:
-        if rows is not main and metric not in ("all of a group", "best of"):
+        if rows is not main and metric not in ("all of a group", "best of", "order distance"):
             more = _by_group(worth, counts, rows, level, bounds)
             found.groups.update({f"{' x '.join(names)} {name}": each for name, each in more.items()})
     return found
@@ -111,7 +112,7 @@ def _worth(
     bench: Bench, metric: Metric, data: Data, group: Sequence[str] | None
 ) -> tuple[Floats, Masks, Sequence[str] | None]:
     """What each unit (a pair, an item, a group of pairs) earns, which count, and the group of each."""
-    if metric in ("best of", "mean score"):
+    if metric in ("best of", "order distance", "mean score"):
         return _of_responses(bench, metric, data, group)
     given = paired(data)
     if given.choice is None:
@@ -208,36 +209,13 @@ def _of_responses(
     scores = data.numbers["score"]
     if metric == "mean score":
         return scores, ~np.isnan(scores), group
-    if "item" not in data.words or not (data.plan.file / GOLD).is_file():
-        raise UserError(f"{data.plan.file}: the best of several responses needs a run, with gold for each response")
-    gold, items = _right(data), data.words["item"].codes
-    worth, counts, groups = [], [], []
-    for item in np.unique(items):
-        rows = np.flatnonzero(items == item)
-        known = rows[~np.isnan(scores[rows])]
-        right = gold[rows] > 0
-        groups.append(group[rows[0]] if group is not None else "")
-        counts.append(True)
-        if len(known) < len(rows):  # the authors' code has no score for this item
-            lost = _CREDIT[bench.official.failures]
-            counts[-1] = not math.isnan(lost)
-            worth.append(lost)
-            continue
-        best = scores[rows] == scores[rows].max()
-        worth.append(float((best & right).sum() / best.sum()))
-    return np.array(worth), np.array(counts), groups if group is not None else None
-
-
-def _right(data: Data) -> Floats:
-    """Whether each response is right (n,), by the gold of its item: `{"right": [1, 0, 0, 0]}`."""
-    told = {line["item"]: line["gold"] for line, _ in derived_lines(data.plan.file, GOLD, GoldLine)}
-    items, responses = data.words["item"], data.words["response"]
-    found = np.zeros(len(data))
-    for row, (item, response) in enumerate(zip(items.codes, responses.codes, strict=True)):
-        listed = (told.get(items.names[item]) or {}).get("right", ())
-        place = int(responses.names[response])
-        found[row] = listed[place] if place < len(listed) else 0
-    return found
+    items = graded_items(data, group)
+    one = order_distance if metric == "order distance" else best_of
+    lost = _CREDIT[bench.official.failures]
+    if metric == "order distance" and bench.official.failures == "wrong":
+        lost = 1.0
+    worth = np.array([one(each) if each.whole else lost for each in items])
+    return worth, ~np.isnan(worth), [each.group for each in items] if group is not None else None
 
 
 def _figure(
@@ -248,9 +226,11 @@ def _figure(
     group: Sequence[str] | None,
     level: float,
     bounds: Bounds,
+    apart: Mapping[str, Estimate],
 ) -> OfficialFigure:
     official, absent = bench.official, ""
     groups = {} if group is None else _by_group(worth, counts, group, level, bounds)
+    groups |= {name: each for name, each in apart.items() if name in groups}
     whole = _mean(worth[counts], level, int((~counts).sum()), bounds)
     if official.over == "groups" and groups:
         whole = _mean_of(list(groups.values()), level, bounds)

@@ -1,7 +1,7 @@
 """Items: what is judged."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, cast
 
@@ -65,6 +65,18 @@ class Item:
             parts.extend(content or ())
         return parts
 
+    def text_only(self) -> "Item":
+        """The item without its images and clips, wherever they stand; DataError where a response is nothing else."""
+        turns = tuple(replace(turn, content=_texts(turn.content)) for turn in self.instruction)
+        reference, context = (part and _texts(part) for part in (self.reference, self.context))
+        responses = tuple(map(_texts, self.responses))
+        if not all(responses):
+            raise DataError(
+                f"item {self.id!r} has a response of pictures alone: nothing is left of it without media",
+                path=self.origin,
+            )
+        return replace(self, instruction=turns, responses=responses, reference=reference, context=context)
+
     @classmethod
     def of(cls, instruction: object = (), response: object = None, **fields: Any) -> "Item":
         """An item from Python values: `Item.of("What is this?", "A cat.", image="cat.png")`; `id` may be left out."""
@@ -72,6 +84,10 @@ class Item:
         if response is not None:
             given["response"] = response
         return item_from(given)
+
+
+def _texts(content: Content) -> Content:
+    return tuple(part for part in content if isinstance(part, Text))
 
 
 def item_from(value: object, *, path: str = "", line: int | None = None, root: str = "") -> Item:

@@ -65,7 +65,9 @@ class RunOptions(FormatOptions, RubricOptions):
         (), help="FIELD=COLUMN: read an item's field from a column of another name; FIELD= from none."
     )
     without: tuple[str, ...] = option(
-        (), metavar="rubric|reference", help="Leave it out of every question, to see what it is worth. Repeatable."
+        (),
+        metavar="rubric|reference|media",
+        help="Leave it out of every question, to see what it is worth. Repeatable.",
     )
     config_name: str | None = option(None, help="Configuration of a data set on the Hub.")
     split: str | None = option(None, help="Split of a data set on the Hub, or of a DatasetDict in Python.")

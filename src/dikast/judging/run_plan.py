@@ -35,7 +35,8 @@ _TOKEN = 4  # characters, the usual rule of thumb for English
 class Source:
     """Where the items are: a file, a folder, an address or `-`; which columns hold the fields, how many to take.
 
-    `without`: `rubric` asks by the scale of an item's rubric alone, `reference` leaves references out.
+    `without`: `rubric` asks by the scale of an item's rubric alone, `reference` leaves references out, `media`
+    pictures and clips.
     """
 
     path: str
@@ -74,7 +75,9 @@ class Source:
 
 
 def lacking_parts(item: Item, without: tuple[str, ...]) -> Item:
-    """The item without its reference, and with the bare scale of its rubric, as `without` says."""
+    """The item without its reference or its media, and with the bare scale of its rubric, as `without` says."""
+    if "media" in without:
+        item = item.text_only()
     if "reference" in without and item.reference is not None:
         item = replace(item, reference=None)
     if "rubric" in without and item.rubric is not None:

@@ -51,8 +51,8 @@ class Told(JudgingOptions):
     def check(self, mistakes: Mistakes) -> None:
         """Tell what no option alone can say."""
         pairs, samples = self.pairs, self.draws.samples
-        if odd := [each for each in self.ask.without if each not in ("rubric", "reference")]:
-            mistakes.tell(f"--without {odd[0]!r}: what can be left out is rubric or reference")
+        if odd := [each for each in self.ask.without if each not in ("rubric", "reference", "media")]:
+            mistakes.tell(f"--without {odd[0]!r}: what can be left out is rubric, reference or media")
         if samples > 1 and self.draws.temperature <= 0:
             mistakes.tell("several samples at temperature 0 are all the same: set --temperature, such as 1.0")
         if pairs is None:

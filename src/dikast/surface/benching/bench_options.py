@@ -6,7 +6,7 @@ from typing import Literal
 
 from dikast.audit.plan import AuditPlan
 from dikast.core.checking import like, option
-from dikast.judging.run_options import FormatOptions
+from dikast.judging.run_options import FormatOptions, RunOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +31,10 @@ class BenchRunOptions(BenchDataOptions, FormatOptions):
     prompt: Literal["dikast", "native", "learnt"] = option(
         "dikast", help="dikast, native (as rendered in the bench's rows) or learnt (a format learnt from these rows)."
     )
+    protocol: Literal["dikast", "authors"] = option(
+        "dikast", help="authors: their samples of each question, at their temperature; dikast: as told, else one."
+    )
+    without: tuple[str, ...] = like(RunOptions, "without")
     limit: int | None = option(None, least=1, help="A seeded sample of N rows of each bench, stratified by group.")
     responses: Path | None = option(
         None, metavar="FILE", help="Responses to the prompts of a bench that has none: records of id and response."

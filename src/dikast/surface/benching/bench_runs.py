@@ -41,7 +41,7 @@ from dikast.surface.item_sources import ITEMS, leaving_nothing
 from dikast.surface.judge_runs import Judged, Told, judges_of, run_judges
 from dikast.surface.progress import ProgressLine
 
-_DECIDES = ("bench", "hash", "files", "limit", "seed", "prompt")  # what a run folder may not mix
+_DECIDES = ("bench", "hash", "files", "limit", "seed", "prompt", "without")  # what a run folder may not mix
 LENGTH = "length"  # in the items' metadata: characters of the response, of a pair the second less the first
 
 
@@ -69,22 +69,45 @@ def prepare(
     bench, native = load_bench(name), asked.prompt == "native"
     if native and asked.format is not None:
         raise UserError("--prompt native asks as the rows are rendered: leave out --format")
-    folder = asked.out / bench.name
-    pictures: Pictures = "skip" if asked.skip_missing else "needed"
+    draws, folder = _draws(bench, asked, draws), asked.out / bench.name
+    pictures: Pictures = "skip" if asked.skip_missing else "count" if "media" in asked.without else "needed"
     rows = read_rows(bench, asked.data, unverified=asked.unverified_rows, native=native, pictures=pictures)
     items = stratified(rows.items, tuple(bench.groups), asked.limit, replies.seed)
     brought = _with_responses(bench, items, asked, replies, folder, dry=spend.dry_run)
-    about = _about(bench, name, asked, rows, len(brought.items), replies.seed, brought.told)
+    told = (*brought.told, *_told_asked(bench, asked, draws))
+    about = _about(bench, name, asked, rows, len(brought.items), replies.seed, told)
     _refuse_other_rows(folder, about)
     pairs = None
     if bench.pairs:
         pairs = PairOptions(one_order=bench.protocol.orders == "one", from_absolute=bench.kind == "graded pairs")
     rubric = asked.rubric or bench.rubric
-    ask = RunOptions(items=(str(folder / ITEMS),), judge=asked.judge, out=folder, rubric=rubric)
-    told = Told(ask=ask, draws=draws, replies=replies, media=media, spend=spend, pairs=pairs)
+    ask = RunOptions(items=(str(folder / ITEMS),), judge=asked.judge, out=folder, rubric=rubric, without=asked.without)
+    judged = Told(ask=ask, draws=draws, replies=replies, media=media, spend=spend, pairs=pairs)
     return BenchRun(
-        bench, folder, [_measured(each) for each in brought.items], about, told, _format(bench, asked, rows)
+        bench, folder, [_measured(each) for each in brought.items], about, judged, _format(bench, asked, rows)
     )
+
+
+def _draws(bench: Bench, asked: BenchRunOptions, draws: DrawOptions) -> DrawOptions:
+    """How often each question is asked; UserError where both the user and the authors are to say."""
+    if asked.protocol == "dikast":
+        return draws
+    if draws != replace(DrawOptions(), frames=draws.frames):
+        raise UserError("--protocol authors: leave out --samples, --temperature and --top-p, which the bench says")
+    own = bench.protocol
+    return replace(draws, samples=own.samples, temperature=own.temperature, top_p=own.top_p)
+
+
+def _told_asked(bench: Bench, asked: BenchRunOptions, draws: DrawOptions) -> Iterator[str]:
+    """What differs from how the authors ask, or from asking with all there is."""
+    own = bench.protocol
+    if draws.samples != own.samples:
+        theirs = f"{own.samples} at temperature {own.temperature:g} (--protocol authors)"
+        yield f"samples of each question: {draws.samples}; the authors take {theirs}"
+    elif own.samples > 1:
+        yield f"samples of each question: {own.samples} at temperature {draws.temperature:g}, joined"
+    if asked.without:
+        yield f"asked without {', '.join(asked.without)}"
 
 
 def _measured(item: Item) -> Item:
@@ -132,6 +155,7 @@ def _about(
         "taken": taken,
         "limit": asked.limit,
         "seed": seed,
+        "without": list(asked.without),
         "prompt": asked.prompt if asked.format is None else f"format {asked.format}",
         "left_out": dict(rows.left_out),
         "notes": [*rows.notes, *told],
@@ -143,6 +167,7 @@ def _refuse_other_rows(folder: Path, about: dict[str, Any]) -> None:
     if not (folder / BENCH).exists():
         return
     before = read_about(folder)
+    before.setdefault("without", [])  # of versions that left out nothing
     if changed := [name for name in _DECIDES if before.get(name) != about[name]]:
         told = ", ".join(f"{name} was {before.get(name)!r:.60}, is {about[name]!r:.60}" for name in changed)
         raise UserError(f"{folder}: holds a run of other rows ({told}): give another --out")
@@ -187,4 +212,4 @@ def _items_of(run: BenchRun) -> Iterator[Source]:
         with one_writer(folder, "writing the items"):
             write_items(folder / ITEMS, run.items)
             write_whole(folder / BENCH, orjson.dumps(run.about, option=orjson.OPT_INDENT_2) + b"\n")
-        yield Source(str(folder / ITEMS))
+        yield Source(str(folder / ITEMS), without=run.told.ask.without)
