@@ -97,6 +97,20 @@ def test_a_folder_of_the_users_is_read_packed_or_not_and_must_hold_the_file(tmp_
         read_rows(tiny(), tmp_path)
 
 
+def test_a_path_with_a_star_is_every_file_that_matches(tmp_path: Path) -> None:
+    parts = tiny(source={**BENCH["source"], "files": {"data/rows-*.jsonl": ""}})
+    with pytest.raises(UserError, match=re.escape("has no data/rows-*.jsonl")):
+        read_rows(parts, tmp_path)
+    (tmp_path / "data").mkdir()
+    for part in (1, 0):
+        (tmp_path / f"data/rows-0{part}.jsonl").write_text(TEXT)
+    found = read_rows(parts, tmp_path)
+    assert [file.path for file in found.files] == ["rows-00.jsonl", "rows-01.jsonl"]
+    assert len(found.items) == 6
+    with pytest.raises(UserError, match="one SHA-256 cannot be of"):
+        tiny(source={**BENCH["source"], "files": {"rows-*.jsonl": "0" * 64}})
+
+
 def test_rows_that_cannot_be_used_are_told_at_once_with_line_and_field(tmp_path: Path) -> None:
     rows = [{**ROWS[0], "label": "up"}, {"q": "?", "good": "x", "label": "left"}]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

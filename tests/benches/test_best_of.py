@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from dikast.benches.best_of import Graded, best_of, order_distance, ties_score
+from dikast.benches.best_of import GradedResponses, best_of, order_distance, ties_score
 from dikast.core.errors import UserError
 
 
-def graded(scores: list[float], gold: list[float], item: str = "i") -> Graded:
-    return Graded(item, np.array(scores), np.array(gold))
+def graded(scores: list[float], gold: list[float], item: str = "i") -> GradedResponses:
+    return GradedResponses(item, np.array(scores), np.array(gold))
 
 
 @pytest.mark.parametrize(

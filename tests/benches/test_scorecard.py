@@ -168,7 +168,7 @@ def test_each_data_set_of_mllm_as_a_judge(recorded: Path, tmp_path: Path) -> Non
     with (folder / "published_per_dataset.csv").open() as file:
         published = {row["dataset"]: row for row in csv.DictReader(file) if row["dataset"] != "OVERALL"}
     table = next(each for each in found.tables if each.name == "by orig_dataset")
-    mine = {str(row[0]): dict(zip(table.columns, row, strict=True)) for row in table.rows}
+    mine: dict[str, dict[str, Any]] = {str(row[0]): dict(zip(table.columns, row, strict=True)) for row in table.rows}
     assert len(published) == len(mine) == 14
     names = {"exact_accuracy": "exact", "within_1_accuracy": "within_1", "mae": "mae", "judge_bias": "bias"}
     for name, row in published.items():

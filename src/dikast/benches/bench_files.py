@@ -25,13 +25,28 @@ class BenchFile:
 def fetch(bench: Bench, data: Path | None = None, *, unverified: bool = False) -> list[BenchFile]:
     """The files of a bench, from its source or from the folder `data`, where they have their published paths or names.
 
+    A path with `*` is every file that matches.
+
     UserError for one that is not there, and for one whose hash differs (with `unverified` it is taken and told).
     """
-    return [_file(bench, path, digest, data, unverified=unverified) for path, digest in bench.source.files.items()]
+    return [
+        _file(bench, path if "*" not in path else local.name, digest, local, data, unverified=unverified)
+        for path, digest in bench.source.files.items()
+        for local in _places(bench, path, data)
+    ]
 
 
-def _file(bench: Bench, path: str, digest: str, data: Path | None, *, unverified: bool) -> BenchFile:
-    local = Path(files_of(bench.source.address(path))[0]) if data is None else _in_folder(bench, path, data)
+def _places(bench: Bench, path: str, data: Path | None) -> list[Path]:
+    if data is None:
+        return [Path(each) for each in files_of(bench.source.address(path))]
+    if "*" not in path:
+        return [_in_folder(bench, path, data)]
+    folders = (data / bench.name, data)
+    found = next((files for each in folders if (files := sorted(each.glob(path)))), [])
+    return found or [_in_folder(bench, path, data)]
+
+
+def _file(bench: Bench, path: str, digest: str, local: Path, data: Path | None, *, unverified: bool) -> BenchFile:
     found = _sha256(local)
     if digest and found != digest and not unverified:
         told = "it has moved since, or was changed" if data is None else "it is another revision, or was changed"

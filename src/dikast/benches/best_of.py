@@ -21,7 +21,7 @@ _TIED, _ALONE = "tied", "ref"  # what the ids of RewardBench 2's Ties begin with
 
 
 @dataclass(frozen=True, slots=True)
-class Graded:
+class GradedResponses:
     """One item: its scores (k,), NaN where there is none, and the gold of each response: 1 is right, or its place."""
 
     item: str
@@ -35,7 +35,7 @@ class Graded:
         return not np.isnan(self.scores).any()
 
 
-def graded_items(data: Data, group: Sequence[str] | None) -> list[Graded]:
+def graded_items(data: Data, group: Sequence[str] | None) -> list[GradedResponses]:
     """The items of a run whose gold is of each response. UserError where the rows are not of such a run."""
     if "item" not in data.words or not (data.plan.file / GOLD).is_file():
         raise UserError(f"{data.plan.file}: figures of several responses need a run, with gold for each response")
@@ -49,7 +49,7 @@ def graded_items(data: Data, group: Sequence[str] | None) -> list[Graded]:
         if max(places) >= len(gold):
             raise DataError(f"item {name!r} has more responses than gold", path=str(data.plan.file / GOLD))
         mine = np.array([gold[place] for place in places], dtype=float)
-        found.append(Graded(name, scores[rows], mine, group[rows[0]] if group is not None else ""))
+        found.append(GradedResponses(name, scores[rows], mine, group[rows[0]] if group is not None else ""))
     return found
 
 
@@ -59,7 +59,7 @@ def _gold(told: object, item: str) -> Sequence[float]:
     return list(found)
 
 
-def best_of(item: Graded) -> float:
+def best_of(item: GradedResponses) -> float:
     """1 where the right response has the best score; k that share it earn 1/k. NaN where a score is missing."""
     if not item.whole:
         return math.nan
@@ -67,7 +67,7 @@ def best_of(item: Graded) -> float:
     return float((best & (item.gold > 0)).sum() / best.sum())
 
 
-def order_distance(item: Graded) -> float:
+def order_distance(item: GradedResponses) -> float:
     """The edit distance of the order by score from the right one, over its length; NaN where a score is missing.
 
     0 is the right order. Responses that score alike may stand in any order: the mean over all of them. UserError where
@@ -98,7 +98,7 @@ def _edits(one: Sequence[int], other: Sequence[int]) -> int:
     return before[-1]
 
 
-def ties_score(items: Sequence[Graded], level: float) -> Estimate:
+def ties_score(items: Sequence[GradedResponses], level: float) -> Estimate:
     """The score of RewardBench 2's Ties (allenai/reward-bench, `rewardbench/utils.py` at a009692): at most 1.01.
 
     Each prompt stands there twice, with one right response (`ref:N`) and with several (`tied:N`). .3 for the share of
@@ -107,7 +107,7 @@ def ties_score(items: Sequence[Graded], level: float) -> Estimate:
     much less. An item that lacks a score wins nothing (upstream has no rule). The interval is the jackknife's over
     prompts, which upstream does not give.
     """
-    prompts: dict[str, dict[str, Graded]] = {}
+    prompts: dict[str, dict[str, GradedResponses]] = {}
     for item in items:
         kind, _, number = item.item.partition(":")
         prompts.setdefault(number, {})[kind] = item
@@ -122,7 +122,7 @@ def ties_score(items: Sequence[Graded], level: float) -> Estimate:
     return kept_within(Estimate(value, n, value - half, value + half, level, "prompts", 0), (-0.01, 1.01))
 
 
-def _of_prompt(alone: Graded, tied: Graded) -> list[float]:
+def _of_prompt(alone: GradedResponses, tied: GradedResponses) -> list[float]:
     gap_alone, gap, spread = _gap(alone), _gap(tied), _spread(tied)
     least = min(gap_alone, gap)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -130,7 +130,7 @@ def _of_prompt(alone: Graded, tied: Graded) -> list[float]:
     return [gap_alone > 0, gap > 0, gap > spread, least > spread, 0.0 if np.isnan(margin) else float(margin)]
 
 
-def _gap(item: Graded) -> float:
+def _gap(item: GradedResponses) -> float:
     """The worst right score less the best wrong one; below everything where a score is missing."""
     right = item.gold > 0
     if not item.whole or right.all() or not right.any():
@@ -138,7 +138,7 @@ def _gap(item: Graded) -> float:
     return float(item.scores[right].min() - item.scores[~right].max())
 
 
-def _spread(item: Graded) -> float:
+def _spread(item: GradedResponses) -> float:
     """The best right score less the worst one."""
     mine = item.scores[item.gold > 0]
     return math.inf if not item.whole or not len(mine) else float(mine.max() - mine.min())

@@ -74,7 +74,8 @@ _DIGITS = 64  # of a SHA-256
 class BenchSource:
     """Where the rows are: a data set of the Hub or a public repository, at a revision, its files with their SHA-256.
 
-    A file whose hash is "" was never seen here. `at` leads to the rows inside a JSON file; `*` takes every value.
+    A file whose hash is "" was never seen here; a path with `*` (of the Hub) is every file that matches. `at` leads to
+    the rows inside a JSON file, where `*` takes every value.
     """
 
     hub: str = ""
@@ -253,6 +254,8 @@ def _of_source(bench: Bench) -> Iterator[Mistake]:
     for path, digest in source.files.items():
         if digest and (len(digest) != _DIGITS or set(digest) - set("0123456789abcdef")):
             yield "not a SHA-256 (64 digits of 0-9 and a-f)", "source", "files", path
+        if digest and "*" in path:
+            yield "a path with '*' is several files, which one SHA-256 cannot be of", "source", "files", path
         if ".." in path.split("/") or path.startswith("/"):
             yield "a file's path is that inside its source", "source", "files", path
 
