@@ -1,7 +1,8 @@
 """`python -m benchmarks.align`, by `make align`: does a judge improve a model on prompts whose gold is exact?
 
 The policy has the size of `scout` and shares neither its weights nor its seeds: it is drawn anew, learns to see
-(`train look`) and then to answer (`train sft`) from responses of `world make`, half of whose claims are wrong. Arms
+(`train look`, then `train sft` on what is in a picture) and then to answer from responses of `world make`, half of
+whose claims are wrong, as a model that sees more than it cares to say right. Arms
 differ in the judge alone; the rule for pairs, the prompts and the settings are the same. The rate is chosen by the gold
 arm on prompts of its own (`--tune`). Everything that is finished is kept under `--out`, and the same command goes on.
 """
@@ -17,6 +18,7 @@ from typing import Any
 import yaml
 
 from benchmarks import align_best_of
+from benchmarks.align_claims import claims_table
 from benchmarks.align_figures import (
     Arm,
     best_of_table,
@@ -41,7 +43,7 @@ from dikast.worlds.teach import write_lessons
 from dikast.worlds.write import write_world
 
 PAGE = Path(__file__).parents[1] / "docs" / "alignment.md"
-BEGIN, END = "<!-- figures: python -m benchmarks.align --write -->", "<!-- end of figures -->"
+BEGIN, END = "<!-- figures: python -m benchmarks.align --budget {} --write -->", "<!-- end of figures -->"
 
 ARMS: dict[str, tuple[str, Schedule]] = {
     "gold": ("mock:oracle,r=1", "pointwise"),
@@ -64,9 +66,10 @@ class Budget:
     talk: int = 20_000
     look_steps: int = 500
     responses: int = 10_000
-    sft_steps: int = 600
-    prompts: int = 160
-    held: int = 160
+    see_steps: int = 260
+    sft_steps: int = 140
+    prompts: int = 120
+    held: int = 120
     rounds: int = 3
     samples: int = 5
     epochs: float = 2.0
@@ -75,10 +78,12 @@ class Budget:
     shape: tuple[tuple[str, Any], ...] = ()
 
 
-SMALL = Budget(talk=4000, look_steps=300, responses=4000, sft_steps=400, prompts=96, held=96, rounds=2)
+# A start that has not learnt to see: most of its claims are wrong, many of things that are not there.
+UNSEEING = Budget(see_steps=0, sft_steps=600, prompts=160, held=160)
+SMALL = Budget(talk=4000, look_steps=300, responses=4000, prompts=96, held=96, rounds=2)
 TINY = Budget(
-    talk=8, look_steps=2, responses=16, sft_steps=2, prompts=8, held=6, rounds=1, samples=2, epochs=1.0, max_tokens=8,
-    best_of=3,
+    talk=12, look_steps=2, responses=16, see_steps=2, sft_steps=2, prompts=8, held=6, rounds=1, samples=2, epochs=1.0,
+    max_tokens=8, best_of=3,
 )  # fmt: skip
 
 
@@ -88,13 +93,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("build/align"))
     parser.add_argument("--arms", default="gold,scout,length,random", help=f"of {', '.join(ARMS)}")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--budget", choices=("full", "small", "tiny"), default="full")
+    parser.add_argument("--budget", choices=("full", "unseeing", "small", "tiny"), default="full")
     parser.add_argument("--rate", type=float, default=0.0, help="0: the one that --tune chose, else 1e-4")
     parser.add_argument("--tune", action="store_true", help="choose the rate by the gold arm, on prompts of its own")
     parser.add_argument("--tables", action="store_true", help="run nothing: only the tables of what is finished")
     parser.add_argument("--write", action="store_true", help=f"put the tables into docs/{PAGE.name}")
     given = parser.parse_args(arguments)
-    budget = {"full": Budget(), "small": SMALL, "tiny": TINY}[given.budget]
+    budget = {"full": Budget(), "unseeing": UNSEEING, "small": SMALL, "tiny": TINY}[given.budget]
     out = given.out / given.budget
     if given.tune and not given.tables:
         tuned(out, budget)
@@ -108,8 +113,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     table = "\n".join(tables(out, rate, given.budget))
     print(table)
     if given.write:
-        before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
-        PAGE.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}", "utf-8")
+        begin = BEGIN.format(given.budget)
+        before, found, rest = PAGE.read_text("utf-8").partition(begin)
+        if not found:
+            parser.error(f"{PAGE} has no line {begin!r} to write the tables after")
+        PAGE.write_text(f"{before}{begin}\n{table}\n{END}{rest.partition(END)[2]}", "utf-8")
 
 
 def world(out: Path, name: str, n: int, budget: Budget) -> Path:
@@ -138,6 +146,12 @@ def policy_of(out: Path, budget: Budget, seed: int) -> Path:
         write_lessons(Settings(domain="scenes", seed=_SEEDS["talk"]), budget.talk, talk, only_talk=True)
         items = read_items(str(world(out, "responses", budget.responses, budget)))
         write_records(said, (_answer(item, said.parent / "responses") for item in items))
+    true = out / "data" / "true.jsonl"
+    if not true.is_file():
+        items = read_items(str(world(out, "responses", budget.responses, budget)))
+        write_records(
+            true, (row for item in items if (row := _answer(item, true.parent / "responses", right=True))["target"])
+        )
     rows = [str(path.resolve()) for path in sorted(talk.glob("talk-*.jsonl"))]
     start = {"seed": 100 + seed, "data": [{"talk": rows}], "device": "cpu", **_STEPS}
     folder.mkdir(parents=True, exist_ok=True)
@@ -150,21 +164,31 @@ def policy_of(out: Path, budget: Budget, seed: int) -> Path:
         )
     if not (folder / "look/model/config.json").is_file():
         look(first)
-    config = {**start, "model": str((folder / "look/model").resolve()), "out": str(folder / "sft"),
-              "data": [{"talk": [str(said.resolve())]}], "steps": budget.sft_steps, "warmup": 0.05,
-              "batch_size": min(32, budget.responses), "max_tokens_per_micro_batch": 8192,
-              "save_every": 100}  # fmt: skip
-    sft(load_config(config))
+    seen = [{"talk": rows, "limit": budget.talk // 3}, {"talk": [str(true.resolve())], "limit": budget.talk // 3}]
+    stages = (
+        ("see", "look", budget.see_steps, seen),
+        ("sft", "see", budget.sft_steps, [{"talk": [str(said.resolve())]}]),
+    )
+    for name, before, steps, data in stages if budget.see_steps else [("sft", "look", *stages[1][2:])]:
+        if not (folder / name / "model/config.json").is_file():
+            model = str((folder / before / "model").resolve())
+            sft(load_config({**start, "model": model, "out": str(folder / name), "data": data,
+                             "steps": steps, "warmup": 0.05, "batch_size": min(32, budget.responses),
+                             "max_tokens_per_micro_batch": 8192, "save_every": 100}))  # fmt: skip
     return folder / "sft" / "model"
 
 
-def _answer(item: Item, root: Path) -> dict[str, Any]:
-    """A row of `talk`: what is asked, and one response, right or wrong."""
+def _answer(item: Item, root: Path, *, right: bool = False) -> dict[str, Any]:
+    """A row of `talk`: what is asked, and one response, right or wrong; or only those of its claims that are right."""
     told = item_to(item)
     picture = item.images[0]
     words = text_of(item.instruction[0].content)
     path = str((Path(picture.root or root) / picture.source).resolve())
-    return {"id": told["id"], "instruction": words, "image": path, "target": text_of(item.responses[0])}
+    target = text_of(item.responses[0])
+    if right:
+        claims = told["gold"]["claims"]
+        target = " ".join(claim["text"] for claim in claims if claim["verdict"] == "right")
+    return {"id": told["id"], "instruction": words, "image": path, "target": target}
 
 
 def run(
@@ -244,8 +268,9 @@ def tables(out: Path, rate: float, budget: str) -> list[str]:
         ("What rounds were taught from", pairs_table(arms)),
         ("How each run ended", ends_table(arms)),
         ("CPU seconds of a run", seconds_table(arms)),
+        ("What `scout` makes of claims of the start", _claims(out, arms)),
     ):
-        lines += ["", f"**{title}**", "", *rows]
+        lines += ["", f"**{title}**", "", *rows] if rows else []
     folders = [each for seed in range(100) if (each := out / f"best-of-{seed}" / "random" / "summary.json").is_file()]
     if folders:
         curves = align_best_of.curves([each.parents[1] for each in folders])
@@ -253,6 +278,12 @@ def tables(out: Path, rate: float, budget: str) -> list[str]:
         lines += ["", f"**Gold of the best of N replies of the start, by what chooses** ({len(folders)} seed(s), {n} "
                   "prompts in all, 16 replies each)", "", *best_of_table(curves, align_best_of.SIZES)]  # fmt: skip
     return lines
+
+
+def _claims(out: Path, arms: Sequence[Arm]) -> list[str]:
+    folders = [folder / "round-1" for arm in arms if arm.name == "scout" for folder in arm.folders]
+    prompts = out / "data" / "prompts" / "readable.jsonl"
+    return claims_table(folders, {item.id: item for item in read_items(str(prompts))}) if folders else []
 
 
 def _ends(file: Path) -> str:

@@ -4,12 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.align_figures import Rows, best_of
+from benchmarks.align_figures import Rows, best_of, golds_of
 from dikast.alignment.policy_samples import Draw, sampled
 from dikast.alignment.round_pairs import grades_of
-from dikast.core.gold import goodness_of
 from dikast.core.records import read_items
-from dikast.core.rubric import Rubric
 from dikast.engines.base import Engine, Sampling, close_engine
 from dikast.engines.local.engine import LocalEngine
 from dikast.judging.judge import Judge
@@ -61,8 +59,6 @@ def _curve(folders: Sequence[Path], name: str, n: int) -> Rows:
         for item in read_items(str(folder / "samples.jsonl")):
             rewards = graded.get(item.id, [])
             if len(rewards) == REPLIES and None not in rewards:
-                assert isinstance(item.rubric, Rubric)
-                golds = goodness_of(item, item.rubric, None)
                 found.ids.append(item.id)
-                found.values.append(best_of([value or 0.0 for value in rewards], golds, n))
+                found.values.append(best_of([value or 0.0 for value in rewards], golds_of(item), n))
     return found

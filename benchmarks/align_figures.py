@@ -15,7 +15,10 @@ from dikast.alignment.round_report import HELD, Measured, read_measured
 from dikast.audit.estimate import Estimate
 from dikast.audit.statistics.correlation import weighted_pearson
 from dikast.audit.statistics.intervals import Resampling, bootstrap, mean_estimate
+from dikast.core.gold import goodness_of
+from dikast.core.item import Item
 from dikast.core.records import read_items
+from dikast.core.rubric import Rubric
 
 HOW = Resampling(draws=4000)
 
@@ -206,7 +209,7 @@ class Taught(NamedTuple):
 
 
 def _taught(folder: Path, seed: int) -> Taught:
-    golds = {item.id: item.gold["scores"] for item in read_items(str(folder / "samples.jsonl"))}
+    golds = {item.id: golds_of(item) for item in read_items(str(folder / "samples.jsonl"))}
     replies = []
     for line in map(json.loads, (folder / "rankings.jsonl").read_text("utf-8").splitlines()):
         both = zip(line["rewards"], golds[line["item"]], strict=False)
@@ -216,6 +219,12 @@ def _taught(folder: Path, seed: int) -> Taught:
         best, worst = (golds[pair.id][place] for place in pair.meta["samples"])
         sides.append((best > worst) - (best < worst))
     return Taught(replies, sides, len(golds))
+
+
+def golds_of(item: Item) -> list[float]:
+    """The gold of each reply as goodness, 0 (worst) to 1: some rubrics count what is bad."""
+    assert isinstance(item.rubric, Rubric)
+    return [float(value) for value in goodness_of(item, item.rubric, None)]
 
 
 def correlation(replies: Sequence[tuple[str, float, float]]) -> Estimate:

@@ -46,12 +46,10 @@ def reply_gold(text: str, meta: Mapping[str, Any]) -> ReplyGold | None:
 
     None for anything but a scene under a rubric of weighed aspects.
     """
-    spec, scene = _spec(meta.get("spec")), _scene(meta)
+    spec, scene = _spec(meta.get("spec")), scene_of(meta)
     if spec is None or scene is None:
         return None
-    lines = [_BULLET.sub("", line) for line in text.splitlines()]
-    sentences = [each for line in lines for each in _ENDS.split(line.strip()) if each]
-    known = claims_of_sentences()
+    sentences, known = sentences_of(text), claims_of_sentences()
     read = [known.get(sentence.casefold()) for sentence in sentences]
     claims = list(dict.fromkeys(claim for claim in read if claim is not None))
     domain, unreadable = Scenes(), sum(claim is None for claim in read)
@@ -63,6 +61,12 @@ def reply_gold(text: str, meta: Mapping[str, Any]) -> ReplyGold | None:
     wrong = sum(metric > 0 for metric in metrics)
     goodness = spec.the_scale.goodness(score)
     return ReplyGold(score, goodness, penalty, len(sentences), unreadable, len(claims), wrong, missed)
+
+
+def sentences_of(text: str) -> list[str]:
+    """The sentences of a text, without the marks of a list."""
+    lines = [_BULLET.sub("", line) for line in text.splitlines()]
+    return [each for line in lines for each in _ENDS.split(line.strip()) if each]
 
 
 @cache
@@ -98,7 +102,8 @@ def _spec(told: Any) -> Spec | None:
     return Spec(weights, told["graded"], cuts, told["scale"], told["lower_is_better"], wording)
 
 
-def _scene(meta: Mapping[str, Any]) -> Scene | None:
+def scene_of(meta: Mapping[str, Any]) -> Scene | None:
+    """The scene that `meta` of an item of `world make` holds; None for anything else."""
     told = meta.get("scene")
     if meta.get("domain") != "scenes" or not isinstance(told, Mapping):
         return None
