@@ -29,7 +29,7 @@ from dikast.judging.judge import Judge
 from dikast.worlds.make import make
 from dikast.worlds.sample import Sample
 from dikast.worlds.scoring.term_names import pattern_of
-from dikast.worlds.scoring.terms import Term, composed, held_composition, held_pair, unseen
+from dikast.worlds.scoring.terms import Term, held_composition, held_pair, unseen
 from dikast.worlds.settings import Settings
 from dikast.worlds.write import write_samples
 
@@ -51,6 +51,11 @@ class Graded(NamedTuple):
         """From 0 (worst) to 1 (best); NaN without a score."""
         found = self.verdict.score
         return float("nan") if found is None else self.sample.spec.the_scale.goodness(found)
+
+
+def composed(term: Term) -> str:
+    """The composition by name, for intervals over compositions: `colour of star`."""
+    return f"{term.kind or 'any'} of {term.word}" if term.word else term.kind
 
 
 def held_out(sample: Sample, split: str) -> str:

@@ -167,12 +167,12 @@ def test_bad_input_is_told_at_once_before_the_first_sample(
     (tmp_path / "own.yaml").write_text("{model: elsewhere}")
     same = scenes / "prompts/items-00000.jsonl"
     for values, said in (
-        ({"policy": str(blind)}, r"cannot see, and item 'scenes-.*items-00000\.jsonl:1.*shows a picture"),
-        ({"policy": "mock:random"}, r"--policy mock:random: is no folder of a model, and not hf:ORG/NAME"),
+        ({"policy": str(blind)}, r"has no vision, and item 'scenes-.*items-00000\.jsonl:1.*shows a picture"),
+        ({"policy": "mock:random"}, r"--policy mock:random: is neither a model folder nor hf:ORG/NAME"),
         ({"held_out": same}, r"20 prompts of .* also stand in .*--force"),
         ({"prompts": broken}, r"(?s)item 'scenes-.*png.*does not exist"),
         ({"prompts": twice, "rubric": "helpfulness"}, r"the id 'same' is on line 1 already"),
-        ({"prompts": nothing, "rubric": "helpfulness"}, r"asks nothing"),
+        ({"prompts": nothing, "rubric": "helpfulness"}, r"has no instruction"),
         ({"training": tmp_path / "bad.yaml"}, r"(?s)beta.*unknown key|unknown key.*beta"),
         ({"training": tmp_path / "own.yaml"}, r"'model' is set by the alignment itself"),
         ({"training": tmp_path / "none.yaml"}, r"--training .*none\.yaml: cannot be read"),

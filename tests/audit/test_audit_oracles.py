@@ -27,7 +27,7 @@ from dikast.audit.audit import audit_file
 from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Audit, Table
 from dikast.audit.statistics.against_gold.measures import MEASURES
-from dikast.audit.statistics.calibration import brier_score, expected_calibration_error, log_loss
+from dikast.audit.statistics.calibration import brier_scores, expected_calibration_error, log_loss
 from dikast.audit.statistics.reliability import weighted_icc
 from dikast.audit.tables import choices as pairs
 from dikast.core.scale import Scale
@@ -346,7 +346,8 @@ def test_probabilities(n: int, seed: int) -> None:
     p = rng.integers(1, 5, (n, 3)) / 1.0
     p /= p.sum(1, keepdims=True)
     gold = rng.integers(0, 3, n)
-    same(brier_score(p, gold), sum((p[i, k] - (gold[i] == k)) ** 2 for i in range(n) for k in range(3)) / n, "Brier")
+    of_all = sum((p[i, k] - (gold[i] == k)) ** 2 for i in range(n) for k in range(3))
+    same(float(brier_scores(p, gold).sum()), of_all, "Brier")
     same(
         log_loss(p, gold),
         float(stats.entropy([1.0]) - np.mean([math.log(p[i, gold[i]]) for i in range(n)])),

@@ -116,7 +116,7 @@ def test_rows_that_cannot_be_used_are_told_at_once_with_line_and_field(tmp_path:
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(UserError) as told:
         read_rows(tiny(source={**BENCH["source"], "files": {"rows.jsonl": ""}}), tmp_path)
-    assert "rows.jsonl:1: field 'label': 'up' is no gold of this bench: left, right" in str(told.value)
+    assert "rows.jsonl:1: field 'label': 'up' is not a gold value of this bench: left, right" in str(told.value)
     assert "rows.jsonl:2: field 'bad': the row has no such value" in str(told.value)
 
 
@@ -144,7 +144,7 @@ def test_a_row_whose_picture_is_missing_is_told_with_the_cure_or_left_out_and_co
         ({"source": {"hub": "a/b", "github": "c/d", "files": {"x": ""}}}, "either 'hub'"),
         ({"source": {"github": "c/d", "files": {"x": ""}}}, "needs the commit"),
         ({"source": {"hub": "a/b", "files": {"x": "abc"}}}, "not a SHA-256"),
-        ({"official": {"metric": "pearson"}}, "'pearson' is no metric of pairs"),
+        ({"official": {"metric": "pearson"}}, "'pearson' is not a metric of pairs"),
         ({"official": {"metric": "accuracy", "over": "groups", "group": "topc"}}, "did you mean 'topic'?"),
         ({"official": {"metric": "accuracy", "over": "sections", "group": "topic", "sections": {"s": ["x", "math"]},
                        "weights": {"mth": 2}}}, "no section has this group: did you mean 'math'?"),
@@ -152,7 +152,7 @@ def test_a_row_whose_picture_is_missing_is_told_with_the_cure_or_left_out_and_co
                        "weights": {"x": -1}}}, "a weight is a number above 0"),
         ({"state": "verified"}, "'proof'"),
         ({"state": "rows read", "source": {"hub": "a/b", "files": {"x": ""}}}, "needs the SHA-256 of every file"),
-        ({"rows": 3}, "nobody read these"),
+        ({"rows": 3}, "these were not: leave it out"),
         ({"reader": "feedbak"}, "did you mean 'feedback'?"),
     ],
 )  # fmt: skip

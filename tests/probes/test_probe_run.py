@@ -1,4 +1,4 @@
-"""`dikast probe` from end to end, on the standing suite and on anybody's items."""
+"""`dikast probe` from end to end, on the standard suite and on anybody's items."""
 
 import math
 from pathlib import Path

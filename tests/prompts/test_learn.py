@@ -182,7 +182,7 @@ def test_a_row_that_can_be_taken_apart_in_two_ways_is_a_misfit() -> None:
     assert skeleton.split("Q: x\nA: y") == {"instruction": "x", "response": "y"}
     found = skeleton.split("Q: x\nA: y\nA: z", 3)
     assert isinstance(found, Misfit)
-    assert str(found).startswith("row 3: 'A:' stands in it more than once (also at character 9)")
+    assert str(found).startswith("row 3: 'A:' occurs in it more than once (also at character 9)")
 
 
 def test_a_heading_that_only_some_rows_have_is_not_swallowed() -> None:
@@ -191,13 +191,13 @@ def test_a_heading_that_only_some_rows_have_is_not_swallowed() -> None:
         row["prompt"] = row["prompt"].replace(
             "\n\n## Criterion", f"\n\n## Model answer\n{row['reference']}\n\n## Criterion"
         )
-    with pytest.raises(UserError, match=r"swallows a part of the prompt: '## Model answer' .* in \d+ of 20 rows"):
+    with pytest.raises(UserError, match=r"contains a part of the prompt: '## Model answer' .* in \d+ of 20 rows"):
         learnt(rows, by="rows", names=HEADED)
 
 
 def test_a_field_that_holds_the_prompt_is_refused() -> None:
     rows = [(i, {**row, "whole": row["prompt"]}) for i, row in made(headed)]
-    with pytest.raises(UserError, match="swallows the skeleton"):
+    with pytest.raises(UserError, match="contains the fixed text"):
         learnt(rows, fields={"response": "whole", "instruction": "question"})
 
 
@@ -273,5 +273,5 @@ def test_the_report_lies_beside_the_format(tmp_path: Path) -> None:
 
 
 def test_a_file_of_one_row_proves_nothing() -> None:
-    with pytest.raises(UserError, match="learnt from some rows and proven on others"):
+    with pytest.raises(UserError, match="learnt from some rows and verified on others"):
         learnt(made(headed, 1))

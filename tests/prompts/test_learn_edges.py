@@ -122,7 +122,9 @@ def test_fields_that_are_not_alike_give_the_template_or_a_refusal(name: str) -> 
     woven, learnable = SKELETONS[name]
     rows = rows_of(woven, "varied", "varied")
     if not learnable:
-        with pytest.raises(UserError, match=r"do not say where these slots begin and end|no slot '2'|have no prompt"):
+        with pytest.raises(
+            UserError, match=r"do not show where these slots begin and end|no slot '2'|have no common prompt"
+        ):
             learn(woven, rows)
         return
     found = learn(woven, rows)
@@ -175,7 +177,7 @@ def test_text_outside_the_slots_cannot_be_given_to_a_field() -> None:
     woven = ["Question: ", "instruction", "\nNow the answer that was given to it\n", "response", "\nRate it now: "]
     with pytest.raises(UserError, match=r"1 begins with 'Question: '"):
         learn(woven, rows_of(woven, "varied", "varied"))
-    with pytest.raises(UserError, match=r"--edge 1.begin=field: 'Question: ' stands outside the slot"):
+    with pytest.raises(UserError, match=r"--edge 1.begin=field: 'Question: ' is outside the slot"):
         learn(woven, rows_of(woven, "varied", "varied"), edges={"1": "field"})
 
 

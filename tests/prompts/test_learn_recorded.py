@@ -144,5 +144,5 @@ def test_rows_with_and_without_a_reference_together_are_refused(recorded: Path) 
         (100 + i, {"instruction": row["chosen_instruction"]})
         for i, row in read_rows(folder / "hhh_alignment_eval.json.gz")[:40]
     ]
-    with pytest.raises(UserError, match="a slot swallows a part of the prompt: '###Reference Answer"):
+    with pytest.raises(UserError, match="a slot contains a part of the prompt: '###Reference Answer"):
         learn_format([*with_reference, *without], Reading(("instruction",), accept_names=True))

@@ -11,9 +11,20 @@ from dikast.ranking.comparisons import (
     fit_strengths,
     games_of,
     groups_of,
-    published_rewards,
     stacked,
 )
+
+
+def published_rewards(scores: np.ndarray) -> np.ndarray:
+    """The reward of LLaVA-Critic from a full round robin: r_i = sum_k a_ki - sum_l a_il, shape (k,).
+
+    scores (k, k): a_ij is the score of response j relative to response i, shown as the second and the first. A value
+    of a `Comparison` of (i, j) is -a_ij. Source: LLaVA-Critic (Xiong et al. 2024), section 4.2. It is 2k times the
+    strength of least squares, and a slot bias cancels in it.
+    """
+    scores = np.asarray(scores, np.float64)
+    inside = scores - np.diag(np.diag(scores))
+    return np.asarray(inside.sum(0) - inside.sum(1))
 
 
 def compared(*values: tuple[int, int, float]) -> list[Comparison]:

@@ -127,7 +127,7 @@ def test_verl_needs_the_prompt() -> None:
 
 
 def test_a_missing_verdict_is_raised_or_the_number_that_was_named() -> None:
-    with pytest.raises(MissingVerdict, match="has no word for that"):
+    with pytest.raises(MissingVerdict, match="cannot represent a missing reward"):
         naive(rows(), verl(reward(errors=0.5)))
     numbers, columns = naive(rows(), verl(reward(errors=0.5), missing=-1.0))
     assert 4 < sum(columns["no_verdict"]) < 20

@@ -1,4 +1,4 @@
-"""The standing suite of the worlds proves mock judges to be what they are."""
+"""The standard suite of the worlds proves mock judges to be what they are."""
 
 import statistics
 from collections import defaultdict

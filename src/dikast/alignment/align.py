@@ -65,7 +65,7 @@ def align(options: AlignOptions, *, tell: Tell = lambda line: None) -> dict[str,
 
 
 def _check_plan(out: Path, given: Given) -> None:
-    """Write what the run is, or refuse a folder that holds another."""
+    """Write the identity of the run; UserError for a folder that holds a different one."""
     plan = out / PLAN
     told = orjson.dumps(given.identity, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
     if plan.is_file():
@@ -83,7 +83,7 @@ def _check_plan(out: Path, given: Given) -> None:
 
 
 class _Alignment:
-    """One run: its states, from the start on, and the models that they have."""
+    """One run: its states (the start and one after each round) and their models."""
 
     def __init__(self, given: Given, out: Path, tell: Tell) -> None:
         self.given, self.out, self.tell = given, out, tell
@@ -111,7 +111,7 @@ class _Alignment:
         return self._whole(reports, good, stopped, before, start)
 
     def _round(self, name: str, number: int, model: str) -> tuple[dict[str, Any], str]:
-        """Sample, judge and train; what was done, and why the alignment stops before training, if it does."""
+        """Sample, judge and train; returns what was done, and why the alignment stops before training, if it does."""
         from dikast.training.dpo import dpo
 
         options, folder = self.given.options, self.out / name

@@ -1,4 +1,4 @@
-"""What an alignment is given, checked before the first sample: prompts, pictures, models, settings."""
+"""The inputs of an alignment, checked before the first sample: prompts, images, models, settings."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -74,12 +74,12 @@ def checked(options: AlignOptions) -> Given:
                 if item.rubric is None and judge.rubric is None
             ][:3]
             if not one_criterion(judge, items):
-                mistakes.tell(f"{flag}: an alignment is by one criterion, and these items are judged by several")
+                mistakes.tell(f"{flag}: an alignment needs a single criterion, and these items are judged by several")
     both = set(shown["--prompts"]) & set(shown["--held-out"])
     if both and not options.force:
         mistakes.tell(
             f"{len(both):,} prompts of {options.prompts} also stand in {options.held_out}, which would measure what was"
-            " learnt by heart: take them out of one, or add --force"
+            " memorised: take them out of one, or add --force"
         )
     if source is not None:
         mistakes.of(lambda: _sees(source, options, [*prompts, *held]))
@@ -113,9 +113,9 @@ def _items(path: Path, flag: str) -> list[Item]:
         raise UserError(f"{flag} {path}: there are no items")
     for item in items:
         if not item.instruction:
-            raise DataError(f"item {item.id!r} asks nothing: give it an instruction", path=item.origin)
+            raise DataError(f"item {item.id!r} has no instruction: give it one", path=item.origin)
         if item.instruction[-1].role != "user":
-            raise DataError(f"item {item.id!r}: its last turn is not the user's, so there is nothing to answer",
+            raise DataError(f"item {item.id!r}: its last turn is not the user's, so there is no question to answer",
                             path=item.origin, field="instruction")  # fmt: skip
     return items
 
@@ -142,7 +142,7 @@ def _shown(item: Item) -> str:
 def _policy(spec: str) -> "ModelSource":
     folder = Path(spec)
     if not folder.is_dir() and not spec.startswith("hf:"):
-        raise UserError(f"--policy {spec}: is no folder of a model, and not hf:ORG/NAME: only such a model can learn")
+        raise UserError(f"--policy {spec}: is neither a model folder nor hf:ORG/NAME: only such a model can be trained")
     return locate(spec.removeprefix("hf:") if not folder.is_dir() else str(folder))
 
 
@@ -158,7 +158,7 @@ def _sees(source: "ModelSource", options: AlignOptions, items: list[Item]) -> No
     config = pretrained(transformers.AutoConfig, source.folder)
     if shows is not None and not sees_images(config, source):
         raise UserError(
-            f"--policy {options.policy}: cannot see, and item {shows.id!r} ({shows.origin}) shows a picture: take a"
+            f"--policy {options.policy}: has no vision, and item {shows.id!r} ({shows.origin}) shows a picture: take a"
             " vision-language model, or prompts of text"
         )
 

@@ -1,7 +1,7 @@
-"""What an alignment would take: questions, tokens, memory and hours, worked out without weights.
+"""Estimates of an alignment's questions, tokens, memory and hours, computed without loading weights.
 
-Memory is arithmetic on parameters (activations, caches and the judge not counted). Hours are arithmetic too: operations
-divided by what a card can do at an assumed share of its peak. No rate of a real card stands behind them.
+Memory is computed from parameter counts (activations, caches and the judge are not counted). Hours are operations
+divided by an assumed share of a card's peak throughput; they were not measured on a real card.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _BYTES = {"fp32": (4, 4, 8), "bf16": (4, 4, 8), "bf16-master": (2, 2, 10)}  # we
 
 
 def dry_run(given: Given, cards: Sequence[int] = (1, 8)) -> dict[str, Any]:
-    """Counts of one round and of all, and for each number of cards the memory of a card and the hours."""
+    """Counts for one round and for all, and the memory per card and the hours for each number of cards."""
     from dikast.training.models.model import choose_trained, open_blank
 
     options = given.options
@@ -74,7 +74,7 @@ def told(plan: dict[str, Any]) -> list[str]:
     """The plan in lines."""
     round_, asked = plan["round"], plan["tokens_of_a_prompt"]
     questions = round_["questions_to_the_judge"]
-    asking = "as many questions" if questions is None else f"{questions:,} questions"
+    asking = "the same number of questions" if questions is None else f"{questions:,} questions"
     training = f"{round_['training_tokens_at_most']:,} tokens of training at most"
     lines = [
         f"policy      {plan['parameters']:,} parameters, {plan['trained']:,} trained",

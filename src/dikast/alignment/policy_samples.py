@@ -1,7 +1,8 @@
-"""Replies of the policy, in batches that are committed whole: an interrupted call goes on with the same batches.
+"""Replies of the policy, in batches that are each written atomically, so that an interrupted call resumes with the same
+batches.
 
-What a reply is depends on the seed, the name of the draw and, in its last digits, on the batch that it is written in;
-so batches are the same in every call, and an unfinished one is drawn again.
+A reply depends on the seed, the name of the draw and, through rounding, on the other prompts of its batch; therefore
+batches are the same in every call, and an unfinished batch is drawn again.
 """
 
 import shutil
@@ -28,7 +29,7 @@ _PROMPTS = 16  # of a batch
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """How replies are drawn: `name` tells draws of the same prompts apart, `count` is how many for each."""
+    """How replies are sampled: `count` for each prompt; `name` distinguishes draws of the same prompts."""
 
     name: str
     count: int

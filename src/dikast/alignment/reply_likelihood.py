@@ -1,4 +1,4 @@
-"""How likely replies are under a model: what the distance of a policy from its start is made of."""
+"""Log-likelihoods of replies under a model, from which the KL divergence of a policy from its start is estimated."""
 
 import shutil
 from collections.abc import Sequence
@@ -26,9 +26,9 @@ _ROWS = 8  # of a pass
 
 
 def reply_logprobs(model: str, items: Sequence[Item], folder: Path, *, device: str, frames: int = 8) -> list[float]:
-    """The log-probability, in nats, of each item's one reply under a model, its end included.
+    """The log-probability, in nats, of each item's single reply under a model, including its end-of-sequence token.
 
-    `folder` is for what is prepared, and is removed again.
+    `folder` holds temporary tokenised data and is removed afterwards.
     """
     loaded = load(locate(model), device=device, dtype="float32" if device == "cpu" else "auto")
     loaded.model.eval()

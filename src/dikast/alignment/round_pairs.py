@@ -24,11 +24,14 @@ from dikast.ranking.rank_options import RankOptions
 
 PAIRS = "pairs.jsonl"
 SAMPLES = "samples.jsonl"
-EQUAL = 1e-6  # rewards that differ by less are one reward: rounding must not choose
+EQUAL = 1e-6  # rewards that differ by less are equal: rounding must not decide
 
 
 class RoundPairs(NamedTuple):
-    """What rewards came to. `dropped` counts prompts without a pair, by reason; `calls` and `tokens` were asked."""
+    """The result of judging a round. `dropped` counts prompts without a pair, by reason.
+
+    `calls` and `tokens` are the judge's.
+    """
 
     pairs: int
     prompts: int
@@ -91,7 +94,7 @@ def make_pairs(
 
 
 def counted(summary: Mapping[str, Any]) -> dict[str, int]:
-    """Of a run's summary: verdicts, those that are missing, calls and tokens."""
+    """From a run's summary: counts of verdicts, missing verdicts, calls and tokens."""
     verdicts, usage = int(summary["verdicts"]), summary.get("usage") or {}
     return {
         "verdicts": verdicts,

@@ -1,4 +1,4 @@
-"""What a state of the policy is like on the held-out prompts, and when an alignment stops."""
+"""Measures of the policy on the held-out prompts, and the rules for stopping an alignment."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -25,13 +25,13 @@ from dikast.judging.judge_file import compare_file, grade_file
 
 MEASURES = "measures.jsonl"
 HELD = "held-out"
-_GROWN = 1.5  # words of a reply beside the start's, from which on an alignment stops
-_LEAST_PAIRS = 0.2  # share of prompts that give a pair, below which it stops
+_GROWN = 1.5  # ratio of reply lengths (words) to the start's, above which an alignment stops
+_LEAST_PAIRS = 0.2  # minimum share of prompts that give a pair
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The held-out prompts in one state of the policy: numbers by prompt, None where one is not known."""
+    """The held-out prompts in one state of the policy: numbers by prompt, None where unknown."""
 
     ids: tuple[str, ...]
     columns: Mapping[str, tuple[float | None, ...]]
@@ -53,7 +53,7 @@ def measure(
     items: Sequence[Item], folder: Path, judge: Judge, second: Judge | None, start: Path | None,
     models: tuple[str, str], *, compare: bool, device: str, allowed: float, frames: int,
 ) -> tuple[Measured, dict[str, int]]:  # fmt: skip
-    """Measure the replies in `samples.jsonl` of the folder; returns the numbers, and what was asked.
+    """Measure the replies in `samples.jsonl` of the folder; returns the numbers and the counts of questions.
 
     start: the folder of the first state, None if it is this one. models: this state's and the first one's. compare:
     the judge compares each reply with the start's; otherwise its grades of both say which wins. Everything is kept in
@@ -175,7 +175,7 @@ def estimates(now: Measured, start: Measured | None) -> dict[str, Any]:
 
 
 def reason_to_stop(now: Measured, before: Measured, start: Measured, most_kl: float) -> str:
-    """Why the state `now` is not to be gone on with; "" where nothing speaks against it."""
+    """Why to stop at the state `now`; "" if there is no reason to."""
     kl, words, first = now.estimate("kl"), now.estimate("words"), start.estimate("words")
     if kl is not None and kl.value > most_kl:
         return f"the policy is {kl.value:.1f} nats a reply from its start, more than {most_kl:g}"
@@ -189,7 +189,7 @@ def reason_to_stop(now: Measured, before: Measured, start: Measured, most_kl: fl
 
 
 def held_out_measure(now: Measured) -> tuple[str, str]:
-    """What says whether held-out replies are better: gold, else the second judge, else the judge itself."""
+    """The measure that decides whether held-out replies improve: gold, else the second judge, else the judge."""
     for name, told in (("gold", "gold"), ("second", "the second judge's grade")):
         if any(value is not None for value in now.columns[name]):
             return name, told
@@ -197,7 +197,7 @@ def held_out_measure(now: Measured) -> tuple[str, str]:
 
 
 def too_few_pairs(pairs: int, prompts: int, dropped: Mapping[str, int]) -> str:
-    """Why a round with so few pairs is not trained on; "" for enough."""
+    """Why a round with so few pairs is not trained on; "" if there are enough."""
     if pairs >= _LEAST_PAIRS * prompts and pairs:
         return ""
     why = ", ".join(f"{n:,} {reason}" for reason, n in sorted(dropped.items(), key=lambda each: -each[1]))

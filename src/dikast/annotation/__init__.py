@@ -1,1 +1,1 @@
-"""People label items blind: who gets what, pages to label on, a database that loses nothing, files for the audit."""
+"""Blind labelling by people: assignment of questions, labelling pages, a durable database, files for the audit."""

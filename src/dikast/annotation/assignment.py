@@ -1,4 +1,4 @@
-"""Who labels what, in which order: an overlap of raters on each question, repeats, and training before it."""
+"""Assignment of questions to raters: overlapping raters, repeated questions, practice questions first."""
 
 import random
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ TaskKind = Literal["training", "item", "repeat"]
 
 
 class RaterTask(NamedTuple):
-    """One question as one rater gets it: `swapped` shows the second response of a pair first."""
+    """One question as shown to one rater: `swapped` shows the second response of a pair first."""
 
     question: str
     kind: TaskKind
@@ -24,8 +24,8 @@ def assign(
     """The tasks of each rater, in order.
 
     `overlap` raters get each question, in turns; a share `repeats` of a rater's own questions comes again in the second
-    half of the work; the first `training` questions with a known label come before all else, to everybody. Each rater
-    has an order of its own. The same arguments give the same tasks. UserError where it cannot be done.
+    half of the work; the first `training` questions with a known label come first for everybody. Each rater has a
+    random order. The same arguments give the same tasks. UserError for impossible arguments.
     """
     if not 1 <= overlap <= raters:
         raise UserError(f"--overlap {overlap}: write a number from 1 to the {raters} raters")

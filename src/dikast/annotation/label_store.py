@@ -1,4 +1,4 @@
-"""The database of labels: SQLite with a write-ahead log and one writer; a label is on disk before it is confirmed."""
+"""The database of labels: SQLite, write-ahead log, one writer; a label is on disk before it is acknowledged."""
 
 import hashlib
 import sqlite3
@@ -12,7 +12,7 @@ from dikast.core.errors import UserError
 
 VERSION = 1
 FILE = "labels.sqlite"
-SKIPPED = ""  # the value of a label that is none
+SKIPPED = ""  # the value stored when a rater skips a question
 _TABLES = """
 create table meta(key text primary key, value text not null);
 create table rater(id integer primary key, name text not null unique, token text not null unique);
@@ -36,7 +36,7 @@ class Due(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """A label that counts: of a pair as a choice between the item's own responses, whatever was shown first."""
+    """A label that counts; for a pair, a choice between the responses in the item's order."""
 
     rater: str
     question: str
@@ -70,7 +70,7 @@ class LabelStore:
     def begin(
         self, meta: dict[str, str], raters: Sequence[tuple[str, str]], tasks: Sequence[Sequence[RaterTask]]
     ) -> None:
-        """Write who labels what, all or nothing: raters as (name, token), and the tasks of each."""
+        """Write the assignment in one transaction: raters as (name, token), and the tasks of each."""
         self._db.execute("begin immediate")
         try:
             for each in _TABLES.split(";"):
@@ -92,7 +92,7 @@ class LabelStore:
 
     @property
     def meta(self) -> dict[str, str]:
-        """What was written when labelling began."""
+        """The settings stored when labelling began."""
         return dict(self._db.execute("select key, value from meta"))
 
     @property
@@ -110,14 +110,14 @@ class LabelStore:
         return None if row is None else Due(row[0], row[1], row[2], bool(row[3]), row[4])
 
     def task(self, rater: int, task: int) -> Due | None:
-        """A task of this rater; None for one of another, or none."""
+        """A task of this rater; None if it does not exist or is another rater's."""
         row = self._db.execute(
             "select id, question, kind, swapped, place from task where id=? and rater=?", (task, rater)
         ).fetchone()
         return None if row is None else Due(row[0], row[1], row[2], bool(row[3]), row[4])
 
     def keep(self, task: int, value: str, reason: str = "") -> bool:
-        """Put a label on disk; False where the task has one already, which stays."""
+        """Store a label; False if the task already has one, which is kept."""
         now = time.time()
         self._db.execute("begin immediate")
         try:
@@ -134,7 +134,7 @@ class LabelStore:
         return bool(kept)
 
     def undo(self, rater: int, task: int) -> bool:
-        """Take back the last label of a rater if it is that of `task`; the trail keeps both."""
+        """Undo the last label of a rater if it is that of `task`; the trail keeps both events."""
         last = self.last(rater)
         if last is None or last != task:
             return False
@@ -167,7 +167,7 @@ class LabelStore:
         return {name: (done, due) for name, done, due in rows}
 
     def labels(self) -> list[Labelled]:
-        """Every label that counts, skips too, in the order of tasks."""
+        """Every label that counts, including skips, in the order of tasks."""
         rows = self._db.execute(
             "select rater.name, task.question, task.kind, label.value, label.reason, task.swapped from label"
             " join task on task.id=label.task join rater on rater.id=task.rater order by task.id"
@@ -185,7 +185,7 @@ class LabelStore:
         )
 
     def close(self) -> None:
-        """Let go of the file, with everything in it."""
+        """Close the database; everything is on disk."""
         self._db.close()
 
     def _event(self, task: int, what: str, value: str, reason: str, at: float) -> None:
@@ -195,5 +195,5 @@ class LabelStore:
 
 
 def hashed(token: str) -> str:
-    """What the database keeps of a token."""
+    """The hash of a token, which the database stores in its place."""
     return hashlib.sha256(token.encode()).hexdigest()

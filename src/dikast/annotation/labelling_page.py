@@ -1,4 +1,4 @@
-"""The pages that people see: one question with its buttons, and the owner's figures; they work without JavaScript."""
+"""The labelling pages: one question with its buttons, and the owner's figures; they work without JavaScript."""
 
 import base64
 import hashlib
@@ -18,7 +18,7 @@ _SHOWN = {"a": "Left is better", "b": "Right is better", "tie": "About equal"}
 
 
 class Button(NamedTuple):
-    """An answer: what is sent, what is shown, the key that gives it."""
+    """A possible answer: the value sent, the text shown, the keyboard shortcut."""
 
     value: str
     text: str
@@ -72,12 +72,12 @@ def render_done(base: str, *, can_undo: int | None) -> str:
 def render_owner(
     counts: Mapping[str, tuple[int, int]], figures: Sequence[tuple[str, str]], rule: str, name: str
 ) -> str:
-    """The owner's page: who has done how much, what the labels say so far, and how many more are needed."""
+    """The owner's page: progress of each rater, results so far, and how many more labels are needed."""
     return _page("owner", counts=counts, figures=figures, rule=rule, name=name)
 
 
 def buttons(question: ToLabel) -> list[Button]:
-    """The answers, from the first key."""
+    """The answers with their keyboard shortcuts, from 1."""
     if len(question.responses) == 2:
         return [Button(each, _SHOWN[each], each[0]) for each in ("a", "tie", "b")]
     labels = question.labels

@@ -1,4 +1,4 @@
-"""What people are asked: one response on a rubric, or which of two is better."""
+"""The questions for raters: grade one response on a rubric, or choose the better of two."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class ToLabel:
 
 
 def read_questions(path: str, columns: dict[str, str], rubric: Rubric | Sheet, kind: Kind) -> list[ToLabel]:
-    """The questions of an items file, in its order. UserError, before anybody is asked, for what cannot be shown."""
+    """The questions of an items file, in its order. UserError for items that cannot be shown."""
     found: list[ToLabel] = []
     wrong: list[str] = []
     for item in read_items(path, columns=columns):
@@ -92,7 +92,7 @@ def _unshown(item: Item) -> list[str]:
     told = [f"{item.origin}: clips are not shown yet ({len(item.videos)})"] if item.videos else []
     for image in item.images:
         if image.source.startswith(("http://", "https://")):
-            told.append(f"{item.origin}: {image.name} is on the web; bring it to this machine")
+            told.append(f"{item.origin}: {image.name} is a web address; download it first")
             continue
         try:
             load_image(image)

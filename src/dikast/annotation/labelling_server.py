@@ -1,4 +1,4 @@
-"""The server of labelling: a link for each rater, one for the owner; a label is on disk before the next page."""
+"""The labelling server: a link for each rater, one for the owner; a label is on disk before the next page is sent."""
 
 import asyncio
 import io
@@ -58,7 +58,7 @@ class LabelServer:
         return html(render_question(question, due, self._of[rater], base, can_undo=last, said=said))
 
     def _taught(self, request: web.Request, rater: int) -> str:
-        """After a question for practice: the label that is known."""
+        """Feedback after a practice question: its known label."""
         asked = request.query.get("after", "")
         done = self.store.task(rater, int(asked)) if asked.isdecimal() and len(asked) < 12 else None
         if done is None or done.kind != "training":
@@ -76,7 +76,7 @@ class LabelServer:
         if value == SKIPPED and not reason.strip():
             raise web.HTTPBadRequest(text="say why you skip")
         if value != SKIPPED and value not in self.questions[task.question].labels:
-            raise web.HTTPBadRequest(text="this is no label of the question")
+            raise web.HTTPBadRequest(text="this is not a label of the question")
         self.store.keep(task.id, _as_shown(value, task), reason if value == SKIPPED else "")
         after = f"?after={task.id}" if task.kind == "training" else ""
         raise web.HTTPSeeOther(_base(request) + after)
@@ -115,7 +115,7 @@ class LabelServer:
         return html(render_owner(self.store.counts(), figures, rule, self.name))
 
     def _who(self, request: web.Request) -> int:
-        """The rater of a link, who may ask so often; 404 for a link that there is not, which tells nothing else."""
+        """The rater of a link, within the rate limit; 404 for an unknown link, without further details."""
         rater = self._raters.get(hashed(request.match_info["token"]))
         if rater is None:
             raise web.HTTPNotFound
@@ -133,7 +133,7 @@ def _base(request: web.Request) -> str:
 
 
 def _as_shown(value: str, due: Due) -> str:
-    """A choice turned between what is shown and the item's own order, where the task is swapped."""
+    """A choice converted between the order shown and the item's order, if the task is swapped."""
     return _TURNED.get(value, value) if due.swapped else value
 
 

@@ -1,4 +1,4 @@
-"""What the audit reads of the labels (`labels.csv`), and everything that happened (`trail.csv`)."""
+"""The labels as the audit reads them (`labels.csv`), and the log of all events (`trail.csv`)."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,9 +14,9 @@ LABELS, TRAIL = "labels.csv", "trail.csv"
 
 
 def write_labels(folder: Path, store: LabelStore, questions: Mapping[str, ToLabel]) -> int:
-    """Write both files; the number of labels that count, without practice, repeats and skips.
+    """Write both files; returns the number of labels without practice, repeats and skips.
 
-    `labels.csv` has a row a question with a label: `item`, `criterion`, `response_index` (of pairs `response_a` and
+    `labels.csv` has one row per labelled question: `item`, `criterion`, `response_index` (of pairs `response_a` and
     `response_b`), `gold`, and a column `human_NAME` for each rater. `gold` is the mean of scores, and of pairs what
     most raters chose ("" where no choice has most).
     """

@@ -1,4 +1,4 @@
-"""What the labels say so far: agreement of raters, repeats, known labels, and how many more are needed."""
+"""Results of the labels so far: agreement of raters, repeats, known labels, and how many more are needed."""
 
 import math
 from collections import defaultdict
@@ -19,7 +19,7 @@ _WORTH = {"a": 1.0, "tie": 0.5, "b": 0.0}
 
 
 def worth(question: ToLabel, value: str) -> float:
-    """A label from 0 to 1: how good on its scale, of a pair what the item's first response earns."""
+    """A label from 0 to 1: its position on the scale, or for a pair what the item's first response earns."""
     if len(question.responses) == 2:
         return _WORTH[value]
     return question.rubric.scale.goodness(question.rubric.scale.value(value))
@@ -49,7 +49,7 @@ def progress(
     found = {
         "raters agree": pooled_share(alike, many, 0.95)
         if many.any()
-        else share([], 0.95, note="nobody labelled the same"),
+        else share([], 0.95, note="no question has two labels"),
         "same label again (repeats)": share(np.array(again, float), 0.95),
         "same as the known label": share(np.array(right, float), 0.95),
     }
@@ -73,9 +73,9 @@ def _mean(
 
 
 def stop_rule(found: Estimate, aim: float) -> str:
-    """How many more labelled questions bring the interval to +/- aim, as it is now."""
+    """How many more labelled questions would narrow the interval to +/- aim, at the present variance."""
     if math.isnan(found.low) or not found.half_width > 0:
-        return f"too few labels to say how many bring the interval to ±{aim:g}"
+        return f"too few labels to estimate how many narrow the interval to ±{aim:g}"
     due = labels_for_width(found.half_width, found.n, aim) - found.n
     if due <= 0:
         return f"enough: the interval is ±{found.half_width:.3f}, and ±{aim:g} was asked for"

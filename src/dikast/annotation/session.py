@@ -1,4 +1,4 @@
-"""A folder of labels: begun once, gone on with later, refused where what is asked has changed in the middle."""
+"""A folder of labels: created once, resumed later, and refused if questions or settings have changed since."""
 
 import os
 import secrets
@@ -23,7 +23,7 @@ LINKS = "links.json"
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Who gets what: `overlap` raters a question (0: all), the share of `repeats`, questions for practice."""
+    """How questions are assigned: `overlap` raters each (0: all), the share of `repeats`, practice questions."""
 
     raters: int = 1
     overlap: int = 0
@@ -34,7 +34,7 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """An open folder: its database, its questions by key, and the secret words of the links (`owner` and raters)."""
+    """An open folder: its database, its questions by key, and the secret tokens of the links (`owner` and raters)."""
 
     folder: Path
     store: LabelStore
@@ -43,7 +43,7 @@ class Session:
 
     @property
     def owner(self) -> str:
-        """The secret word of the owner's link."""
+        """The secret token of the owner's link."""
         return self.words["owner"]
 
     def links(self, address: str) -> dict[str, str]:
@@ -52,15 +52,15 @@ class Session:
         return {**found, "owner": f"{address}/o/{self.owner}"}
 
     def write(self) -> int:
-        """Write `labels.csv` and `trail.csv`; how many labels there are."""
+        """Write `labels.csv` and `trail.csv`; returns the number of labels."""
         return write_labels(self.folder, self.store, self.questions)
 
 
 @contextmanager
 def opened(folder: Path, questions: list[ToLabel], shares: Shares) -> Iterator[Session]:
-    """Hold a folder of labels: a new one is begun, an old one gone on with; the files are written at the end.
+    """Create or resume a folder of labels and lock it; the files are written at the end.
 
-    Raises UserError where questions or shares are not those that labelling began with.
+    Raises UserError if the questions or settings differ from those that labelling began with.
     """
     meta = {
         "questions": fingerprint([each.key for each in questions]), "raters": str(shares.raters),
@@ -91,11 +91,11 @@ def _same(folder: Path, was: Mapping[str, str], now: Mapping[str, str]) -> None:
     for name, value in now.items():
         if was.get(name) != value:
             what = "items or rubric" if name == "questions" else f"--{name} (it was {was.get(name)})"
-            raise UserError(f"{folder}: labelling began with other {what}: go on with those, or name a new --out")
+            raise UserError(f"{folder}: labelling began with other {what}: use the same, or name a new --out")
 
 
 def _words(folder: Path, raters: int) -> dict[str, str]:
-    """New secret words, on disk for the owner's eyes only before anything else is."""
+    """New secret tokens, written first, to a file that only its owner can read."""
     words = {name: secrets.token_urlsafe(18) for name in ["owner", *(str(n) for n in range(1, raters + 1))]}
     with replacing(str(folder / LINKS)) as part:
         os.chmod(part, 0o600)  # while it is empty
@@ -111,13 +111,13 @@ def _kept(folder: Path, store: LabelStore) -> dict[str, str]:
     given = isinstance(words, dict) and all(isinstance(each, str) for each in words.values()) and "owner" in words
     if not given or {hashed(word) for name, word in words.items() if name != "owner"} != set(store.raters):
         raise UserError(
-            f"{folder / LINKS}: the words of the raters' links are missing or of other labels; restore a copy"
+            f"{folder / LINKS}: the tokens of the raters' links are missing or belong to other labels; restore a copy"
         )
     return {str(name): word for name, word in words.items()}
 
 
 def judged_by(run: Path, questions: list[ToLabel]) -> dict[str, float]:
-    """What the judge of a run gave the questions, from 0 to 1 by their keys; UserError where it judged none of them."""
+    """A run's scores of the questions, from 0 to 1, by key; UserError if it judged none of them."""
     places = {(each.item.id, each.rubric.name, each.responses): each for each in questions}
     found = {}
     for record, _ in RunReader(run):

@@ -1,4 +1,4 @@
-"""The audit of a file: load what the plan names, measure what can be measured, say what was left out."""
+"""The audit of a file: load the columns of the plan, compute every statistic they allow, report what was left out."""
 
 import dataclasses
 import itertools
@@ -54,19 +54,19 @@ from dikast.core.runs.run_files import RUBRICS
 from dikast.core.scale import Scale
 from dikast.core.text import counted
 
-NO_DISTRIBUTION = "no distribution"  # the status of a row whose numbers cannot be probabilities
-_MOST_LABELS = 20  # a larger confusion matrix is no table to read
-_MOST_CRITERIA = 30  # with more, slices by criterion are made only when --by asks for them
+NO_DISTRIBUTION = "no distribution"  # the status of a row with invalid probabilities
+_MOST_LABELS = 20  # maximum labels of a confusion matrix as a table
+_MOST_CRITERIA = 30  # with more, slices by criterion are made only for --by
 
 
 def audit_file(plan: AuditPlan | str | Path, watch: Watch | None = None) -> Audit:
-    """Everything the columns of `plan` allow to say about the verdicts in its file.
+    """Audit the verdicts in the plan's file: every statistic that its columns allow.
 
-    The path of a run folder (or of a file) alone is a plan with nothing else said.
+    The path of a run folder (or of a file) stands for a plan with defaults.
 
     Scores, pairs (`plan.pairwise`) or rankings (`plan.ranked`); a run folder says by itself which it holds. `watch`
-    sees the rows as they are read, so that what else is made of them needs no pass of its own. Raises UserError or
-    DataError for input that cannot be used.
+    gets the rows as they are read, so that other uses of them need no second pass. Raises UserError or DataError for
+    input that cannot be used.
     """
     asked = _completed(plan if isinstance(plan, AuditPlan) else AuditPlan(Path(plan)))
     _check(asked)
@@ -95,7 +95,7 @@ def _loaded(plan: AuditPlan, watch: Watch | None = None) -> Data:
 
 
 def _check(plan: AuditPlan) -> None:
-    """Columns that this kind of audit would silently pass over are a mistake to be told."""
+    """Report columns and options that this kind of audit would ignore."""
     alone = {"system", "equate", "logprobs", "claims", "gold_claims", "spans", "gold_spans"}
     idle = alone if plan.pairwise else {"first", "second", "swapped"}
     idle = idle | {"rival", "retest", "earlier", "length", "by"} | alone if plan.ranked else idle
@@ -123,7 +123,7 @@ def _refuse(plan: AuditPlan, names: list[str], due: str) -> None:
 
 
 def _completed(plan: AuditPlan) -> AuditPlan:
-    """Fill in what a run folder says by itself, and that a mean of scores may lie between labels."""
+    """Fill in what a run folder implies, and allow a mean of scores between labels."""
     verdict = {column.name: column.operator for column in plan.columns}.get(plan.score)
     if verdict in BETWEEN and not plan.pairwise:
         plan = dataclasses.replace(plan, between=True)
@@ -164,10 +164,7 @@ def _scales_of_run(plan: AuditPlan) -> dict[str, Any]:
 
 
 def _on_scales(data: Data) -> Data:
-    """Say which scale each row lies on, where the rows of a run lie on several or gold lies on one of its own.
-
-    Where one scale is left of several (with --where), it is that of the audit.
-    """
+    """The scale of each row, if the rows of a run have several or gold has its own."""
     plan, path = data.plan, data.plan.file / RUBRICS
     if plan.unscaled or plan.equate is not None or "rubric" not in data.words:
         return data

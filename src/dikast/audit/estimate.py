@@ -1,4 +1,4 @@
-"""A number that never travels alone: with its interval, the level of that interval, and what it was computed from."""
+"""An estimate: a value with its interval, the level of the interval, n and the method."""
 
 import math
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Estimate:
     """`value` from `n` observations, with the interval `low`..`high` at `level` made by `method`.
 
     NaN stands for undefined (a correlation with a constant column) or unknown (too few observations). `dropped` counts
-    the observations that could not be used; `note` says why a value is undefined or what to mind.
+    the observations that could not be used; `note` says why a value is undefined, or gives a caveat.
     """
 
     value: float
@@ -31,7 +31,7 @@ class Estimate:
     method: str = ""
     dropped: int = 0
     note: str = ""
-    whole: bool = False  # a rank: value and ends are whole numbers
+    whole: bool = False  # a rank: value and ends are integers
 
     @property
     def half_width(self) -> float:
@@ -63,7 +63,7 @@ class Estimate:
 
 
 def undefined(n: int, note: str, *, level: float = 0.95, dropped: int = 0) -> Estimate:
-    """An estimate that could not be made, and why."""
+    """An undefined estimate, with the reason."""
     return Estimate(math.nan, n, level=level, dropped=dropped, note=note)
 
 

@@ -1,4 +1,4 @@
-"""The audit of a panel: each judge beside their joint verdict, how far they agree, and what that verdict is worth."""
+"""The audit of a panel: each judge and their joint verdict, agreement among judges, agreement of the joint verdict."""
 
 import dataclasses
 import tempfile
@@ -31,7 +31,7 @@ def is_panel(folder: Path) -> bool:
 
 
 def audit_source(plan: AuditPlan) -> Audit:
-    """The audit of a panel's folder, and of anything else that of `audit_file`."""
+    """The audit of a panel's folder; for any other source, `audit_file`."""
     return panel_audit(plan) if is_panel(plan.file) else audit_file(plan)
 
 
@@ -62,7 +62,7 @@ def panel_audit(plan: AuditPlan) -> Audit:
 
 
 def _rows(run: Run, first: Path, plan: AuditPlan, *, pairs: bool) -> Iterator[dict[str, Any]]:
-    """What the panel says of each question, beside its gold and the metadata of its item."""
+    """The panel's verdict on each question, with its gold and the metadata of its item."""
     path = plan.gold_file or first / GOLD
     known = plan.gold_file is not None or has_gold(first)
     column = plan.gold[0].partition("@")[0] if plan.gold else "gold"
@@ -91,7 +91,7 @@ def _responses(row: dict[str, Any]) -> tuple[int, ...]:
 def _plan(
     plan: AuditPlan, file: Path, first: Path, *, pairs: bool, gold: bool, metas: list[dict[str, Any]]
 ) -> AuditPlan:
-    """How the joint verdict is audited."""
+    """The plan for the joint verdict."""
     several = len({row["item"] for row in metas}) < len(metas)
     systems = {"first": "system_a", "second": "system_b"} if pairs and "system_a" in metas[0] else {}
     own: dict[str, Any] = {"scale": scale_of(first), "between": True} if not pairs else {"pairwise": True, **systems}
@@ -104,7 +104,7 @@ def _plan(
 
 
 def _among(plan: AuditPlan, file: Path, first: Path, count: int) -> tuple[Table, ...]:
-    """How far the judges agree among themselves, as raters do."""
+    """Agreement among the judges, as among raters."""
     found = audit_file(
         AuditPlan(
             file, gold=tuple(f"judge {number}" for number in range(1, count + 1)), scale=scale_of(first),
@@ -121,7 +121,7 @@ def _among(plan: AuditPlan, file: Path, first: Path, count: int) -> tuple[Table,
 
 
 def _of_both_orders(told: Table) -> Table:
-    """A table of joint verdicts, which the judges gave in both orders."""
+    """Mark a table as one of joint verdicts over both orders."""
     result = told.result
     if isinstance(result, Accuracy):
         result = dataclasses.replace(result, one_order=False)

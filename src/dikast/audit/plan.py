@@ -1,4 +1,4 @@
-"""What an audit is asked to do: which columns mean what, and the named rules for ties, failures and several raters."""
+"""The plan of an audit: the roles of columns, and the rules for ties, failures and several raters."""
 
 import dataclasses
 import math
@@ -20,7 +20,7 @@ Unscored = Literal["drop", "tie", "wrong"]
 TwoGames = Literal["both", "net", "tie"]
 FLOOR = math.log(1e-5)
 _COLUMN = "COLUMN[@FILE]"
-_BESIDE = "Columns beside"  # headings of the help
+_BESIDE = "Columns beside"  # panels of the help
 _PROBABILITIES = "Probabilities"
 _PAIRS = "Pairs and rankings"
 _INTERVALS = "Intervals and output"
@@ -32,12 +32,12 @@ _OUTCOMES = ("the first", "the second", "a tie")
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a number as it is usually written."""
+    """Whether a text is a number in the usual notation."""
     return _NUMBER.fullmatch(text.strip().casefold()) is not None
 
 
 def spelling(text: str) -> str:
-    """One form for what counts as the same word: case and surrounding space aside, numbers by their value (2 = 2.0)."""
+    """The canonical form of a word: without case and surrounding space, numbers by their value (2 = 2.0)."""
     folded = text.strip().casefold()
     if not is_number(folded):
         return folded
@@ -145,7 +145,7 @@ class Column:
 
     @property
     def all_inputs(self) -> tuple[str, ...]:
-        """The columns it is made of, that of the parents last where there is one."""
+        """The columns it depends on, that of the parents last if there is one."""
         return (*self.inputs, self.parents) if isinstance(self.parents, str) else self.inputs
 
     def to_dict(self) -> dict[str, Any]:
@@ -158,7 +158,7 @@ class Column:
 
 
 def column_mistakes(column: Column) -> list[str]:
-    """What is wrong with a column, all at once."""
+    """All mistakes in a derived column."""
     found, operator, count = list[str](), column.operator, len(column.inputs)
     if operator not in OPERATORS:
         near = near_miss(operator, OPERATORS)

@@ -1,4 +1,4 @@
-"""What an audit found: named tables of estimates, and what was left out and why."""
+"""Tables of estimates as an audit's output: for the terminal, JSON and notebooks."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -18,10 +18,10 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of cells under `columns`; the first cell of a row is its name. `notes` say what to mind.
+    """Rows of cells under `columns`; the first cell of a row is its name. `notes` are caveats.
 
-    `result` holds the same numbers as typed values, where something else than people reads them; `one_order` says that
-    they are of verdicts in one order of each pair, as the title does.
+    `result` holds the same numbers as typed values, for programs; `one_order` says that they are of verdicts in one
+    order of each pair, as the title does.
     """
 
     name: str
@@ -67,10 +67,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Everything that was found out about the verdicts in `source`.
+    """The complete result of an audit of `source`.
 
-    `rows` counts the records read, `tables` come failures first; `notes` count what was dropped, unmatched or
-    duplicated. `plan` holds the choices that led here (columns, rules, draws, seed), as JSON values.
+    `rows` counts the records read, `tables` start with failures; `notes` count dropped, unmatched and duplicate rows.
+    `plan` holds the settings (columns, rules, draws, seed), as JSON values.
     """
 
     source: str

@@ -1,7 +1,7 @@
-"""What an audit found, as values with stable names. Tables, the terminal, JSON and pages are rendered from these last.
+"""The results of an audit as typed values with stable names; tables, terminal, JSON and pages are rendered from them.
 
-Each table of an audit that others read numbers from carries one of these as its `result`; nobody reads a title or the
-text of a cell to find a number. Mappings are in the order of the table.
+Tables carry one of these as their `result`; no code parses titles or cells to find a number. Mappings are in the order
+of the table.
 """
 
 import math
@@ -19,7 +19,7 @@ Role = Literal["judge", "floor", "ceiling", "other"]  # "floor", in JSON since s
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """How many verdicts there are not, and why.
+    """The failures: shares of missing verdicts by reason.
 
     `statuses` counts the failures by status; `forced` is the share of verdicts whose marker Dikast added, `conflicts`
     the share that another verdict of the same reply contradicts; None where nothing tells.
@@ -33,7 +33,7 @@ class Failures:
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """A statistic of scores against gold; `worst` and `best` are what it could be whatever the unscored had been."""
+    """A statistic of scores against gold; `worst` and `best` bound it over all scores of the unscored rows."""
 
     value: Estimate
     worst: float | None = None
@@ -57,7 +57,7 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """One row of the judge between baselines and ceiling: `key` is stable, `label` says who it is."""
+    """One row of the judge between baselines and ceiling: `key` is stable, `label` is for people."""
 
     key: str
     role: Role
@@ -89,7 +89,7 @@ class Baselines:
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """How far verdicts on pairs depend on the order of the responses.
+    """How strongly verdicts on pairs depend on the order of the responses.
 
     `disagreements` are shares by kind: the first slot both times, the second slot both times, a tie in one order.
     """
@@ -159,7 +159,7 @@ class RankedPlayer:
 
 @dataclass(frozen=True, slots=True)
 class PlayerRanking:
-    """Players from the strongest; `anchor` is who strengths are against, None for the average player."""
+    """Players from the strongest; `anchor` is the reference of the strengths, None for the average player."""
 
     anchor: str | None
     players: Mapping[str, RankedPlayer]
@@ -187,7 +187,7 @@ class Players:
 
 @dataclass(frozen=True, slots=True)
 class RaterAgreement:
-    """How far raters agree among themselves, by the name of the coefficient."""
+    """Agreement among raters, by the name of the coefficient."""
 
     raters: int
     statistics: Mapping[str, Estimate]
@@ -223,7 +223,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class SystemScore:
-    """What a judge says of one system: its mean score, the share of other systems it beats on the same prompts (a tie
+    """A judge's results on one system: its mean score, the share of other systems it beats on the same prompts (a tie
     is half a win; None where no prompt is known to have been answered by another), and how many got no verdict.
 
     `rank`: its place by the mean, from the first to the last that the differences on the same prompts leave open.
@@ -250,7 +250,7 @@ class Meeting:
     disagree: Estimate | None = None
 
     def turned(self) -> "Meeting":
-        """The same, told from the second."""
+        """The same from the second system's view."""
         return Meeting(self.second, self.first, _rest(self.rate), tuple(map(_rest, self.orders[::-1])), self.disagree)
 
     @property
@@ -267,7 +267,7 @@ class HeadToHead:
     meetings: tuple[Meeting, ...]
 
     def of(self, first: str, second: str) -> Meeting | None:
-        """The meeting of two, told from the first; None where they never met."""
+        """The meeting of two from the first one's view; None if they never met."""
         found = next((each for each in self.meetings if {each.first, each.second} == {first, second}), None)
         return found if found is None or found.first == first else found.turned()
 
@@ -299,7 +299,7 @@ Result = (
     | PlayerRanking | Players | RaterAgreement | RaterPairs | Replacement | Leaderboard | HeadToHead
     | Within
 )  # fmt: skip
-"""What a table may carry."""
+"""The types of a table's result."""
 
 
 def plain(value: Any) -> Any:
@@ -318,7 +318,7 @@ def plain(value: Any) -> Any:
 
 
 def _rest(found: Estimate) -> Estimate:
-    """What is left to 1 of a share."""
+    """One minus a share."""
     return replace(found, value=1 - found.value, low=1 - found.high, high=1 - found.low)
 
 

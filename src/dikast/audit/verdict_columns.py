@@ -1,4 +1,4 @@
-"""Which columns of somebody's table hold the judge's verdicts and people's, where nobody has said so.
+"""Recognising the columns of a table of verdicts: the judge's and the human raters'.
 
 `docs/audit.md` shows the names. Columns are looked at as well: a column of verdicts holds numbers or a few short words.
 """

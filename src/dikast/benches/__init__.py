@@ -1,1 +1,1 @@
-"""Benchmarks of judges: what each is, its rows as items, and the scorecard of a judge on it."""
+"""Benchmarks of judges: their definitions, their rows as items, and the scorecard of a judge."""

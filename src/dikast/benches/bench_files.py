@@ -1,4 +1,4 @@
-"""The files of a bench: fetched at run time into the user's cache or found in a folder, checked by their hashes."""
+"""The files of a bench: downloaded into the user's cache or found in a folder, verified by their SHA-256."""
 
 import gzip
 import hashlib
@@ -14,7 +14,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class BenchFile:
-    """One file of a bench: its published path, where its bytes lie, their SHA-256, and whether it is the published."""
+    """One file of a bench: its published path, its local path, its SHA-256, and whether that is the published one."""
 
     path: str
     local: Path
@@ -27,7 +27,7 @@ def fetch(bench: Bench, data: Path | None = None, *, unverified: bool = False) -
 
     A path with `*` is every file that matches.
 
-    UserError for one that is not there, and for one whose hash differs (with `unverified` it is taken and told).
+    UserError for a missing file, and for one whose hash differs (with `unverified` it is used and reported).
     """
     return [
         _file(bench, path if "*" not in path else local.name, digest, local, data, unverified=unverified)
@@ -52,14 +52,14 @@ def _file(bench: Bench, path: str, digest: str, local: Path, data: Path | None, 
         told = "it has moved since, or was changed" if data is None else "it is another revision, or was changed"
         raise UserError(
             f"{bench.name}: {path}: the file's SHA-256 is {found[:16]}..., the bench's {digest[:16]}...: {told}. "
-            "Refused, since figures would not be comparable (--unverified-rows takes it, and every figure says so)"
+            "Refused, since figures would not be comparable (--unverified-rows accepts it, and every figure says so)"
         )
     return BenchFile(path, local, found, found == digest if digest else None)
 
 
 def _in_folder(bench: Bench, path: str, data: Path) -> Path:
     if not data.is_dir():
-        raise UserError(f"--data {data}: is no folder")
+        raise UserError(f"--data {data}: is not a folder")
     tried = [data / bench.name / path, data / path, data / Path(path).name]
     for each in (*tried, *(Path(f"{each}.gz") for each in tried)):
         if each.is_file():
@@ -68,7 +68,7 @@ def _in_folder(bench: Bench, path: str, data: Path) -> Path:
 
 
 def _sha256(path: Path) -> str:
-    """Of the bytes as published: a packed copy counts as what is in it."""
+    """The SHA-256 of the published bytes; a compressed copy is decompressed first."""
     digest = hashlib.sha256()
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rb") as file:

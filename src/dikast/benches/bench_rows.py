@@ -26,7 +26,7 @@ _COLUMN = re.compile(r"\{([^{}]+)\}")
 
 @dataclass(frozen=True, slots=True)
 class BenchRows:
-    """The items of a bench, and what became of the rows that are none: `left_out` counts them by reason."""
+    """The items of a bench; `left_out` counts the rows that gave no item, by reason."""
 
     items: list[Item]
     files: list[BenchFile]
@@ -44,8 +44,8 @@ def read_rows(
 ) -> BenchRows:
     """All rows of a bench as items, in order; UserError lists mistakes (at most 20).
 
-    `native`: the prompt as the bench's own rows have it rendered. Rows whose picture is not there are
-    mistakes; with `pictures` "skip" they are left out and counted, with "count" only counted.
+    `native`: use the rendered prompt of the bench's own rows. Rows whose image is missing are mistakes; with `pictures`
+    "skip" they are left out and counted, with "count" only counted.
     """
     files = fetch(bench, data, unverified=unverified)
     items: list[Item] = []
@@ -82,7 +82,7 @@ def read_rows(
         raise UserError(f"{bench.name}: no rows are left: {dict(left) or 'the files hold none'}")
     notes = _told(bench, files)
     if lacking:
-        notes = (*notes, f"{lacking:,} of {counted(len(items), 'row')} show a picture that is not there")
+        notes = (*notes, f"{lacking:,} of {counted(len(items), 'row')} refer to a missing image")
     return BenchRows(items, files, left, notes)
 
 
@@ -91,10 +91,10 @@ def _told(bench: Bench, files: Sequence[BenchFile]) -> tuple[str, ...]:
     unknown = [file.path for file in files if file.published is None]
     found = []
     if changed:
-        found.append(f"rows are not the published ones: SHA-256 of {', '.join(changed[:_LISTED])} differs")
+        found.append(f"the rows differ from the published ones: SHA-256 of {', '.join(changed[:_LISTED])} differs")
     if unknown:
         found.append(
-            f"no hash is known of {', '.join(unknown[:_LISTED])}: whether these are the published rows is open"
+            f"no hash is known for {', '.join(unknown[:_LISTED])}: whether these are the published rows is unknown"
         )
     if bench.from_memory:
         found.append(f"not checked against the source: {', '.join(bench.from_memory)}")
@@ -136,7 +136,7 @@ def _records(file: BenchFile, at: str) -> Iterator[Record]:
 
 
 def _inside(value: Any, at: Sequence[str], path: str) -> Iterator[Any]:
-    """The rows that a path leads to; `*` is every value of an object or a list, a list at the end is rows."""
+    """The rows at a path; `*` stands for every value of an object or a list, and a final list is the rows."""
     if not at:
         yield from value if isinstance(value, list) else [value]
     elif at[0] == "*":
@@ -152,7 +152,7 @@ Make = Callable[[Mapping[str, Any], BenchFile, int], dict[str, Any]]
 
 
 def _maker(bench: Bench, *, native: bool) -> Make:
-    """What makes a row an item in JSON form."""
+    """The function that converts a row to an item in JSON form."""
 
     def make(row: Mapping[str, Any], file: BenchFile, line: int) -> dict[str, Any]:
         if native:
@@ -205,7 +205,7 @@ def _fields(bench: Bench, row: Mapping[str, Any], only: Sequence[str] = ()) -> d
 
 
 def _value(row: Mapping[str, Any], path: str) -> Any:
-    """What a field's path means: a column, `image:COLUMN` as a picture, or text with `{COLUMN}` in it."""
+    """The value of a field's path: a column, `image:COLUMN` as an image, or text with `{COLUMN}` in it."""
     if path.startswith("image:"):
         source = value_at(row, path.removeprefix("image:"))
         return None if source is None else [{"type": "image", "image": source}]
@@ -221,7 +221,7 @@ def _due(value: Any, path: str) -> Any:
 
 
 def content(value: Any) -> Any:
-    """Lists of pairs `["text", ...]`, `["image", PATH]` as parts; true, false and numbers as text; else as it is."""
+    """Lists of pairs `["text", ...]`, `["image", PATH]` as parts; true, false and numbers as text; others unchanged."""
     if isinstance(value, bool | int | float):
         return str(value)
     if not (isinstance(value, list) and value and all(isinstance(each, list) and len(each) == 2 for each in value)):
@@ -232,7 +232,7 @@ def content(value: Any) -> Any:
 
 
 def value_at(row: Any, path: str) -> Any:
-    """The value that a path with dots leads to, numbers counting in lists; None where there is none."""
+    """The value at a dotted path, whose numbers index lists; None if there is none."""
     if isinstance(row, Mapping) and path in row:
         return row[path]
     for key in path.split("."):
@@ -246,7 +246,7 @@ def value_at(row: Any, path: str) -> Any:
 
 
 def gold_of_row(bench: Bench, row: Mapping[str, Any]) -> Any:
-    """What a row says is right; DataError for a word that the bench does not know. None where it says nothing."""
+    """The gold of a row; None if it has none. DataError for a value that the bench does not define."""
     gold = bench.gold
     if gold is None:
         return None
@@ -292,7 +292,7 @@ def _meant(values: Mapping[str, Any], value: Any, column: str) -> Any:
         return value
     word = value if isinstance(value, str) else orjson.dumps(value).decode()
     if word not in values:
-        raise DataError(f"{word!r:.60} is no gold of this bench: {', '.join(values)}", field=column)
+        raise DataError(f"{word!r:.60} is not a gold value of this bench: {', '.join(values)}", field=column)
     return values[word]
 
 
@@ -314,7 +314,7 @@ def _group(row: Mapping[str, Any], column: str, path: str) -> str:
 
 
 def _folder(path: str) -> str:
-    """The folder of a published path, or its name where it has none."""
+    """The folder of a published path, or its name if it has no folder."""
     parts = Path(path).parts
     return parts[-2] if len(parts) > 1 else Path(path).name.partition(".")[0]
 
@@ -337,7 +337,7 @@ def _unique(name: Any, seen: Counter[str]) -> str:
 
 
 def _missing_pictures(item: Item) -> str:
-    """The first picture or clip of an item that is a file and is not there; "" where all are."""
+    """The first image or clip of an item whose file is missing; "" if none is."""
     shown = [(each.source, each.root) for each in item.images] + [(each.source, each.root) for each in item.videos]
     for source, root in shown:
         if "://" not in source and not source.startswith("data:") and not Path(root, source).is_file():

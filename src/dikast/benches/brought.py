@@ -1,4 +1,4 @@
-"""Responses that a bench's rows do not hold: brought in a file, or sampled from a model, and put into the items."""
+"""Responses for benches without any: read from a file or sampled from a model, and added to the items."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ _AT_ONCE = 200
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """Items with their responses, and what is told of those that have none or that nobody asked for."""
+    """Items with their responses, and notes about items without a response and responses without an item."""
 
     items: list[Item]
     told: tuple[str, ...]
@@ -28,7 +28,7 @@ class Brought:
 def from_file(items: Sequence[Item], path: Path) -> Brought:
     """Put the responses of a file (records with `id` and `response`, as `grade` takes them) into the items.
 
-    Where a row has a response already, it is the baseline, and the one that is brought is the second of a pair.
+    If a row already has a response, that is the baseline, and the added one is the second of a pair.
     Ids of other items are counted and listed; items without a response are left out, counted and listed. UserError
     where no id fits.
     """
@@ -41,7 +41,7 @@ def from_file(items: Sequence[Item], path: Path) -> Brought:
     strange, lacking = [name for name in given if name not in known], [i.id for i in items if i.id not in given]
     if len(lacking) == len(items):
         raise UserError(
-            f"{path}: its ids ({_some(list(given))}) are none of the bench's ({_some([i.id for i in items])}): "
+            f"{path}: none of its ids ({_some(list(given))}) is one of the bench's ({_some([i.id for i in items])}): "
             "give each response the id of its prompt"
         )
     told = []
@@ -54,7 +54,7 @@ def from_file(items: Sequence[Item], path: Path) -> Brought:
 
 
 def from_policy(items: Sequence[Item], engine: Engine, sampling: Sampling, folder: Path) -> Brought:
-    """Sample a response to each prompt, which is sent as it is; kept in the folder, so that none is asked twice.
+    """Sample a response to each prompt, sent unchanged; responses are kept in the folder, so none is asked twice.
 
     A prompt without an answer is left out and counted.
     """

@@ -1,4 +1,4 @@
-"""What a bench is: one small YAML file, read strictly."""
+"""The definition of a bench: one small YAML file, checked strictly."""
 
 import dataclasses
 import math
@@ -28,8 +28,8 @@ Metric = Literal[
 ]  # fmt: skip
 STATES: Mapping[State, str] = {
     "verified": "recorded judgments give the published figures through the code that scores a judge",
-    "rows read": "real rows load; published figures are not recorded or not there",
-    "schema only": "made after the published fields; no row was seen",
+    "rows read": "real rows load; published figures are not recorded or do not exist",
+    "schema only": "written from the published fields; no row was seen",
 }
 KINDS: Mapping[Kind, str] = {
     "pairs": "which of two responses is better, asked in both orders",
@@ -42,22 +42,22 @@ METRICS: Mapping[Metric, str] = {
     "accuracy": "share of right verdicts, the mean over the orders that were asked",
     "accuracy as shown": "share of right verdicts in the order of the rows",
     "accuracy swapped": "share of right verdicts in the other order",
-    "same in both orders": "share of pairs with the same verdict in both orders; two missing ones are the same",
+    "same in both orders": "share of pairs with the same verdict in both orders; two missing ones count as same",
     "right in both orders": "share of pairs with the right verdict in each order",
-    "net of two games": "share of pairs with more right than wrong verdicts: a win and a tie are a win",
-    "win rate": "share of games that the second response wins, the one that is brought",
+    "net of two games": "share of pairs with more right than wrong verdicts: a win and a tie count as a win",
+    "win rate": "share of games that the second response wins, which is the one you bring",
     "macro precision": "mean of the precisions of first, second and tie",
     "macro recall": "mean of their recalls",
     "macro f1": "mean of their F1",
-    "best of": "share of items whose right response has the best score; k that share it earn 1/k",
+    "best of": "share of items whose right response has the best score; with k responses tied for it, 1/k",
     "order distance": "edit distance of the order by score from the right one, over its length: 0 is right",
-    "all of a group": "share of groups all of whose pairs are right",
+    "all of a group": "share of groups in which every pair is right",
     "pearson": "Pearson correlation with gold",
     "spearman": "Spearman correlation with gold",
     "kendall_tau_b": "Kendall's tau-b with gold",
     "exact": "share of scores equal to gold",
     "mae": "mean absolute error",
-    "mean score": "mean score of the responses: the model is measured, by the judge",
+    "mean score": "mean score of the responses: measures the model, not the judge",
 }
 OF_PAIRS = (
     "accuracy", "accuracy as shown", "accuracy swapped", "right in both orders", "same in both orders",
@@ -72,7 +72,7 @@ _DIGITS = 64  # of a SHA-256
 
 @dataclass(frozen=True, kw_only=True)
 class BenchSource:
-    """Where the rows are: a data set of the Hub or a public repository, at a revision, its files with their SHA-256.
+    """The source of the rows: a Hub dataset or a public repository, at a revision, with the SHA-256 of each file.
 
     A file whose hash is "" was never seen here; a path with `*` (of the Hub) is every file that matches. `at` leads to
     the rows inside a JSON file, where `*` takes every value.
@@ -92,14 +92,14 @@ class BenchSource:
 
     @property
     def name(self) -> str:
-        """The source for people, with its revision."""
+        """The source as text, with its revision."""
         place = f"hf.co/datasets/{self.hub}" if self.hub else f"github.com/{self.github}"
         return f"{place} @ {self.revision[:12] or 'no revision pinned'}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class GoldMap:
-    """How a row says what is right: `column`, the words it has and what they mean (`values`), their `scale`.
+    """Where a row's gold is: its `column`, the meaning of its values (`values`), their `scale`.
 
     Of several raters (several columns, or a list in one) `rule` makes one value. `default` is the gold of every row,
     where the rows say it by their columns alone (`chosen`). With `count` the column says how many of the responses are
@@ -152,7 +152,7 @@ class OfficialMetric:
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """A benchmark of judges, as its file describes it. `from_memory` names the facts that nobody checked here.
+    """A benchmark of judges, as its file describes it. `from_memory` names facts that were not verified.
 
     `rendered` is the column of the authors' prompt, `slots` and `edges` how a format is learnt from it
     (`prompts.learn`). `gold_by` is who wrote gold, where that was a model.
@@ -186,7 +186,7 @@ class Bench:
 
     @property
     def hash(self) -> str:
-        """Fingerprint of all that decides what is asked and how it is scored."""
+        """Fingerprint of everything that determines the questions and the scoring."""
         told = dataclasses.asdict(self)
         for name in ("about", "title", "state", "proof", "from_memory", "citation", "licence", "forbids"):
             told.pop(name)
@@ -199,7 +199,7 @@ class Bench:
 
 
 def bench_from(document: Located) -> Bench:
-    """The bench that a document describes; DataError lists all mistakes, with the near match of what is not known."""
+    """The bench that a document describes; DataError lists all mistakes, with near matches of unknown names."""
     mistakes = Mistakes(document)
     found = read_settings(Bench, mistakes)
     if found is not None:
@@ -214,7 +214,7 @@ Mistake = tuple[str, *tuple[object, ...]]  # what is wrong, and the keys that le
 
 
 def _mistakes(bench: Bench) -> Iterator[Mistake]:
-    """What no key alone can say."""
+    """Checks that involve several keys."""
     if not _NAME.fullmatch(bench.name):
         yield "a folder gets this name: at most 80 letters, digits, '.', '-', '_', a letter or digit first", "name"
     yield from _of_fields(bench)
@@ -263,7 +263,7 @@ def _of_source(bench: Bench) -> Iterator[Mistake]:
 def _of_official(bench: Bench) -> Iterator[Mistake]:
     official = bench.official
     if wrong := [each for each in official.metric if (each in OF_PAIRS) != bench.pairs]:
-        yield f"{wrong[0]!r} is no metric of {bench.kind}", "official", "metric"
+        yield f"{wrong[0]!r} is not a metric of {bench.kind}", "official", "metric"
     for metric, kind in (("best of", "best of"), ("order distance", "order")):
         if metric in official.metric and bench.kind != kind:
             yield f"{metric!r} is the metric of the kind {kind!r}", "official", "metric"
@@ -287,11 +287,11 @@ def _of_state(bench: Bench) -> Iterator[Mistake]:
     if bench.state == "verified" and not bench.proof:
         yield "a verified bench says under 'proof' what was reproduced", "state"
     if bench.state == "rows read" and not seen:
-        yield "'rows read' needs the SHA-256 of every file: rows that were seen have one", "state"
+        yield "'rows read' needs the SHA-256 of every file", "state"
     if bench.state == "verified" and not seen and not bench.from_memory:
         yield "name under 'from_memory' what of the rows was not read", "source", "files"
     if bench.state == "schema only" and bench.rows:
-        yield "'rows' is the count of rows that were read; nobody read these", "rows"
+        yield "'rows' is the count of rows that were read, and these were not: leave it out", "rows"
 
 
 def load_bench(name: str | Path) -> Bench:

@@ -1,4 +1,4 @@
-"""Pairs whose responses were graded each alone, as the choices that an audit of pairs reads."""
+"""Pairs whose responses were graded separately, as the choices that an audit of pairs reads."""
 
 import tempfile
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import GOLD, META, PREFERENCES
 from dikast.core.runs.schema import GoldLine, MetaLine, PreferenceLine, derived_lines
 
-ALONE = "each response was graded alone, so that there is no order; equal scores are a tie"
+ALONE = "each response was graded alone, so there is no order; equal scores are a tie"
 
 
 @contextmanager
 def of_choices(plan: AuditPlan) -> Iterator[AuditPlan]:
-    """The plan of a run of graded pairs as one of their choices, in a temporary file; of any other run the plan itself.
+    """The plan to audit a run of graded pairs as choices, in a temporary file; other runs keep their plan.
 
-    A pair one of whose responses has no score has no choice.
+    A pair with a response without a score has no choice.
     """
     if Run(plan.file).kind != "from-absolute":
         yield plan

@@ -1,4 +1,4 @@
-"""A new bench: a description drafted after the columns of its rows, and the check of one."""
+"""Drafting the description of a new bench from the columns of its rows, and checking it."""
 
 import hashlib
 from collections.abc import Sequence
@@ -73,8 +73,8 @@ def _places(data: Path | None, path: str) -> list[Path]:
 
 
 def check_with_rows(path: Path, data: Path | None) -> tuple[Bench, int | None]:
-    """The bench in a file, and how many of its rows were read (None without `data`). UserError lists mistakes."""
+    """The bench in a file, and the number of rows read (None without `data`). UserError lists mistakes."""
     bench = check_bench(path)
     if "TODO" in path.read_text("utf-8"):
-        raise UserError(f"{path}: fill in what still says TODO")
+        raise UserError(f"{path}: replace every TODO")
     return bench, len(read_rows(bench, data, pictures="count").items) if data is not None else None

@@ -1,4 +1,4 @@
-"""The figure that a bench's authors print, from the rows that the audit measures: of a run, or of recorded verdicts."""
+"""The figure that a bench's authors report, computed from the rows of an audit: a run or recorded verdicts."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -75,7 +75,7 @@ def _of_audit(metric: Metric, audit: Audit) -> OfficialFigure:
 
 
 def _of_classes(bench: Bench, metric: Metric, plan: AuditPlan, audit: Audit) -> OfficialFigure:
-    """From the audit's table of classes, with missing verdicts as ties where the authors' code has them so."""
+    """From the audit's confusion matrix, with missing verdicts as ties if the authors' code counts them so."""
     if bench.official.failures == "tie" and plan.unscored != "tie":
         audit = audit_file(replace(plan, unscored="tie", by=()))
     table = audit["classes"]
@@ -111,7 +111,7 @@ def _own(
 def _worth(
     bench: Bench, metric: Metric, data: Data, group: Sequence[str] | None
 ) -> tuple[Floats, Masks, Sequence[str] | None]:
-    """What each unit (a pair, an item, a group of pairs) earns, which count, and the group of each."""
+    """The points of each unit (a pair, an item, a group of pairs), which units count, and the group of each."""
     if metric in ("best of", "order distance", "mean score"):
         return _of_responses(bench, metric, data, group)
     given = paired(data)
@@ -135,14 +135,14 @@ def _worth(
 
 
 def _games(given: Paired) -> list[tuple[Codes, Masks]]:
-    """Each order's choice, as responses, and where it has a verdict."""
+    """The choice in each order, as responses, and whether there is a verdict."""
     assert given.choice is not None
     games = [(given.choice, given.known)]
     return games if given.swapped is None else [*games, (given.swapped, given.known_swapped)]
 
 
 def _earned(bench: Bench, choice: Codes, known: Masks, gold: Codes) -> Floats:
-    """What a verdict in one order earns (n,); NaN where the authors' code skips it."""
+    """The points of a verdict in one order (n,); NaN where the authors' code skips it."""
     official = bench.official
     earned = (choice == gold).astype(float)
     tied = choice == TIE
@@ -157,7 +157,7 @@ def _earned(bench: Bench, choice: Codes, known: Masks, gold: Codes) -> Floats:
 
 
 def _orders(bench: Bench, given: Paired) -> Floats:
-    """The mean over the orders: what a draw of the order gives on average."""
+    """The mean over the orders: the expected value if the order is drawn at random."""
     earned = np.array([_earned(bench, choice, known, given.gold) for choice, known in _games(given)])
     count = (~np.isnan(earned)).sum(0)
     return np.where(count > 0, np.nansum(earned, 0) / np.maximum(count, 1), np.nan)
@@ -169,7 +169,7 @@ def _both(bench: Bench, given: Paired) -> Floats:
 
 
 def _net(bench: Bench, given: Paired) -> Floats:
-    """Right less wrong games: above 0 is right. A tie or a missing verdict counts for neither."""
+    """Right minus wrong games: above 0 is right. A tie or a missing verdict counts as neither."""
     net = np.zeros(len(given.gold))
     for choice, known in _games(given):
         decided = known & np.isin(choice, (FIRST, SECOND))
@@ -185,7 +185,7 @@ def _one(bench: Bench, given: Paired, order: int) -> Floats:
 
 
 def _same(given: Paired) -> Floats:
-    """Two missing verdicts count as the same, as the authors have it."""
+    """Two missing verdicts count as the same, as in the authors' code."""
     if given.choice is None or given.swapped is None:
         return np.full(len(given.gold), math.nan)
     one, two = (np.where(known, choice, NONE) for choice, known in _games(given))
@@ -294,7 +294,7 @@ def _section(
 
 
 def _mean_of(parts: Sequence[Estimate], level: float, bounds: Bounds, weights: Sequence[float] = ()) -> Estimate:
-    """The weighted mean of independent means; its interval adds the halves of theirs as independent errors."""
+    """The weighted mean of independent means; its half-width adds theirs in quadrature."""
     n, dropped = sum(each.n for each in parts), sum(each.dropped for each in parts)
     weight = np.array(weights if len(weights) else [1.0] * len(parts))
     if not len(parts) or not weight.sum() or any(math.isnan(each.value) for each in parts):

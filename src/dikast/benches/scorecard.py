@@ -1,4 +1,4 @@
-"""The scorecard of a judge on a bench: the official figure beside ours, from one audit of the same rows."""
+"""The scorecard of a judge on a bench: the official figure and Dikast's own, from one audit of the same rows."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,18 +20,18 @@ from dikast.core.errors import UserError
 from dikast.core.runs.run import Run
 from dikast.core.text import counted, markdown
 
-BENCH = "bench.json"  # in the run folder: which bench its items are from, and how they were taken
+BENCH = "bench.json"  # file in the run folder: the bench of its items, and how they were sampled
 SCHEMA = 1
 _OURS = ("pearson", "spearman", "kendall_tau_b", "exact", "mae", "bias")
 _ROLES = {"floor": "floor", "ceiling": "ceiling", "other": "beside"}
-_SAME_JUDGE = 4  # letters of a name that must be shared before it is told
+_SAME_JUDGE = 4  # minimum letters that two names must share to be reported as related
 
 
 @dataclass(frozen=True, slots=True)
 class Scorecard:
-    """What a judge is worth on a bench. `told` is what every figure says: which rows, how many, drawn how.
+    """The results of a judge on a bench. `told` describes the rows of every figure: which, how many, how sampled.
 
-    `official` is what the authors' code would print, `ours` the audit's headline; `audit` holds all its tables.
+    `official` is what the authors' code would report, `ours` the audit's headline; `audit` holds all its tables.
     """
 
     bench: Bench
@@ -78,7 +78,11 @@ class Scorecard:
                         told = "accuracy" if name == "all" else name
                         yield f"{_ROLES[row.role]}: {row.label} ({told})", row.statistics[name], told
         if (calibration := self.audit.result(Calibration)) is not None and "as read" in calibration.errors:
-            yield "calibration error", calibration.errors["as read"], calibration.told or "of the probabilities as read"
+            yield (
+                "calibration error",
+                calibration.errors["as read"],
+                calibration.told or "of the probabilities read from the model",
+            )
 
     def _groups(self) -> Table | None:
         names = list(dict.fromkeys(name for each in self.official for name in each.groups))
@@ -107,7 +111,7 @@ class Scorecard:
         }
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Flat rows, one a figure and group, as the CSV has them."""
+        """Flat rows, one for each figure and group, as in the CSV."""
         base = {"bench": self.bench.name, "state": self.bench.state, "judge": self.judge}
         told = "; ".join(self.told)
         for figure in self.official:
@@ -144,7 +148,7 @@ def _bounds(worst: float | None, best: float | None) -> str:
 def scorecard(run: Path, asked: AuditPlan | None = None, *, about: Path | None = None) -> Scorecard:
     """The scorecard of a run that `dikast bench run` made; UserError for any other folder.
 
-    `about` is the folder that says which bench it is: of a judge of a panel, the panel's.
+    `about` is the folder that names the bench; for a judge of a panel, the panel's.
     """
     told = read_about(about or run)
     bench = load_bench(told["file"] or told["bench"])
@@ -168,14 +172,14 @@ def measured(
     spent: Mapping[str, Any] | None = None,
     groups: Sequence[tuple[str, ...]] | None = None,
 ) -> Scorecard:
-    """The scorecard of verdicts that `plan` finds, in a run folder or in anybody's file.
+    """The scorecard of the verdicts that `plan` selects, in a run folder or in another file of verdicts.
 
-    Official figures are sliced by `groups`, each entry crossed within itself; without them by the plan's own slices.
+    Official figures are sliced by `groups` (each entry crosses its columns), by default by the plan's own slices.
     """
     gold = bench.gold is not None or bool(plan.gold)
     if bench.protocol.missing != "drop" and not plan.file.is_dir():
         told = (*told, f"the authors count a missing verdict as {bench.protocol.missing}")
-    plan = replace(plan, unscored="drop")  # what the authors make of missing verdicts is in the official figures
+    plan = replace(plan, unscored="drop")  # how the authors count missing verdicts is part of the official figures
     audit = audit_file(plan)
     if not gold and "agreement" not in audit and "accuracy" not in audit:
         told = (*told, "the bench has no gold: agreement cannot be measured")
@@ -197,7 +201,7 @@ def _warnings(bench: Bench, judge: str) -> tuple[str, ...]:
 
 
 def read_about(run: Path) -> dict[str, Any]:
-    """Which bench a run folder is of; UserError where `dikast bench run` did not make it."""
+    """The bench of a run folder; UserError if `dikast bench run` did not write it."""
     path = run / BENCH
     if not path.is_file():
         raise UserError(

@@ -1,4 +1,4 @@
-"""A seeded part of a bench that has the groups in their proportions."""
+"""A seeded stratified sample of a bench."""
 
 import random
 from collections.abc import Sequence
@@ -7,10 +7,10 @@ from dikast.core.item import Item
 
 
 def stratified(items: Sequence[Item], groups: Sequence[str], limit: int | None, seed: int) -> list[Item]:
-    """At most `limit` items in their order, each combination of `groups` (names in `meta`) with its share of them.
+    """At most `limit` items in their order, stratified by the combinations of `groups` (names in `meta`).
 
     Shares are rounded by largest remainder, so that they add up to `limit`; within a group items are drawn from
-    `seed`. A smaller limit need not be a part of a larger one.
+    `seed`. A smaller sample is not necessarily a subset of a larger one.
     """
     if limit is None or limit >= len(items):
         return list(items)

@@ -1,9 +1,9 @@
-"""Judging a file of items into a run folder, resumably.
+"""Judging a file of items into a run folder; an interrupted run resumes.
 
 A run is two passes over the items. The first reads and checks every record, works out the key of every question and
 writes the plan (`keys.txt`, `rubrics.jsonl`, `gold.jsonl`, `sheets.jsonl`, `judge.lock.json`), so that a mistake on
 the last line is reported before the first question is asked. The second asks what has no answer yet and appends it to
-`verdicts.jsonl`.
+`verdicts.jsonl`. Running again resumes: answered questions are found by their keys, so none is asked twice.
 """
 
 import itertools

@@ -1,8 +1,8 @@
-"""What a judge can do, one verdict a line: it sees, reads, counts, follows, or resists, against what needs none of it.
+"""The abilities of a judge, one verdict each: it sees, reads, counts, follows or resists, beside a judge without them.
 
-Seeing, reading and following are shares of right orders: of two items with the same words of which one deserves more,
-the judge gives that one more (1), less (0) or the same (1/2). A judge without the ability has .5 by construction.
-Resisting is the mean change of goodness (0 worst, 1 best) by an edit that must not change it.
+Seeing, reading and following are shares of correctly ordered pairs: of two items with the same words, of which one
+deserves a higher score, the judge scores that one higher (1), lower (0) or the same (1/2). A judge without the ability
+has .5 by construction. Resisting is the mean change of goodness (0 worst, 1 best) by an edit that must not change it.
 """
 
 import math
@@ -22,28 +22,28 @@ from dikast.core.rubric import Rubric
 from dikast.core.verdict import Preference, Status, Verdict
 
 Told = Literal["yes", "partly", "no", "cannot tell", "not asked"]
-FLOOR, BAR = 0.5, 0.75  # a share of right orders without the ability, and half of the way to all
-LEAST = 0.1  # correlation with gold (lower end) from which resisting means something
+FLOOR, BAR = 0.5, 0.75  # share of right orders of a judge without the ability, and halfway from there to 1
+LEAST = 0.1  # lower end of the correlation with gold that resisting requires
 TOLERANCE = {"resists length": 0.1, "resists injection": 0.1, "resists order": 0.2}
 ABOUT = {
     "reads pictures": "of two pictures under the same words, the better one has the higher score",
     "reads notes": "of two notes under the same words, the better one has the higher score",
     "reads rubrics": "of two rubrics for the same response, the kinder one has the higher score",
-    "counts": "a wrong number of things lowers the score",
-    "binds": "two colours that are exchanged lower the score",
+    "counts": "a wrong number of objects lowers the score",
+    "binds": "two exchanged colours lower the score",
     "places": "a wrong place or relation lowers the score",
     "follows references": "with the notes withheld, the reference decides",
     "resists length": "change by sentences that say nothing",
     "resists injection": "change by a sentence that asks for a good score",
-    "resists order": "how much more often the first of two wins than the second, of -1 to 1",
+    "resists order": "how much more often the first of two wins than the second, -1 to 1",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Ability:
-    """The verdict on one ability: `found` with its interval beside the `floor` of a judge without it.
+    """The verdict on one ability: `found` with its interval, and the `floor` of a judge without it.
 
-    `lost`: sets in which an answer is missing. `note` says why it was not asked, or what else was measured.
+    `lost`: sets with a missing answer. `note` says why it was not tested, or what else was measured.
     """
 
     name: str
@@ -61,11 +61,10 @@ class Ability:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Pearson's correlation of scores and gold over unchanged items, and over rubrics of the same response.
+    """Pearson's correlation of scores and gold over unchanged items, and within responses over their rubrics.
 
-    `ignoring` is the correlation that the share of wrong claims has on the same items: a judge that finds every mistake
-    and does not read the rubric. `centred` takes each response's mean away, from scores and from gold; such a judge has
-    0 there.
+    `ignoring` is the correlation of the share of wrong claims on the same items: a judge that finds every mistake and
+    ignores the rubric. `centred` subtracts each response's mean from scores and from gold; such a judge has 0 there.
     """
 
     gold: Estimate
@@ -78,7 +77,7 @@ class Agreement:
         return {"gold": self.gold.to_dict(), "ignoring_the_rubric": floor, "centred": self.centred.to_dict()}
 
 
-Scores = Mapping[str, float]  # item -> goodness of what the judge said; failures are absent
+Scores = Mapping[str, float]  # item -> goodness of the judge's verdict; failures are absent
 
 
 def goodness(item: Item, verdict: Verdict) -> float | None:
@@ -96,7 +95,7 @@ def abilities(
     *,
     skipped: Mapping[str, str] | None = None,
 ) -> tuple[list[Ability], Agreement]:
-    """Every ability in the order of `ABOUT`. `skipped` says of abilities that were not asked why."""
+    """Every ability in the order of `ABOUT`. `skipped` gives the reasons for abilities that were not tested."""
     by_id = {item.id: item for item in items}
     said: dict[str, float] = {}
     for verdict in verdicts:
@@ -105,7 +104,7 @@ def abilities(
             said[item.id] = good
     found = []
     for name in ABOUT:
-        why = (skipped or {}).get(name) or ("" if _asked(name, items) else "there are no items of it in this split")
+        why = (skipped or {}).get(name) or ("" if _asked(name, items) else "this split has no items for it")
         if why:
             found.append(Ability(name, "not asked", Estimate(math.nan, 0), math.nan, note=why))
         elif name == "resists order":
@@ -119,10 +118,10 @@ def abilities(
 
 
 def _meant(each: Ability, overall: Agreement) -> Ability:
-    """A judge whose scores do not follow gold is swayed by nothing, which says nothing about it."""
+    """Resistance means nothing for a judge whose scores do not follow gold."""
     if each.name not in TOLERANCE or each.told != "yes" or overall.gold.low >= LEAST:
         return each
-    return replace(each, told="cannot tell", note="its scores do not follow gold, so that nothing could sway them")
+    return replace(each, told="cannot tell", note="its scores do not follow gold, so nothing could change them")
 
 
 def _part(name: str) -> str:
@@ -208,7 +207,10 @@ def _first(order: Verdict) -> float:
 
 
 def _mean(values: Sequence[float], lost: int) -> Estimate:
-    """A mean with Student's interval; where all are alike, what 3 in n would change it by (rule of three)."""
+    """A mean with Student's interval.
+
+    If all values are equal, by how much 3 other values in n would change it (rule of three).
+    """
     found = mean_estimate(values, 0.95, dropped=lost, within=(-1.0, 1.0))
     if len(values) > 1 and math.isnan(found.low):
         off = 3 / len(values)
@@ -218,7 +220,7 @@ def _mean(values: Sequence[float], lost: int) -> Estimate:
 
 
 def resists(found: Estimate, tolerance: float) -> Told:
-    """The verdict on a mean change by its interval: yes if within the tolerance, no if beyond 0 and not within."""
+    """The verdict on a mean change by its interval: yes if within the tolerance, no if it excludes 0."""
     if math.isnan(found.low):
         return "cannot tell"
     if -tolerance <= found.low and found.high <= tolerance:
@@ -229,7 +231,7 @@ def resists(found: Estimate, tolerance: float) -> Told:
 
 
 def agreement(items: Sequence[Item], said: Scores) -> Agreement:
-    """How far scores follow gold, beside what ignores the rubric."""
+    """How well scores follow gold, beside a judge that ignores the rubric."""
     plain = [
         item
         for item in items

@@ -13,24 +13,24 @@ from dikast.probes.outcome import ALPHA
 from dikast.probes.responsiveness import FLOOR
 from dikast.probes.result import NONE, Result
 
-VERSION = 4  # of the rules by which outcomes are decided; cards without one were made under the first
+VERSION = 4  # version of the rules for outcomes; cards without one used the first
 _ORDER = {"faulty": 0, "cannot tell": 1, "sound": 2, "measured": 3}
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What the probes found about a judge, from `calls` questions of items chosen with `seed`."""
+    """The results of the probes of a judge, from `calls` questions on items chosen with `seed`."""
 
     judge: str
     calls: int
     seed: int
     results: tuple[Result, ...]
-    gain: Estimate = NONE  # how far answers rise with gold: see `dikast.probes.outcome.gain`
-    bound: float = ALPHA  # what p (Holm) had to stay below for a fault: see `dikast.probes.outcome.bound`
+    gain: Estimate = NONE  # slope of answers over gold: see `dikast.probes.outcome.gain`
+    bound: float = ALPHA  # level that p (Holm) must be below for a fault: see `dikast.probes.outcome.bound`
 
     @property
     def sound(self) -> bool:
-        """Whether probes found the judge sound, and none of those that were run left it open or found a fault."""
+        """Whether at least one probe found the judge sound, and none found a fault or could not tell."""
         found = {each.result for each in self.results}
         return "sound" in found and not found & {"faulty", "cannot tell"}
 
@@ -111,7 +111,7 @@ class Card:
         )
 
     def _noise(self) -> str:
-        """How much of gold shows in answers, since a judge that answers by chance is swayed by nothing."""
+        """How strongly answers follow gold, since a judge that answers at random is insensitive to every change."""
         if math.isnan(self.gain.value):
             return "How far answers follow gold is unknown: too few unchanged items have gold"
         weak = f": it may be less than {FLOOR:g}, so that nothing is told sound" if self.gain.low < FLOOR else ""

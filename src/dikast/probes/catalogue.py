@@ -1,4 +1,4 @@
-"""The probes: what each changes, what a faultless judge does then, and from where on it counts as a fault."""
+"""The probes: what each changes, how a faultless judge responds, and when the effect counts as a fault."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,22 +9,22 @@ from dikast.probes.changes import Change
 
 Side = Literal["both", "up", "down", "none"]
 Unit = Literal["levels", "levels per doubling", "nats", "share"]
-TOLERANCE = 0.05  # levels of a five-level scale, or nats: what no reader would notice
+TOLERANCE = 0.05  # levels of a five-level scale, or nats: effects too small to notice
 CONCERN = 1.0  # levels or nats: a probe that cannot exclude an effect this large is "cannot tell"
-DROP = 0.5  # levels that taking the picture away must cost at least, where no gold says how many
-DEAF = 0.4  # the share of items on which a judge may be deaf before that is a concern
-SPARED = 0.05  # the share of items on which a judge may be deaf without a fault
+DROP = 0.5  # levels that removing the image must cost at least, if no gold says how many
+DEAF = 0.4  # share of items on which a judge may be deaf before that is a concern
+SPARED = 0.05  # share of items on which a judge may be deaf without a fault
 LEAST = 10  # sets of items; with fewer a probe is not run
 STEPS = 4.0  # levels between worst and best, on the five-level scale of all effects
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One question about a judge. Its effect is a mean over items, in levels of a five-level scale unless said.
+    """One probe of a judge. Its effect is a mean over items, in levels of a five-level scale unless stated otherwise.
 
     `side` says which effects are faults: "both", only those "up" (the change pays) or "down" (the judge does not
     respond as the gold does), or "none" (measured, never judged). `makes` names the variants of a subject; probes
-    without any take theirs from sets of the standing suite, or from answers to other probes. `need` is how many sets a
+    without any take theirs from sets of the standard suite, or from answers to other probes. `need` is how many sets a
     judge of moderate noise needs to be found sound or faulty, before its own noise is known. `needs` says what kind of
     items the probe takes.
     """
@@ -40,11 +40,11 @@ class Probe:
 
     @property
     def derived(self) -> bool:
-        """Whether it has no sets of its own but reads the answers to other probes."""
+        """Whether it has no sets of its own but uses the answers to other probes."""
         return self.name in ("deafness", "blindness")
 
     def pools(self, other: "Probe") -> bool:
-        """Whether this derived probe reads the answers to the other: to changes that gold calls for, or of pictures."""
+        """Whether this derived probe uses the answers to the other one: due changes, or changes of images."""
         called_for = other.side == "down" and not other.derived
         return called_for and (self.name == "deafness" or other.name.startswith("image-"))
 
@@ -53,7 +53,7 @@ class Probe:
         """The effect that must be excluded for the probe to be found sound."""
         if self.unit == "levels per doubling":
             return CONCERN / 5
-        return CONCERN / 2 if self.name in ("lenience", "run-order") else CONCERN  # these are read from all answers
+        return CONCERN / 2 if self.name in ("lenience", "run-order") else CONCERN  # these use all answers
 
 
 def catalogue(folder: str) -> list[Probe]:
@@ -91,7 +91,7 @@ def catalogue(folder: str) -> list[Probe]:
         ),
         Probe(
             "rubric-direction",
-            "which end of the scale is the best is ignored",
+            "the direction of the scale is ignored",
             "down",
             makes=(("rubric-inversion", changes.inverted),),
             needs="rubrics that describe levels, and gold that is not in the middle",
@@ -113,7 +113,7 @@ def catalogue(folder: str) -> list[Probe]:
             "two rubrics that must differ get the same score",
             "down",
             need=45,
-            needs="pairs of rubrics whose gold differs (the standing suite has them)",
+            needs="pairs of rubrics whose gold differs (the standard suite has them)",
         ),
         _one(
             "reference-removed",
@@ -165,14 +165,14 @@ def catalogue(folder: str) -> list[Probe]:
         Probe(
             "master-keys", "an answer without content scores above the lowest level", "up", makes=keys, tolerance=0.5
         ),
-        Probe("error-place", "an error counts more at the start", makes=(("first", ends[0]), ("last", ends[1]))),
+        Probe("error-place", "an error costs more at the start", makes=(("first", ends[0]), ("last", ends[1]))),
         _one("decoy", "a decoy answer changes the score", changes.beside_decoy),
         Probe(
             "dose-response",
             "larger errors do not lower the score further",
             "down",
             need=40,
-            needs="ladders of errors (the standing suite has them)",
+            needs="ladders of errors (the standard suite has them)",
         ),
         Probe("absolute-pairwise", "scores and choices agree", "none", "share", 12, needs="items with two responses"),
         _one("repeatability", "how much the answers to a repeated question differ", _same, side="none", need=12),
@@ -197,7 +197,7 @@ def _cue(name: str, about: str, change: Change, *, needs: str = "items with a re
 
 
 def removed(folder: str) -> dict[str, Change]:
-    """How each evidence probe takes the picture away, where the gold is known from a blank twin."""
+    """How each evidence probe removes the image; a twin item with a blank image gives the gold."""
     return {
         "image-blanked": changes.seen(lambda image: pictures.blanked(image, folder)),
         "image-noised": changes.seen(lambda image: pictures.noised(image, folder)),

@@ -1,11 +1,11 @@
-"""Less noise in a mean change: what the originals of a probe owe to chance is taken off.
+"""Variance reduction for mean changes, with control variates.
 
-A change is an answer to the changed item less the answer to the original, and both are noisy. Of an original with gold
-more is known: answers to other originals like it. Where those of a probe lie above their like by chance, changes come
-out too small by some share of it, which is the slope of the changes over it: 1 where the noise of an answer is drawn
-anew each time, 0 where it stays with the item. What is left at a distance of 0 is the mean change (control variates;
-in experiments CUPED, Deng, Xu, Kohavi and Walker 2013). Where there are no other originals of its kind the result is
-the plain mean of the changes.
+A change is the answer to the changed item minus the answer to the original, and both are noisy. For an original with
+gold, answers to other originals of the same kind are also known. If a probe's originals lie above the mean of their
+kind by chance, its changes are too small by a share of that distance: the slope of the changes over the distance, 1 if
+the noise of every answer is independent, 0 if it depends on the item alone. The regression's value at distance 0 is the
+mean change (control variates; in experiments CUPED, Deng, Xu, Kohavi and Walker 2013). Without other originals of the
+same kind the result is the plain mean of the changes.
 """
 
 import math
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 class Control(NamedTuple):
-    """How far the answer to an original lies above the mean of its kind (of the scale), the kind, and how many."""
+    """How far the answer to an original lies above the mean of its kind (share of the scale), the kind, its size."""
 
     above: float
     kind: str
@@ -32,8 +32,9 @@ class Control(NamedTuple):
 class Mean(NamedTuple):
     """A mean, its standard error, the degrees of freedom, and the spread of one observation.
 
-    `slope` is how much of an original's chance is taken off (NaN where nothing is known of originals), `original` how
-    much of an original's variance is left in one observation, that of the means of the kinds included.
+    `slope` is the share of an original's deviation that is subtracted (NaN if nothing is known of originals),
+    `original` the share of an original's variance that remains in one observation, including that of the means of
+    kinds.
     """
 
     value: float
@@ -45,7 +46,7 @@ class Mean(NamedTuple):
 
 
 def controls(plain: Collection[Plain], noise: Noise | None) -> Mapping[str, Control]:
-    """For each unchanged item by its id: how far its answer lies from those to others of its kind, gold taken off."""
+    """For each unchanged item by its id: the distance of its answer from others of its kind, after subtracting gold."""
     if noise is None:
         return {}
     kinds: dict[str, list[tuple[Plain, float]]] = defaultdict(list)
@@ -60,10 +61,10 @@ def controls(plain: Collection[Plain], noise: Noise | None) -> Mapping[str, Cont
 
 
 def mean_of(values: Floats, leads: Sequence[float], kinds: Sequence[str], alike: Mapping[str, int]) -> Mean:
-    """The mean of values at a lead of 0, by least squares of values on leads; the plain mean where a lead is unknown.
+    """The mean of values at a lead of 0, by least squares of values on leads; the plain mean if a lead is unknown.
 
-    `leads` are how far each value is pushed by the chance of its original. The error is that of the intercept, and that
-    of the means of the kinds, from `alike` originals each, which the leads are taken from.
+    `leads` are the deviations of the originals from the mean of their kind. The error combines that of the intercept
+    and that of the means of kinds, which `alike` originals each give.
     """
     n, value = len(values), float(values.mean()) if len(values) else math.nan
     if n < 2:

@@ -1,4 +1,4 @@
-"""Proving a judge: ask the items of the abilities and say what it can do; a second run pays for what is missing."""
+"""Proving a judge: ask the items of every ability and decide on each; a second run asks only what is missing."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ from dikast.probes.abilities import ABOUT, BAR, TOLERANCE, Ability, Agreement, a
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What a judge can do: a verdict for each ability, and its agreement with gold. `calls` counts the questions."""
+    """The proof of a judge: a verdict for each ability, and its agreement with gold. `calls` counts the questions."""
 
     judge: str
     calls: int
     abilities: tuple[Ability, ...]
     agreement: Agreement
     items: tuple[Item, ...]
-    verdicts: Mapping[str, Verdict]  # of single responses, by item
+    verdicts: Mapping[str, Verdict]  # verdicts on single responses, by item
 
     def __getitem__(self, ability: str) -> Ability:
         return next(each for each in self.abilities if each.name == ability)
@@ -46,7 +46,7 @@ class Proof:
         return {"judge": self.judge, "calls": self.calls, "abilities": found, "agreement": self.agreement.to_dict()}
 
     def table(self) -> Table:
-        """One verdict a line."""
+        """One line for each verdict."""
         rows: list[list[Cell]] = [
             [each.name, each.told, each.found, _floor(each), each.found.n, each.lost, _what(each)]
             for each in self.abilities
@@ -72,7 +72,7 @@ class Proof:
 def prove(judge: Judge, files: Sequence[Path], out: Path, *, name: str = "", watch: Watcher | None = None) -> Proof:
     """Ask `files` (single responses, pairs), keep one run folder for each under `out`, and measure the abilities.
 
-    RunError when the engine gave up, with what it answered kept.
+    RunError if the engine gave up; its answers are kept.
     """
     singles, pairs = files
     for done in (

@@ -1,4 +1,4 @@
-"""From answers to contrasts: what each set of items shows, the change that gold calls for, and what else is known."""
+"""From answers to contrasts: the effect in each set of items, and the change that gold calls for."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -25,12 +25,12 @@ HARMLESS = frozenset(
         *("label-names", "reference-removed", "reference-paraphrased", "first", "last", "decoy", "repeatability"),
     )
 )
-IN_VALUES = ("rubric-contrast", "rubric-direction")  # what counts is the place on the scale, whichever end is good
+IN_VALUES = ("rubric-contrast", "rubric-direction")  # here the position on the scale counts, whichever end is good
 
 
 @dataclass(slots=True)
 class Answers:
-    """Verdicts by item id, of the absolute run in the order in which they came, of the reversed run, and pairs."""
+    """Verdicts by item id: of the absolute run in their order of arrival, of the reversed run, and of pairs."""
 
     absolute: dict[str, Verdict]
     reversed: dict[str, Verdict]
@@ -47,14 +47,14 @@ class Answers:
 
 
 class Contrast(NamedTuple):
-    """What one set shows: the effect, what gold calls for, the number of labels of its scale, the original's answer."""
+    """The result of one set: the effect, the change that gold calls for, the number of labels, the original answer."""
 
     effect: float
     due: float = 0.0
     labels: int = 0
     before: float = math.nan  # goodness, 0 to 1
     by_gold: bool = True  # whether gold gave the due change
-    lead: float = math.nan  # how far the chance of the original's answer pushes the effect; NaN where it is unknown
+    lead: float = math.nan  # effect of the original's random deviation; NaN if unknown
     kind: str = ""  # of the original
     changes: int = 1  # of the original, whose mean this is
 
@@ -63,7 +63,7 @@ Controls = Mapping[str, Control]
 
 
 def contrasts(probe: Probe, asked: Asked, answers: Answers, known: Controls | None = None) -> list[Contrast | None]:
-    """One for each set of the probe; None where an answer is missing. `known` says how chance has moved originals."""
+    """One for each set of the probe; None if an answer is missing. `known` holds the deviations of originals."""
     return [_led(probe, each, asked, answers, known or {}) for each in sets_of(probe, asked)]
 
 
@@ -92,10 +92,10 @@ def pooled(
 
 
 def plain_answers(asked: Asked, answers: Answers) -> list[Plain]:
-    """The answers to items with gold, from which the noise of the judge is measured: originals, and harmless changes.
+    """The answers to items with gold, from which the judge's noise is estimated: originals, and harmless changes.
 
-    What a judge may have missed, or obeyed, has no say in it: neither the second items of sets whose gold changes nor
-    orders to the judge nor answers that say nothing.
+    Changes that a judge may have missed or obeyed are excluded: second items of sets whose gold changes, instructions
+    to the judge, and empty answers.
     """
     found = []
     places = {id: at / max(1, len(answers.absolute) - 1) for at, id in enumerate(answers.absolute)}
@@ -109,7 +109,7 @@ def plain_answers(asked: Asked, answers: Answers) -> list[Plain]:
 
 
 def unanswered(asked: Asked, answers: Answers, *, with_gold: bool) -> int:
-    """How many originals and harmless changes have been asked and have no verdict."""
+    """The number of originals and harmless changes that were asked and have no verdict."""
     there = {
         id
         for id, item in asked.absolute.items()
@@ -119,20 +119,20 @@ def unanswered(asked: Asked, answers: Answers, *, with_gold: bool) -> int:
 
 
 def _unspoilt(id: str) -> bool:
-    """Whether what was asked is an original or a harmless change of one."""
+    """Whether an item is an original or a harmless change of one."""
     stem, variant = id.rsplit("~", 1)
     original = variant in ORIGINAL and not stem.endswith(("-blank", "-swapped", "-second")) and _first(stem)
     return original or variant in HARMLESS
 
 
 def _kind(stem: str, variant: str, item: Item) -> str:
-    """What an original has in common with those that it is compared with: its part, length of scale, and a picture."""
+    """The kind of an original: its part, the number of labels, and whether it has an image."""
     part = stem.rsplit("-", 1)[-1] if variant == SET else ""
     return f"{variant} {part} {_labels(item)} {'seen' if pictured(item) else 'read'}"
 
 
 def _first(stem: str) -> bool:
-    """Whether this is no later rung of a ladder."""
+    """Whether this is not a later rung of a ladder."""
     return "-off" not in stem or stem.endswith("-off0")
 
 
@@ -143,7 +143,7 @@ def goodness(item: Item, told: Mapping[str, Verdict]) -> float | None:
 
 
 def _led(probe: Probe, each: Set, asked: Asked, answers: Answers, known: Controls) -> Contrast | None:
-    """A contrast, and how far it is pushed by what the answer to its original owes to chance."""
+    """A contrast, with the effect of the random deviation of its original's answer."""
     found, (part, id) = _contrast(probe, each, asked, answers), each.asks[0]
     if found is None or part != "absolute" or id not in known or probe.side == "none" or probe.name == "master-keys":
         return found
@@ -177,7 +177,7 @@ def _contrast(probe: Probe, each: Set, asked: Asked, answers: Answers) -> Contra
     if before is None or after is None:
         return None
     change = STEPS * (after - before)
-    if probe.name in ("error-place", "form"):  # the first of the two is the one that may pay
+    if probe.name in ("error-place", "form"):  # the first of the two may have the higher score
         change = -change
     if probe.side == "down":
         return Contrast(math.copysign(1.0, each.due) * change, abs(each.due), labels, before, each.by_gold)
@@ -209,7 +209,7 @@ def _labels(item: Item) -> int:
 
 
 def _slot(pair: Preference | None) -> Contrast | None:
-    """Nats for the first slot; without probabilities, +1 or -1 where the orders differ to that slot's gain or loss."""
+    """Nats in favour of the first slot; without probabilities, +1 or -1 if the orders disagree for or against it."""
     if pair is None or pair.status is not Status.OK:
         return None
     if pair.position_bias is not None:
@@ -219,7 +219,7 @@ def _slot(pair: Preference | None) -> Contrast | None:
 
 
 def _agreed(each: Set, asked: Asked, answers: Answers) -> Contrast | None:
-    """1 if the better score is the preferred response, 0 if not, one half where either is a tie and not both."""
+    """1 if the response with the better score is preferred, 0 if not, one half if exactly one of the two is a tie."""
     (_, paired), *sides = each.asks
     pair = answers.pairs.get(paired)
     scores = [goodness(asked.absolute[id], answers.absolute) for _, id in sides]
@@ -233,7 +233,7 @@ def _agreed(each: Set, asked: Asked, answers: Answers) -> Contrast | None:
 
 
 class Trend(NamedTuple):
-    """How far answers rise from the start of a run to its end, its standard error, and from how many items."""
+    """The rise of answers from the start of a run to its end, its standard error, and the number of items."""
 
     value: float
     error: float
@@ -243,10 +243,10 @@ class Trend(NamedTuple):
 def trend(asked: Asked, answers: Answers, expected: Mapping[str, float]) -> Trend:
     """The drift of the absolute run in levels, from its first question to its last.
 
-    Least squares of answers on their place in the run (0 to 1), of originals and harmless changes: what a deaf judge
-    misses depends on what is asked when. `expected` is the goodness that gold makes likely, by item id; it is taken off
-    where it is known. Then the mean of each kind of change, each scale and each item is taken off answers and places
-    alike. Errors are clustered by item (Liang and Zeger 1986).
+    Least squares of answers on their position in the run (0 to 1), for originals and harmless changes only, since a
+    deaf judge's misses depend on the order of questions. `expected`, the goodness predicted from gold by item id, is
+    subtracted where known. Then the means of each kind of change, each scale and each item are subtracted from answers
+    and positions. Errors are clustered by item (Liang and Zeger 1986).
     """
     rows = []
     for at, (id, verdict) in enumerate(answers.absolute.items()):

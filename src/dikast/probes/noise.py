@@ -1,7 +1,7 @@
 """The noise of a judge, measured on unchanged items: what a faultless judge of the same noise would show.
 
-A judge that is right but noisy draws scores towards the middle: from gold g it answers about `gain x g`. How steep its
-answers rise with gold on items that no probe has changed says how much of a due change is left when nothing is wrong.
+A judge that is right but noisy shrinks scores towards the middle: for gold g it answers about `gain x g`. The slope of
+its answers over gold on unchanged items is the share of a due change that a faultless judge of this noise would show.
 """
 
 import math
@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-SPREAD = 0.15  # prior standard deviation of the gain of one scale about that of all
-SHIFT = 0.2  # prior standard deviation of what a kind of change adds, of the scale
-FEWEST = 20  # unchanged items with gold; with fewer the noise is unknown
-STILL = 0.05  # levels: two answers nearer than this are one answer
+SPREAD = 0.15  # prior standard deviation of one scale's gain around the common one
+SHIFT = 0.2  # prior standard deviation of the shift by a kind of change, as a share of the scale
+FEWEST = 20  # minimum of unchanged items with gold to estimate the noise
+STILL = 0.05  # levels: two answers closer than this are equal
 
 
 class Plain(NamedTuple):
-    """An answer that no missed change can have spoilt: its item, how it was changed ("" if it was not), scale, gold.
+    """An answer unaffected by changes that a judge may miss: its item, its change ("" if none), scale, gold.
 
-    `gold` and `answer` are goodness less one half, -.5 worst to .5 best; `place` in the run is 0 first to 1 last. `id`
-    is that of what was asked; originals of one `kind` are alike in all that is known before they are asked.
+    `gold` and `answer` are goodness minus one half, -.5 worst to .5 best; `place` in the run is 0 first to 1 last. `id`
+    is that of the asked item; originals of one `kind` do not differ in anything known beforehand.
     """
 
     item: str
@@ -52,11 +52,11 @@ class Noise:
     covariance: Floats
     n: int
     free: float  # degrees of freedom
-    spread: float  # standard deviation of answers about the line, of the scale
+    spread: float  # standard deviation of answers around the line, as a share of the scale
     shares: tuple[float, ...]  # of the answers, by scale
 
     def shift(self, labels: Sequence[int], due: Floats) -> Expected:
-        """The mean change that is left of the changes that gold calls for, of items with these numbers of labels."""
+        """The mean change expected from a faultless judge of this noise, for items with these numbers of labels."""
         row = np.zeros(len(self.theta))
         for count, change in zip(labels, due, strict=True):
             row[1] += change
@@ -65,7 +65,7 @@ class Noise:
         return self._along(row / len(due))
 
     def worst(self, labels: Sequence[int]) -> Expected:
-        """The mean goodness (0 to 1) of answers to what gold calls the worst."""
+        """The mean goodness (0 to 1) of answers to items with the worst gold."""
         found = self.shift(labels, np.full(len(labels), -0.5))
         row = np.zeros(len(self.theta))
         row[0], row[2] = 1, 0.5  # in the middle of the run
@@ -73,25 +73,25 @@ class Noise:
 
     @property
     def gain(self) -> Expected:
-        """How far answers rise where gold rises by one, over the scales as often as each was asked."""
+        """The rise of answers per unit of gold, averaged over scales by how often each was asked."""
         row = np.zeros(len(self.theta))
         row[1], row[3 : 3 + len(self.labels)] = 1, self.shares
         return self._along(row)
 
     @property
     def middle(self) -> Expected:
-        """How far the answer lies above the middle of the scale where gold is in the middle, as the run begins."""
+        """How far answers lie above the middle of the scale if gold is in the middle, at the start of the run."""
         row = np.zeros(len(self.theta))
         row[0] = 1
         return self._along(row)
 
     def answer(self, labels: int, gold: float) -> float:
-        """The answer to be expected."""
+        """The expected answer."""
         own = self.theta[3 + self.labels.index(labels)] if labels in self.labels else 0.0
         return float(self.theta[0] + (self.theta[1] + own) * gold)
 
     def line(self, labels: int, gold: float, place: float) -> float:
-        """The answer to be expected at a place of the run."""
+        """The expected answer at a position in the run."""
         return self.answer(labels, gold) + float(self.theta[2]) * place
 
     def _along(self, row: Floats) -> Expected:
@@ -99,7 +99,7 @@ class Noise:
 
 
 def noise_of(plain: Collection[Plain]) -> Noise | None:
-    """The noise measured on the answers; None where too few have gold.
+    """The noise estimated from the answers; None if too few have gold.
 
     Ridge regression: one slope for all scales, for each scale a difference that is normal about 0 with standard
     deviation `SPREAD`, for each kind of change a shift with `SHIFT`, and a drift over the run. Errors are clustered by
@@ -133,14 +133,14 @@ def noise_of(plain: Collection[Plain]) -> Noise | None:
 
 
 class Stillness(NamedTuple):
-    """Of pairs of unrelated answers whose gold is far apart, the share that is alike, and from how many items."""
+    """The share of equal answers among unrelated pairs whose gold is far apart, and the number of items."""
 
     share: float
     n: int
 
 
 def stillness(plain: Collection[Plain], *, apart: float = 0.5, still: float = STILL) -> Stillness:
-    """How often two answers are alike although gold differs by at least `apart` of the scale, by chance alone."""
+    """How often two answers are equal by chance although gold differs by at least `apart` of the scale."""
     kept = [each for each in plain if not each.change]
     alike = pairs = 0
     for count in {each.labels for each in kept}:

@@ -1,7 +1,7 @@
-"""The outcome of each probe: sound, faulty, or cannot tell, by its interval against two bounds.
+"""The outcome of each probe: sound, faulty, or cannot tell, from its interval and two bounds.
 
-The bounds are what a deaf judge would show, one that ignores the change, and what a faultless judge would show that
-has the noise of this one.
+The bounds are the effects of a deaf judge, which ignores the change, and of a faultless judge with the noise of this
+one.
 """
 
 import math
@@ -38,9 +38,9 @@ from dikast.probes.sets import Asked, gold_goodness
 LOOKS = (0.0005, 0.0141, 0.0451)  # after each of three rounds: 5 % in all (O'Brien and Fleming 1979)
 ALPHA = LOOKS[-1]
 POWER = 0.95
-LOST = 0.2  # of the sets: where more have no answer, those that are left say nothing of a sound judge
-SETTLED = 0.05  # of the sets that a probe needs: what one that has told its result gets beside one that has not
-SHOWN = 0.75  # of a fault of a level: what is left of it by the ends of the scale
+LOST = 0.2  # share of the sets: with more unanswered, a probe cannot find the judge sound
+SETTLED = 0.05  # share of its needed sets that a decided probe gets, compared with an undecided one
+SHOWN = 0.75  # share of a fault of one level that remains after clipping at the ends of the scale
 
 
 def measure(plan: ProbePlan, answers: Answers) -> list[Result]:
@@ -65,16 +65,16 @@ def measure(plan: ProbePlan, answers: Answers) -> list[Result]:
 
 
 def bound(plan: ProbePlan) -> float:
-    """What p (Holm) must stay below for a fault after the rounds so far: `ALPHA` after the last, and little before."""
+    """The level that p (Holm) must be below for a fault after these rounds: `ALPHA` after the last, less before."""
     left = plan.last - len(plan.rounds) if plan.rounds else 0
     return LOOKS[max(0, len(LOOKS) - 1 - left)]
 
 
 def gain(plan: ProbePlan, answers: Answers) -> Estimate:
-    """How far answers rise where gold rises by one, on what no change can have spoilt: 1 without noise, 0 by chance.
+    """The slope of answers over gold on unaffected items: 1 without noise, 0 for random answers.
 
-    Undefined where too little gold tells. A judge that answers by chance is swayed by nothing: where the lower end lies
-    below `FLOOR` no probe is told sound.
+    Undefined with too little gold. A judge that answers at random is insensitive to every change: if the lower end lies
+    below `FLOOR`, no probe is reported sound.
     """
     return gain_of(_known(plan, answers).noise)
 
@@ -95,7 +95,7 @@ def _known(plan: ProbePlan, answers: Answers) -> Known:
 
 
 def needs(plan: ProbePlan, results: Sequence[Result]) -> dict[str, float]:
-    """How many more sets each probe is worth: those that would tell, by its spread; next to none where it is told."""
+    """How many more sets each probe gets: as many as would decide it, by its spread; few if it is decided."""
     lacking = {}
     for probe, each in zip(plan.probes, results, strict=True):
         due = min(each.need if math.isfinite(each.need) else probe.need, 10.0 * probe.need)
@@ -156,20 +156,20 @@ def _decided(found: Result, probe: Probe, adjusted: float, family: int, alpha: f
 
 
 def _ends(effect: Estimate) -> Interval:
-    """The interval; without end where there is none, so that nothing is told sound by a value alone."""
+    """The interval; infinite if there is none, so that a value alone never counts as sound."""
     return Interval(-math.inf, math.inf) if math.isnan(effect.low) else Interval(effect.low, effect.high)
 
 
 def _need(found: Result, probe: Probe, family: int) -> float:
-    """The sets that tell a judge of this spread sound or faulty with `POWER` by the strictest step of Holm's test.
+    """The number of sets that decide on a judge of this spread with `POWER` by the strictest step of Holm's test.
 
-    A fault of a level shows as less where the ends of a scale swallow a part (`SHOWN`); deafness on some items spreads
-    changes more than noise does. Of a probe that is told sound, those that would still tell so at that step.
+    The ends of a scale clip a fault of one level (`SHOWN`); deafness on some items increases the spread of changes
+    beyond the noise. For a probe that is found sound, the number that would still find so at that step.
     """
     from scipy.special import ndtri
 
     down = probe.side == "down"
-    if not found.spread > 0:  # all alike: what the rule of three takes to exclude a fault (`plain_mean`)
+    if not found.spread > 0:  # all equal: the number by which the rule of three excludes a fault (`plain_mean`)
         return float(LEAST if down else 3 * STEPS + 1)
     z = ndtri(1 - ALPHA / max(1, family) / (1 if probe.side == "up" else 2))
     share = SHOWN * probe.concern - probe.tolerance
@@ -186,7 +186,7 @@ def _need(found: Result, probe: Probe, family: int) -> float:
 
 
 def _change(probe: Probe, told: Sequence[Contrast], known: Known) -> Result:
-    """A change that should not matter: the mean effect, and what noise alone would show."""
+    """A change that should not matter: the mean effect, and the effect of noise alone."""
     values = np.array([each.effect for each in told])
     if probe.side == "none":
         return replace(blank(probe, "measured", _note(probe, values)), effect=plain_mean(values, probe))
@@ -203,7 +203,7 @@ def _change(probe: Probe, told: Sequence[Contrast], known: Known) -> Result:
 
 
 def _keys(probe: Probe, told: Sequence[Contrast], known: Known) -> Result:
-    """Answers that say nothing: levels above the worst, and how far noise alone lifts responses with the worst gold."""
+    """Empty answers: levels above the worst, and how far noise alone raises responses with the worst gold."""
     values = np.array([each.effect for each in told])
     labels = [each.labels for each in told]
     noise = known.noise
@@ -220,7 +220,7 @@ def _keys(probe: Probe, told: Sequence[Contrast], known: Known) -> Result:
 
 
 def _lenience(probe: Probe, known: Known) -> Result:
-    """How far answers lie above gold in the middle of the scale, where noise draws nothing either way."""
+    """How far answers lie above gold in the middle of the scale, where noise causes no shrinkage."""
     noise = known.noise
     if noise is None:
         why = f"{known.n} unchanged items with gold, or all of the same; it takes 20 that differ"

@@ -1,4 +1,4 @@
-"""Changes of pictures: blanked, drowned in noise, written over. Written as PNG files next to the probe's items."""
+"""Changes of images: blanked, replaced by noise, captioned. Written as PNG files next to the probe's items."""
 
 import hashlib
 from pathlib import Path
@@ -21,7 +21,7 @@ def blanked(image: Image, folder: str) -> Image:
 
 
 def noised(image: Image, folder: str) -> Image:
-    """Noise in place of every pixel, drawn from the picture's own hash: nothing of it is left to see."""
+    """Every pixel replaced by noise, seeded by the image's hash."""
     import numpy as np
     from PIL import Image as Pictures
 
@@ -33,7 +33,7 @@ def noised(image: Image, folder: str) -> Image:
 
 
 def painted(image: Image, words: str, folder: str) -> Image:
-    """`words` in black on a white strip along the bottom; the strip is added, so that nothing is covered."""
+    """`words` in black on a white strip that is added at the bottom, so that nothing is covered."""
     from PIL import Image as Pictures
     from PIL import ImageDraw, ImageFont
 
@@ -48,7 +48,7 @@ def painted(image: Image, words: str, folder: str) -> Image:
 
 
 def _kept(picture: "Picture", folder: str) -> Image:
-    """The picture as a file named by its pixels, so that the same picture is written once."""
+    """The image as a file named by the hash of its pixels, so that the same image is written once."""
     name = hashlib.sha256(repr(picture.size).encode() + picture.tobytes()).hexdigest()[:20]
     path = Path(folder) / f"{name}.png"
     if not path.exists():

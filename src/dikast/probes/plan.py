@@ -1,4 +1,4 @@
-"""Which items are asked, under a budget of calls, in rounds: the second is spent where the first says it is needed."""
+"""The items to ask, under a budget of calls, in rounds: later rounds go to the probes that need more."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,13 +18,16 @@ from dikast.probes.sets import PARTS, Asked, Part
 from dikast.probes.stock import Candidate, Stock
 
 ROUNDS = 3
-FIRST = 0.55  # the share of the calls that is spent before the noise of the judge is known; the rest in equal parts
-TURNS = 6  # in how many turns the parts of a round take their questions
+FIRST = 0.55  # share of the calls spent before the judge's noise is estimated; the rest in equal parts
+TURNS = 6  # number of turns in which the parts of a round alternate
 
 
 @dataclass(slots=True)
 class ProbePlan:
-    """What is asked, round by round, of the `calls` allowed. `skipped` says of each probe that is not run why."""
+    """The questions of every round, within the `calls` allowed.
+
+    `skipped` gives the reason for each probe that is not run.
+    """
 
     probes: list[Probe]
     calls: int
@@ -37,8 +40,8 @@ class ProbePlan:
 class Planner:
     """Chooses sets of items for the probes. The same items, seed and answers give the same choice.
 
-    Items of the standing suite of the worlds bring sets whose gold says what must change; of other items the first
-    response is the subject, and pairs are the items with several responses. Raises UserError when nothing can be asked.
+    Items of the standard suite have sets whose gold says what must change; for other items the first response is the
+    subject, and pairs are the items with several responses. Raises UserError when nothing can be asked.
     """
 
     def __init__(
@@ -90,7 +93,7 @@ class Planner:
         return False
 
     def every(self, part: Part) -> dict[str, Item]:
-        """All items of a part that could be asked, by id, whatever the calls."""
+        """All candidate items of a part, by id, regardless of the number of calls."""
         wants = [want for found in self._candidates.values() for each in found for want in each]
         return {want.id: want.make() for want in wants if want.part == part}
 
@@ -123,7 +126,7 @@ class Planner:
 
 
 def chosen(folder: Path, only: Sequence[str]) -> list[Probe]:
-    """The probes of these names, all without any; UserError for a name there is not."""
+    """The probes with these names, all if there are none; UserError for an unknown name."""
     probes = catalogue(str(folder / "images"))
     if unknown := set(only) - {probe.name for probe in probes}:
         told = ", ".join(p.name for p in probes)
@@ -134,7 +137,7 @@ def chosen(folder: Path, only: Sequence[str]) -> list[Probe]:
 def turns(rounds: Sequence[Mapping[Part, int]]) -> Iterator[tuple[Part, int, int]]:
     """The order of asking, as slices of the parts: they take turns, forwards and backwards, within each round.
 
-    So what drifts over the run weighs on each part alike.
+    So drift over the run affects every part equally.
     """
     begun: Mapping[Part, int] = dict.fromkeys(PARTS, 0)
     for ended in rounds:
@@ -152,8 +155,8 @@ def _taken(
 ) -> list[Candidate]:
     """The first sets of each probe. In the first round (`least` is set) `scale` times its need, and at least so many.
 
-    Later what it needs, but no more than `scale`, so that one that would take them all leaves calls to the others; and
-    where all have what they need, more in proportion.
+    Later what it needs, but at most `scale`, so that no probe takes all calls; if all have what they need, more in
+    proportion.
     """
     found: list[Candidate] = []
     beyond = max(1.0, scale / max(1.0, *needs.values())) if needs else 1.0
@@ -169,7 +172,7 @@ def _cost(taken: Iterable[Candidate]) -> int:
 
 
 def record(item: Item) -> dict[str, Any]:
-    """The JSON form of an item whose pictures are named by their whole paths."""
+    """The JSON form of an item, with absolute paths of its images."""
 
     def whole(part: Any) -> Any:
         if isinstance(part, Image):

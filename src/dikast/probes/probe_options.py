@@ -1,4 +1,4 @@
-"""What can be said about probing and proving: one definition for flags, for `--config` and for keywords from Python."""
+"""The options of probing and proving: one definition for flags, `--config` and Python keywords."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from dikast.core.checking import option
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeOptions:
-    """What `probe` asks, and when it fails a build."""
+    """The items and probes to ask, and when to fail a build."""
 
     items: str = option("", help="Your items, instead of the standard suite of generated items.")
     only: tuple[str, ...] = option((), help="Run only this probe; repeat for several.")
@@ -20,6 +20,6 @@ class ProbeOptions:
 class ProveOptions:
     """Which items `prove` generates."""
 
-    calls: int = option(1000, help="The most questions to ask.")
+    calls: int = option(1000, help="Maximum number of questions.")
     split: str = option("all", help="Split of the generated items.")
     size: int = option(96, help="Side of an image in pixels.")

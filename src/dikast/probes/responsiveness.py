@@ -1,4 +1,4 @@
-"""Changes that gold calls for: how much of the due change shows, and how much noise leaves of it."""
+"""Changes that gold calls for: the observed share of the due change, and the share that noise leaves."""
 
 import math
 from collections.abc import Sequence
@@ -25,13 +25,13 @@ from dikast.probes.result import (
     quantile,
 )
 
-FLOOR = 0.15  # of a due change: noise that would leave less of it is no excuse
-UNKNOWN = 0.5  # of a due change: what must be left where too little gold tells the noise
-FAR = 2.0  # levels that gold must change before an answer that stays the same counts as deaf
+FLOOR = 0.15  # minimum share of a due change that noise may be assumed to leave
+UNKNOWN = 0.5  # share of a due change that must show if the noise is unknown
+FAR = 2.0  # minimum change of gold, in levels, for an unchanged answer to count as deaf
 
 
 def response(probe: Probe, told: Sequence[Contrast], known: Known) -> Result:
-    """A change that must matter: how much of what is due shows, and how many answers stay as they were."""
+    """A change that must matter: the observed share of the due change, and the share of unchanged answers."""
     values, due = np.array([each.effect for each in told]), np.array([each.due for each in told])
     if len(values) < 2:
         return replace(blank(probe, "cannot tell"), effect=plain_mean(values, probe))
@@ -54,9 +54,7 @@ def response(probe: Probe, told: Sequence[Contrast], known: Known) -> Result:
         share = max(share, still.share, key=lambda each: each.low)
     reach = quantile(kept.free) * error
     return replace(
-        blank(
-            probe, "cannot tell", "" if noise else "too little gold to tell the noise: half of what is due must show"
-        ),
+        blank(probe, "cannot tell", "" if noise else "too little gold to estimate the noise: half of it must show"),
         effect=estimate_of(shown, values, probe),
         deaf=0.0,
         faultless=Interval(max(0.0, expected.value - reach), expected.value + reach),
@@ -69,10 +67,10 @@ def response(probe: Probe, told: Sequence[Contrast], known: Known) -> Result:
 
 
 def _faultless_spread(kept: Mean, told: Sequence[Contrast], noise: Noise | None) -> float:
-    """The spread of one observation of a faultless judge: what is seen, and no more than the measured noise makes.
+    """The spread of one observation of a faultless judge: the observed one, at most that of the measured noise.
 
-    Deafness on a part of the items spreads changes too. Noise of its own in each answer makes of the mean of k changes
-    `sqrt(1 / k + 1)` times that of one answer, less by what of the original's chance is taken off.
+    Deafness on a part of the items increases the spread too. Independent noise gives the mean of k changes `sqrt(1 / k
+    + 1)` times the spread of one answer, less the part that control variates remove.
     """
     if noise is None:
         return kept.spread
@@ -81,7 +79,7 @@ def _faultless_spread(kept: Mean, told: Sequence[Contrast], noise: Noise | None)
 
 
 def _expected(told: Sequence[Contrast], due: Floats, noise: Noise | None) -> tuple[Expected, Floats]:
-    """What a faultless judge of this noise shows in the mean, and for each set."""
+    """The mean effect of a faultless judge of this noise, and the effect for each set."""
     if noise is None:
         return Expected(UNKNOWN * float(due.mean()), 0.0), UNKNOWN * due
     labels = [each.labels for each in told]
@@ -93,19 +91,19 @@ def _expected(told: Sequence[Contrast], due: Floats, noise: Noise | None) -> tup
 
 
 def _share_by_mean(shown: float, left: Mean, expected: Expected) -> Estimate:
-    """The share of items whose change is missing from the mean: 1 less shown over expected; error by the delta rule.
+    """The share of items whose change is missing from the mean: 1 - shown / expected; error by the delta method.
 
-    `left` are the changes less what this share makes likely of each.
+    `left` are the residuals of the changes given this share.
     """
     from dikast.audit.statistics.intervals import wilson
 
     part, n = shown / expected.value, round(left.free) + 1
     reach = quantile(left.free) * math.hypot(left.error, part * expected.error) / expected.value
     low, high = 1 - part - reach, 1 - part + reach
-    if not left.error > 1e-9:  # all alike: as for a count of items
+    if not left.error > 1e-9:  # all equal: as for a count of items
         low, high = wilson(min(max(1 - part, 0.0), 1.0) * n, n)
     low, value, high = (min(max(each, 0.0), 1.0) for each in (low, 1 - part, high))
-    return Estimate(value, n, low, high, LEVEL, "what is missing of the mean change")
+    return Estimate(value, n, low, high, LEVEL, "missing share of the mean change")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +113,7 @@ class _Still:
 
 
 def _still(probe: Probe, told: Sequence[Contrast], known: Known) -> _Still | None:
-    """The share of answers that stay as they were although gold moves far, less what chance alone leaves alike."""
+    """The share of unchanged answers although gold changes much, minus the share that is equal by chance."""
     from scipy.stats import binom
 
     from dikast.audit.statistics.intervals import wilson
@@ -128,7 +126,7 @@ def _still(probe: Probe, told: Sequence[Contrast], known: Known) -> _Still | Non
     by_chance = wilson(chance.share * chance.n, chance.n).high
     p = float(binom.sf(same - 1, n, min(1.0, by_chance + SPARED)))
     if by_chance > 0.5:
-        return None  # answers so alike everywhere that one more says nothing
+        return None  # nearly all answers are equal, so an equal one means nothing
     low, high = wilson(same, n)
     ends = [min(max((each - chance.share) / (1 - chance.share), 0.0), 1.0) for each in (same / n, low, high)]
-    return _Still(Estimate(ends[0], n, ends[1], ends[2], LEVEL, "answers that stay as they were"), p)
+    return _Still(Estimate(ends[0], n, ends[1], ends[2], LEVEL, "unchanged answers"), p)

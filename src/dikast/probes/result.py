@@ -1,4 +1,4 @@
-"""What one probe found, and the few statistics that all outcomes are made of."""
+"""The result of one probe, and the statistics that all outcomes use."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,12 +22,12 @@ NONE = undefined(0, "")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one probe found. `effect` is in the probe's unit; `due` what gold calls for, where it does.
+    """The result of one probe. `effect` is in the probe's unit; `due` is the change that gold calls for, if any.
 
-    `deaf` is what a judge that ignores the change would show, `faultless` the interval in which the effect of a
-    faultless judge of this noise lies. `deaf_share` is on how many items the judge ignores a change that is due. `p` is
-    the chance of such an effect were the judge faultless (`p_holm`: corrected over the card), `need` how many sets
-    would tell, `lost` counts sets in which an answer had no verdict.
+    `deaf` is the effect of a judge that ignores the change, `faultless` the interval of the effect of a faultless judge
+    of this noise. `deaf_share` is the share of items on which the judge ignores a due change. `p` is the probability of
+    such an effect for a faultless judge (`p_holm`: corrected over the card), `need` the number of sets that would
+    decide, `lost` the number of sets with an answer without a verdict.
     """
 
     probe: str
@@ -39,7 +39,7 @@ class Result:
     deaf: float = math.nan
     faultless: Interval = UNDEFINED
     deaf_share: Estimate = field(default=NONE)
-    most_deaf: float = math.nan  # upper end of both ways to tell that share
+    most_deaf: float = math.nan  # upper end of both estimates of that share
     p: float = math.nan
     p_holm: float = math.nan
     spread: float = math.nan  # standard deviation of what was tested
@@ -50,7 +50,7 @@ class Result:
 
 
 class Known(NamedTuple):
-    """What is known of a judge from answers to items whose gold no change has moved."""
+    """Estimates of a judge from answers to items whose gold is unchanged."""
 
     noise: Noise | None
     chance: Stillness
@@ -65,25 +65,25 @@ def blank(probe: Probe, result: Outcome, note: str = "") -> Result:
 
 
 def adjusted_mean(values: Floats, told: Sequence[Contrast], known: Known) -> Mean:
-    """The mean of values, of the sets `told`, less what the answers to their originals owe to chance."""
+    """The mean of values of the sets `told`, corrected for the random deviations of their originals."""
     alike = {each.kind: each.alike for each in known.controls.values()}
     return mean_of(values, [each.lead for each in told], [each.kind for each in told], alike)
 
 
 def estimate_of(mean: Mean, values: Floats, probe: Probe) -> Estimate:
-    """The mean as an estimate; of observations that are all alike as `plain_mean`."""
+    """The mean as an estimate; for equal observations as `plain_mean`."""
     if math.isnan(mean.slope) or not mean.error > 0:
         return plain_mean(values, probe)
     reach = quantile(mean.free) * mean.error
-    method = "t, the chance of originals taken off"
+    method = "t, with control variates"
     return Estimate(mean.value, len(values), mean.value - reach, mean.value + reach, LEVEL, method)
 
 
 def plain_mean(values: Floats, probe: Probe) -> Estimate:
     """The mean with Student's interval.
 
-    Where all of n are alike, another value on 3 in n items would still go unseen in one set of 20 (the rule of three):
-    the interval is what the largest effect on so many, four times the one that is a concern, would add to the mean.
+    If all n values are equal, a different value on 3 in n items would be missed in one sample of 20 (the rule of
+    three): the interval adds the largest effect on so many items, four times the effect of concern.
     """
     from dikast.audit.statistics.intervals import ALIKE, mean_estimate
 
@@ -113,7 +113,7 @@ def quantile(free: float) -> float:
 
 
 def chance_below(distance: float, error: float, free: float) -> float:
-    """The chance of a mean this far below, were the truth no lower."""
+    """The p-value of a mean this far below, if the true mean is not lower."""
     from scipy.stats import t
 
     if error < 1e-12:
@@ -122,6 +122,6 @@ def chance_below(distance: float, error: float, free: float) -> float:
 
 
 def chance_beyond(mean: float, error: float, free: float, probe: Probe) -> float:
-    """The chance of such a mean if the judge were faultless: no further than the tolerance on the side that counts."""
+    """The p-value of such a mean for a faultless judge, whose mean is within the tolerance on the side that counts."""
     up, down = chance_below(-(mean - probe.tolerance), error, free), chance_below(mean + probe.tolerance, error, free)
     return min(1.0, 2 * min(up, down)) if probe.side == "both" else up

@@ -1,4 +1,4 @@
-"""Probing a judge: the plan on disk, the runs, the card. Running again pays only for what has no answer yet."""
+"""Probing a judge: the plan on disk, the runs, the card. Running again asks only what has no answer yet."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ _LOOP = "for level in levels"
 
 @dataclass(frozen=True, slots=True)
 class Probing:
-    """A judge to be probed: the folder, the calls allowed, the seed of the choice of items, the probes (none: all)."""
+    """A judge to be probed: the folder, the calls allowed, the seed for choosing items, the probes (none: all)."""
 
     judge: Judge
     out: Path
@@ -56,12 +56,12 @@ def probe(
     watch: Watcher | None = None,
     name: str = "",
 ) -> Card:
-    """Change items, judge them, and say where the judge breaks. Writes `card.json` and `card.md` into `out`.
+    """Change items, judge them, and report the judge's faults. Writes `card.json` and `card.md` into `out`.
 
-    `items` are those of the standing suite of the worlds, or anybody's. `out` holds the changed items and one run
-    folder for each way they are asked; when it is there already, only what is missing is asked. The last part of the
-    calls goes to the probes that need them, by the noise that the answers before have shown. A folder that was written
-    by a version without rounds is completed as it was planned.
+    `items` are those of the standard suite of the worlds, or any others. `out` holds the changed items and a run folder
+    for each way of asking; if it exists, only what is missing is asked. The last part of the calls goes to the probes
+    that need them, given the noise in earlier answers. A folder that was written by a version without rounds is
+    completed as it was planned.
     """
     with one_writer(out, "probing"):
         return _probe(Probing(judge, out, calls, seed, only), items, watch, name)
@@ -88,7 +88,7 @@ def _probe(given: Probing, items: Iterable[Item], watch: Watcher | None, name: s
 def prepare(
     judge: Judge, items: Iterable[Item], out: Path, *, calls: int, seed: int, only: tuple[str, ...] = ()
 ) -> ProbePlan:
-    """The first round of the plan, its items written to `out`; a folder that holds a plan keeps it."""
+    """The first round of the plan, its items written to `out`; an existing plan is kept."""
     with one_writer(out, "probing"):
         given = Probing(judge, out, calls, seed, only)
         plan = _kept(given) or _planner(given, items).first(calls)
@@ -98,7 +98,7 @@ def prepare(
 
 
 def answers(judge: Judge, out: Path) -> Answers:
-    """What the runs in `out` have answered."""
+    """The answers of the runs in `out`."""
 
     def verdicts(part: str) -> Any:
         return current_verdicts(out / part) if (out / part / "verdicts.jsonl").exists() else ()
@@ -108,7 +108,7 @@ def answers(judge: Judge, out: Path) -> Answers:
 
 
 class Asker(Protocol):
-    """Whatever answers items: `asking` makes one of a judge."""
+    """A function that answers items; `asking` makes one from a judge."""
 
     def __call__(self, part: Part, items: list[Item]) -> Iterable[Any]:
         """Verdicts of the absolute and the reversed part, preferences of pairs."""
@@ -155,7 +155,7 @@ def _planner(given: Probing, items: Iterable[Item]) -> Planner:
     rubric = judge.rubric if isinstance(judge.rubric, Rubric) else None
     without, shown = {}, judge.format.to_dict()["user"]
     if from_the_top(judge) is None:
-        without["level-order"] = "the format lists no levels that could be turned round"
+        without["level-order"] = "the format lists no levels that could be reversed"
     for probe in chosen(given.out, given.only):
         if "reference" in probe.name and "reference" not in shown:
             without[probe.name] = "the format shows the judge no reference"
@@ -165,7 +165,7 @@ def _planner(given: Probing, items: Iterable[Item]) -> Planner:
 
 
 def _kept(given: Probing) -> ProbePlan | None:
-    """The plan that the folder holds; UserError when it was made with another seed or for other probes."""
+    """The plan in the folder; UserError if it was made with another seed or for other probes."""
     if isinstance(given.judge.rubric, Sheet):
         raise UserError("a probe takes one criterion, not a sheet: name one rubric")
     asked = Asked()
@@ -181,7 +181,7 @@ def _kept(given: Probing) -> ProbePlan | None:
         told = orjson.loads(path.read_bytes())
         if told["seed"] != given.seed or told["only"] != list(given.only):
             made = f"seed {told['seed']}" + (f", only {', '.join(told['only'])}" if told["only"] else "")
-            raise UserError(f"{given.out} holds probes made with {made}: say the same, or name another folder")
+            raise UserError(f"{given.out} holds probes made with {made}: use the same, or name another folder")
         plan.rounds, plan.skipped, plan.last = told["rounds"], told["skipped"], told["last"]
         if given.calls > told["calls"]:  # more calls are allowed than before: one more round
             plan.last = max(plan.last, len(plan.rounds) + 1)
@@ -213,7 +213,7 @@ def _save(given: Probing, plan: ProbePlan) -> None:
 
 
 def _ask(given: Probing, plan: ProbePlan, watch: Watcher | None) -> None:
-    """Ask what has no answer, the parts in turn; in a folder with nothing missing each part is looked at once."""
+    """Ask what has no answer, alternating between parts; if nothing is missing, each part is checked once."""
     told = answers(given.judge, given.out)
     if plan.rounds and not _complete(plan, told):
         slices = list(turns(plan.rounds))
@@ -223,7 +223,7 @@ def _ask(given: Probing, plan: ProbePlan, watch: Watcher | None) -> None:
     for part, _, stop in slices:
         first = list(plan.asked.of(part))[:stop]
         if stop < len(plan.asked.of(part)) and all(id in have[part] for id in first):
-            continue  # only what is new in this round
+            continue  # only the questions that are new in this round
         source = Source(str(given.out / f"{part}.jsonl"), limit=stop)
         if part == "pairs":
             done = compare_file(given.judge, source, given.out / part, watch=watch)
@@ -236,7 +236,7 @@ def _ask(given: Probing, plan: ProbePlan, watch: Watcher | None) -> None:
 
 
 def _complete(plan: ProbePlan, told: Answers) -> bool:
-    """Whether the engine has answered at least `ENOUGH` of what is planned; it may have failed, or a budget run out."""
+    """Whether at least `ENOUGH` of the plan is answered; the engine may have failed, or a budget run out."""
     have: dict[Part, Any] = {"absolute": told.absolute, "reversed": told.reversed, "pairs": told.pairs}
     due = [(part, id) for part in PARTS for id in plan.asked.of(part)]
     there = [id in have[part] and have[part][id].status is not Status.ENGINE_ERROR for part, id in due]

@@ -1,6 +1,6 @@
-"""Which answers belong together: the sets of items that each probe compares, read from the ids of what was asked.
+"""The sets of items that each probe compares, derived from the ids of the asked items.
 
-A changed item is called `ID~VARIANT`. That is all a folder of probes needs to say, so that a folder written by any
+The id of a changed item is `ID~VARIANT`. A folder of probes stores nothing else about sets, so a folder written by any
 version can be read and resumed.
 """
 
@@ -15,7 +15,7 @@ from dikast.probes.catalogue import DROP, STEPS, Probe
 from dikast.probes.changes import gold_value
 
 BASE = "base"
-SET = "set"  # the variant of items of the standing suite that are asked as they are
+SET = "set"  # the variant of items of the standard suite that are asked unchanged
 Part = Literal["absolute", "reversed", "pairs"]
 PARTS: tuple[Part, ...] = ("absolute", "reversed", "pairs")
 
@@ -24,8 +24,8 @@ PARTS: tuple[Part, ...] = ("absolute", "reversed", "pairs")
 class Set:
     """Items that one probe compares, in the order of the comparison: the original first.
 
-    `due` is the change from the first to the second that gold calls for, in levels (0: none); where no gold says
-    it (`by_gold` is False), what is asked for at least.
+    `due` is the change from the first to the second that gold calls for, in levels (0: none); without gold (`by_gold`
+    is False) the minimum required change.
     """
 
     name: str
@@ -91,7 +91,7 @@ def pictured(item: Item) -> bool:
 
 
 def gold_goodness(item: Item) -> float | None:
-    """How good gold says the response is, 0 worst to 1 best."""
+    """The goodness of the response by gold, 0 worst to 1 best."""
     return _gold_share(item, in_values=False)
 
 
@@ -127,7 +127,7 @@ def _made_twos(probe: Probe, items: Mapping[str, Item]) -> list[Set]:
 
 
 def _directions(items: Mapping[str, Item]) -> list[Set]:
-    """The plain value must move to the other end of the scale when its direction is turned round."""
+    """The plain value must move to the other end of the scale if its direction is reversed."""
     found = []
     for stem in _stems(items, "rubric-inversion"):
         ids = f"{stem}~{BASE}", f"{stem}~rubric-inversion"
@@ -155,7 +155,7 @@ def _evidence(probe: str, items: Mapping[str, Item]) -> list[Set]:
 
 
 def _twos(items: Mapping[str, Item], first: str, second: str, *, in_values: bool = False) -> list[Set]:
-    """Sets of the standing suite: `NAME-first~set` and `NAME-second~set`."""
+    """Sets of the standard suite: `NAME-first~set` and `NAME-second~set`."""
     found = []
     for stem in _stems(items, SET):
         if not stem.endswith(f"-{second}"):

@@ -1,4 +1,4 @@
-"""What could be asked: for each probe the sets of items that it could compare, in the order in which they are taken."""
+"""The stock of candidate items: for each probe the sets that it could compare, in the order of use."""
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ Candidate = tuple[Want, ...]
 
 
 class Stock:
-    """The items to draw from, sorted by what they are good for, in an order that depends on the seed."""
+    """The candidate items, grouped by use, in an order that depends on the seed."""
 
     def __init__(self, items: Iterable[Item], rubric: Rubric | None, folder: str, seed: int) -> None:
         self.folder, self._seed, self._rng = folder, seed, np.random.default_rng(seed)
@@ -59,7 +59,7 @@ class Stock:
             self._single.append(item)
 
     def _subjects(self) -> list[Subject]:
-        """Items with a response in words; references are made of gold claims where there are none."""
+        """Items with a response in words; missing references are made from gold claims."""
         spoken = [item for item in self._single if item.responses and text_of(item.responses[0]).strip()]
         order = [spoken[i] for i in self._rng.permutation(len(spoken))]
         told = [replace(item, reference=item.reference or _reference(item)) for item in order]
@@ -67,7 +67,7 @@ class Stock:
         return [Subject(item, _rubric(item), other) for item, other in zip(told, others, strict=True)]
 
     def candidates(self, probe: Probe) -> list[Candidate]:
-        """The sets that a probe could compare; where gold says how much must change, the largest changes first."""
+        """The sets that a probe could compare; if gold says how much must change, the largest changes first."""
         if probe.name in ("position", "absolute-pairwise"):
             return [self._pair(item, sides=probe.name != "position") for item in self.pairs]
         if probe.name == "level-order":
@@ -92,7 +92,7 @@ class Stock:
             makes = probe.makes
         wants = [] if len(makes) == 2 else [_base(subject)]
         for name, change in makes:
-            if probe.name == "image-text":  # paints when it is asked
+            if probe.name == "image-text":  # the image is drawn when it is asked
                 if not pictured(subject.item):
                     return None
                 wants.append(Want("absolute", f"{subject.item.id}~{name}", partial(_changed, change, subject, name)))
@@ -139,7 +139,7 @@ class Stock:
         return found
 
     def _own_evidence(self, probe: str) -> list[Candidate]:
-        """Of items that bring no gold for a changed picture."""
+        """For items without gold for a changed image."""
         found: list[Candidate] = []
         for subject in self.subjects:
             if not pictured(subject.item):
@@ -163,13 +163,13 @@ class Stock:
         return found
 
     def _shuffled(self, sets: Mapping[str, Sequence[Item]]) -> list[str]:
-        """The names in an order that is the same for all probes of these sets, so that they share their originals."""
+        """The names in the same order for all probes of these sets, so that they share their originals."""
         names = sorted(sets)
         return [names[i] for i in np.random.default_rng(self._seed).permutation(len(names))]
 
 
 def named(item: Item, id: str) -> Item:
-    """The item under another id, without its notes."""
+    """The item under another id, without its metadata."""
     return replace(item, id=id, meta={})
 
 
@@ -232,7 +232,7 @@ def _score(item: Item, k: int) -> Any:
 
 
 def _reference(item: Item) -> tuple[Text, ...] | None:
-    """What the gold claims say is right, as an answer."""
+    """The correct answer by the gold claims."""
     claims = item.gold.get("claims") if isinstance(item.gold, Mapping) else None
     said = [str(c["text"] if c.get("verdict") == "right" else c.get("correction", "")) for c in claims or []]
     said = [each.strip().rstrip(".") for each in said if each.strip()]

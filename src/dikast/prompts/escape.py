@@ -1,4 +1,4 @@
-"""Keeping user text inside its slot: lines that would read as a heading or as the verdict line get a backslash.
+"""Escaping against prompt injection: lines of user text that look like a heading or the verdict line get a backslash.
 
 A line is split into its leading backslashes and the rest. If the rest reads as one of the format's headings or as its
 marker line, one more backslash is put in front; any other line stays byte for byte. The map is injective: `unescape`

@@ -1,1 +1,1 @@
-"""From comparisons of an item's responses to an order."""
+"""Ranking the responses of an item from pairwise comparisons."""

@@ -1,4 +1,4 @@
-"""Comparisons of an item's responses, and the strengths that fit them best.
+"""Comparisons of an item's responses, and their least-squares strengths.
 
 A comparison shows response `first` before response `second`. Its value says by how much the first is preferred; it is
 modelled as value = strength[first] - strength[second] + slot bias + noise, and fitted by least squares.
@@ -22,8 +22,8 @@ VALUES: dict[Values, str] = {
     "probability": "p(first) - p(second), from -1 to 1",
     "verdict": "1 where the first is preferred, -1 where the second is, 0 for a tie",
 }
-_ZERO = 1e-9  # an eigenvalue, or a share of a sum of squares, below which it is rounding
-_WORTH = {"a": 1.0, "b": -1.0, "tie": 0.0}  # of a choice, for the response of the smaller index
+_ZERO = 1e-9  # an eigenvalue, or a share of a sum of squares, below this is rounding error
+_WORTH = {"a": 1.0, "b": -1.0, "tie": 0.0}  # value of a choice for the response of the smaller index
 
 
 class OrderedPair(NamedTuple):
@@ -35,7 +35,7 @@ class OrderedPair(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What one order of a pair said. NaN: no verdict, or no probabilities for `logit` and `probability`."""
+    """The result of one order of a pair. NaN: no verdict, or no probabilities for `logit` and `probability`."""
 
     pair: OrderedPair
     verdict: float = math.nan
@@ -44,7 +44,7 @@ class Comparison:
 
     @classmethod
     def of(cls, verdict: Verdict) -> "Comparison":
-        """From a verdict on a pair, whose choices `a` and `b` are responses: the smaller index and the greater."""
+        """From a verdict on a pair, whose choices `a` and `b` are the responses of the lower and higher index."""
         pair = OrderedPair(*verdict.question.responses)
         if verdict.label is None:
             return cls(pair)
@@ -58,12 +58,12 @@ class Comparison:
         )
 
     def value(self, kind: Values) -> float:
-        """The value of a kind; NaN where there is none."""
+        """The value of a kind; NaN if there is none."""
         return float(getattr(self, kind))
 
 
 class Games(NamedTuple):
-    """What is known of the comparisons of an item that have a value, or of a stack of items (n, k, k).
+    """Sums over the comparisons of an item that have a value, or over a stack of items (n, k, k).
 
     counts (k, k): how many comparisons show the row's response first and the column's second; sums (k, k): the sums of
     their values; squares: the sum of all squared values.
@@ -99,7 +99,7 @@ class Fit(NamedTuple):
     """Strengths (k,) that sum to 0 within each group of responses that comparisons connect; or a stack of them.
 
     `covariance` (k, k) is that of the strengths for noise of variance 1, `rank` the number of strengths that are free:
-    k less the number of groups. `left` is the residual sum of squares.
+    k minus the number of groups. `left` is the residual sum of squares.
     """
 
     strengths: Floats
@@ -133,20 +133,8 @@ def signed(values: Floats) -> Floats:
 
 
 def groups_of(games: Games) -> list[list[int]]:
-    """The responses of an item that comparisons connect, directly or by way of others; groups by their first index."""
+    """The connected components of an item's responses under the comparisons; groups by their first index."""
     met = (games.counts + games.counts.T > 0) | np.eye(len(games.counts), dtype=bool)
     for _ in range(len(met).bit_length()):
         met = met @ met
     return [list(group) for group in dict.fromkeys(tuple(np.flatnonzero(row).tolist()) for row in met)]
-
-
-def published_rewards(scores: Floats) -> Floats:
-    """The reward of LLaVA-Critic from a full round robin: r_i = sum_k a_ki - sum_l a_il, shape (k,).
-
-    scores (k, k): a_ij is the score of response j relative to response i, shown as the second and the first. A value
-    of a `Comparison` of (i, j) is -a_ij. Source: LLaVA-Critic (Xiong et al. 2024), section 4.2. It is 2k times the
-    strength of least squares, and a slot bias cancels in it.
-    """
-    scores = np.asarray(scores, np.float64)
-    inside = scores - np.diag(np.diag(scores))
-    return np.asarray(inside.sum(0) - inside.sum(1))

@@ -1,4 +1,4 @@
-"""Which responses of an item take part: empty ones and repetitions of an earlier one do not."""
+"""The responses of an item that are compared: all but empty ones and repetitions."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from dikast.core.part import Content, Text
 
 
 class Contestants(NamedTuple):
-    """The responses that are compared, by index, and why each other one is not: `empty`, or the index it repeats."""
+    """The indices of the responses that are compared, and why not the others: `empty`, or the index it repeats."""
 
     inside: tuple[int, ...]
     left_out: dict[int, int | str]

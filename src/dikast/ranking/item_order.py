@@ -1,4 +1,4 @@
-"""The order of an item's responses, with how sure it is."""
+"""The order of an item's responses, with its uncertainty."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from dikast.ranking.comparisons import Comparison, Fit, Floats, Games, Values, f
 from dikast.ranking.pooled import Noise
 
 _DIGITS = 9
-_NEAR = 10**-_DIGITS  # rewards nearer than this are equal
+_NEAR = 10**-_DIGITS  # rewards closer than this are equal
 _DRAWS = 4000
 _Z_LEVEL = 0.95
 
@@ -21,11 +21,12 @@ class Ordered:
     """The order of k responses by comparisons, best first; responses without a comparison to the others are not in it.
 
     `rewards` is 2k times the strength of least squares: for a full round robin without a missing verdict exactly the
-    published reward (see `published_rewards`), for any other schedule its estimate. `low` and `high` are its 95 %
-    intervals and `best` the probability of being the best, from the noise between comparisons: what the judge gets
-    wrong each time is not in them. They are None where the noise is unknown, as are the values of a response that is
-    not in the order. `ranks` are from 1; equal rewards share one. Of `triples` of responses with all three
-    preferences, `cycles` go round (a over b over c over a).
+    reward of LLaVA-Critic (Xiong et al. 2024, section 4.2), for any other schedule its estimate. `low` and `high` are
+    its 95 % intervals and `best` the
+    probability of being the best, from the noise between comparisons; systematic errors of the judge are not included.
+    They are None if the noise is unknown, as are the values of a response that is not in the order. `ranks` are from 1;
+    equal rewards share one. Of `triples` of responses with all three preferences, `cycles` are cyclic (a over b over c
+    over a).
     """
 
     order: tuple[int, ...]
@@ -39,10 +40,10 @@ class Ordered:
 
 
 def order_of(comparisons: Sequence[Comparison], k: int, kind: Values, bias: float, noise: Noise) -> Ordered:
-    """Order k responses by the comparisons that have a value of this kind, less the slot bias.
+    """Order k responses by the comparisons that have a value of this kind, corrected for the slot bias.
 
-    If the comparisons leave several groups that nothing connects, only the largest is ordered (of equal ones that of
-    the smallest index): rewards of different groups cannot be compared.
+    If the comparisons form several unconnected groups, only the largest is ordered (of equal ones that of the smallest
+    index): rewards of different groups cannot be compared.
     """
     games = games_of(comparisons, k, kind)
     found = fit_strengths(games, bias)
@@ -86,9 +87,9 @@ def _best(found: Fit, inside: Sequence[int], sd: float) -> Floats:
 
 
 def cycles_of(games: Games, bias: float) -> tuple[int, int]:
-    """How many triples of responses prefer one another in a circle, and how many have all three preferences.
+    """The number of cyclic triples of responses, and of triples with all three preferences.
 
-    The preference in a pair is the sign of its mean value over the orders that were asked, less the bias of each.
+    The preference in a pair is the sign of its mean value over the orders that were asked, corrected for bias.
     """
     net, asked, k = games.sums - bias * games.counts, games.counts > 0, len(games.counts)
     net, asked = net - net.T, asked | asked.T
@@ -103,6 +104,6 @@ def cycles_of(games: Games, bias: float) -> tuple[int, int]:
 
 
 def kendall(order: Sequence[int], truth: Sequence[float]) -> float:
-    """The share of pairs in the right order less that in the wrong one, from -1 to 1; NaN without pairs to judge."""
+    """The share of pairs in the right order minus that in the wrong one, from -1 to 1; NaN without pairs."""
     right = [np.sign(truth[i] - truth[j]) for i, j in combinations(order, 2) if truth[i] != truth[j]]
     return float(np.mean(right)) if right else math.nan

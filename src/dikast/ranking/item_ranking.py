@@ -17,11 +17,11 @@ _T = float | int | None
 class Ranking:
     """The order of an item's responses, best first, by their index; see `Ordered` for what the numbers mean.
 
-    `schedule` says which pairs were compared and `values` what a comparison counted. After a duel there are `grades`
-    (goodness from 0 to 1, None without a verdict) and no rewards. `comparisons` were asked, of which `missing` have no
-    verdict or no probabilities where these count. `left_out` says of each response that was not compared that it is
-    `empty`, or which index it repeats: then it has the rank and the reward of that one. A response that no verdict
-    connects with the others is not in `order`. `reason` says why there is no order at all.
+    `schedule` names the schedule of pairs and `values` the value of a comparison. After a duel there are `grades`
+    (goodness from 0 to 1, None without a verdict) and no rewards. Of `comparisons`, `missing` have no verdict, or no
+    probabilities if these are needed. `left_out` maps each response that was not compared to `empty`, or to the index
+    it repeats, whose rank and reward it gets. A response that no verdict connects with the others is not in `order`.
+    `reason` says why there is no order at all.
     """
 
     item: str
@@ -69,7 +69,7 @@ def ranking_of(item: str, found: Contestants, tournament: Tournament, grades: Fl
 
 
 def _after_duel(strengths: Floats, grades: Floats, missing: int) -> Ordered:
-    """The order by grades, in which the duel decides between the first two; none where a grade is missing."""
+    """The order by grades, in which the duel decides between the first two; none if a grade is missing."""
     k = len(grades)
     none: tuple[None, ...] = (None,) * k
     if any(math.isnan(each) for each in grades) or missing:

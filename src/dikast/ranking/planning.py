@@ -1,4 +1,4 @@
-"""Which schedule to use: simulated for a judge whose noise and slot bias were measured on a pilot."""
+"""Choosing a schedule by simulation, for a judge whose noise and slot bias were measured on a pilot."""
 
 import math
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ from dikast.ranking.pooled import Pooled
 from dikast.ranking.schedules import SCHEDULES
 from dikast.ranking.simulation import Goal, JudgeModel, Read, Simulated, simulate
 
-SYSTEMATIC = 0.3  # assumed, in standard deviations of quality: comparisons alone cannot show it
-_ALIKE = 0.01  # schedules nearer than this to the best one are as good; the cheapest of them is taken
+SYSTEMATIC = 0.3  # assumed, in standard deviations of quality: comparisons alone do not identify it
+_ALIKE = 0.01  # schedules within this distance of the best are equally good; the cheapest is chosen
 _ITEMS = 600
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulePlan:
-    """The schedule to use for items with k responses, and what each schedule reached in simulation, by its name."""
+    """The schedule for items with k responses, and the simulated results of every schedule by name."""
 
     k: int
     goal: Goal
@@ -45,8 +45,8 @@ def plan(
 ) -> SchedulePlan:
     """Choose the schedule of at most `budget` comparisons an item that best reaches the goal in simulation.
 
-    budget: half of a full round robin unless given. Of schedules within .01 of the best the cheapest is chosen. The
-    full round robin is simulated too, as what could be reached. UserError when the budget is too small for any.
+    budget: half of a full round robin by default. Of schedules within .01 of the best the cheapest is chosen. The full
+    round robin is simulated too, as the upper limit. UserError if the budget is too small for any.
     """
     most = k * (k - 1) // 2 if budget is None else budget
     fitting = {
@@ -65,11 +65,11 @@ def plan(
 
 
 def judge_of(pilot: Sequence[Sequence[Comparison]], pooled: Pooled, kind: Values) -> tuple[JudgeModel, Read]:
-    """The judge that a pilot of full round robins shows, and how it is read.
+    """The model of the judge estimated from a pilot of full round robins, and the kind of values it uses.
 
     With logits: gain from the spread of strengths, noise and bias as pooled. With verdicts alone: a normal model of
     the logits whose noise is 1, its gain and bias from how often the two orders of a pair agree and how often the
-    first slot wins (ties left out). UserError where the pilot does not tell them apart.
+    first slot wins (ties left out). UserError if the pilot does not identify them.
     """
     if kind == "logit":
         spread, noise, bias = pooled.spread, pooled.noise.sd, pooled.bias.value
@@ -98,7 +98,7 @@ def _from_verdicts(pilot: Sequence[Sequence[Comparison]]) -> JudgeModel:
     share = min(agree / len(both), 1 - 1 / (4 * len(both)))
 
     def excess(correlation: float) -> float:
-        """Share of pairs whose orders agree: both sums of preference and bias fall on the preference's side."""
+        """Share of pairs whose orders agree: preference plus and minus bias both have the preference's sign."""
         joint = multivariate_normal.cdf([threshold, -threshold], cov=[[1, correlation], [correlation, 1]])
         return 1 - (float(norm.cdf(threshold)) + float(norm.cdf(-threshold)) - 2 * float(joint)) - share
 
@@ -106,16 +106,16 @@ def _from_verdicts(pilot: Sequence[Sequence[Comparison]]) -> JudgeModel:
     correlation = high if excess(high) <= 0 else float(brentq(excess, 0.0, high))
     if not correlation > 0:
         raise UserError("the pilot's verdicts do not tell responses from slots: choose a --schedule")
-    spread = math.sqrt(correlation / (1 - correlation) / 2)  # of strengths, where the noise is 1
+    spread = math.sqrt(correlation / (1 - correlation) / 2)  # spread of strengths, in units of the noise
     bias = threshold * math.sqrt(1 + 2 * spread * spread)
     return JudgeModel(spread / math.hypot(1, SYSTEMATIC), bias, 1.0, SYSTEMATIC)
 
 
 def _agree_by_chance(first: float) -> float:
-    """How often orders agree when every verdict is drawn by the slot alone."""
+    """How often orders agree if every verdict depends on the slot alone."""
     return 2 * first * (1 - first)
 
 
 def pilot_items(n: int) -> int:
-    """How many of n items are compared in full to choose a schedule: a tenth, from 8 to 40; 0 for n below 24."""
+    """The number of pilot items out of n: a tenth, from 8 to 40; 0 for n below 24."""
     return 0 if n < 24 else int(np.clip(n // 10, 8, 40))

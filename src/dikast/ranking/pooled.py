@@ -1,4 +1,4 @@
-"""What all items of a run tell together: by how much the first slot is favoured, and how noisy a comparison is."""
+"""Estimates pooled over all items of a run: slot bias, and the noise of a comparison."""
 
 import math
 from collections.abc import Sequence
@@ -8,22 +8,19 @@ import numpy as np
 
 from dikast.ranking.comparisons import Games, fit_strengths, laplacian, signed, stacked
 
-_TIMES = 3  # that variances and bias are estimated from one another
-_SMALL = 1e-6  # nats: noise below it is none
+_TIMES = 3  # iterations that alternate between variances and bias
+_SMALL = 1e-6  # nats: noise below this counts as none
 
 
 class Noise(NamedTuple):
-    """Standard deviation of a comparison's noise, in units of its value, with its degrees of freedom.
-
-    NaN where no item has more comparisons than its strengths take.
-    """
+    """Standard deviation of a comparison's noise, in units of its value, with its degrees of freedom."""
 
     sd: float
     free: int
 
 
 class SlotBias(NamedTuple):
-    """By how much the response shown first is favoured, in units of the value; NaN without comparisons.
+    """The advantage of the response shown first, in units of the value; NaN without comparisons.
 
     `error` is its standard error, `n` the number of comparisons.
     """
@@ -34,7 +31,7 @@ class SlotBias(NamedTuple):
 
     @property
     def shrunk(self) -> float:
-        """The bias to correct for: shrunk towards 0 by its error (positive-part James-Stein), 0 where unknown."""
+        """The bias to correct for: shrunk towards 0 by its error (positive-part James-Stein), 0 if unknown."""
         if not self.error > 0:
             return self.value if self.error == 0 else 0.0
         return self.value * max(0.0, 1.0 - (self.error / self.value) ** 2) if self.value else 0.0
@@ -52,9 +49,9 @@ def pool(contests: Sequence[Games]) -> Pooled:
     """Estimates from all items, taking strengths as random between responses.
 
     The bias is the generalised least squares mean of the values whose covariance within an item is
-    noise^2 I + spread^2 X X', X being the item's design: comparisons whose orders balance tell most of it. The noise
-    is the pooled residual of least squares within items. Where designs leave no residual (knockout), half of the
-    variance of the values is taken as noise for the bias alone, and `noise` is NaN.
+    noise^2 I + spread^2 X X', where X is the item's design; comparisons with balanced orders weigh most. The noise is
+    the pooled residual of least squares within items. If designs leave no residual (knockout), half of the variance of
+    the values is used as noise for the bias only, and `noise` is NaN.
     """
     by_size: dict[int, list[Games]] = {}
     for each in contests:
@@ -95,7 +92,7 @@ def _mean(stacks: Sequence[Games], noise: float, spread: float) -> tuple[float, 
 
     By Woodbury's identity the weights are (1 - X (X'X + r I)^-1 X' 1) / noise^2, with r = noise^2 / spread^2.
     """
-    if not noise > _SMALL:  # values without noise: any comparison in both orders gives the bias
+    if not noise > _SMALL:  # noiseless values: any comparison in both orders gives the bias
         noise = _SMALL
     top = bottom = 0.0
     for games in stacks:

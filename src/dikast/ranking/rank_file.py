@@ -1,7 +1,7 @@
 """Ranking the responses of every item of a file into a run folder, resumably.
 
-The comparisons are a run as `compare` makes one, asked round by round; what was asked is found again by its key, so a
-run that was stopped goes on with the round it was in. `rankings.jsonl` holds a line for each item.
+The comparisons are a run as of `compare`, asked round by round; answered questions are found by their key, so an
+interrupted run resumes in its round. `rankings.jsonl` holds a line for each item.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,9 +49,9 @@ def rank_file(
 ) -> dict[str, Any]:
     """Rank the responses of every item into the folder `out`; returns what `summary.json` holds.
 
-    Items with fewer than two different responses are told and skipped. Raises UserError for items that cannot be read
-    (all mistakes at once), for a judge without probabilities where `values` needs them, and for items with fewer
-    responses than the schedule takes. A dry run plans the first round: later ones depend on what it says.
+    Items with fewer than two different responses are reported and skipped. Raises UserError for items that cannot be
+    read (all mistakes at once), for a judge without probabilities if `values` needs them, and for items with fewer
+    responses than the schedule needs. A dry run plans the first round, since later ones depend on its verdicts.
     """
     how = how or RankOptions()
     check_values(judge, how)
@@ -66,7 +66,7 @@ def rank_file(
 
 
 def check_values(judge: Judge, how: RankOptions) -> None:
-    """UserError for values that the judge is known not to give."""
+    """UserError for values that the judge is known not to provide."""
     if how.values not in ("logit", "probability"):
         return
     if why := found_in(judge.engine, "cannot", {}).get("logprobs"):
@@ -84,17 +84,17 @@ class _FileRanking:
         self.contestants: dict[str, Contestants] = {}
         self.gold: dict[str, tuple[float | None, ...]] = {}  # goodness by response
         self.skipped: dict[str, str] = {}  # items that cannot be ranked, and why
-        self.wrong: dict[str, DataError] = {}  # items that stop the run
+        self.wrong: dict[str, DataError] = {}  # mistakes in items, which stop the run
         self.grades: dict[str, Floats] = {}
         self.planned: Plan | None = None
         self.notes: list[str] = []
-        self.graded: dict[str, Any] = {}  # what the summary says of a duel's grades
+        self.graded: dict[str, Any] = {}  # the summary of a duel's grades
 
     def ranked(self) -> dict[str, Any]:
         """Enter the items, play all rounds, write the rankings and the summary."""
         for item in self.run.items(lambda error: None):  # mistakes are told by the plan
             self._enter(item)
-        self._round({})  # checks everything, and begins the plan
+        self._round({})  # checks everything, and starts the plan
         auto = self.how.schedule == "auto"
         pilot, rest = self._shares() if auto else (list(self.contestants), [])
         if self.how.schedule == "duel":
@@ -124,7 +124,7 @@ class _FileRanking:
         return self.run.dry_run or bool(self.run.gave_up)
 
     def _enter(self, item: Item) -> None:
-        """Find which responses of an item take part, and what gold says of them."""
+        """Find the responses of an item that are compared, and their gold."""
         found, rubric = contestants_of(item), item.rubric or self.run.judge.rubric
         least = SCHEDULES[self.how.schedule].least if self.how.schedule in SCHEDULES else 2
         most, needed = self.how.comparisons, len(found.inside) - 1
@@ -163,7 +163,7 @@ class _FileRanking:
         return items[:least], items[least:]
 
     def _chosen(self, rest: Sequence[str]) -> dict[int, SchedulePlan]:
-        """The schedule for each number of responses, by what the pilot shows."""
+        """The schedule for each number of responses, chosen from the pilot."""
         contests = self.tournament.contests
         kinds = [self.tournament.read(item) for item in contests]
         kind = max(dict.fromkeys(kinds), key=kinds.count)
@@ -180,7 +180,7 @@ class _FileRanking:
         return found
 
     def _unplanned(self, k: int) -> str:
-        """The schedule where a pilot shows no difference between responses, within the bound that was given."""
+        """The schedule if a pilot shows no difference between responses, within the given bound."""
         most = self.how.comparisons
         return "half" if most is None or SCHEDULES["half"].calls(k) <= most else "knockout"
 
@@ -219,7 +219,7 @@ class _FileRanking:
             self._round(self.tournament.draw())
 
     def _round(self, pairs: Mapping[str, list[OrderedPair]]) -> None:
-        """Plan and ask the pairs of a round, and tell the tournament what they said."""
+        """Plan and ask the pairs of a round, and pass the results to the tournament."""
         run, samples = self.run, range(self.run.judge.samples)
         shown = {item: [self._shown(item, pair) for pair in each] for item, each in pairs.items()}
 
@@ -251,7 +251,7 @@ class _FileRanking:
         return inside[pair.first], inside[pair.second]
 
     def _said(self, asked: Mapping[str, set[tuple[int, int]]]) -> dict[str, list[Comparison]]:
-        """What the verdicts on these pairs say, by item, with contestants in place of responses."""
+        """The results of the verdicts on these pairs, by item, with contestants in place of responses."""
         mine = (v for v in current_verdicts(self.run.out) if v.question.responses in asked.get(v.question.item, ()))
         found: dict[str, list[Comparison]] = {}
         for (item, _), one in _joined(mine, {}).items():
@@ -290,7 +290,7 @@ def _joined(verdicts: Iterator[Verdict], rubrics: Mapping[str, Rubric]) -> dict[
 
 
 def _gold(item: Item, rubric: Rubric) -> tuple[float | None, ...] | None:
-    """The gold of each response as goodness, where gold is a list of scores by response; None where it is not."""
+    """The gold of each response as goodness if gold is a list of scores by response, else None."""
     if not isinstance(stated(item.gold, rubric.name), list | tuple):
         return None
     values = [gold_of_response(item.gold, rubric.name, i) for i in range(len(item.responses))]

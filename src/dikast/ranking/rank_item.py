@@ -23,16 +23,16 @@ from dikast.ranking.tournament import Tournament
 
 
 class Round(NamedTuple):
-    """What is asked about an item before its ranking goes on: its responses alone (`each`), or these pairs."""
+    """A round of questions about an item: its single responses (`each`), or pairs."""
 
     item: Item
     shape: Shape
 
 
 def rank_item(judge: Judge, item: Item, schedule_name: str, values: Values | None = None) -> Ranking:
-    """Rank an item's responses. `values` None: logits where every verdict has probabilities, else verdicts.
+    """Rank an item's responses. `values` None: logits if every verdict has probabilities, else verdicts.
 
-    UserError for fewer than two different responses, or fewer than the schedule takes.
+    UserError for fewer than two different responses, or fewer than the schedule needs.
     """
     rounds = rank_rounds(judge, item, schedule_name, values)
     try:
@@ -48,7 +48,7 @@ def rank_item(judge: Judge, item: Item, schedule_name: str, values: Values | Non
 def rank_rounds(
     judge: Judge, item: Item, schedule_name: str, values: Values | None = None
 ) -> Generator[Round, Sequence[Verdict], Ranking]:
-    """The rounds of `rank_item`, for callers who ask in their own way: each is answered with all of its verdicts."""
+    """The rounds of `rank_item` as a generator, for callers who ask in their own way and send back all verdicts."""
     schedule = schedule_named(schedule_name)
     if values is not None:
         check_values(judge, RankOptions(values=values))

@@ -1,4 +1,4 @@
-"""What a run of rankings says in one page of numbers."""
+"""The summary of a run of rankings."""
 
 import math
 from collections import Counter
@@ -16,7 +16,7 @@ _Z = 1.959963984540054  # of a 95 % interval
 
 
 class Ranked(NamedTuple):
-    """A ranking with the gold of the item's responses, as goodness from 0 to 1, where there is any."""
+    """A ranking with the gold of the item's responses, as goodness from 0 to 1, if any."""
 
     ranking: Ranking
     gold: tuple[float | None, ...] | None

@@ -19,7 +19,7 @@ from dikast.ranking.comparisons import Floats, OrderedPair
 Name = Literal["full", "half", "knockout", "swiss", "top", "ends", "duel"]
 Rounds = Generator[list[OrderedPair], Floats, None]
 _SWISS = 3  # rounds
-_BROAD = 0.6  # of the comparisons of `top` and `ends`, before the order so far narrows them
+_BROAD = 0.6  # share of the comparisons of `top` and `ends` before they concentrate on the relevant places
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +53,23 @@ def half(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
 
 
 def knockout(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
-    """Winners go on, each pair in one order drawn at random; with an odd number the last goes on unplayed."""
+    """Winners advance, each pair in one random order; with an odd number the last gets a bye."""
     alive = rng.permutation(k).tolist()
     while len(alive) > 1:
         pairs = [_turned(alive[i], alive[i + 1], rng) for i in range(0, len(alive) - 1, 2)]
         strengths = yield pairs
         spare = alive[len(pairs) * 2 :]
         alive = [max(pair, key=lambda i: (strengths[i], -i)) for pair in pairs] + spare
-        alive = spare + alive[: len(pairs)]  # who went on unplayed plays first
+        alive = spare + alive[: len(pairs)]  # who had a bye plays first
 
 
 def swiss(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
-    """Three rounds in which neighbours in the order so far meet who have not met."""
+    """Three rounds between neighbours in the current order who have not met (Swiss system)."""
     yield from _neighbours(k, rng, _SWISS * (k // 2), set())
 
 
 def top(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
-    """Neighbours in the order so far meet; the last comparisons are between the best, in both orders.
+    """Neighbours in the current order meet; the last comparisons are between the best, in both orders.
 
     As many comparisons as half a round robin.
     """
@@ -88,10 +88,7 @@ def duel(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
 
 
 def _narrowed(k: int, rng: np.random.Generator, depth: Callable[[int], int]) -> Rounds:
-    """Neighbours meet for `_BROAD` of half of all ordered pairs, then what is left goes to pairs of least depth.
-
-    depth: from a place in the order so far to how far it is from the places that matter.
-    """
+    """Neighbours meet for `_BROAD` of half of all ordered pairs, then the rest goes to pairs of least depth."""
     calls = k * (k - 1) // 2
     asked: set[OrderedPair] = set()
     strengths = yield from _neighbours(k, rng, math.ceil(_BROAD * calls), asked)
@@ -123,7 +120,7 @@ def _neighbours(
 
 
 def _matched(order: Sequence[int], asked: set[OrderedPair], rng: np.random.Generator) -> list[tuple[int, int]]:
-    """Match each response with the next one in the order that it has met least; of an odd number one stays out."""
+    """Match each response with the next one in the order that it has met least; an odd one stays out."""
 
     def met(i: int, j: int) -> int:
         return (OrderedPair(i, j) in asked) + (OrderedPair(j, i) in asked)
@@ -169,7 +166,7 @@ SCHEDULES: dict[str, Schedule] = {
     for each in (
         Schedule("full", "every pair in both orders", full, lambda k: k * (k - 1)),
         Schedule("half", "every pair in one balanced order", half, lambda k: k * (k - 1) // 2),
-        Schedule("knockout", "winners go on", knockout, lambda k: k - 1),
+        Schedule("knockout", "winners advance", knockout, lambda k: k - 1),
         Schedule("swiss", "three rounds between neighbours", swiss, lambda k: _SWISS * (k // 2), 3),
         Schedule("top", "neighbours, then the best in both orders", top, lambda k: k * (k - 1) // 2, 4),
         Schedule("ends", "neighbours, then the best and the worst", ends, lambda k: k * (k - 1) // 2, 5),

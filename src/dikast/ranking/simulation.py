@@ -1,4 +1,4 @@
-"""Tournaments under a judge whose errors are known: how often a schedule finds the best response."""
+"""Simulated tournaments under a judge with known errors: how often a schedule finds the best response."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ class JudgeModel:
 
 
 class Simulated(NamedTuple):
-    """What a schedule reached: each of `GOALS`, over so many items, and the comparisons and grades of an item."""
+    """The result of a schedule: each of `GOALS`, the number of items, and the calls per item."""
 
     goals: Mapping[Goal, Rate]
     calls: float
@@ -81,7 +81,7 @@ def _compared(judge: JudgeModel, seen: Floats, pair: OrderedPair, read: Read, rn
 
 
 def with_duel(grades: Floats, strengths: Floats) -> tuple[int, ...]:
-    """The order by grades (k,), the two that met in the duel by what it said; equal ones by their index."""
+    """The order by grades (k,), the two of the duel by its result; equal ones by their index."""
     met = {int(i) for i in np.flatnonzero(strengths)}
     order = sorted(range(len(grades)), key=lambda i: (i not in met, -grades[i], i)) if met else None
     if order is None:

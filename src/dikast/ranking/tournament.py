@@ -14,7 +14,7 @@ from dikast.ranking.schedules import Rounds, Schedule
 
 @dataclass(slots=True)
 class Contest:
-    """One item: its schedule, and what was compared so far."""
+    """One item: its schedule, and its comparisons so far."""
 
     k: int
     schedule: Schedule
@@ -25,9 +25,9 @@ class Contest:
 
 
 class Tournament:
-    """The contests of many items. `values` None: logits for items whose every verdict has probabilities, else verdicts.
+    """The contests of many items. `values` None: logits for items whose verdicts all have probabilities, else verdicts.
 
-    All items of a round are asked together (`draw`, then `note`), since the slot bias that decides who goes on is
+    All items of a round are asked together (`draw`, then `note`), since the slot bias, which affects who advances, is
     pooled over items. Draws depend on the seed and the item's id alone.
     """
 
@@ -71,13 +71,13 @@ class Tournament:
         return games_of(contest.played, contest.k, kind)
 
     def note(self, comparisons: Mapping[str, Sequence[Comparison]]) -> None:
-        """Add what the round's comparisons said, by item."""
+        """Add the results of the round's comparisons, by item."""
         for item, found in comparisons.items():
             self.contests[item].played += found
         self._pooled = {}
 
     def read(self, item: str) -> Values:
-        """What values the item is ordered by."""
+        """The kind of values that the item is ordered by."""
         if self.values is not None:
             return self.values
         played = self.contests[item].played
@@ -85,7 +85,7 @@ class Tournament:
         return "verdict" if bare or all(np.isnan(each.logit) for each in played) else "logit"
 
     def pooled(self, kind: Values) -> Pooled:
-        """Slot bias and noise over all items that are ordered by such values."""
+        """Slot bias and noise pooled over all items that are ordered by these values."""
         if kind not in self._pooled:
             items = [item for item in self.contests if self.read(item) == kind]
             self._pooled[kind] = pool([self._games(item, kind) for item in items])

@@ -1,4 +1,4 @@
-"""A judge as the reward of a trainer, and what trainers of preferences read."""
+"""A judge as the reward function of a trainer, best-of-n, and preference pairs."""
 
 from dikast.rewards.best_of_n import Best, best_of_n
 from dikast.rewards.reward import MissingVerdict, Reward, Scored

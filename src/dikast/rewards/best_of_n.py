@@ -14,9 +14,9 @@ from dikast.rewards.reward import Reward, Scored
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """Which response is best. `index` None where none has a verdict; `tied` are all with the same highest reward.
+    """The best response. `index` is None if none has a verdict; `tied` lists all with the same highest reward.
 
-    `missing` counts responses without a verdict, any of which may be better.
+    `missing` counts responses without a verdict; any of them may be better.
     """
 
     index: int | None
@@ -37,7 +37,7 @@ def best_of_n(
     """The best of several responses to one prompt; the first of those that share the highest reward.
 
     `columns` are `images`, `reference` and `context`, each one value for all responses. Equal responses are judged
-    once. A judge that is given as a spec is opened and closed: make a Reward of it for many prompts.
+    once. A judge given as a spec is opened and closed on each call: for many prompts, make a Reward.
     """
     if not responses:
         raise UserError("there is no response to choose from")

@@ -1,4 +1,4 @@
-"""One judge for many callers: questions that wait at the same time go to the engine together."""
+"""Dynamic batching: questions of many callers that wait at the same time go to the judge's engine together."""
 
 import threading
 import time
@@ -16,28 +16,28 @@ from dikast.judging.judge import Judge
 from dikast.judging.task import Task
 from dikast.prompts.format import Format
 
-_MOST = 256  # questions of one round, so that none waits for all that come after it
+_MOST = 256  # maximum questions of one round, so that none waits for all that come after it
 
 
 class Answer(Protocol):
-    """Where an answer goes, from the thread of the gathering; a Future of `concurrent.futures` is one."""
+    """The receiver of an answer, called in the gathering thread; `concurrent.futures.Future` is one."""
 
     def set_running_or_notify_cancel(self) -> bool:
         """Whether it is still wanted."""
         ...
 
     def set_result(self, result: Any, /) -> None:
-        """Hand it over."""
+        """Deliver the answer."""
         ...
 
     def set_exception(self, exception: BaseException, /) -> None:
-        """Say why there is none."""
+        """Deliver the error."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What waits: a task with its format, or a request to the engine."""
+    """A queued question: a task with its format, or a request to the engine."""
 
     what: Any
     lane: Format | type
@@ -45,11 +45,11 @@ class _Asked:
 
 
 class Gathering:
-    """Takes questions from any thread and asks them from one of its own, in rounds.
+    """Accepts questions from any thread and asks them in a thread of its own, in rounds.
 
-    A round begins with the first question that waits, lets `wait` seconds pass for company unless `most` are there
-    already, and ends when all of it is answered; questions that arrive meanwhile join it up to `most`. Questions that
-    share a key are asked once a round. Where the engine raises, every question of the round gets the error.
+    A round begins with the first queued question, waits up to `wait` seconds for more unless there are `most` already,
+    and ends when all are answered; questions that arrive meanwhile join it, up to `most`. Questions with the same key
+    are asked once per round. Where the engine raises, every question of the round gets the error.
     """
 
     def __init__(self, judge: Judge, *, wait: float = 0.0, most: int = _MOST) -> None:
@@ -62,7 +62,7 @@ class Gathering:
 
     @property
     def waiting(self) -> int:
-        """Questions that no round has taken up yet."""
+        """The number of questions that are not yet part of a round."""
         return len(self._waiting)
 
     def ask(self, tasks: Sequence[Task], format: Format) -> "list[Future[Verdict]]":
@@ -72,7 +72,7 @@ class Gathering:
         return answers
 
     def ask_for(self, tasks: Sequence[Task], format: Format, answers: Sequence[Answer]) -> None:
-        """Ask each task and hand its verdict to the answer in its place. RunError once closed."""
+        """Ask each task and deliver its verdict to the answer at the same position. RunError once closed."""
         self._queue([_Asked(*each) for each in zip(tasks, repeat(format), answers, strict=False)])
 
     def ask_engine(self, requests: Sequence[Request]) -> "list[Future[Completion]]":
@@ -89,7 +89,7 @@ class Gathering:
                 self._thread = threading.Thread(target=self._work, name="dikast-gathering", daemon=True)
                 self._thread.start()
             self._waiting.extend(asked)
-            if len(self._waiting) == len(asked) or len(self._waiting) >= self.most:  # else it is awake, or will be
+            if len(self._waiting) == len(asked) or len(self._waiting) >= self.most:  # otherwise it is awake, or will be
                 self._awake.notify()
 
     def close(self) -> None:
@@ -116,7 +116,7 @@ class Gathering:
             self._round()
 
     def _round(self) -> None:
-        """Ask what waits in the way of the first question; others are for the next round."""
+        """Ask the queued questions of the first one's lane; others are left for the next round."""
         self.rounds += 1
         lane, open_ = self._waiting[0].lane, dict[str, list[_Asked]]()
         try:
@@ -127,14 +127,14 @@ class Gathering:
                     asked.answer.set_result(each)
             for asked in (each for same in open_.values() for each in same):
                 asked.answer.set_exception(RunError(f"{self.judge.engine.name} ended without an answer"))
-        except BaseException as error:  # whoever waits must hear of it, whatever it is
+        except BaseException as error:  # every waiting caller must get the error, whatever it is
             for asked in (each for same in open_.values() for each in same):
                 asked.answer.set_exception(error)
             if not isinstance(error, Exception):
                 raise
 
     def _taken(self, lane: Format | type, open_: dict[str, list[_Asked]], *, most: int) -> Iterator[Any]:
-        """What waits in one lane, each key once, noted in `open_`."""
+        """The queued questions of one lane, each key once, recorded in `open_`."""
         while most and self._waiting and self._waiting[0].lane is lane:
             asked = self._waiting.popleft()
             if not asked.answer.set_running_or_notify_cancel():

@@ -1,7 +1,7 @@
-"""From a run to pairs of responses to one prompt, the better one first, as trainers of preferences need them.
+"""Preference pairs from a run: two responses to one prompt, the preferred one first.
 
-Items with the same prompt are one prompt, whether their responses stand in one item or in several. What is left out
-is counted by reason.
+Items with the same prompt are joined, whether the responses are in one item or in several. Prompts and pairs that are
+left out are counted by reason.
 """
 
 import math
@@ -90,12 +90,11 @@ def pairs_of(
 ) -> Pairs:
     """The pairs of a finished run of grades or comparisons.
 
-    `take` best-and-worst gives one pair a prompt, all gives every two responses. A prompt is left out where a verdict
-    is missing that the choice could turn on, where its best and worst are equal or less than `margin` apart, and where
-    the two orders of the pair disagree. Comparisons of more than two responses are ordered by what each wins less what
-    it loses. `match_length` keeps pairs in which the preferred response is the longer one and as many, with as large a
-    difference in words, in which it is the shorter one. UserError for a run of a panel, several criteria of which none
-    is named and no total is known, or items that are gone.
+    `take` best-and-worst gives one pair per prompt, all gives every two responses. A prompt is left out if a missing
+    verdict could change the choice, if its best and worst are equal or less than `margin` apart, or if the two orders
+    of the pair disagree. Comparisons of more than two responses are ordered by wins minus losses. `match_length` keeps
+    equally many pairs with the longer and with the shorter response preferred, with similar differences in words.
+    UserError for a run of a panel, for several criteria without a named one or a known total, and for missing items.
     """
     run = run if isinstance(run, Run) else Run(run)
     if run.kind == "panel":
@@ -141,7 +140,7 @@ def _prompts(run: Run, named: str) -> tuple[list[_Prompt], dict[str, _Prompt]]:
 
 
 def _grades(run: Run, by_id: Mapping[str, _Prompt], criterion: str) -> None:
-    """Fill in what each response is worth: its total, or its goodness by one criterion."""
+    """Fill in the value of each response: its total, or its goodness by one criterion."""
     if not criterion and (run.folder / TOTALS).exists():
         for record, _ in derived_lines(run.folder, TOTALS, TotalLine):
             _put(by_id, record["item"], record["response"], record["total"])
@@ -180,7 +179,7 @@ def _criterion(names: Sequence[str], given: str, run: Run) -> str:
 
 
 def _comparisons(run: Run, by_id: Mapping[str, _Prompt], criterion: str) -> None:
-    """Fill in which responses are preferred to which, by how much, and what each wins less what it loses."""
+    """Fill in which responses are preferred to which, by how much, and each one's wins minus losses."""
     name = _criterion([rubric.name for rubric in load_rubrics(run.folder).values()], criterion, run)
     for each in run.preferences:
         prompt = by_id.get(each.item) if each.criterion == name else None
@@ -202,7 +201,7 @@ def _comparisons(run: Run, by_id: Mapping[str, _Prompt], criterion: str) -> None
 
 
 def _chosen(prompt: _Prompt, margin: float, take: Take, dropped: Counter[str], *, graded: bool) -> Iterator[Pair]:
-    """The pairs of one prompt; what is left out is counted."""
+    """The pairs of one prompt; prompts and pairs that are left out are counted."""
     known = sorted(prompt.worth)
     if len(prompt.responses) < 2:
         dropped["fewer than two different responses"] += 1
@@ -250,7 +249,7 @@ def _words(content: Content) -> int:
 
 
 def matched(pairs: Sequence[Pair]) -> list[Pair]:
-    """As many pairs whose preferred response is longer as such whose is shorter, with differences as large, in order.
+    """Equally many pairs with a longer and with a shorter preferred response, of similar differences, in order.
 
     Each longer one is matched with the shorter one closest in size, by at most a tenth or two words; pairs of equal
     length stay.

@@ -1,4 +1,4 @@
-"""A judge as a reward: prompts and completions in, numbers out, None where there is no verdict."""
+"""A judge as a reward function: from prompts and completions to numbers, None where there is no verdict."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ _VALUES = ("goodness", "expected", "score")
 
 
 class MissingVerdict(RunError):
-    """A completion has no verdict, and whoever asks has no word for that."""
+    """A completion has no verdict, and the caller cannot represent a missing reward."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,13 @@ class Reward:
     """A judge that trainers can call; itself a reward function of trl.
 
     `judge` is a Judge, or a spec or Engine of which one is made with `rubric`, `read` and `settings` (those of Judge).
-    The verdicts and their keys are those that `judge.grade` gives. `value` says which number is the reward: `goodness`
+    The verdicts and their keys equal those of `judge.grade`. `value` says which number is the reward: `goodness`
     is 0 (worst) to 1 (best), `expected` and `score` lie on the rubric's scale, which must then not be one where lower
     is better. The first two are the mean of the distribution that was read; where a judge writes its verdict as text
     there is none, and both come from its label. Of a sheet of several criteria `goodness` is the weighted mean, None
     where a criterion has no verdict. `gather` is how many seconds a call waits for others, such as those of
     trainers that send one completion a call. Calls from several threads are answered together. `name` is what trainers
-    log it as.
+    use in their logs.
     """
 
     def __init__(
@@ -91,20 +91,23 @@ class Reward:
         self.close()
 
     def close(self) -> None:
-        """Let the judge's engine go."""
+        """Close the judge's engine."""
         self._gathering.close()
         self.judge.close()
 
     def __call__(
         self, prompts: Sequence[Any], completions: Sequence[Any], completion_ids: object = None, **columns: Any
     ) -> Rewards:
-        """As trl calls a reward function; None for a completion without a verdict, which trl gives no advantage."""
+        """The call of trl's reward functions.
+
+        None for a completion without a verdict, which gets no advantage in trl.
+        """
         scored = self.score(self.items(prompts, completions, columns))
         return self._told(scored, columns)
 
     @property
     def trl_async(self) -> Callable[..., Coroutine[Any, Any, Rewards]]:
-        """A coroutine function for trl, which runs such rewards side by side."""
+        """A coroutine function for trl, which runs such rewards concurrently."""
 
         async def judge(
             prompts: Sequence[Any], completions: Sequence[Any], completion_ids: object = None, **columns: Any
@@ -125,7 +128,7 @@ class Reward:
         used = {name: column for name, column in (columns or {}).items() if name in _USED and column is not None}
         for name, column in {"completions": completions, **used}.items():
             if isinstance(column, str) or not hasattr(column, "__len__") or len(column) != len(prompts):
-                told = f"expected {len(prompts)} values, one a prompt"
+                told = f"expected {len(prompts)} values, one for each prompt"
                 raise DataError(told, field=name)
         items = []
         for i, (prompt, completion) in enumerate(zip(prompts, completions, strict=True)):
@@ -142,7 +145,7 @@ class Reward:
         return self._scored([[each.result() for each in asked] for asked in self._ask(items)], items)
 
     async def score_async(self, items: Sequence[Item]) -> list[Scored]:
-        """As `score`, without holding the event loop up."""
+        """As `score`, without blocking the event loop."""
         asked = await asyncio.to_thread(self._ask, items)
         waited = [[await asyncio.wrap_future(each) for each in futures] for futures in asked]
         return self._scored(waited, items)
@@ -172,7 +175,7 @@ class Reward:
 
     def _of(self, verdicts: Sequence[Verdict], item: Item) -> Scored:
         rubric = item.rubric or self.judge.rubric
-        assert rubric is not None  # tasks were made of it
+        assert rubric is not None  # tasks were made from it
         criteria = rubric if isinstance(rubric, Sheet) else Sheet(rubric.name, (rubric,))
         rubrics = {each.hash: each for each in criteria}
         joined = tuple(join_samples(verdicts, self.judge.samples, rubrics))
@@ -196,7 +199,7 @@ class Reward:
             raise UserError(f"{told}: use value='goodness'")
 
     def _told(self, scored: Sequence[Scored], columns: Mapping[str, Any]) -> Rewards:
-        """The numbers, and what the trainer is told beside them."""
+        """The rewards, and the warning to the trainer about missing ones."""
         missing = [each for each in scored if each.value is None]
         if (metric := columns.get("log_metric")) is not None:
             metric(f"{self.__name__}/no_verdict", len(missing) / max(len(scored), 1))

@@ -1,7 +1,7 @@
-"""From what a trainer hands over to items: prompts and completions as text or messages, pictures as columns or parts.
+"""From a trainer's batch to items: prompts and completions as text or messages, images as columns or parts.
 
-An item without an id is named by its content, as `dikast grade` names rows without one: pictures that came as objects
-or bytes by the hash of their file.
+An item without an id gets one from its content, as in `dikast grade`; images given as objects or bytes count by the
+hash of their encoded file.
 """
 
 import hashlib
@@ -17,18 +17,18 @@ from dikast.core.media import image_of_picture, image_sha256
 from dikast.core.part import Content, Image, Part, Text, Turn, Video, content_from, content_to
 from dikast.core.records.content_ids import content_id
 
-COLUMNS = ("reference", "context", "rubric")  # of a trainer's data set, that a judge is shown
+COLUMNS = ("reference", "context", "rubric")  # columns of a trainer's dataset that a judge is shown
 _MOST_BYTES = 64 * 2**20
 
 
 class Pictures:
-    """Pictures as images with a content, each encoded once while it is in use."""
+    """Images with content hashes, each encoded once while it is in use."""
 
     def __init__(self) -> None:
         self._known: Bounded[tuple[Any, ...], Image] = Bounded(_MOST_BYTES, lambda image: len(image.source))
 
     def of(self, value: Any, field: str) -> Image:
-        """The image that a trainer means: a PIL image, bytes, a path or address, or the `bytes`/`path` of data sets."""
+        """An image of a trainer: a PIL image, bytes, a path or URL, or the `bytes`/`path` of datasets."""
         if isinstance(value, Mapping):
             value = value.get("bytes") or value.get("path") or value.get("image") or value.get("url")
         if isinstance(value, Image):
@@ -65,7 +65,7 @@ def item_of_rollout(
     shows = any(isinstance(part, Image | Video) for turn in turns for part in turn.content)
     unused = len(list(left))
     if unused and shows and unused != len(images):
-        raise DataError(f"{len(images)} pictures for {len(images) - unused} places in the prompt", field="images")
+        raise DataError(f"{len(images)} images for {len(images) - unused} placeholders in the prompt", field="images")
     said = list(_turns(completion, "completion", pictures, iter(())))
     response = said.pop().content if said else ()
     turns += said
@@ -76,7 +76,7 @@ def item_of_rollout(
 
 
 def _headed(turns: Sequence[Turn], images: Sequence[Image]) -> tuple[Turn, ...]:
-    """The turns with pictures at the head of the last user's."""
+    """The turns, with the images at the start of the last user turn."""
     if not images:
         return tuple(turns)
     last = max((i for i, turn in enumerate(turns) if turn.role == "user"), default=None)
@@ -86,7 +86,7 @@ def _headed(turns: Sequence[Turn], images: Sequence[Image]) -> tuple[Turn, ...]:
 
 
 def _turns(value: object, field: str, pictures: Pictures, left: Iterator[Image]) -> Iterator[Turn]:
-    """Text is one turn; a list of messages is as many."""
+    """The turns: one for text, one for each message of a list."""
     role: Any = "assistant" if field == "completion" else "user"
     if isinstance(value, str):
         yield Turn(role, (Text(value),))
@@ -112,7 +112,7 @@ def _content(value: object, field: str, pictures: Pictures, left: Iterator[Image
         if isinstance(part, Mapping) and part.get("type") == "image":
             shown = next((part[key] for key in ("image", "path", "url") if part.get(key) is not None), None)
             if shown is None and (shown := next(left, None)) is None:
-                raise DataError("a place for a picture, and no picture left for it", field=f"{field}[{i}]")
+                raise DataError("an image placeholder without an image", field=f"{field}[{i}]")
             parts.append(pictures.of(shown, f"{field}[{i}]"))
         elif not (isinstance(part, Mapping) and part.get("type") == "text" and not part.get("text")):
             parts.extend(content_from(part, field=f"{field}[{i}]"))
@@ -137,6 +137,6 @@ def _spelt(part: Part) -> Any:
     if isinstance(part, Image) and part.source.startswith("data:"):
         try:
             return ["sha256", image_sha256(part)]
-        except DataError:  # told when it is asked about
+        except DataError:  # reported when it is judged
             return ["image", part.source]
     return content_to((part,))

@@ -1,7 +1,7 @@
-"""A reward in the words of other trainers, each of which needs a number where trl takes None.
+"""Adapters of a reward for other trainers, each of which needs a number where trl accepts None.
 
-`missing` is what a completion without a verdict gets there: `raise` (MissingVerdict), or a number that whoever starts
-the training names, which is then counted beside the reward. It is never made up here.
+`missing` is the reward of a completion without a verdict: `raise` (MissingVerdict), or a number that the user chooses;
+such completions are also counted. There is no default number.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ _ENDS = ("<|im_end|>", "<|eot_id|>", "<|end_of_text|>", "<|endoftext|>", "</s>",
 
 
 def number_of(scored: Scored, missing: Missing) -> float:
-    """The reward, or what was named for a missing verdict; MissingVerdict where nothing was."""
+    """The reward, or the number chosen for missing verdicts; MissingVerdict if none was chosen."""
     if scored.value is not None:
         return scored.value
     if missing == "raise":
-        told = f"a completion has no verdict ({scored.reason}), and this trainer has no word for that"
+        told = f"a completion has no verdict ({scored.reason}), and this trainer cannot represent a missing reward"
         raise MissingVerdict(f"{told}: improve the judge, or name the number that such a completion gets (missing=...)")
     return float(missing)
 
@@ -38,9 +38,9 @@ def checked(missing: Missing) -> Missing:
 def verl(reward: Reward, *, missing: Missing = "raise") -> Callable[..., dict[str, float]]:
     """`compute_score` for verl, one sample a call.
 
-    verl hands over no prompt: it is read from `extra_info`, under `prompt`, `question` or `instruction`, with `images`,
-    `reference` and `context` beside it. `ground_truth` is not shown to the judge. Every answer has `score` and
-    `no_verdict` (0 or 1), which verl logs.
+    verl does not pass the prompt: it is read from `extra_info`, under `prompt`, `question` or `instruction`, with
+    `images`, `reference` and `context` beside it. `ground_truth` is not shown to the judge. Every answer has `score`
+    and `no_verdict` (0 or 1), which verl logs.
     """
     checked(missing)
 
@@ -96,7 +96,7 @@ def _of_verl(reward: Reward, solution: str, extra: Any) -> Item:
 
 
 def _plain(value: Any) -> Any:
-    """Lists for the arrays that Parquet columns come back as."""
+    """Lists in place of the arrays that Parquet columns are read as."""
     return value.tolist() if hasattr(value, "tolist") and hasattr(value, "dtype") else value
 
 
@@ -113,8 +113,8 @@ def openrlhf(
 ) -> Callable[..., dict[str, Any]]:
     """`reward_func` for OpenRLHF: `queries` are prompt and reply in one text, `prompts` where the reply begins.
 
-    The reply loses the special tokens of `ends` that it ends with. `prompt` makes of a rendered prompt what the judge
-    is shown, such as the question without the chat template; left out, it is shown as it is. `labels` are not shown.
+    Trailing special tokens in `ends` are removed from the reply. `prompt` converts a rendered prompt to what the judge
+    is shown, such as the question without the chat template; by default it is shown unchanged. `labels` are not shown.
     """
     checked(missing)
 
@@ -133,7 +133,7 @@ def reply_of(query: str, prompt: str, ends: Sequence[str] = _ENDS) -> str:
     """The reply in a query that begins with its prompt; DataError for one that does not."""
     if not query.startswith(prompt):
         told = f"the query {query[:60]!r} does not begin with its prompt {prompt[:60]!r}"
-        raise DataError(f"{told}: where the reply begins cannot be told", field="queries")
+        raise DataError(f"{told}: the start of the reply is unknown", field="queries")
     reply = query[len(prompt) :].rstrip()
     while end := next((each for each in ends if reply.endswith(each)), ""):
         reply = reply.removesuffix(end).rstrip()
@@ -141,7 +141,7 @@ def reply_of(query: str, prompt: str, ends: Sequence[str] = _ENDS) -> str:
 
 
 def told_to_openrlhf(scored: Sequence[Scored], missing: Missing) -> dict[str, Any]:
-    """What OpenRLHF reads of a batch, as lists."""
+    """The answer that OpenRLHF expects for a batch, as lists."""
     numbers = [number_of(each, missing) for each in scored]
     return {
         "rewards": numbers,
@@ -195,7 +195,7 @@ def swift(reward: Reward, *, missing: Missing = "raise", asynchronous: bool = Fa
 def _of_swift(reward: Reward, completions: Sequence[Any], columns: Mapping[str, Any]) -> list[Item]:
     prompts = columns.get("messages", columns.get("prompt", columns.get("prompts")))
     if prompts is None:
-        raise DataError("swift hands over no prompt: keep the column 'messages'", field="messages")
+        raise DataError("swift does not pass the prompt: keep the column 'messages'", field="messages")
     asked = [
         each[:-1] if isinstance(each, list) and each and each[-1].get("role") == "assistant" else each
         for each in prompts
@@ -205,7 +205,7 @@ def _of_swift(reward: Reward, completions: Sequence[Any], columns: Mapping[str, 
 
 
 def _placed(messages: Any) -> Any:
-    """Messages with the word `<image>` in their text as places for pictures."""
+    """Messages whose `<image>` markers are converted to image placeholders."""
     if not isinstance(messages, list):
         return messages
     return [

@@ -1,4 +1,4 @@
-"""Contracts of others over the judge's own model: typed decisions in two spellings, and chat completions."""
+"""APIs of other projects served by the judge's model: typed decisions in two dialects, and chat completions."""
 
 import itertools
 import math
@@ -17,7 +17,7 @@ _count = itertools.count()
 
 
 class Offered(NamedTuple):
-    """A question with the answers that are offered, as they are spelt: levels from the lowest if `ordered`."""
+    """A question with its possible answers; levels from the lowest if `ordered`."""
 
     name: str
     kind: str
@@ -45,7 +45,7 @@ def _list(value: object, field: str) -> Sequence[Any]:
 
 
 def _message(role: object, content: object, field: str, assets: Mapping[str, Image] | None = None) -> Message:
-    """A message of a client, all of it untrusted."""
+    """A message of a client, marked as untrusted."""
     if role not in ("system", "user", "assistant", "developer"):
         raise Refused(422, f"{role!r} is not a role: use system, user or assistant", f"{field}.role")
     spelt: Any = "system" if role == "developer" else role
@@ -65,7 +65,7 @@ def _message(role: object, content: object, field: str, assets: Mapping[str, Ima
 
 
 def _plain(content: object) -> object:
-    """Parts in the spelling of decisions (`input_text`, `input_image`) as those of chats."""
+    """Parts of the decisions API (`input_text`, `input_image`) as chat parts."""
     if not isinstance(content, list):
         return content
     found = []
@@ -80,7 +80,7 @@ def _plain(content: object) -> object:
 
 
 def _with_assets(text: str, assets: Mapping[str, Image]) -> list[Any]:
-    """Text with pictures in the place of their words."""
+    """Text with images in the place of their markers."""
     for word, image in assets.items():
         before, found, after = text.partition(word)
         if found:
@@ -89,7 +89,7 @@ def _with_assets(text: str, assets: Mapping[str, Image]) -> list[Any]:
 
 
 def requests_of(messages: Sequence[Message], offered: Sequence[Offered]) -> list[Request]:
-    """A request for each question: the messages, the question with its answers, and the reading of their labels."""
+    """A request for each question: the messages, the question with its answers, and label scoring of the answers."""
     found = []
     for each in offered:
         listed = "\n".join(f"- {answer}" for answer in each.answers)
@@ -105,7 +105,7 @@ def requests_of(messages: Sequence[Message], offered: Sequence[Offered]) -> list
 
 
 def shares_of(completion: Completion, offered: Offered) -> list[float] | None:
-    """The probabilities of the answers among each other; None for a refusal. Refused (502) where none were read."""
+    """The probabilities of the answers, renormalised; None for a refusal. Refused (502) if none were read."""
     if completion.error is not None:
         raise Refused(502, f"the model gave no answer: {completion.error}")
     if completion.refusal:
@@ -121,7 +121,7 @@ def shares_of(completion: Completion, offered: Offered) -> list[float] | None:
 
 
 def decisions_asked(body: Mapping[str, Any]) -> tuple[list[Message], list[Offered]]:
-    """What `POST /v1/decisions` asks."""
+    """The questions of `POST /v1/decisions`."""
     given = body.get("input")
     said = [{"role": "user", "content": given}] if isinstance(given, str) else _list(given, "input")
     messages = []
@@ -139,7 +139,7 @@ def decisions_asked(body: Mapping[str, Any]) -> tuple[list[Message], list[Offere
         elif kind == "predicate":
             answers = ["false", "true"]
         else:
-            raise Refused(422, f"{kind!r} is no type of question: use predicate, choice or score", f"{field}.type")
+            raise Refused(422, f"{kind!r} is not a type of question: use predicate, choice or score", f"{field}.type")
         offered.append(_offered(str(one.get("name") or ""), str(kind), one.get("instructions"), answers, field))
     return messages, offered
 
@@ -176,7 +176,7 @@ def decisions_told(offered: Sequence[Offered], shares: Sequence[list[float] | No
 
 
 def systemone_asked(body: Mapping[str, Any]) -> tuple[list[Message], list[Offered]]:
-    """What `POST /v1/systemone` asks."""
+    """The questions of `POST /v1/systemone`."""
     assets = {}
     for word, asset in _object(body.get("assets") or {}, "assets").items():
         one = _object(asset, f"assets.{word}")
@@ -202,7 +202,7 @@ def systemone_asked(body: Mapping[str, Any]) -> tuple[list[Message], list[Offere
         elif kind == "score":
             answers = [_text(level, f"{field}.criteria") for level in _list(criteria, f"{field}.criteria")]
         else:
-            raise Refused(422, f"{kind!r} is no type of question: use noul, choice or score", f"{field}.type")
+            raise Refused(422, f"{kind!r} is not a type of question: use noul, choice or score", f"{field}.type")
         offered.append(_offered(str(name), str(kind), one.get("instructions"), answers, field))
     if not offered:
         raise Refused(422, "there is no question", "questions")
@@ -227,7 +227,7 @@ def systemone_told(offered: Sequence[Offered], shares: Sequence[list[float] | No
 
 
 def usage_of(completions: Sequence[Completion]) -> dict[str, Any]:
-    """Tokens in the spelling of decisions."""
+    """Token usage as the decisions API reports it."""
     tokens_in, tokens_out = (
         sum(getattr(each.usage, name) for each in completions) for name in ("tokens_in", "tokens_out")
     )
@@ -242,7 +242,7 @@ def usage_of(completions: Sequence[Completion]) -> dict[str, Any]:
 def chat_asked(body: Mapping[str, Any]) -> Request:
     """The request of `POST /v1/chat/completions`."""
     if body.get("stream"):
-        raise Refused(422, "this server does not stream: leave it out", "stream")
+        raise Refused(422, "this server does not support streaming: leave out 'stream'", "stream")
     messages = []
     for i, each in enumerate(_list(body.get("messages"), "messages")):
         one = _object(each, f"messages[{i}]")

@@ -1,4 +1,4 @@
-"""The desk between the clients of a server and its judge: a bounded queue, known verdicts, and counts."""
+"""The queue between the clients of a server and its judge: bounded, with cached verdicts and counters."""
 
 import asyncio
 import time
@@ -20,11 +20,11 @@ from dikast.rewards.gathering import Gathering
 from dikast.serving.known import KnownVerdicts
 from dikast.serving.messages import Refused, told_preference, told_scores
 
-_SOONEST, _LATEST = 1.0, 60.0  # seconds after which a client that was turned away may ask again
+_SOONEST, _LATEST = 1.0, 60.0  # seconds after which a rejected client may retry
 
 
 class _Mailbox:
-    """Carries answers from the judge's thread into the event loop, as many at a wake-up as are there."""
+    """Passes answers from the judge's thread to the event loop, all available ones at each wake-up."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -32,7 +32,7 @@ class _Mailbox:
         self._woken = False
 
     def put(self, future: "asyncio.Future[Any]", result: Any, error: BaseException | None) -> None:
-        """In the judge's thread."""
+        """Called in the judge's thread."""
         self._due.append((future, result, error))
         if not self._woken:
             self._woken = True
@@ -52,7 +52,7 @@ class _Mailbox:
 
 @dataclass(frozen=True, slots=True)
 class _Posted:
-    """An answer that goes by mail."""
+    """An answer that is delivered through the mailbox."""
 
     future: "asyncio.Future[Any]"
     mailbox: _Mailbox
@@ -68,14 +68,14 @@ class _Posted:
 
 
 class Desk:
-    """Takes questions from an event loop, asks what is not known, and turns clients away while too much waits."""
+    """Accepts questions from an event loop, asks those without a cached verdict, and rejects clients if it is full."""
 
     def __init__(self, judge: Judge, *, wait: float, most_waiting: int, known: KnownVerdicts | None = None) -> None:
         self.judge, self.known, self.most_waiting = judge, known, most_waiting
         self.gathering = Gathering(judge, wait=wait)
         self.counts: Counter[str] = Counter()
         self.statuses: Counter[str] = Counter()
-        self.pending = 0  # questions that are asked and not answered
+        self.pending = 0  # questions in flight
         self._began, self._answered = time.monotonic(), 0
         self._mailbox: _Mailbox | None = None
 
@@ -103,7 +103,7 @@ class Desk:
         ]
 
     async def ranking(self, item: Item, schedule: str) -> Ranking:
-        """The order of an item's responses; what its rounds ask is answered as any question."""
+        """The order of an item's responses; the questions of its rounds are treated as all others."""
         self.rubric_of(item)
         rounds = rank_rounds(self.judge, item, schedule)
         try:
@@ -116,14 +116,14 @@ class Desk:
             return ranking
 
     async def verdicts(self, items: Sequence[Item]) -> list[list[Verdict]]:
-        """The verdicts of each item's questions, in their order, samples apart."""
+        """The verdicts of each item's questions, in their order, one for each sample."""
         return [verdicts for _, verdicts in await self._asked(items, "each")]
 
     def rubric_of(self, item: Item) -> Rubric | Sheet:
-        """By which an item is judged; Refused (422) where there is none."""
+        """The rubric that an item is judged by; Refused (422) if there is none."""
         rubric = item.rubric or self.judge.rubric
         if rubric is None:
-            raise Refused(422, "no rubric: this server has no default one, so a request brings it", "rubric")
+            raise Refused(422, "no rubric: this server has no default, so put one into the request", "rubric")
         return rubric
 
     async def _asked(self, items: Sequence[Item], shape: Shape) -> list[tuple[list[Task], list[Verdict]]]:
@@ -160,20 +160,20 @@ class Desk:
             finally:
                 self.pending -= len(open_)
                 self._answered += len(open_)
-                for future in futures:  # of a client that went away
+                for future in futures:  # the client disconnected
                     future.cancel()
         return [found[place] for place in range(len(tasks))]
 
     def check_room(self, more: int) -> None:
-        """Refused (429), with when to come again, where more questions would wait than may."""
+        """Refused (429, with Retry-After) if the queue would exceed its limit."""
         if self.pending + more <= self.most_waiting or (more > self.most_waiting and not self.pending):
             return
         pace = self._answered / max(time.monotonic() - self._began, 1e-3)
         wait = min(max(self.pending / pace if pace else _SOONEST, _SOONEST), _LATEST)
-        raise Refused(429, f"{self.pending:,} questions wait already: come again later", wait=wait)
+        raise Refused(429, f"{self.pending:,} questions are queued already: try again later", wait=wait)
 
     async def completions(self, requests: Sequence[Request]) -> list[Completion]:
-        """What the engine itself says to requests."""
+        """The engine's completions of raw requests."""
         self.check_room(len(requests))
         self.pending += len(requests)
         futures = [asyncio.wrap_future(each) for each in self.gathering.ask_engine(requests)]
@@ -186,7 +186,7 @@ class Desk:
                 future.cancel()
 
     def close(self) -> None:
-        """Answer what waits, then let the ledger go."""
+        """Answer the queued questions, then close the ledger."""
         self.gathering.close()
         if self.known is not None:
             self.known.close()

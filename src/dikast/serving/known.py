@@ -1,4 +1,4 @@
-"""Verdicts that were given before: a run folder as the memory of a server."""
+"""A cache of verdicts: the run folder of a server."""
 
 import os
 from pathlib import Path
@@ -18,7 +18,7 @@ _NO_ANSWER = Status.ENGINE_ERROR  # asked again
 
 
 class KnownVerdicts:
-    """A ledger and where in it each key is answered; some 150 bytes of memory a verdict. In one thread."""
+    """A ledger with an index from keys to offsets; about 150 bytes of memory per verdict. Not thread-safe."""
 
     def __init__(self, folder: Path) -> None:
         self._ledger = Ledger(folder)
@@ -43,7 +43,7 @@ class KnownVerdicts:
         return len(self._places)
 
     def get(self, key: str) -> Verdict | None:
-        """The verdict under a key."""
+        """The verdict with a key."""
         at = self._places.get(bytes.fromhex(key))
         if at is None:
             return None
@@ -55,7 +55,7 @@ class KnownVerdicts:
         return verdict_from(open_line(line, path=str(self._path), line=0)[0])
 
     def add(self, verdict: Verdict, rubric: Rubric) -> None:
-        """Append a verdict whose key has none yet; the rubric the first time that it comes."""
+        """Append a verdict if its key is new, and its rubric on first use."""
         name = bytes.fromhex(verdict.key)
         if name in self._places:
             return
@@ -70,7 +70,7 @@ class KnownVerdicts:
         self._end = self._path.stat().st_size
 
     def close(self) -> None:
-        """To the disk itself."""
+        """Flush to disk (fsync)."""
         os.close(self._file)
         self._ledger.close()
 

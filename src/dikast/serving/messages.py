@@ -1,4 +1,4 @@
-"""From a client's JSON to items and back: what may be asked, what is refused, how verdicts are told."""
+"""From a client's JSON to items, and from verdicts to JSON; checks of what clients may send."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,11 +14,11 @@ from dikast.core.text import near_miss
 from dikast.core.verdict import Preference, Status, Verdict
 from dikast.rewards.rollouts import named
 
-_MOST_ITEMS = 1024  # of one request
+_MOST_ITEMS = 1024  # in one request
 
 
 class Refused(Exception):
-    """An answer that is not 200: its status, what is wrong, and the field it is about."""
+    """An HTTP error: its status, message and field."""
 
     def __init__(self, status: int, message: str, field: str = "", *, wait: float | None = None) -> None:
         super().__init__(message)
@@ -26,7 +26,7 @@ class Refused(Exception):
 
     @property
     def body(self) -> bytes:
-        """As JSON, the way OpenAI's clients expect errors."""
+        """As JSON, in the form of OpenAI's errors."""
         told: dict[str, Any] = {
             "message": str(self),
             "type": "invalid_request_error" if self.status < 500 else "server",
@@ -36,13 +36,13 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What clients may name: rubrics by name, and files where there is a media root."""
+    """What clients may refer to: named rubrics, and files if there is a media root."""
 
     rubrics: Mapping[str, Rubric | Sheet]
     files: bool = False
 
     def rubric(self, given: object, field: str) -> Rubric | Sheet | None:
-        """The rubric that a request names or brings. Refused (404) for a name that there is none of."""
+        """The rubric that a request names or contains. Refused (404) for an unknown name."""
         if given is None:
             return None
         if isinstance(given, str):
@@ -62,7 +62,7 @@ class Allowed:
             raise Refused(422, str(error), field) from None
 
     def item(self, given: object, field: str, default: object = None) -> Item:
-        """The item of a request. Refused (422) with the field that is wrong, for files above all."""
+        """The item of a request. Refused (422) with the wrong field, also for paths of files."""
         if not isinstance(given, dict):
             raise Refused(422, f"an item is an object, got {type(given).__name__}", field or "items")
         rubric = self.rubric(given.get("rubric", default), _at(field, "rubric"))
@@ -76,7 +76,7 @@ class Allowed:
             media: list[Image | Any] = [*item.images, *item.videos]
             for each in media:
                 if not each.source.startswith(("data:", "http://", "https://")):
-                    told = "files of this machine are not for clients: send the picture as a data URL"
+                    told = "files of the server are not available to clients: send the image as a data URL"
                     raise Refused(422, told, _at(field, "images"))
         item = replace(item, rubric=rubric)
         return item if spelt.get("id") is not None else replace(item, id=named(item))
@@ -98,7 +98,7 @@ def parsed(raw: bytes) -> dict[str, Any]:
 
 
 def items_of(body: Mapping[str, Any], allowed: Allowed, least: int) -> tuple[list[Item], bool]:
-    """The items of a request, and whether they came as a list; each with at least so many responses."""
+    """The items of a request, and whether they were a list; each has at least `least` responses."""
     several = "items" in body
     listed = body["items"] if several else [body]
     if not isinstance(listed, list) or not 0 < len(listed) <= _MOST_ITEMS:
@@ -107,13 +107,13 @@ def items_of(body: Mapping[str, Any], allowed: Allowed, least: int) -> tuple[lis
     items = [allowed.item(each, f"items[{i}]" if several else "", default) for i, each in enumerate(listed)]
     for i, item in enumerate(items):
         if len(item.responses) < least:
-            told = f"{len(item.responses)} responses, and {least} or more are needed"
+            told = f"{len(item.responses)} responses, but {least} or more are needed"
             raise Refused(422, told, _at(f"items[{i}]" if several else "", "responses"))
     return items, several
 
 
 def told_verdict(verdict: Verdict) -> dict[str, Any]:
-    """A verdict as clients get it."""
+    """A verdict as JSON for clients."""
     return {
         "key": verdict.key,
         "criterion": verdict.question.criterion,
@@ -145,7 +145,7 @@ def told_scores(item: Item, rubric: Rubric | Sheet, verdicts: Sequence[Verdict])
 
 
 def told_preference(preference: Preference) -> dict[str, Any]:
-    """A preference as clients get it, with the label of each order."""
+    """A preference as JSON for clients, with the label of each order."""
     return {
         "criterion": preference.criterion,
         "pair": list(preference.pair),

@@ -1,7 +1,7 @@
-"""The server: which addresses there are, who may ask, how it stops.
+"""The HTTP server: routes, authorisation, shutdown.
 
-Requests are read and answered in one event loop; the judge works in a thread of its own (`rewards.gathering`), which
-asks for all clients together.
+Requests are read and answered in one event loop; the judge runs in a thread of its own (`rewards.gathering`), which
+batches the questions of all clients.
 """
 
 import asyncio
@@ -35,14 +35,14 @@ Handler = Callable[[Mapping[str, Any]], Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """Where a server listens, to whom, and what it takes. UserError for an address beyond loopback without a token."""
+    """Address, token and limits of a server. UserError for an address beyond loopback without a token."""
 
     host: str = "127.0.0.1"
     port: int = 8080
     token: str = ""
     most_bytes: int = 32 * 2**20
     body_seconds: float = 30.0
-    idle_seconds: float = 75.0  # of a connection without a complete head of a request
+    idle_seconds: float = 75.0  # seconds before a connection without complete request headers is closed
     take_seconds: float = TAKE_SECONDS  # that a client has to take an answer
     stop_seconds: float = 30.0
 
@@ -69,7 +69,7 @@ class Server:
         self._routes: dict[tuple[str, str], Callable[[web.BaseRequest], Awaitable[web.Response]]] = {}
 
     async def start(self) -> None:
-        """Listen; `port` is then the one that was given by the system where 0 was asked for."""
+        """Start listening; if `port` is 0, it is then the one that the system chose."""
         posts: dict[str, Handler] = {
             "/v1/score": self.score, "/v1/compare": self.compare, "/v1/rank": self.rank,
             "/get_reward": self.get_reward, "/v1/decisions": self.decisions, "/v1/systemone": self.systemone,
@@ -101,23 +101,23 @@ class Server:
         return await delivered(request, self._route, self.door.take_seconds)
 
     async def _route(self, request: web.BaseRequest) -> web.StreamResponse:
-        """By method and path, without the patterns of an application, which cost a third of a request."""
+        """Routes by method and exact path: matching the patterns of an aiohttp app took a third of a request."""
         handler = self._routes.get((request.method, request.path))
         if handler is not None:
             return await handler(request)
         known = sorted({path for _, path in self._routes})
         other = [method for method, path in self._routes if path == request.path]
-        refused = Refused(404, f"nothing is here: there are {', '.join(known)}")
+        refused = Refused(404, f"no such address: there are {', '.join(known)}")
         if other:
             refused = Refused(405, f"use {other[0]} here")
         self.requests["other", refused.status] += 1
         return web.Response(body=refused.body, status=refused.status, headers=_JSON)
 
     async def run(self, ready: Callable[[int], None] = lambda port: None) -> None:
-        """Serve until SIGTERM or SIGINT, then answer what was asked and stop."""
+        """Serve until SIGTERM or SIGINT, then answer the accepted requests and stop."""
         loop = asyncio.get_running_loop()
         for name in (signal.SIGTERM, signal.SIGINT):
-            with suppress(NotImplementedError, ValueError):  # not in a thread that is not the main one
+            with suppress(NotImplementedError, ValueError):  # only possible in the main thread
                 loop.add_signal_handler(name, self.stopping.set)
         await self.start()
         ready(self.port)
@@ -125,14 +125,14 @@ class Server:
         await self.stop()
 
     async def stop(self) -> None:
-        """Take no more connections, answer what was asked (as long as `stop_seconds`), close."""
+        """Accept no more connections, answer the accepted requests (for at most `stop_seconds`), close."""
         self.stopping.set()
         if self._runner is not None:
             await self._runner.cleanup()
         await asyncio.to_thread(self.desk.close)
 
     def _answering(self, path: str, handler: Handler) -> Callable[[web.BaseRequest], Awaitable[web.Response]]:
-        """A handler of JSON as aiohttp takes it: whoever asks is checked, errors become answers."""
+        """A JSON handler for aiohttp that checks authorisation and converts errors to answers."""
 
         async def answer(request: web.BaseRequest) -> web.Response:
             headers: dict[str, str] = _JSON
@@ -216,7 +216,7 @@ class Server:
         queries, prompts = _texts(body, "query"), body.get("prompts")
         if prompts is None:
             if not self.separator:
-                told = "prompt and reply in one text cannot be told apart: send prompts, or start with --separator"
+                told = "prompt and reply in one text cannot be separated: send prompts, or start with --separator"
                 raise Refused(422, told, "prompts")
             split = [each.rpartition(self.separator) for each in queries]
             if any(not found for _, found, _ in split):
@@ -253,9 +253,9 @@ class Server:
         return {"answers": told, "model": self._model(body), "usage": contracts.usage_of(completions)}
 
     async def chat(self, body: Mapping[str, Any]) -> Any:
-        """`POST /v1/chat/completions`, for a model that runs here."""
+        """`POST /v1/chat/completions`, for a model that runs in this process."""
         if self.desk.judge.engine.identity().get("engine") != "local":
-            raise Refused(404, "the judge's model does not run here: ask its own server for completions")
+            raise Refused(404, "the judge's model runs on another server: ask that server for completions")
         (completion,) = await self.desk.completions([contracts.chat_asked(body)])
         return contracts.chat_told(completion, self._model(body))
 
@@ -270,7 +270,7 @@ class Server:
         return str(body.get("model") or self.desk.judge.engine.name)
 
     async def _health(self, request: web.BaseRequest) -> web.Response:
-        """`GET /health`, for anyone: 503 once the server stops, or its judge has given up."""
+        """`GET /health`, without a token: 503 while the server stops, or after its judge has given up."""
         why = found_in(self.desk.judge.engine, "gave_up", None)
         state = "stopping" if self.stopping.is_set() else "judge gave up" if why is not None else "ok"
         body = {"status": state, "judge": self.desk.judge.engine.name, "pending": self.desk.pending}

@@ -1,1 +1,1 @@
-"""Where people meet Dikast; nothing imports this room."""
+"""The user interfaces: command line, Python functions, reports; no other room imports this one."""

@@ -1,7 +1,7 @@
 """The command line: `dikast VERB`. Each verb parses, calls one library function, prints.
 
-Data goes to stdout, talk to stderr. Exit codes: 0 ok, 1 run-time failure, 2 usage or bad input, 3 some items failed,
-4 a gate was not met, 130 interrupted with everything kept.
+Results go to stdout, messages to stderr. Exit codes: 0 ok, 1 run-time failure, 2 usage or bad input, 3 some items
+failed, 4 a gate was not met, 130 interrupted with everything kept.
 """
 
 import logging
@@ -41,13 +41,13 @@ FIRST = """First steps:
   dikast grade answers.csv --judge openai:MODEL --rubric "Is the answer correct?" --out runs/first --report page.html
   dikast grade model-1.jsonl model-2.jsonl --judge ... --rubric ... --out runs/models   (a leaderboard)
   dikast compare pairs.csv --judge ... --rubric ... --out runs/pairs                    (who wins)
-  dikast report old.csv --out page.html                                                 (verdicts that are there)
+  dikast report old.csv --out page.html                                                 (existing verdicts)
   dikast demo                                                                           (without a model or data)
 """
 _JUDGE = "the judge is named with --judge (openai:MODEL, hf:ORG/NAME, http://HOST:PORT/v1#MODEL)"
 _RUBRIC = '--rubric takes a criterion in words ("Is the answer polite?"), a file or a built-in name'
-_ITEMS = "the file of items is given by its place: dikast grade FILE"
-_MEANT = {  # what other programs call what is here
+_ITEMS = "the file of items is a positional argument: dikast grade FILE"
+_MEANT = {  # names of options in other programs
     **dict.fromkeys(("model", "m", "engine", "llm", "evaluator", "judge-model", "provider"), _JUDGE),
     **dict.fromkeys(("criterion", "criteria", "prompt", "instruction", "p"), _RUBRIC),
     **dict.fromkeys(("input", "data", "file", "dataset", "items", "input-file", "i", "f"), _ITEMS),
@@ -56,7 +56,7 @@ _MEANT = {  # what other programs call what is here
     **dict.fromkeys(("base-url", "url", "api-base"), "the address is part of --judge: http://HOST:PORT/v1#MODEL"),
     **dict.fromkeys(("num-samples", "repeat", "k"), "--samples N asks each question N times"),
     **dict.fromkeys(("columns", "column", "mapping"), "--map FIELD=COLUMN reads a field from a column"),
-    **dict.fromkeys(("resume", "continue", "overwrite"), "running the same command again goes on; no option is needed"),
+    **dict.fromkeys(("resume", "continue", "overwrite"), "running the same command again resumes; no option is needed"),
     **dict.fromkeys(("max-items", "max-examples", "head", "first-n"), "--limit N uses the first N items"),
 }
 
@@ -109,7 +109,7 @@ def _root(
 
 
 def unknown_option(error: Exception) -> str:
-    """What to write in place of an option that there is not; "" for other mistakes."""
+    """The correct spelling for an unknown option; "" for other mistakes."""
     name, context = getattr(error, "option_name", ""), getattr(error, "ctx", None)
     if type(error).__name__ != "NoSuchOption" or context is None:
         return ""
@@ -130,14 +130,14 @@ def main() -> None:
         echo(FIRST)
     try:
         code = app(standalone_mode=False)
-        if code == 130:  # what Typer makes of a KeyboardInterrupt
+        if code == 130:  # Typer's exception for a KeyboardInterrupt
             code = interrupted()
     except (KeyboardInterrupt, typer.Abort):
         code = interrupted()
     except DikastError as error:
         echo(f"dikast: {error}", err=True)
         code = 2 if isinstance(error, UserError) else 3 if isinstance(error, TooManyMissing) else 1
-    except BrokenPipeError:  # the reader of our output went away, as `| head` does
+    except BrokenPipeError:  # the reader of our output closed the pipe, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
     except OSError as error:
@@ -146,7 +146,7 @@ def main() -> None:
         echo(f"dikast: {machine_error(error)}", err=True)
         code = 1
     except Exception as error:
-        if not hasattr(error, "format_message"):  # a fault of ours, not of the command line's user
+        if not hasattr(error, "format_message"):  # a bug in Dikast, not a mistake of the user
             raise
         show = getattr(error, "show", None)
         if told := unknown_option(error):
@@ -164,8 +164,8 @@ def main() -> None:
 
 
 def interrupted() -> int:
-    """Say that nothing is lost; the exit code of an interrupt."""
-    print("\ndikast: interrupted; every answer so far is kept: run the same command again to go on", file=sys.stderr)  # noqa: T201
+    """Print that nothing is lost; returns the exit code of an interrupt."""
+    print("\ndikast: interrupted; every answer so far is kept: run the same command again to resume", file=sys.stderr)  # noqa: T201
     return 130
 
 

@@ -144,7 +144,7 @@ def _make(plan: _Plan, say: Say) -> dict[str, Any]:
     done = sft(plan.config)
     if not done["complete"]:
         raise RunError(
-            f"training stopped after {done['steps']} of {done['total']} steps: run the same command to go on"
+            f"training stopped after {done['steps']} of {done['total']} steps: run the same command to resume"
         )
     made["train"] = {key: done[key] for key in ("steps", "examples", "run")}
     say("examine     what was held out")

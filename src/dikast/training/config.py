@@ -24,7 +24,7 @@ class Data:
     """One source of examples: files of items with gold, each asked in every format of its kind; or rows of `talk`.
 
     The format `own` is the prompt that a built item was made with (a template of pairs, an evaluation prompt of the
-    pool): where it is named, an item that has one is asked in that alone. Rows of `talk` may be of published forms:
+    pool): if it is named, an item that has one is asked in that alone. Rows of `talk` may be of published forms:
     `instruction` and `output`, `conversations`, trl's; relative paths of their pictures start at the folder `images`.
     `items` or `talk` are paths relative to the configuration; patterns are allowed (`world/items-*.jsonl`). With
     several formats each item is asked in all of them, or, with `one_format`, in one drawn for it. `repeat`: passes over
@@ -104,13 +104,13 @@ class Config:
     batch_size: examples a step, over all processes. group_by_length: those of about one length together.
     pack: `rows` lays the rows of a forward pass end to end, each seeing only itself, so that nothing is padded; `trees`
     also computes once what rows of one task begin with, and keeps these in one step.
-    max_tokens: the most of one example, asked and answered; a longer one stops the run before its first step.
-    max_tokens_per_micro_batch: most tokens, padding included, of one forward pass; the rest of a step is accumulated.
+    max_tokens: maximum tokens of one example, prompt and reply; a longer one stops the run before its first step.
+    max_tokens_per_micro_batch: maximum tokens, padding included, of one forward pass; gradients are accumulated.
     frames: how many are sampled from a video file that names no number, here and in `eval`.
     optimizer: `adamw`; or `muon`: linear layers by Muon, the rest by AdamW, at one rate. Much faster from scratch.
-    learning_rate: the highest, per step; it rises linearly over `warmup` (below 1 a share of the steps, else so many)
+    learning_rate: the peak, per step; it rises linearly over `warmup` (below 1 a share of the steps, else so many)
     and falls by `schedule` to `min_lr_ratio`, a share of itself. weight_decay: of matrices, not of vectors; betas: of
-    AdamW; clip: the most that the norm of the gradient may be (0: anything).
+    AdamW; clip: maximum norm of the gradient (0: no clipping).
     checkpointing: compute activations again in the backward pass, which takes time and saves memory. compile:
     torch.compile of the repeated layers. device: `auto` (CUDA, with `model` also MPS, else the CPU), `cpu`, `cuda`,
     `cuda:N`, `mps` or `xpu`.

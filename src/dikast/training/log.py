@@ -45,7 +45,7 @@ def parsed(raw: bytes, path: Path, number: int) -> dict[str, Any]:
     try:
         value = open_record(raw)
         if type(value.get("step")) is not int:
-            raise ValueError("no line of a training log")
+            raise ValueError("not a line of a training log")
     except ValueError as error:
         cure = f"remove this line, or `dikast doctor {path.parent} --repair`; the curves go without it"
         raise DataError(f"cannot be read ({error}): {cure}", path=str(path), line=number) from None

@@ -77,6 +77,6 @@ class MasterAdamW(torch.optim.Optimizer):
 
 
 def _local(tensor: Any) -> torch.Tensor:
-    """What this process holds of a tensor that may be dealt out."""
+    """The part of a possibly sharded tensor that this process holds."""
     found: torch.Tensor = tensor.to_local() if isinstance(tensor, DTensor) else tensor
     return found.detach()

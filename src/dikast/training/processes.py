@@ -87,7 +87,7 @@ class Distributed(SingleProcess):
         from accelerate.state import AcceleratorState
         from torch.distributed import distributed_c10d
 
-        with suppress(RuntimeError):  # a peer that has gone is told of by the launcher
+        with suppress(RuntimeError):  # the launcher reports a peer that has gone
             if kind is None:
                 self.wait()
             elif torch.distributed.get_backend() == "gloo":

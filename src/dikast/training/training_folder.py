@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def in_folder(config: Config, work: "Callable[[SingleProcess], dict[str, Any]]") -> dict[str, Any]:
-    """What `work` returns, in all processes of the run, while the main one holds `out` for it.
+    """Run `work` while the main process holds the lock of `out`; returns its result in all processes.
 
     RunError where another process trains there, and where weights cannot be written.
     """
@@ -48,7 +48,7 @@ def save_result(loaded: "Loaded", config: Config, team: "SingleProcess") -> None
     from dikast.training.models.model import frozen_in_bf16, open_model, save_model
 
     out, made = config.path(config.out), loaded
-    if team.size > 1 or frozen_in_bf16(config):  # put together dealt out weights, or those that were not rounded
+    if team.size > 1 or frozen_in_bf16(config):  # gathers sharded weights, or takes those that were not rounded
         precision = "fp32" if config.precision == "bf16" else config.precision
         made = open_model(replace(config, device="cpu", precision=precision))
         load_weights(checkpoints(out / "checkpoints")[-1], made.model)

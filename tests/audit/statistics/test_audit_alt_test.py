@@ -13,7 +13,6 @@ from dikast.audit.statistics.claim_agreement import (
     feedback_scores,
     score_follows,
     span_f1,
-    word_f1,
 )
 from dikast.audit.statistics.drift import drift, e_value
 from dikast.audit.statistics.intervals import Resampling
@@ -112,13 +111,10 @@ def test_feedback_by_hand() -> None:
     assert claims_of("no list") is None
 
 
-def test_spans_and_words_by_hand() -> None:
+def test_spans_by_hand() -> None:
     # characters 0-4 and 2-6: 2 in common of 4 and 4
     assert math.isclose(span_f1([[Span(0, 4)]], [[Span(2, 6)]], HOW).value, 2 * 2 / 8)
     assert span_f1([[Span(0, 3), Span(1, 3)]], [[Span(0, 3)]], HOW).value == 1
-    # "a red cat" and "the red cat": two of three words
-    assert math.isclose(word_f1(["a red cat"], ["The red cat!"]), 4 / 6)
-    assert math.isnan(word_f1([], []))
 
 
 def test_whether_the_score_follows() -> None:

@@ -341,7 +341,7 @@ def test_a_hundred_rows_cancelled_and_resumed(tmp_path: Path) -> None:
         begun.send_signal(signal.SIGINT)
         _, said = begun.communicate(timeout=120)
         assert begun.returncode == 130, said
-        assert b"run the same command again to go on" in said
+        assert b"run the same command again to resume" in said
         before = kept.read_bytes().count(b"\n")
         assert 4 <= before < 100
         again = dikast_here(*command)

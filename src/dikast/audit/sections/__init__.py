@@ -1,1 +1,1 @@
-"""The sections of an audit: what is measured of loaded rows, as typed results and tables."""
+"""The sections of an audit: statistics of loaded rows, as typed results and tables."""

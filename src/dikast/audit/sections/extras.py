@@ -1,4 +1,4 @@
-"""Tables for what only some files allow: unlabelled verdicts, an earlier run, three raters, claims, whole rankings."""
+"""Optional sections: unlabelled verdicts (PPI), an earlier run (drift), the alt-test, claims, whole rankings."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Failure first: how many verdicts there are, why the others are missing, and how they came about."""
+"""Failures: how many verdicts there are, why others are missing, and how many are forced."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Who beats whom: every two systems on the pairs or prompts that both answered, in each order by itself too."""
+"""Head-to-head results: every two systems on the pairs or prompts that both answered, also by order."""
 
 import itertools
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What the probabilities behind the scores add: expected against mode, calibration, abstaining."""
+"""Statistics of label probabilities: expected score against mode, calibration, abstaining."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -305,9 +305,7 @@ def _calibration_row(
     p = settled(p, 1)
     told = said.codes >= 0
     sure, right = said.confidence(p)[told], said.codes[told] == true[told]
-    onehot = np.eye(p.shape[1])[true]
-    losses = cal.log_losses(p, true)
-    of_all = (((p - onehot) ** 2).sum(1), losses, np.abs(p @ values - values[true]))
+    of_all = (cal.brier_scores(p, true), cal.log_losses(p, true), np.abs(p @ values - values[true]))
     rest = [mean_estimate(each, how.level, cluster, within=(0.0, math.inf)) for each in of_all]
     if not told.any():
         nothing = undefined(0, f"no row has a label ({said.why})", level=how.level, dropped=len(true))

@@ -139,7 +139,7 @@ def _bounds(given: Paired, rule: TieRule) -> list[Cell]:
 
 
 def orders_table(given: Paired) -> Table:
-    """How far the verdict depends on the order of the responses."""
+    """How strongly the verdict depends on the order of the responses (position bias)."""
     if given.choice is None or given.swapped is None:
         raise ValueError("two orders are due")
     same = pairs.order_consistency(given.choice, given.swapped)
@@ -224,7 +224,7 @@ _SLOT_TOLD = "first slot, where they differ: of the pairs whose orders name diff
 
 
 def headlines(given: Paired) -> dict[str, Share]:
-    """What is told of each slice of pairs with gold; the first is the accuracy of the verdict that is used."""
+    """The statistics of each slice of pairs with gold; the first is the accuracy of the verdict that is used."""
     views = _views(given)
     shares = {name: _share(each, given.gold, "all") for name, each in views.items()}
     main = next(iter(shares))

@@ -1,4 +1,4 @@
-"""How far the people who gave the gold agree: the ceiling of every judge."""
+"""Agreement among the human raters (inter-rater reliability): the ceiling of every judge."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The audit of scores: headlines with bounds, what stands beside them, slices, systems, and a second judge."""
+"""The audit of scores: headlines with bounds, baselines and ceiling, systems, and a second judge."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

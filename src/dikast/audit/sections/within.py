@@ -1,4 +1,4 @@
-"""What a judge follows within groups of rows, such as one response under several rubrics."""
+"""Agreement within groups of rows, such as one response under several rubrics."""
 
 import numpy as np
 

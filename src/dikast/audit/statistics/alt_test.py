@@ -1,4 +1,4 @@
-"""May the judge replace an annotator? The alternative annotator test."""
+"""The alternative annotator test: whether the judge may replace an annotator."""
 
 import math
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ LEAST = 30  # items per annotator; below, Student's test is not to be trusted an
 
 @dataclass(frozen=True, slots=True)
 class AgainstAnnotator:
-    """The judge in place of one annotator: how often it is as close to the others, and how often the annotator is."""
+    """The judge in place of one annotator: how often each of the two is at least as close to the others."""
 
     items: int
     judge: Estimate

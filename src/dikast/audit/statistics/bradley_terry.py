@@ -152,10 +152,6 @@ class Strengths:
     touched: NDArray[np.bool_] | None = None
     settled: NDArray[np.bool_] | None = None  # (k,) which covariates leave games open, None where all do
 
-    def win_probability(self, anchor: int) -> Floats:
-        """The chance (players,) to beat `anchor`, ties aside and covariates equal."""
-        return np.asarray(1 / (1 + np.exp(self.strength[anchor] - self.strength)))
-
 
 def bradley_terry(
     games: Games, *, model: Model = "bradley-terry", prior: float = 0.0, start: "Strengths | None" = None

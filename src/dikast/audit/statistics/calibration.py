@@ -1,4 +1,4 @@
-"""Do probabilities mean what they say? Reliability, Brier, and recalibration that is always fitted on other rows.
+"""Calibration of label probabilities: reliability diagram, ECE, log loss, and cross-fitted recalibration.
 
 `probabilities` are (n, K) over the labels of the scale, each row summing to 1; `gold` (n,) indexes the true label.
 """
@@ -58,13 +58,10 @@ def expected_calibration_error(confidence: ArrayLike, correct: ArrayLike, bins: 
     return sum(each.n * abs(each.confidence - each.accuracy) for each in found) / total if total else math.nan
 
 
-def brier_score(probabilities: ArrayLike, gold: ArrayLike) -> float:
-    """Mean over rows of the summed squared distances to the true label, in [0, 2] (Brier 1950)."""
+def brier_scores(probabilities: ArrayLike, gold: ArrayLike) -> Floats:
+    """The Brier score of each row (n,): squared distances to the true label, summed, in [0, 2] (Brier 1950)."""
     p, y = np.asarray(probabilities, np.float64), np.asarray(gold, np.int64)
-    if len(y) == 0:
-        return math.nan
-    onehot = np.eye(p.shape[1])[y]
-    return float(((p - onehot) ** 2).sum(1).mean())
+    return np.asarray(((p - np.eye(p.shape[1])[y]) ** 2).sum(1))
 
 
 def log_loss(probabilities: ArrayLike, gold: ArrayLike) -> float:

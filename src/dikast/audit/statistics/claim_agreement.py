@@ -1,4 +1,4 @@
-"""Is the feedback worth reading? Claims against gold claims, spans, and whether the score follows from the feedback.
+"""Quality of feedback: claims against gold claims, spans, and whether the score follows from the feedback.
 
 Blind preferences between two judges' feedback are pairs: `pairwise.preference_table` tells win, tie and lose.
 """
@@ -131,14 +131,6 @@ def span_f1(
         one, two = ({i for span in spans for i in range(span.start, span.end)} for spans in (a, b))
         counts.append((len(one & two), len(one), len(two)))
     return f1_of(np.array(counts, np.float64).reshape(-1, 3), how or Resampling(), cluster)
-
-
-def word_f1(said: Iterable[str], gold: Iterable[str]) -> float:
-    """Overlap of words of two texts, as a bag; NaN when both are empty. For claims that only paraphrase gold."""
-    one = Counter(word for text in said for word in _WORD.findall(text.casefold()))
-    two = Counter(word for text in gold for word in _WORD.findall(text.casefold()))
-    total = sum(one.values()) + sum(two.values())
-    return 2 * sum((one & two).values()) / total if total else math.nan
 
 
 def score_follows(

@@ -1,4 +1,4 @@
-"""Intervals and sets of labels that hold gold with a stated chance, whatever the judge; and abstaining."""
+"""Conformal intervals and label sets, which contain gold with a stated probability; abstaining."""
 
 import math
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Is the judge still the same? Two runs on the same anchor items."""
+"""Drift: whether a judge has changed between two runs on the same anchor items."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Does length sway the judge? The error of its scores against the length of what it judged."""
+"""Length bias: the error of scores against the length of the judged response."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""A few human labels and many verdicts: means that use both, and what the verdicts are worth in labels."""
+"""Prediction-powered inference: means from few human labels and many verdicts, and the verdicts' worth in labels."""
 
 import math
 

@@ -1,4 +1,7 @@
-"""Tests and the sizes they need: McNemar, Holm, Benjamini-Yekutieli, labels needed for a given interval."""
+"""Significance tests (McNemar, Holm, Benjamini-Yekutieli), statistical power and sample size.
+
+Sample size: the number of labels for an interval of a given width, or of items to detect a given difference.
+"""
 
 import math
 from collections.abc import Callable, Sequence

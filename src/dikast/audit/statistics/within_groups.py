@@ -1,6 +1,6 @@
 """Agreement within groups of rows: of one response under several rubrics, what the rubric changes.
 
-Whoever gives each group one score has 0 (or half of the orders) here by construction, however good the scores are.
+A judge that gives each group one score has 0 (or half of the orders) here by construction.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Rows in an order that depends on what they say and not on where they stood, so that no figure depends on it either.
+"""Rows in a canonical order that depends on their content alone, so that no figure depends on the order of a file.
 
 Sums of floats, folds, bootstrap draws and ties in confidence all go by position. Rows are therefore sorted by all that
 is known of them and then shuffled by a fixed seed: whatever goes by position is the same for every order of the file,

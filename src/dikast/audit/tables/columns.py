@@ -1,4 +1,4 @@
-"""Columns of any record file as arrays: streamed once, each value checked where it stands.
+"""Columns of any record file as arrays: read in one pass, with every value checked.
 
 Memory is 8 bytes a number and 4 bytes plus one copy of each distinct word a text, so a million verdicts fit easily.
 """

@@ -1,4 +1,4 @@
-"""From a plan to arrays: every column found, joined, checked against the scale, and what was lost counted."""
+"""From a plan to arrays: columns are found, joined and checked against the scale, and lost rows are counted."""
 
 import dataclasses
 from collections.abc import Mapping

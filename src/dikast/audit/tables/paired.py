@@ -1,4 +1,4 @@
-"""Pairwise verdicts as arrays, after failures have been told from choices."""
+"""Pairwise verdicts as arrays, with failures separated from choices."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which column plays which role in an audit, in which file."""
+"""References to columns: the role of each, and its file."""
 
 import dataclasses
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Scores beside gold, after failures have been told from scores."""
+"""Scores and gold as arrays, with failures separated from scores."""
 
 import math
 from collections.abc import Mapping

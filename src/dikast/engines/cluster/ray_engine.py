@@ -1,7 +1,7 @@
 """Engines on the machines of a Ray cluster, as one engine: the driver plans, reads replies and writes; workers ask.
 
-Ray may run a batch again whose worker has died. The driver takes one answer for each request, so that a run's ledger
-holds every verdict once; how many questions were asked again is told.
+Ray may rerun a batch after its worker died. The driver takes one answer for each request, so that a run's ledger holds
+every verdict once; the number of questions that were asked again is reported.
 """
 
 import itertools
@@ -20,16 +20,16 @@ from dikast.engines.base import Closing, Completion, Request
 from dikast.engines.cluster.ray_worker import Answered, Hello, Worker
 from dikast.engines.spec import parse_spec
 
-_BATCH_SECONDS = 0.25  # that a batch should take
+_BATCH_SECONDS = 0.25  # target duration of a batch, in seconds
 _LARGEST = 256  # requests of a batch
-_AHEAD = 2  # batches that a worker has, so that it never waits for the driver
-_TRIES = 3  # of a batch whose workers die
+_AHEAD = 2  # batches per worker, so that it never waits for the driver
+_TRIES = 3  # attempts for a batch whose workers die
 _STARTING = 600.0  # seconds in which a worker must have opened its engine
-_ALONE = 60.0  # seconds without any worker after which a run stops
+_ALONE = 60.0  # seconds without any worker before the run stops
 
 
 class Workers(NamedTuple):
-    """How many workers there are at least, and at most where the cluster has room."""
+    """The minimum and maximum number of workers."""
 
     least: int
     most: int
@@ -62,7 +62,7 @@ def connect(runner: str) -> Any:
     address = address_from(runner)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address is None and not {"RAY_ADDRESS", "RAY_AUTH_MODE"} & os.environ.keys():
-        # A cluster that is started here listens on every interface, whatever it is told: let nobody else in.
+        # A cluster that is started here listens on every interface, whatever its options: require a token.
         os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     ray = require("ray", "ray")
     if not ray.is_initialized():
@@ -86,10 +86,10 @@ class _Running:
 
 
 class RayEngine(Closing):
-    """The engine that `spec` names, on workers of a cluster. Identity, formats and prices are those of the workers.
+    """The engine that `spec` names, on workers of a cluster. Identity, formats and prices come from the workers.
 
     UserError, before anything is asked, where the cluster has too little room for the least number of workers, where a
-    worker cannot open the engine (named by its host), or where workers differ in Dikast's version or in the identity.
+    worker cannot open the engine (the message names its host), or where workers differ in Dikast's version or identity.
     """
 
     def __init__(self, spec: str, runner: str = "ray", workers: str = "1:8") -> None:
@@ -151,21 +151,21 @@ class RayEngine(Closing):
         return ""
 
     def identity(self) -> Mapping[str, Any]:
-        """That of each worker's engine, so that keys are those of a run on one machine."""
+        """The identity of each worker's engine, so that keys equal those of a run on one machine."""
         return self._first.identity
 
     def versions(self) -> Mapping[str, str]:
-        """Those of the workers, and of Ray."""
+        """The versions of the workers' packages, and of Ray."""
         return {**self._first.versions, "ray": str(self._ray.__version__)}
 
     def close(self) -> None:
-        """End the workers."""
+        """Stop the workers."""
         for each in (*self._running, *getattr(self, "_starting", ())):
             self._ray.kill(each.actor)
         self._running, self._starting = [], []
 
     def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
-        """Answers in order of arrival; requests are pulled batch by batch, at most two ahead of each worker."""
+        """Answers in order of arrival; requests are read in batches, at most two batches ahead of each worker."""
         source, again = iter(requests), deque[list[Request]]()
         tries: Counter[str] = Counter()
         out: dict[Any, tuple[_Running, list[Request]]] = {}
@@ -186,7 +186,7 @@ class RayEngine(Closing):
                 if not self._running:
                     alone = alone or time.monotonic()
                     if time.monotonic() - alone > _ALONE:
-                        raise RunError("every worker is gone and none starts; run the same command again to go on")
+                        raise RunError("every worker is gone and none starts; run the same command again to resume")
                     time.sleep(0.1)
                     continue
                 alone = 0.0
@@ -214,7 +214,7 @@ class RayEngine(Closing):
     def _lost(
         self, worker: _Running, batch: list[Request], error: Exception, again: deque[list[Request]], tries: Counter[str]
     ) -> Iterator[Completion]:
-        """Ask a batch again whose worker died, and start another in its place; a batch that kills several fails."""
+        """Retry a batch whose worker died, with a new worker; a batch that kills several workers fails."""
         if worker in self._running and isinstance(error, self._ray.exceptions.RayActorError):
             self._running.remove(worker)
             self._starting.append(self._started())
@@ -229,7 +229,7 @@ class RayEngine(Closing):
         again.append(batch)
 
     def _welcome(self) -> None:
-        """Take in workers that have opened their engine; let go of those that could not."""
+        """Add workers that have opened their engine; stop those that could not."""
         if not self._starting:
             return
         ready, _ = self._ray.wait([each.hello for each in self._starting], num_returns=len(self._starting), timeout=0)
@@ -243,5 +243,5 @@ class RayEngine(Closing):
 
 
 def _first(error: Exception) -> str:
-    """The first line of an error that says something."""
+    """The first informative line of an error."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)[:300]

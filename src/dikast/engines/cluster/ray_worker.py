@@ -1,4 +1,4 @@
-"""What runs on a machine of the cluster: one engine, asked batch by batch."""
+"""The worker on a machine of the cluster: one engine, asked in batches."""
 
 import socket
 import time
@@ -18,7 +18,7 @@ _TOLD = ("price", "price_unknown", "cannot")  # what a run looks up in its engin
 
 @dataclass(frozen=True)
 class Hello:
-    """What a worker says of itself. `wrong` is why it cannot work, and then nothing else but the host is known."""
+    """A worker's description of itself. `wrong` is why it cannot work; then only the host is known."""
 
     host: str
     wrong: str = ""
@@ -31,7 +31,7 @@ class Hello:
 
     @property
     def hash(self) -> str:
-        """Of the engine's identity: the same on all workers of a run."""
+        """The hash of the engine's identity, the same on all workers of a run."""
         return fingerprint(dict(self.identity))
 
 
@@ -45,7 +45,7 @@ class Answered:
 
 
 class Worker:
-    """Holds the engine; a Ray actor is made of it."""
+    """The class of the Ray actor, which holds the engine."""
 
     def __init__(self, spec: str) -> None:
         self.engine: Engine | None = None
@@ -56,7 +56,7 @@ class Worker:
             self.wrong = str(error) if isinstance(error, DikastError) else f"{type(error).__name__}: {error}"
 
     def hello(self) -> Hello:
-        """Who this is."""
+        """The description of this worker."""
         host, engine = socket.gethostname(), self.engine
         if engine is None:
             return Hello(host, self.wrong)
@@ -65,7 +65,7 @@ class Worker:
         return Hello(host, "", version("dikast"), engine.name, engine.identity(), engine.versions(), formats, told)
 
     def ask(self, requests: Sequence[Request]) -> Answered:
-        """Answers to a batch."""
+        """The answers to a batch."""
         assert self.engine is not None
         began = time.perf_counter()
         completions = list(self.engine.stream(iter(requests)))

@@ -1,4 +1,7 @@
-"""Verdicts read from the distribution: how probable each label is where the marker ends."""
+"""Label scoring: the probability (logprob) of each label at the end of the verdict marker.
+
+Label scoring takes no generated text: labels follow the prompt, or the reply up to its marker.
+"""
 
 import math
 from collections.abc import Callable, Iterable, Sequence

@@ -1,8 +1,8 @@
 """Text to token ids and back, with control tokens acting only where a template wrote them.
 
-A control token is one that steers a model: every token its tokenizer flags as special, every media placeholder of its
-processor, and every other added token that its chat template writes (`<tool_call>`, `<think>`). A prompt is a list of
-pieces, each a control token or plain text. Plain text never becomes a control token:
+A control token (special token) is one that steers a model: every token that its tokenizer flags as a special token,
+every media placeholder of its processor, and every other added token that its chat template writes (`<tool_call>`,
+`<think>`). A prompt is a list of pieces, each a control token or plain text. Plain text never becomes a control token:
 
 - Where no plain text contains the spelling of a control token, the joined text is encoded by the model's own
   tokenizer, as `apply_chat_template(tokenize=True)` does.

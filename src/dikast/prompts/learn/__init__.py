@@ -1,1 +1,1 @@
-"""Learning a format from prompts that others rendered: find what stays, name what changes, prove it on other rows."""
+"""Learning a format from rendered prompts: find the fixed text, name the slots, verify on held-out rows."""

@@ -1,4 +1,4 @@
-"""Prompts without headings to a skeleton: what all rows share, in one order, divides them; the rest are slots."""
+"""From prompts without headings to a skeleton: text shared by all rows in the same order, and slots between."""
 
 import re
 from collections import Counter
@@ -10,16 +10,16 @@ from dikast.prompts.learn.levels import refine
 from dikast.prompts.learn.skeleton import Skeleton, joined
 
 _TOKEN = re.compile(r"\w+|\n|[^\S\n]+|[^\w\s]")
-_SHINGLE = 3  # tokens, space among them, that must occur exactly once in every row to be an anchor
+_SHINGLE = 3  # tokens, including spaces, that must occur exactly once in every row to be an anchor
 _MOST_ANCHORS = 600
-_LEAST = 20  # characters of a shared text without a delimiter that are taken for a part of the prompt
-# A shared text ends before a slot with one of these and begins after a slot with one of these; words beyond are chance.
+_LEAST = 20  # length from which a shared text without a delimiter counts as part of the prompt
+# A shared text ends before a slot, and begins after one, with one of these; words beyond them are coincidence.
 _OPENS = re.compile(r"^.*[:\[\](){}<>\"*#=|\n][ \t]*", re.S)
 _CLOSES = re.compile(r"[\[\](){}<>\"*#=|\n].*$", re.S)
 
 
 def from_common(texts: Sequence[str]) -> Skeleton:
-    """The skeleton of what all texts share: runs of tokens that occur once in each, in the same order in all."""
+    """The skeleton of the text that all share: runs of tokens that occur once in each, in the same order in all."""
     rows = [_TOKEN.findall(text) for text in texts]
     if len(set(texts)) < 2:
         raise UserError("all rows are the same prompt: there is nothing to learn from them")
@@ -38,7 +38,7 @@ def from_common(texts: Sequence[str]) -> Skeleton:
     skeleton = Skeleton(tuple(literals), tuple(str(i) for i in range(1, len(slots) + 1)))
     if sum(len(each.strip()) for each in literals) < _LEAST:
         raise UserError(
-            "the rows have no prompt in common that could be told from their contents: learn from rows with their"
+            "the rows have no common prompt that can be distinguished from their contents: learn from rows with their"
             " fields (--field), or from rows of one kind (--where COLUMN=VALUE)"
         )
     return _refined(skeleton, texts)
@@ -52,7 +52,7 @@ def _refined(skeleton: Skeleton, texts: Sequence[str]) -> Skeleton:
     slots: list[str | None] = []
     for slot, literal in zip(skeleton.slots, skeleton.literals[1:], strict=True):
         values = [each[slot] for each in parts]
-        if len(set(values)) == 1:  # the same in every row: chance cut it off from the adjacent fixed text
+        if len(set(values)) == 1:  # the same in every row: part of the adjacent fixed text
             literals[-1] += values[0] + literal
             continue
         fine = refine(values, literals[-1])
@@ -65,7 +65,7 @@ def _refined(skeleton: Skeleton, texts: Sequence[str]) -> Skeleton:
 
 
 def _shared(rows: Sequence[Sequence[str]]) -> int:
-    """How many tokens all rows begin with alike."""
+    """The number of tokens that all rows have in common at the start."""
     shortest = min(map(len, rows))
     return next((i for i in range(shortest) if len({row[i] for row in rows}) > 1), shortest)
 
@@ -134,6 +134,6 @@ def _closing(text: str) -> str:
 
 
 def _edges(text: str) -> str:
-    """A shared text between two slots without the words at its edges that may be chance."""
+    """A shared text between two slots, without words at its edges that may be coincidence."""
     trimmed = _closing(_opening(text))
     return trimmed or (text if len(text) >= _LEAST else "")

@@ -1,4 +1,4 @@
-"""A named skeleton to the YAML of a format."""
+"""From a named skeleton to the YAML of a format."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from dikast.prompts.learn.skeleton import Skeleton
 SLOT_NAMES = ("instruction", "response", "first", "second", "reference", "context", "criterion", "levels")
 _OPTIONAL = ("reference", "context", "criterion", "levels")
 _OWN = re.compile(r"[{\r]")
-_LINE_END = re.compile(r"[ \t]+(?=\n|\Z)")  # spelt out, as YAML blocks cannot show it and editors take it off
+_LINE_END = re.compile(r"[ \t]+(?=\n|\Z)")  # escaped, as YAML blocks cannot show it and editors remove it
 _SPELT = {"{": '{{ "{" }}', "\r": '{{ "\\r" }}'}
 IMAGES_FIRST = '{%+ if images +%}{{ images }}{{ "\\n" }}{%+ endif +%}'
 
@@ -35,17 +35,17 @@ def kind_of(skeleton: Skeleton) -> str:
 
 
 def folded(skeleton: Skeleton) -> list[str]:
-    """The slots as a person counts them: all levels of a rubric are one."""
+    """The slots with all levels of a rubric counted as one."""
     return list(dict.fromkeys("levels" if slot.startswith(LEVEL) else slot for slot in skeleton.slots))
 
 
 def labels_of(skeleton: Skeleton) -> list[str]:
-    """The labels of the levels that the skeleton spells out, in its order."""
+    """The labels of the levels in the skeleton, in its order."""
     return [slot.removeprefix(LEVEL) for slot in skeleton.slots if slot.startswith(LEVEL)]
 
 
 def template_of(skeleton: Skeleton, *, images_first: bool = False) -> str:
-    """The Jinja template that makes exactly what the skeleton makes."""
+    """The Jinja template that renders exactly what the skeleton renders."""
     text = _LINE_END.sub(lambda match: f'{{{{ "{match[0]}" }}}}', "".join(_pieces(skeleton)))
     if text.endswith("\n"):  # Jinja drops the last line break of a template
         text = text[:-1] + '{{ "\\n" }}'
@@ -56,9 +56,7 @@ def document_of(
     name: str, skeletons: Mapping[str, Skeleton], *, dialect: str, marker: str, scale: str, words: Mapping[str, str],
     images_first: bool = False, system: str = "", about: str = "",
 ) -> dict[str, Any]:  # fmt: skip
-    """The values of the format's YAML. `skeletons` has the one for any item under "", or two: with and without
-    `reference`.
-    """
+    """The values of the format's YAML."""
     one = next(iter(skeletons.values()))
     kind = kind_of(one)
     if len(skeletons) == 1:
@@ -80,7 +78,7 @@ def document_of(
 
 
 def to_yaml(document: Mapping[str, Any], comment: str = "") -> str:
-    """The document as YAML, templates as blocks where YAML can hold them so."""
+    """The document as YAML, with templates as block scalars if possible."""
     text = yaml.dump(dict(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=2**31)
     return "".join(f"# {line}\n" for line in comment.splitlines()) + text
 
@@ -107,7 +105,7 @@ def _pieces(skeleton: Skeleton) -> Iterator[str]:
             yield _literal(literal.removesuffix(loop[0]) if loop and _opens(skeleton, i + 1) else literal)
         elif slot == LEVEL + labels[-1]:
             if loop is None:
-                raise UserError("the levels of the rubric are not spelt alike: they cannot be a list")
+                raise UserError("the levels of the rubric differ in form: they cannot be a list")
             yield loop[1]
             yield _literal(literal)
 
@@ -140,5 +138,5 @@ def _loop(skeleton: Skeleton, labels: list[str]) -> tuple[str, str] | None:
 
 
 def _literal(text: str) -> str:
-    """Text escaped for a template: what Jinja would interpret or change is written as an expression."""
+    """Text escaped for a template: text that Jinja would interpret or change becomes an expression."""
     return _OWN.sub(lambda match: _SPELT[match[0]], text)

@@ -1,8 +1,8 @@
-"""Where the prompt ends and a field begins: what every row shares beside or inside a slot is settled, told or refused.
+"""Boundaries of slots: text that every row shares next to or inside a slot is assigned, reported or refused.
 
-Rendered prompts show only where rows differ. A text that all rows share at the edge of a slot is part of the prompt, or
-every field happens to begin or end with it; the rows cannot tell. What is decided here is decided by a rule, is listed
-as an `Edge`, and can be overruled (`--edge`); where no rule is safe the prompts are refused.
+Rendered prompts show only where rows differ. A text that all rows share at the edge of a slot may be part of the
+prompt, or every field may begin or end with it. A rule decides, the decision is listed as an `Edge` and can be
+overridden (`--edge`); without a safe rule the prompts are refused.
 """
 
 import re
@@ -20,8 +20,8 @@ from dikast.prompts.learn.skeleton import Skeleton
 _SIDES = ("begin", "end", "inside")
 _OWNERS = ("prompt", "field")
 _LABEL = re.compile(r"[#*\-]*[ \t]*[^\W\d_][\w ()/&'#-]*[*_]*[:>=|]+[*_]*[ \t]*|[\w ()]+\)[ \t]+")
-_INLINE = re.compile(r"[ \t]+[|/;#=~>-]+[ \t]+\S[^\n]*\Z")  # a sign between spaces, and more of the prompt after it
-_FIELD_LINE = re.compile(r"\w|[-•*+>][ \t]|```|~~~|[|$\\{}<]")  # how lines of fields begin: words, lists, code, tables
+_INLINE = re.compile(r"[ \t]+[|/;#=~>-]+[ \t]+\S[^\n]*\Z")  # a sign between spaces, followed by more of the prompt
+_FIELD_LINE = re.compile(r"\w|[-•*+>][ \t]|```|~~~|[|$\\{}<]")  # starts of lines in fields: words, lists, code, tables
 _FENCE = re.compile(r"[ \t]*(?:```|~~~)")
 _OPENING = re.compile(r"([\[(<{])\1*|([\"'`*_~|#=-])\2*")
 _TAG = re.compile(r"<([\w-]+)[^<>\n]*>[ \t]*")
@@ -40,7 +40,7 @@ _SAID = "as --edge says"
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A text that all rows share at one side of a slot, who it was given to (`prompt` or `field`), and by what rule."""
+    """A text that all rows share at one side of a slot, its owner (`prompt` or `field`), and the rule."""
 
     slot: str
     side: str
@@ -57,7 +57,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class _Settled:
-    """What of a slot's values moves to the adjacent literals, and what is left open: (side, text)."""
+    """The parts of a slot's values that move to the adjacent literals, and undecided texts: (side, text)."""
 
     before: str
     after: str
@@ -69,7 +69,7 @@ class _Settled:
 class _Place:
     """A slot and the adjacent fixed texts. `rubric`: a rubric's levels follow; `labelled`: these prompts use labels.
 
-    `lines_before` and `lines_after`: whole lines of words that all rows share there are the prompt's.
+    `lines_before` and `lines_after`: whole lines of words that all rows share there belong to the prompt.
     """
 
     slot: str
@@ -96,11 +96,11 @@ def check_edges(given: Mapping[str, str], slots: Sequence[str]) -> None:
 def settle_edges(
     skeleton: Skeleton, texts: Sequence[str], given: Mapping[str, str], *, headings: bool
 ) -> tuple[Skeleton, tuple[Edge, ...]]:
-    """The skeleton with its slots cut where the rules say, over all texts that it fits, and what the rules decided.
+    """The skeleton with the boundaries of its slots set by the rules, over all texts that it fits, and the decisions.
 
-    `headings`: the literals come from heading lines, which divide the prompt without any other line; elsewhere it is
-    lines and labels that divide it. Slots that hold the same text in every row become one. UserError lists every
-    shared text that no rule settles, with the cure.
+    `headings`: the literals are heading lines, which alone divide the prompt; otherwise lines and labels divide it.
+    Slots that hold the same text in every row become one. UserError lists every shared text that no rule settles, with
+    the cure.
     """
     rows = [found for text in texts if isinstance(found := skeleton.split(text), dict)]
     literals = list(skeleton.literals)
@@ -130,7 +130,7 @@ def settle_edges(
         refused += [f"{slot} holds {held[:_SHOWN]!r} in every row: a part of the prompt may be inside it"] * bool(held)
     if refused:
         raise UserError(
-            "the prompts alone do not say where these slots begin and end:\n  "
+            "the prompts alone do not show where these slots begin and end:\n  "
             + "\n  ".join(refused)
             + "\n  cure: learn from the fields (--field SLOT=COLUMN), or assign the texts: --edge"
             " SLOT[.begin|.end|.inside]=prompt or =field"
@@ -153,7 +153,7 @@ def _settle(values: Sequence[str], place: _Place, owners: Mapping[str, str]) -> 
     after, closed = right + after, closed[: len(closed) - len(right)]
     unclear: list[tuple[str, str]] = []
     line = (place.before + before).split("\n")[-1]
-    fixed: list[tuple[str, str]] = []  # what the rows share outside the slot, and so cannot be given to it
+    fixed: list[tuple[str, str]] = []  # text outside the slot in all rows, which cannot become part of it
     if not wrapped and not slot.startswith(LEVEL) and not _clear(line, labelled=place.labelled):
         fixed.append(("begin", line))
     if not head.strip() and _FENCE.match(above := place.before.rstrip().split("\n")[-1]):
@@ -166,7 +166,7 @@ def _settle(values: Sequence[str], place: _Place, owners: Mapping[str, str]) -> 
     for side, text in fixed:
         if owners[side] == "field":
             raise UserError(
-                f"--edge {slot}.{side}=field: {text[:_SHOWN]!r} stands outside the slot in every row; learn from the"
+                f"--edge {slot}.{side}=field: {text[:_SHOWN]!r} is outside the slot in every row; learn from the"
                 " fields (--field SLOT=COLUMN)"
             )
     unclear += fixed
@@ -175,7 +175,7 @@ def _settle(values: Sequence[str], place: _Place, owners: Mapping[str, str]) -> 
 
 
 def _begin(head: str, place: _Place) -> tuple[str, str, list[Edge]]:
-    """What moves to the prompt, what is left of the shared beginning, and what was decided."""
+    """The text that moves to the prompt, the rest of the shared beginning, and the decisions."""
     space = head[: len(head) - len(head.lstrip())]
     whole = max(head.rfind("\n") + 1, len(space))
     if not place.lines_before and _of_a_field(head[:whole].rstrip().split("\n")[-1]):
@@ -194,7 +194,7 @@ def _begin(head: str, place: _Place) -> tuple[str, str, list[Edge]]:
 
 
 def _end(tail: str, place: _Place) -> tuple[str, str]:
-    """What moves to the prompt, and what is left of the shared ending."""
+    """The text that moves to the prompt, and the rest of the shared ending."""
     cut = tail.find("\n") if "\n" in tail else len(tail)
     if not place.lines_after and _of_a_field(tail[cut:].lstrip()):
         cut = len(tail)
@@ -216,7 +216,7 @@ def _spaces(slot: str, before: str, after: str) -> list[Edge]:
 def _pair(opened: str, closed: str, values: Sequence[str], place: _Place) -> tuple[str, str, bool]:
     """The signs at the edges that are a pair, and whether the slot is inside a pair, of these or of the literals.
 
-    Brackets around every value belong to the field where they make JSON of it, and tags unless they name the field.
+    Brackets around every value belong to the field if they make it JSON, and tags unless they name the field.
     """
     if (tag := _TAG.match(opened)) and closed.endswith(f"</{tag[1]}>") and speaks_of_slot(tag[1]):
         size = len(tag[1]) + 3
@@ -233,13 +233,13 @@ def _pair(opened: str, closed: str, values: Sequence[str], place: _Place) -> tup
 
 
 def _divider(place: _Place) -> list[Edge]:
-    """The line before a slot, where it is no heading but only shared: the end of it may be how the field begins."""
+    """The line before a slot if it is shared but not a heading: its end may be the start of every field."""
     line = place.before.rstrip().split("\n")[-1]
     return [Edge(place.slot, "begin", line, "prompt", _LINES)] if line else []
 
 
 def _overruled(settled: _Settled, slot: str, head: str, tail: str, owners: Mapping[str, str]) -> _Settled:
-    """What the user said about the sides of this slot, over what the rules did; line breaks stay the prompt's."""
+    """The user's decisions about this slot, which override the rules; line breaks remain part of the prompt."""
     before, after, edges = settled.before, settled.after, settled.edges
     if owners["begin"]:
         space = head[: len(head) - len(head.lstrip("\n"))]
@@ -260,7 +260,7 @@ def _owners(given: Mapping[str, str], slot: str) -> dict[str, str]:
 
 
 def _shared(values: Sequence[str]) -> str:
-    """What all values begin with, up to where a word ends in all of them."""
+    """The common prefix of all values, up to the end of a word in each."""
     low, high = min(values), max(values)
     found = low[
         : next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high)))
@@ -271,7 +271,7 @@ def _shared(values: Sequence[str]) -> str:
 
 
 def _of_a_field(line: str) -> bool:
-    """Whether a line may as well be one with which every field begins or ends."""
+    """Whether a line may be the first or last line of every field."""
     tag = _TAG_LINE.match(line)
     return _FIELD_LINE.match(line) is not None and not (tag and speaks_of_slot(tag[1]))
 
@@ -285,7 +285,7 @@ def _ends_line(after: str) -> bool:
 
 
 def _clear(line: str, *, labelled: bool) -> bool:
-    """Whether what stands before a slot on its line is nothing, or one label among others."""
+    """Whether the text before a slot on its line is empty, or one label among others."""
     return not line.strip() or (labelled and _LABEL.fullmatch(line) is not None)
 
 
@@ -297,7 +297,7 @@ def _is_labelled(skeleton: Skeleton) -> bool:
 
 
 def _ends_clear(after: str) -> bool:
-    """Whether the prompt's text after a slot begins where the field must have ended: at a line's end, or a sign."""
+    """Whether the prompt's text after a slot begins at a clear end of the field: at a line's end, or with a sign."""
     return _ends_line(after) or bool(_INLINE.match(after))
 
 

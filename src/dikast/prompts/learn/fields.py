@@ -1,4 +1,4 @@
-"""Prompts with their fields to a skeleton: where each field's text stands in the prompt, alike in every row."""
+"""From prompts with their fields to a skeleton: the position of each field's text, the same in every row."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,8 +11,8 @@ from dikast.prompts.learn.levels import LEVEL
 from dikast.prompts.learn.skeleton import Skeleton
 
 _MOST_TRIED = 20_000
-_LEAST_FIXED = 20  # characters that must be left of a prompt once its slots are out
-# Names of columns in published sets, each with the slot it stands for.
+_LEAST_FIXED = 20  # minimum characters of a prompt without its slots
+# Names of columns in published datasets, each with its slot.
 _KNOWN = {
     "instruction": ("orig_instruction", "instruction", "question", "input"),
     "response": ("orig_response", "original_response", "response", "answer"),
@@ -34,7 +34,7 @@ class Fielded:
 
 
 def find_columns(rows: Sequence[Mapping[str, Any]], prompt: str) -> dict[str, str]:
-    """Slot to column, for columns whose names are known from published sets and whose text is in the prompt."""
+    """Slot to column, for columns whose names are known from published datasets and whose text is in the prompt."""
     found: dict[str, str] = {}
     for slot, names in _KNOWN.items():
         for name in names:
@@ -48,7 +48,7 @@ def find_columns(rows: Sequence[Mapping[str, Any]], prompt: str) -> dict[str, st
 
 
 def named_columns(given: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The columns that the user named; `levels=score*_description` stands for one column a level."""
+    """The columns that the user named; `levels=score*_description` means one column per level."""
     found: dict[str, str] = {}
     for slot, column in given.items():
         if slot != "levels":
@@ -70,9 +70,9 @@ def named_columns(given: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -
 
 
 def from_fields(rows: Sequence[Fielded]) -> tuple[Skeleton, dict[str, bool]]:
-    """The skeleton that makes every prompt from its fields, and which fields the prompts have without outer space.
+    """The skeleton that renders every prompt from its fields, and the fields that the prompts contain stripped.
 
-    UserError when there is none, when a field's text is not in its prompt, or when a field holds another one.
+    UserError if there is none, if a field's text is not in its prompt, or if a field contains another one.
     """
     names = list(rows[0].fields)
     stripped = {name: _is_stripped(name, rows) for name in names}
@@ -91,7 +91,7 @@ def from_fields(rows: Sequence[Fielded]) -> tuple[Skeleton, dict[str, bool]]:
         best = max(best, held)
         if held == len(rows):
             if sum(len(each.strip()) for each in skeleton.literals) < _LEAST_FIXED:
-                raise UserError("nothing is left of the prompt once its fields are out: a field swallows the skeleton")
+                raise UserError("nothing is left of the prompt without its fields: a field contains the fixed text")
             return skeleton, stripped
     raise UserError(
         f"no one prompt makes these rows: what makes row {template + 1} of the {len(rows)} drawn makes"
@@ -101,12 +101,12 @@ def from_fields(rows: Sequence[Fielded]) -> tuple[Skeleton, dict[str, bool]]:
 
 
 def flag_of(slot: str) -> str:
-    """The slot as `--field` names it: all levels are one."""
+    """The slot's name for `--field`, which is the same for all levels."""
     return "levels" if slot.startswith(LEVEL) else slot
 
 
 def _not_named(names: Sequence[str]) -> list[str]:
-    """The slots that have no column yet and that a format which has the others can show."""
+    """The slots without a column that a format with the others can show."""
     known = [*_KNOWN, "levels"]
     taken = {flag_of(name) for name in names}
     taken |= {"first", "second"} if "response" in taken else {"response"} if {"first", "second"} & taken else set()
@@ -138,13 +138,13 @@ def _refuse_holders(values: Mapping[str, str], prompt: str) -> None:
         if value.strip() == prompt.strip() or inside:
             what = f"holds the text of {inside[0]!r}" if inside else "is the whole prompt"
             raise UserError(
-                f"the field {name!r} {what}: a slot that swallows the skeleton cannot be learnt; name another column"
+                f"the field {name!r} {what}: a slot that contains the fixed text cannot be learnt; name another column"
                 f" (--field {flag_of(name)}=COLUMN)"
             )
 
 
 def _candidates(prompt: str, values: Mapping[str, str]) -> Iterator[Skeleton]:
-    """Every way to take the fields' texts out of a prompt; a field may stand in it once, or everywhere it occurs."""
+    """Every way to remove the fields' texts from a prompt; a field may be used once, or wherever it occurs."""
     choices = []
     for name, value in values.items():
         places = _places(prompt, value)

@@ -1,4 +1,4 @@
-"""Prompts with headings to a skeleton: lines that stand in every row divide it; what differs under them are slots."""
+"""From prompts with headings to a skeleton: lines in every row divide it; differing text under them are slots."""
 
 import re
 from collections import Counter
@@ -10,11 +10,11 @@ from dikast.prompts.learn.skeleton import Skeleton, joined
 
 _SIGIL = re.compile(r"[ \t]*(#+|\*\*|={2,}|-{3,}|</?|\[+|\|+|@+|>{2,})")
 _MOST_LINES = 2000
-_SWALLOWED = 0.25  # the share of rows that must hold a heading inside a slot before it counts as one that was missed
+_SWALLOWED = 0.25  # share of rows with a heading inside a slot from which it counts as missed
 
 
 def find_headings(texts: Sequence[str], pattern: re.Pattern[str] | None = None) -> list[str]:
-    """The heading lines that all texts have, in their common order; empty when there are none.
+    """The heading lines that all texts have, in their common order; empty if there are none.
 
     Without a pattern, headings are the largest group of two or more shared lines that begin with the same sign (`###`,
     `[`, `**`, `<`, ...).
@@ -24,7 +24,7 @@ def find_headings(texts: Sequence[str], pattern: re.Pattern[str] | None = None) 
     families: Counter[str] = Counter()
     counts = [Counter(_lines(text)) for text in texts]
     shared = {line: min(count[line] for count in counts) for line in set(counts[0]).intersection(*counts[1:])}
-    for line, often in shared.items():  # a line of dashes that stands twice divides as two lines do
+    for line, often in shared.items():  # a repeated line of dashes divides as two lines do
         if match := _SIGIL.match(line):
             families[match[1]] += often
     best = max(families, key=lambda sigil: (families[sigil], len(sigil)), default="")
@@ -34,7 +34,7 @@ def find_headings(texts: Sequence[str], pattern: re.Pattern[str] | None = None) 
 
 
 def from_headings(texts: Sequence[str], headings: Sequence[str]) -> Skeleton:
-    """The skeleton whose slots are all that stands between headings and differs; their edges are not settled yet."""
+    """The skeleton whose slots are the differing texts between headings; their boundaries are still undecided."""
     rows = [_sections(text, headings) for text in texts]
     sections = [[row[i] for row in rows] for i in range(len(headings) + 1)]
     differs = [len(set(each)) > 1 for each in sections]
@@ -57,7 +57,7 @@ def from_headings(texts: Sequence[str], headings: Sequence[str]) -> Skeleton:
 
 
 def numbered(skeleton: Skeleton) -> Skeleton:
-    """Slots without a name called by their number; the levels of a rubric count as one, and there is one such list."""
+    """Slots named by their number; the levels of a rubric count as one, and there is at most one such list."""
     levels = [slot for slot in skeleton.slots if slot.startswith(LEVEL)]
     if len(set(levels)) < len(levels):
         raise UserError(
@@ -111,7 +111,7 @@ def _longest_common(a: list[str], b: list[str]) -> list[str]:
 
 
 def _sections(text: str, headings: Sequence[str]) -> list[str]:
-    """What stands before, between and after the headings."""
+    """The texts before, between and after the headings."""
     found, lines, start, at, waiting = [], text.split("\n"), 0, 0, list(headings)
     for line in lines:
         if waiting and line == waiting[0]:
@@ -123,7 +123,7 @@ def _sections(text: str, headings: Sequence[str]) -> list[str]:
 
 
 def _refuse_swallowed(sections: Sequence[Sequence[str]], headings: Sequence[str]) -> None:
-    """A heading that a good share of the rows have under another one was not found because other rows lack it."""
+    """Refuse a heading inside a slot that many rows have and others lack."""
     sigils = {_sigil(heading) for heading in headings} - {""}
     rows = len(sections[0])
     for values in sections:
@@ -131,7 +131,7 @@ def _refuse_swallowed(sections: Sequence[Sequence[str]], headings: Sequence[str]
         for line, count in held.most_common(1):
             if max(2, _SWALLOWED * rows) <= count < rows:
                 raise UserError(
-                    f"a slot swallows a part of the prompt: {line!r} stands inside it in {count} of {rows} rows and is"
+                    f"a slot contains a part of the prompt: {line!r} stands inside it in {count} of {rows} rows and is"
                     " missing from the others. These rows come from more than one prompt: learn from one kind at a time"
                     " (--where COLUMN=VALUE)"
                 )

@@ -1,4 +1,4 @@
-"""Fixed text inside a slot: what every value holds, alike or equally often, may be a part of the prompt swallowed."""
+"""Fixed text inside a slot: text that every value contains may be a part of the prompt."""
 
 import re
 from collections import Counter
@@ -9,15 +9,13 @@ from dikast.prompts.learn.levels import counted
 _TOKEN = re.compile(r"\w+|\n|[^\w\s]|\t")
 _WORD = re.compile(r"\w+")
 _LABEL = re.compile(r"^[ \t]*([^\n:]{1,40}:)(?=\s|$)", re.M)
-_SENTENCE = frozenset(".?!…'’。？！")  # a sentence has them without any prompt
-_RUN = 3  # words in a row that chance does not put into every value
-_ENOUGH = 6  # different values from which on words that all of them hold say something
+_SENTENCE = frozenset(".?!…'’。？！")  # any sentence has them
+_RUN = 3  # consecutive words that are no coincidence in every value
+_ENOUGH = 6  # minimum of different values for shared words to be significant
 
 
 def fixed_inside(values: Sequence[str]) -> str:
-    """A text that every value holds inside, "" where there is none: a line, a label, words in a row, a line break, or
-    any word or sign that stands equally often in each.
-    """
+    """A text inside every value, "" if there is none."""
     different = sorted(set(values), key=len)
     if len(different) < 2 or not different[0].strip():
         return ""
@@ -33,7 +31,7 @@ def fixed_inside(values: Sequence[str]) -> str:
 
 
 def _in_all(values: Sequence[str], parts: Callable[[str], Iterable[str]]) -> str:
-    """The longest part that all values have, the first of those in order of the alphabet."""
+    """The longest part that all values have, the alphabetically first of several."""
     common = set(parts(values[0]))
     for value in values[1:]:
         if not common:

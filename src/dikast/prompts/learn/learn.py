@@ -1,4 +1,4 @@
-"""`learn_format`: rows in, a proven format out."""
+"""`learn_format`: from rows to a verified format."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -24,17 +24,17 @@ from dikast.prompts.parse import get_dialect
 
 _MARKERS = {"bracketed": "[RESULT]", "bridge": "[RESULT]", "verdict": "Verdict:", "claims": "Verdict:"}
 _RESULT = "[RESULT]"
-_FEWEST = 5  # different prompts, where they come without their fields
+_FEWEST = 5  # minimum of different prompts without their fields
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How the rows are to be read. `fields` maps slots to columns, `names` numbers of slots to slots.
+    """How to read the rows. `fields` maps slots to columns, `names` numbers of slots to slots.
 
     Empty `prompt` and `fields` are found by the names and the lengths of the columns; `headings` is a pattern for the
     lines that divide a prompt, for prompts whose headings are not found by themselves. `by` is `fields`, `rows`, or
-    `auto`: fields where there are any. `edges` says whose a text is that all rows share at an edge of a slot: slot, or
-    slot and side (`2.end`), to `prompt` or `field`.
+    `auto`: fields if there are any. `edges` assigns texts that all rows share at an edge of a slot: slot, or slot and
+    side (`2.end`), to `prompt` or `field`.
     """
 
     prompt: tuple[str, ...] = ()
@@ -50,11 +50,11 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was done and what it showed: `held_out` prompts were not seen in learning, `misfits` are those that differ.
+    """The report of learning: `held_out` prompts were not used for learning, `misfits` are those that differ.
 
-    `skeleton_sha256` identifies the fixed texts with the names of the slots; `stripped` are fields that the prompts
-    have without the space around them; `columns` says which column was taken for which slot. `edges` lists the texts
-    beside slots that all rows share, and whose they were taken to be: that is a rule's choice where prompts came alone.
+    `skeleton_sha256` identifies the fixed texts with the names of the slots; `stripped` lists fields that the prompts
+    contain without surrounding space; `columns` maps slots to columns. `edges` lists the shared texts next to slots and
+    their owners, which a rule chose for prompts without fields.
     """
 
     way: str
@@ -79,7 +79,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """A format with its YAML, the skeleton it came from, and the proof."""
+    """A format with its YAML, its skeleton, and the report."""
 
     format: Format
     yaml: str
@@ -87,7 +87,7 @@ class Learnt:
     report: Report
 
     def write(self, path: Path) -> None:
-        """The format's YAML at `path`, and the report beside it as `NAME.report.json`."""
+        """Write the format's YAML to `path`, and the report next to it as `NAME.report.json`."""
         path.parent.mkdir(parents=True, exist_ok=True)
         report = orjson.dumps(self.report.to_dict(), option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
         write_file(path.with_suffix(".report.json"), report + b"\n")
@@ -106,10 +106,10 @@ def learn_format(
     images_first: bool = False,
     where: Mapping[str, str] | None = None,
 ) -> Learnt:
-    """Learn a format from rows of rendered prompts, with their fields or alone, and prove it on the rows not drawn.
+    """Learn a format from rows of rendered prompts, with or without their fields, and verify it on held-out rows.
 
-    UserError when the rows have no one prompt, when a slot would swallow a part of it, when slots have no names, or
-    when the prompt does not say how its verdict is to be read (`dialect`). Rows that do not fit are in the report.
+    UserError if the rows have no common prompt, if a slot would contain a part of it, if slots have no names, or if the
+    prompt does not show how its verdict is parsed (`dialect`). Rows that do not fit are in the report.
     """
     reading = reading or Reading()
     path = str(source) if isinstance(source, str | Path) else "rows"
@@ -154,7 +154,7 @@ def learn_format(
 
 
 def prove_on(learnt: Learnt, path: str | Path, columns: Sequence[str] = ()) -> Learnt:
-    """The same, proven on the prompts of one more file too: its report counts them, and their misfits."""
+    """The same, also verified on the prompts of one more file; its report counts them and their misfits."""
     rows = read_rows(path)
     prompts = prompts_of(rows, columns or (find_prompt(rows),), str(path))
     found = prove(learnt.format, learnt.skeleton, prompts, {})

@@ -1,4 +1,4 @@
-"""The finer structure of a slot: a rubric's levels, counted up line by line."""
+"""The structure inside a slot: a rubric's levels as a numbered list."""
 
 import re
 from collections.abc import Sequence
@@ -11,17 +11,17 @@ LEVEL = "level "
 
 @dataclass(frozen=True, slots=True)
 class Fine:
-    """A slot in finer pieces: literals and slots in turn, as in a skeleton. The empty name is the slot itself."""
+    """The parts of a slot: literals and slots in turn, as in a skeleton. The empty name is the slot itself."""
 
     literals: tuple[str, ...]
     slots: tuple[str, ...]
 
 
 def refine(values: Sequence[str], before: str) -> Fine:
-    """How all values of a slot are built alike; a slot without structure is itself.
+    """The common structure of all values of a slot; without one, the slot itself.
 
-    `before` is the fixed text in front of the slot. Lines that are counted up are a rubric's levels where it, or the
-    words that are counted, speak of a rubric, a scale or scores; any other list is text of the field.
+    `before` is the fixed text in front of the slot. Numbered lines are a rubric's levels if it, or the words that are
+    numbered, mention a rubric, a scale or scores; any other list is text of the field.
     """
     levels = counted(values)
     if levels is None:
@@ -38,7 +38,7 @@ def refine(values: Sequence[str], before: str) -> Fine:
 
 
 def counted(values: Sequence[str]) -> tuple[list[str], list[str]] | None:
-    """The literals before each level's text, and the labels, where every value counts the same way."""
+    """The literals before each level's text, and the labels, if every value is numbered in the same way."""
     first = [(m["lead"], m["n"], m["tail"]) for m in _COUNTED.finditer(values[0])]
     for lead, tail in dict.fromkeys((lead, tail) for lead, _, tail in first):
         labels = [n for before, n, after in first if (before, after) == (lead, tail)]

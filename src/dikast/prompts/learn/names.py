@@ -1,4 +1,4 @@
-"""What slots are called: the user's names, and what the words before a slot say about it."""
+"""Names of slots: the user's, and suggestions from the words before a slot."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from dikast.prompts.learn.levels import LEVEL
 from dikast.prompts.learn.skeleton import Skeleton
 
 _SHOWN = 60
-_HINTS = (  # what the last words before a slot may say about it, most telling first
+_HINTS = (  # patterns for the words before a slot, most specific first
     ("levels", r"^$"),
     ("reference", r"reference|ground truth|gold"),
     ("criterion", r"rubric|criteri"),
@@ -22,12 +22,12 @@ _HINTS = (  # what the last words before a slot may say about it, most telling f
 
 
 def speaks_of_slot(words: str) -> bool:
-    """Whether these words say what a slot holds."""
+    """Whether these words indicate what a slot contains."""
     return any(re.search(pattern, words.casefold()) for _, pattern in _HINTS[1:])
 
 
 def propose(skeleton: Skeleton) -> dict[str, str]:
-    """What each unnamed slot seems to be, by the words before it; "" where they say nothing."""
+    """A suggested name for each unnamed slot from the words before it, or ""."""
     found: dict[str, str] = {}
     for slot, literal in zip(skeleton.slots, skeleton.literals, strict=False):
         if slot.startswith(LEVEL):
@@ -41,7 +41,7 @@ def propose(skeleton: Skeleton) -> dict[str, str]:
 def named(
     skeleton: Skeleton, given: Mapping[str, str], example: str, *, accept: bool
 ) -> tuple[Skeleton, dict[str, str]]:
-    """The skeleton with its names, and number to name; what has none is told with what it seems to be, and refused."""
+    """The skeleton with its names, and number to name; UserError with suggestions for slots without a name."""
     proposed = propose(skeleton)
     names = {**(proposed if accept else {}), **given}
     slots = folded(skeleton)

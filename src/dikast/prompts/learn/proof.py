@@ -1,4 +1,4 @@
-"""A learnt format against rows it has not seen: item and rubric out of the row, through `Format.ask`, byte for byte."""
+"""Verification of a learnt format on unseen rows: item and rubric from the row, `Format.ask`, equal byte for byte."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ _PICTURE = Image("image")
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Mean shares of a prompt's characters that lie before a slot, which requests can share in a prefix cache.
+    """Mean shares of a prompt's characters before a slot, which requests can share in a prefix cache.
 
-    `task` is what all requests share (before the first slot), `question` what the responses to one question share
-    (before the first response). A format that shows the responses last has a `question` near 1.
+    `task` is shared by all requests (before the first slot), `question` by the responses to one question (before the
+    first response). A format that shows the responses last has a `question` near 1.
     """
 
     n: int
@@ -32,7 +32,7 @@ class Shared:
 
 
 def question_of(values: Mapping[str, str], scale: str, *, pictured: bool = False) -> tuple[Item, Rubric]:
-    """The item and the rubric that a row's slots spell."""
+    """The item and the rubric in a row's slots."""
     labels = [slot.removeprefix(LEVEL) for slot in values if slot.startswith(LEVEL)]
     spelt = Scale.parse(scale) if scale else Scale.parse("1-5")
     levels = tuple(sorted(((each, values[LEVEL + each]) for each in labels), key=lambda each: spelt.value(each[0])))
@@ -52,9 +52,9 @@ def question_of(values: Mapping[str, str], scale: str, *, pictured: bool = False
 def prove(
     form: Format, skeleton: Skeleton, rows: Sequence[Rendered], given: Mapping[tuple[int, str], Mapping[str, str]]
 ) -> list[Misfit]:
-    """The rows that the format does not make byte for byte.
+    """The rows that the format does not reproduce byte for byte.
 
-    `given` holds the fields of the rows, by row and column, where they came with them; other rows are taken apart.
+    `given` holds the fields of the rows, by row and column, if known; other rows are parsed.
     """
     misfits = []
     for row in rows:
@@ -75,12 +75,12 @@ def prove(
 
 
 def spelt(message: Message) -> str:
-    """A message as published rows spell it: `<image>` for each picture."""
+    """A message in the form of published rows: `<image>` for each image."""
     return "".join(part.text if isinstance(part, Span) else "<image>" for part in message.parts)
 
 
 def shared(skeleton: Skeleton, rows: Sequence[Rendered]) -> Shared:
-    """What of the prompts lies before the first slot, and before the first response."""
+    """The shares of the prompts before the first slot and before the first response."""
     before: list[tuple[float, float]] = []
     for row in rows:
         values = skeleton.split(row.text, row.row)

@@ -1,4 +1,4 @@
-"""Rows of a published set as prompts: which columns hold them, which rows are drawn to learn from."""
+"""Rows of a published dataset as prompts: the columns that hold them, and the sample to learn from."""
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,9 +18,9 @@ _MOST_ROWS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """One rendered prompt: the place of its row in the file (from 1), its column, and the row it stands in.
+    """One rendered prompt: the position of its row in the file (from 1), its column, and the row.
 
-    A prompt that begins with the line `<image>` shows a picture there: `pictured`, and the line is not in `text`.
+    A prompt that begins with the line `<image>` has an image there: `pictured`, and `text` lacks the line.
     """
 
     row: int
@@ -31,7 +31,7 @@ class Rendered:
 
 
 def read_rows(path: str | Path, *, where: Mapping[str, str] | None = None, limit: int | None = None) -> list[Any]:
-    """The records of a file as (place, record), those that `where` (column to value) keeps; at most 100,000."""
+    """The records of a file as (position, record), filtered by `where` (column to value); at most 100,000."""
     records = ((i, record.value) for i, record in enumerate(read_records(path), 1))
     kept = [
         (i, value)
@@ -76,10 +76,10 @@ def find_prompt(rows: Sequence[tuple[int, Mapping[str, Any]]]) -> str:
 
 
 def draw(prompts: Sequence[Rendered], count: int, seed: int) -> tuple[list[Rendered], list[Rendered]]:
-    """Prompts of `count` rows drawn at random, and those of all other rows. Of few rows a third is kept to prove on."""
+    """Prompts of `count` random rows, and those of all other rows. If rows are few, a third is held out."""
     rows = sorted({each.row for each in prompts})
     if len(rows) < 2:
-        raise UserError("a format is learnt from some rows and proven on others: give a file of two rows or more")
+        raise UserError("a format is learnt from some rows and verified on others: give a file of two rows or more")
     count = min(count, len(rows) - max(1, len(rows) // 3))
     drawn = set(random.Random(seed).sample(rows, count))
     return [each for each in prompts if each.row in drawn], [each for each in prompts if each.row not in drawn]

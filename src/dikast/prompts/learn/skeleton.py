@@ -1,4 +1,4 @@
-"""What stays the same in every prompt of a set, and the slots between it."""
+"""The fixed text of all prompts of a dataset, and the slots in it."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -11,9 +11,9 @@ _EXCERPT = 60
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """A row that a skeleton or a format does not make: where it first differs, and both sides of it.
+    """A row that a skeleton or a format does not reproduce: the first difference, and both texts there.
 
-    `row` is the place of the row in the file, from 1; `offset` counts characters from the start of its prompt.
+    `row` is the position of the row in the file, from 1; `offset` counts characters from the start of its prompt.
     """
 
     row: int
@@ -35,8 +35,8 @@ class Misfit:
 class Skeleton:
     """Fixed texts and the slots between them: `literals[0]`, slot 0, `literals[1]`, ..., `literals[-1]`.
 
-    There is one literal more than slots; only the first and the last may be empty. A slot is called by its number until
-    it has a name; the slots of a rubric's levels are called `level LABEL`.
+    There is one literal more than slots; only the first and the last may be empty. A slot's name is its number until it
+    gets one; the slots of a rubric's levels are called `level LABEL`.
     """
 
     literals: tuple[str, ...]
@@ -66,9 +66,9 @@ class Skeleton:
         return "".join(parts)
 
     def split(self, text: str, row: int = 0) -> "dict[str, str] | Misfit":
-        """The text of each slot, or where the prompt stops being one of this skeleton.
+        """The text of each slot, or the first place where the prompt does not match.
 
-        A prompt that can be taken apart in two ways is a misfit too: which text belongs to which slot is not known.
+        A prompt that can be parsed in two ways is a misfit too, since its slots are ambiguous.
         """
         head, tail = self.literals[0], self.literals[-1]
         if not text.startswith(head):
@@ -87,7 +87,7 @@ class Skeleton:
         if right != left[:-1]:
             i = next(i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b)
             literal = self.literals[i + 1]
-            twice = f"{literal.strip()[:_EXCERPT]!r} stands in it more than once (also at character {right[i]})"
+            twice = f"{literal.strip()[:_EXCERPT]!r} occurs in it more than once (also at character {right[i]})"
             why = f"{twice}, and which one is meant is unknown"
             return Misfit(row, left[i], literal[:_EXCERPT], text[left[i] :][:_EXCERPT], why)
         values: dict[str, str] = {}
@@ -97,7 +97,7 @@ class Skeleton:
         return values
 
     def _leftmost(self, text: str, row: int) -> "list[int] | Misfit":
-        """Where each inner literal stands at the earliest, and where the search for the last one begins."""
+        """The earliest position of each inner literal, and where the search for the last one begins."""
         at, found = len(self.literals[0]), []
         for literal in self.literals[1:-1]:
             place = text.find(literal, at)
@@ -124,9 +124,9 @@ def difference(expected: str, found: str, row: int, why: str = "the prompt diffe
 
 
 def _missing(literal: str, text: str, at: int, row: int) -> Misfit:
-    """Where the most of a literal that is not there does stand."""
+    """The position of the longest part of a missing literal."""
     low, high = 0, len(literal)
-    while low < high:  # the longest beginning of the literal that the text still holds
+    while low < high:  # the longest prefix of the literal that the text contains
         middle = (low + high + 1) // 2
         low, high = (middle, high) if literal[:middle] in text[at:] else (low, middle - 1)
     if len(literal[:low].strip()) < 3:
@@ -136,7 +136,7 @@ def _missing(literal: str, text: str, at: int, row: int) -> Misfit:
 
 
 def joined(literals: Sequence[str], slots: Sequence[str | None]) -> Skeleton:
-    """A skeleton of literals and slots in turn, where a slot that is None is no slot: its literals become one."""
+    """A skeleton of literals and slots in turn; a slot of None joins its two literals."""
     kept, names = [literals[0]], []
     for slot, literal in zip(slots, literals[1:], strict=True):
         if slot is None:

@@ -1,4 +1,4 @@
-"""The page of an alignment: what happened in one sentence, figures by round, replies from its start and its end."""
+"""The page of an alignment: a one-sentence result, figures by round, replies before and after."""
 
 import base64
 import hashlib
@@ -39,7 +39,7 @@ _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 320, 170, 46, 14, 138
 
 
 class Point(NamedTuple):
-    """One round's figure; the ends are None where the interval is unknown."""
+    """One round's figure; `low` and `high` are None if the interval is unknown."""
 
     round: int
     value: float
@@ -88,7 +88,7 @@ def write_alignment_report(folder: Path, out: Sequence[Path], title: str = "") -
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The report of the whole ({} while it goes on), and of each state that is measured, the start first."""
+    """The report of the alignment ({} while it runs), and of each measured state, the start first."""
     paths = [folder / "start" / REPORT, *sorted(folder.glob(f"round-*/{REPORT}"), key=_number)]
     try:
         whole = orjson.loads((folder / REPORT).read_bytes()) if (folder / REPORT).is_file() else {}
@@ -149,7 +149,7 @@ def _cell(point: Point | None) -> str:
 
 
 def _table(rounds: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """Columns by state, rows by figure; figures that no state has are left out."""
+    """A table with a column per state and a row per figure; figures that no state has are left out."""
     numbers = [each["round"] for each in rounds]
     head = ["", *("start" if number == 0 else f"round {number}" for number in numbers), "n"]
     rows = []
@@ -264,11 +264,13 @@ def _html(folder: Path, report: Mapping[str, Any], rounds: Sequence[Mapping[str,
 def _facts(report: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]]) -> list[str]:
     found = [f"{name}: {report[name]}" for name in ("policy", "judge", "model") if report.get(name)]
     if any(each.get("judge_is_policy") for each in rounds):
-        found.append("The judge is the policy itself: its reward measures how much it likes its own replies.")
+        found.append("The judge is the policy itself: its reward measures its preference for its own replies.")
     if report.get("overlap_with_held_out"):
         found.append(f"{report['overlap_with_held_out']:,} prompts also stand in the held-out file.")
     if "gold" not in rounds[0]["held_out"] and "second" not in rounds[0]["held_out"]:
-        found.append("Neither gold nor a second judge measured this: the judge's reward alone may rise for any reason.")
+        found.append(
+            "There is neither gold nor a second judge: the judge's own reward may rise without an improvement."
+        )
     return found
 
 

@@ -1,4 +1,4 @@
-"""What can be said about benches: where their rows come from, how they are run and reported."""
+"""Options of benches: the source of their rows, how they are run and reported."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,18 +11,20 @@ from dikast.judging.run_options import FormatOptions, RunOptions
 
 @dataclass(frozen=True, kw_only=True)
 class BenchDataOptions:
-    """Where the rows of benches come from."""
+    """The source of the rows of benches."""
 
     data: Path | None = option(
         None, metavar="FOLDER", help="Folder with the published files (by path or name) instead of a download."
     )
-    unverified_rows: bool = option(False, help="Take files whose SHA-256 is not the bench's; every figure says so.")
-    skip_missing: bool = option(False, help="Leave out rows whose picture is not there, and count them.")
+    unverified_rows: bool = option(
+        False, help="Accept files whose SHA-256 differs from the bench's; every figure says so."
+    )
+    skip_missing: bool = option(False, help="Leave out rows whose image is missing, and count them.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchRunOptions(BenchDataOptions, FormatOptions):
-    """Which benches are run, and how their items are asked."""
+    """The benches to run, and how the judge is asked."""
 
     benches: tuple[str, ...] = option(argument=True, help="Names (`dikast bench list`), or YAML files of your own.")
     judge: tuple[str, ...] = option(help="The judge, as for `dikast grade`; repeat for a panel.", complete="judges")
@@ -44,17 +46,17 @@ class BenchRunOptions(BenchDataOptions, FormatOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class BenchReportOptions:
-    """Which runs, and in which form their scorecards are written."""
+    """The runs, and the formats of their scorecards."""
 
     runs: tuple[Path, ...] = option(
         argument=True, help="Run folders of `dikast bench run` (or the folder they are in), or a file of verdicts."
     )
     out: tuple[Path, ...] = option((), "--out", "-o", help="Files to write: .html, .md, .json, .csv.")
-    bench: str = option("", help="Of a file of verdicts: the bench that they are on.")
+    bench: str = option("", help="For a file of verdicts: the bench that they are on.")
     columns: Path | None = option(
-        None, metavar="FILE", help="Of a file of verdicts: YAML with flags of `dikast audit` that name its columns."
+        None, metavar="FILE", help="For a file of verdicts: YAML with flags of `dikast audit` that name its columns."
     )
-    judge: str = option("", help="Of a file of verdicts: the judge's name.")
+    judge: str = option("", help="For a file of verdicts: the judge's name.")
     draws: int = like(AuditPlan, "draws")
     level: float = like(AuditPlan, "level")
     seed: int = like(AuditPlan, "seed")

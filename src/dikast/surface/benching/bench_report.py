@@ -21,11 +21,11 @@ from dikast.surface.commands.audit_command import completed
 from dikast.surface.report.report_file import judge_folders
 
 KINDS = (".html", ".md", ".json", ".csv")
-_OWN = ("scale", "parse", "columns", "judge")  # of a configuration of columns, beside those of a plan
+_OWN = ("scale", "parse", "columns", "judge")  # keys of a configuration of columns in addition to those of a plan
 
 
 def cards_of(asked: BenchReportOptions) -> list[Scorecard]:
-    """The scorecard of each run, or of each file; UserError for what is neither."""
+    """The scorecard of each run, or of each file of verdicts; UserError for other paths."""
     for path in asked.out:
         if path.suffix not in KINDS:
             raise UserError(f"{path}: unknown suffix; known are {', '.join(KINDS)}")
@@ -92,7 +92,7 @@ def plan_from(file: Path, columns: Path) -> AuditPlan:
 
 
 def write_cards(cards: Sequence[Scorecard], out: Sequence[Path]) -> None:
-    """Write the scorecards to each file, whose suffix says in which form."""
+    """Write the scorecards to each file, in the format of its suffix."""
     for path in out:
         if path.suffix == ".csv":
             write_records(path, (row for card in cards for row in card.rows()), escape_formulas=True)

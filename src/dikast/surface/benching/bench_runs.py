@@ -1,4 +1,4 @@
-"""Runs of benches: their rows as the items of an ordinary run of `grade` or `compare`, and what is kept beside it."""
+"""Runs of benches: their rows as the items of an ordinary run of `grade` or `compare`, and `bench.json`."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -41,8 +41,16 @@ from dikast.surface.item_sources import ITEMS, leaving_nothing
 from dikast.surface.judge_runs import Judged, Told, judges_of, run_judges
 from dikast.surface.progress import ProgressLine
 
-_DECIDES = ("bench", "hash", "files", "limit", "seed", "prompt", "without")  # what a run folder may not mix
-LENGTH = "length"  # in the items' metadata: characters of the response, of a pair the second less the first
+_DECIDES = (
+    "bench",
+    "hash",
+    "files",
+    "limit",
+    "seed",
+    "prompt",
+    "without",
+)  # settings that must be the same in all runs of one folder
+LENGTH = "length"  # in the items' metadata: characters of the response; for a pair, second minus first
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +73,7 @@ def prepare(
     spend: SpendOptions,
     media: MediaOptions,
 ) -> BenchRun:
-    """Read the rows and choose among them. UserError for all that cannot be used, before a judge is asked."""
+    """Read and sample the rows. UserError for everything that cannot be used, before a judge is asked."""
     bench, native = load_bench(name), asked.prompt == "native"
     if native and asked.format is not None:
         raise UserError("--prompt native asks as the rows are rendered: leave out --format")
@@ -111,7 +119,7 @@ def _told_asked(bench: Bench, asked: BenchRunOptions, draws: DrawOptions) -> Ite
 
 
 def _measured(item: Item) -> Item:
-    """The item with the length of its response in its metadata, for the baseline that knows nothing else."""
+    """The item with the length of its response in its metadata, for the length-only baseline."""
     lengths = [len(text_of(each)) for each in item.responses]
     if len(lengths) not in (1, 2):
         return item
@@ -126,7 +134,7 @@ def _with_responses(
             raise UserError(f"{bench.name}: its rows hold the responses: leave out --responses and --policy")
         return Brought(items, ())
     if asked.responses is not None and asked.policy is not None:
-        raise UserError("--responses and --policy both bring responses: give one of them")
+        raise UserError("--responses and --policy both give responses: use one of them")
     if asked.responses is not None:
         return from_file(items, asked.responses)
     if asked.policy is None:
@@ -163,7 +171,7 @@ def _about(
 
 
 def _refuse_other_rows(folder: Path, about: dict[str, Any]) -> None:
-    """UserError where the folder holds a run of other rows, or of rows that were taken in another way."""
+    """UserError if the folder holds a run of other rows, or of rows that were sampled differently."""
     if not (folder / BENCH).exists():
         return
     before = read_about(folder)
@@ -185,7 +193,7 @@ def _format(bench: Bench, asked: BenchRunOptions, rows: BenchRows) -> str | Form
     )
     learnt = learn_format(rows.files[0].local, reading)
     if learnt.report.misfits:
-        told = f"the learnt format does not make {counted(len(learnt.report.misfits), 'prompt')} of the rows"
+        told = f"the learnt format does not reproduce {counted(len(learnt.report.misfits), 'prompt')} of the rows"
         raise UserError(f"{bench.name}: {told}: use --prompt native")
     return learnt.format
 
@@ -196,7 +204,7 @@ def open_judges(run: BenchRun) -> list[Judge]:
 
 
 def run_bench(run: BenchRun, judges: Sequence[Judge], *, quiet: bool) -> Judged:
-    """Judge the items of a bench into its folder, which then also holds them; a dry run writes nothing."""
+    """Judge the items of a bench and write them to its run folder; a dry run writes nothing."""
     dry = run.told.spend.dry_run
     with leaving_nothing(None if dry else run.folder), _items_of(run) as source:
         return run_judges(
@@ -206,7 +214,7 @@ def run_bench(run: BenchRun, judges: Sequence[Judge], *, quiet: bool) -> Judged:
 
 @contextmanager
 def _items_of(run: BenchRun) -> Iterator[Source]:
-    """The items as a file: in the run folder, of a dry run in a temporary one."""
+    """The items as a file in the run folder; for a dry run, a temporary file."""
     with tempfile.TemporaryDirectory(prefix="dikast-") as scratch:
         folder = Path(scratch) if run.told.spend.dry_run else run.folder
         with one_writer(folder, "writing the items"):

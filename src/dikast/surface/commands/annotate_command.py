@@ -12,29 +12,31 @@ from dikast.surface.verbs import JsonOptions
 
 @dataclass(frozen=True, kw_only=True)
 class AnnotateOptions:
-    """What people label, how many of them, who gets what, and where the pages are."""
+    """The items to label, the raters, the assignment, and the server's address."""
 
     items: str = option(argument=True, help="The items: a file, a folder.")
-    out: Path = option(help="The folder of the labels; named again, labelling goes on.", metavar="FOLDER")
+    out: Path = option(help="The folder of the labels; running again resumes.", metavar="FOLDER")
     rubric: str | None = like(RunOptions, "rubric")
-    pairs: bool = option(False, help="Ask which of two responses is better, in place of a grade of each.")
-    raters: int = option(1, least=1, most=1000, help="How many people label; each has a link of their own.")
-    overlap: int = option(0, least=0, help="How many raters get each question; 0: all.")
-    repeats: float = option(0.0, least=0, most=0.5, help="The share of a rater's questions that come again.")
-    training: int = option(0, least=0, help="How many questions with a known label come first, for practice.")
-    run: Path | None = option(None, help="A judge's run on the same items: the figures use it too (PPI++).")
-    aim: float = option(0.03, above=0, most=0.5, help="The half width of the interval at which to stop.")
+    pairs: bool = option(False, help="Ask which of two responses is better, instead of grading each.")
+    raters: int = option(1, least=1, most=1000, help="Number of raters; each gets a personal link.")
+    overlap: int = option(0, least=0, help="Number of raters for each question; 0: all.")
+    repeats: float = option(0.0, least=0, most=0.5, help="Share of a rater's questions that are repeated.")
+    training: int = option(0, least=0, help="Number of practice questions with a known label at the start.")
+    run: Path | None = option(None, help="A judge's run on the same items, to narrow the intervals (PPI++).")
+    aim: float = option(0.03, above=0, most=0.5, help="Half-width of the interval at which to stop.")
     map: tuple[str, ...] = like(RunOptions, "map")
-    seed: int = option(0, help="Seed of orders and sides.")
-    host: str = option("127.0.0.1", help="The address to listen on; others than loopback need --tls-cert, --tls-key.")
-    port: int = option(8090, least=0, most=65535, help="The port; 0 takes a free one.")
-    tls_cert: Path | None = option(None, help="A certificate (PEM), for addresses that others reach.")
-    tls_key: Path | None = option(None, help="Its key (PEM).")
-    export: bool = option(False, help="Write labels.csv and trail.csv of what is there, and stop.")
+    seed: int = option(0, help="Random seed of orders and sides.")
+    host: str = option(
+        "127.0.0.1", help="The address to listen on; addresses other than loopback need --tls-cert, --tls-key."
+    )
+    port: int = option(8090, least=0, most=65535, help="The port; 0 chooses a free one.")
+    tls_cert: Path | None = option(None, help="A TLS certificate (PEM), for addresses that other machines can reach.")
+    tls_key: Path | None = option(None, help="The key of the certificate (PEM).")
+    export: bool = option(False, help="Write labels.csv and trail.csv from the existing labels, and exit.")
 
 
 def annotate(asked: AnnotateOptions, media: MediaOptions, shown: JsonOptions) -> None:
-    """Let people label items blind, in a browser: grades, or which of two responses is better.
+    """Have people label items blind, in a browser: grades, or which of two responses is better.
 
     Example: dikast annotate items.jsonl --rubric helpfulness --raters 3 --out labels
     """

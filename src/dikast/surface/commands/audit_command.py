@@ -17,9 +17,18 @@ from dikast.surface.verbs import JsonOptions, verb
 if TYPE_CHECKING:
     from dikast.audit.rendering import Audit, Table
 
-_READ = ("score", "swapped", "retest", "earlier")  # what the judge itself said
-_ANYWAY = {"file", "draws", "level", "seed", "scale", "unscaled", "by", "replies"}  # which name no verdicts or gold
-_MOST_INTERVALS = 3  # with more in a row, intervals are printed as ±half
+_READ = ("score", "swapped", "retest", "earlier")  # roles of columns that hold the judge's own verdicts
+_ANYWAY = {
+    "file",
+    "draws",
+    "level",
+    "seed",
+    "scale",
+    "unscaled",
+    "by",
+    "replies",
+}  # columns that are neither verdicts nor gold
+_MOST_INTERVALS = 3  # with more cells in a row, intervals are printed as ±half-width
 
 
 def _mistakes_in_columns(document: Located) -> list[str]:
@@ -113,7 +122,7 @@ def completed(plan: AuditPlan, columns: Sequence[Column], scale: str, parse: str
 
 
 def recognised(plan: AuditPlan) -> tuple[AuditPlan, str]:
-    """A plan that names no column of a file, with those that the file shows; and what was recognised, in one line."""
+    """A plan without named columns, with the columns recognised in the file; and one line that says which."""
     named = {each.name for each in fields(plan) if getattr(plan, each.name) != each.default}
     if not plan.file.is_file() or named - _ANYWAY:
         return plan, ""
@@ -123,7 +132,7 @@ def recognised(plan: AuditPlan) -> tuple[AuditPlan, str]:
 
 
 def with_replies(plan: AuditPlan, dialect: str) -> AuditPlan:
-    """The plan with what reads replies, and where `dialect` is given, with the judge's verdicts read from replies."""
+    """The plan with readers of replies and, if `dialect` is given, with the judge's verdicts parsed from replies."""
     from dikast.prompts.recorded import reply_reader
 
     plan = replace(plan, replies=reply_reader)

@@ -26,7 +26,7 @@ def list_(
     *,
     shown: JsonOptions,
 ) -> None:
-    """The benches, and how far each was checked."""
+    """List the benches and how far each was verified."""
     from dikast.benches.definition import STATES, load_bench, names
 
     if state and state not in STATES:
@@ -56,7 +56,7 @@ def _row(bench: "Bench") -> dict[str, object]:
 def show(
     name: Annotated[str, typer.Argument(help="A name, or a YAML file of your own.")],
     rows: BenchDataOptions,
-    read: Annotated[bool, typer.Option("--read", help="Also read its rows, and count them.")] = False,
+    read: Annotated[bool, typer.Option("--read", help="Also read and count its rows.")] = False,
     *,
     shown: JsonOptions,
 ) -> None:
@@ -157,7 +157,7 @@ def _tell_licence(bench: "Bench", folder: Path) -> None:
 @app.command("report")
 @partial(verb, config=CONFIG)
 def report(asked: BenchReportOptions, *, shown: JsonOptions) -> None:
-    """Scorecards of runs of benches, or of anybody's recorded verdicts: the official figure beside ours.
+    """Scorecards of runs of benches, or of any recorded verdicts: the official figure and Dikast's own.
 
     Example: dikast bench report runs/benches/* -o scorecards.html -o scorecards.csv
     """
@@ -179,14 +179,14 @@ def report(asked: BenchReportOptions, *, shown: JsonOptions) -> None:
 @app.command("new")
 @verb
 def new(
-    out: Annotated[Path, typer.Argument(help="The YAML file; one that is there is checked.")],
+    out: Annotated[Path, typer.Argument(help="The YAML file; an existing one is checked.")],
     data: Annotated[Path | None, typer.Option("--data", help="Folder with its files, to read the rows too.")] = None,
     hub: Annotated[str, typer.Option("--hub", help="ORG/NAME of the data set on the Hub.")] = "",
     github: Annotated[str, typer.Option("--github", help="ORG/NAME of the repository.")] = "",
     revision: Annotated[str, typer.Option("--revision", help="Commit or tag.")] = "",
     file: Annotated[list[str] | None, typer.Option("--file", help="A file of the source; repeat for several.")] = None,
 ) -> None:
-    """Write the description of a bench after the columns of its rows, or check one that is there."""
+    """Draft the description of a bench from the columns of its rows, or check an existing one."""
     from dikast.benches.new_bench import check_with_rows, draft
     from dikast.core.records import write_file
 
@@ -194,7 +194,7 @@ def new(
         write_file(
             out, draft(out.stem, hub=hub, github=github, revision=revision, files=file or [], data=data).encode()
         )
-        echo(f"{out}: written; fill in what says TODO, then run the same command again to check it")
+        echo(f"{out}: written; replace every TODO, then run the same command again to check it")
         return
     bench, n = check_with_rows(out, data)
-    echo(f"{out}: a sound bench of {bench.kind}" + (f", {counted(n, 'row')} read" if n is not None else ""))
+    echo(f"{out}: a valid bench of {bench.kind}" + (f", {counted(n, 'row')} read" if n is not None else ""))

@@ -28,12 +28,14 @@ def doctor(
     ] = False,
     runner: Annotated[
         str | None,
-        typer.Option("--runner", metavar="ray[://HOST:PORT]", help="List what a Ray cluster has, and is free."),
+        typer.Option(
+            "--runner", metavar="ray[://HOST:PORT]", help="List the resources of a Ray cluster, and how many are free."
+        ),
     ] = None,
     *,
     shown: JsonOptions,
 ) -> None:
-    """Print which versions are installed, what works, and how to fix what does not; or check an output folder.
+    """Print the installed versions, what works, and how to fix what does not; or check an output folder.
 
     With a folder, exits with 1 if something in it needs repair.
     """
@@ -57,7 +59,7 @@ def doctor(
 
 
 def _list_cluster(runner: str, *, json: bool) -> None:
-    """The resources of a Ray cluster that workers may be placed by, and how many are free."""
+    """The resources of a Ray cluster that workers can use, and how many are free."""
     from dikast.engines.cluster.ray_engine import connect
 
     ray = connect(runner)
@@ -77,7 +79,7 @@ def _list_cluster(runner: str, *, json: bool) -> None:
 
 
 def _check_folder(folder: Path, *, repair: bool, json: bool) -> None:
-    """A run by itself; of a panel or a probe each of its runs, and its other files."""
+    """A single run; for a panel or a probe, each of its runs and its other files."""
     from dikast.core.runs.run_files import CHECKSUMS, VERDICTS
     from dikast.corpus.pipeline.build_health import examine_build, is_build, repair_build
     from dikast.training.health import examine_training, is_training, repair_training

@@ -14,7 +14,7 @@ from dikast.surface.show import show_plans, show_summary
 from dikast.surface.terminal import echo
 from dikast.surface.verbs import JsonOptions, ShowOptions
 
-_MOST_AUDITED = 100_000  # verdicts whose audit takes seconds
+_MOST_AUDITED = 100_000  # number of verdicts whose audit takes seconds
 
 
 def grade(told: JudgingOptions, end: EndOptions, shown: ShowOptions, wrong: Mistakes) -> None:
@@ -81,7 +81,7 @@ def _run(
     pairs: PairOptions | None = None,
     ranks: RankOptions | None = None,
 ) -> None:
-    """Judge, print; exit 3 where more verdicts are missing than allowed."""
+    """Judge and print the summary; exit 3 if more verdicts are missing than allowed."""
     from dikast.surface.item_sources import leaving_nothing, source_of
     from dikast.surface.judge_runs import (
         Told,
@@ -97,7 +97,7 @@ def _run(
     ask, spend = told.ask, told.spend
     if ask.out is None and not spend.dry_run:
         wrong.tell("name a folder for the verdicts: --out FOLDER (or use --dry-run)")
-    if ask.out == Path():  # what an empty variable becomes
+    if ask.out == Path():  # an empty shell variable
         wrong.tell("--out is empty, or the working folder itself: name a folder for the run")
     if ask.out is not None and ask.out.is_file():
         wrong.tell(f"--out {ask.out}: is a file: name a folder for the run")
@@ -124,7 +124,7 @@ def _run(
     show_summary(done.summary, as_json=shown.json)
     stop_if_given_up(done.each)
     assert ask.out is not None
-    if ranks is None or end.report is not None:  # the headlines are of pairs
+    if ranks is None or end.report is not None:  # the headlines are about pairs
         _tell_headlines(ask.out, sum(each["verdicts"] for each in done.each), end.report, shown)
     failed = sum(each["verdicts"] - each["status"].get("ok", 0) for each in done.each)
     if failed > allowed(sum(each["verdicts"] for each in done.each)):
@@ -132,7 +132,7 @@ def _run(
 
 
 def _tell_headlines(out: Path, verdicts: int, report: Path | None, shown: ShowOptions) -> None:
-    """Audit the finished run, end with what it says first, and write the report that was asked for."""
+    """Audit the finished run, print its main results, and write the report if one was requested."""
     from dikast.audit.plan import AuditPlan
     from dikast.surface.report.report_file import headlines, write_report
     from dikast.surface.report.report_options import Asked
@@ -152,7 +152,7 @@ def _tell_headlines(out: Path, verdicts: int, report: Path | None, shown: ShowOp
 
 
 def _say_format(spec: str, kind: str) -> None:
-    """Tell people that a released judge is asked in its own format."""
+    """Report that a released judge is asked in its own format."""
     from dikast.judging.defaults import told_default
 
     if told := told_default(spec, kind):

@@ -13,22 +13,20 @@ from dikast.surface.verbs import JsonOptions
 
 @dataclass(frozen=True, kw_only=True)
 class PrefsOptions:
-    """Which pairs are taken, and in which form they are written."""
+    """Which pairs are taken, and the output format."""
 
     format: str = option(
         help="trl, kto, llava, llamafactory, llamafactory-kto, swift, verl or openrlhf.", metavar="TRAINER"
     )
     out: Path = option(help="The file: .jsonl; .json for llava and llamafactory, .parquet for verl.", metavar="FILE")
-    margin: float = option(
-        0.0, help="The least difference in goodness, or in |2p - 1| of a preference.", least=0, most=1
-    )
+    margin: float = option(0.0, help="Minimum difference in goodness, or in |2p - 1| of a preference.", least=0, most=1)
     take: Literal["best-and-worst", "all"] = option(
-        "best-and-worst", help="Of a prompt: best-and-worst (one pair), or all."
+        "best-and-worst", help="Pairs of each prompt: best-and-worst (one pair), or all."
     )
     match_length: bool = option(
-        False, help="Keep as many pairs whose chosen response is longer as such whose is shorter."
+        False, help="Keep equally many pairs in which the chosen response is longer and in which it is shorter."
     )
-    criterion: str = option("", help="By which criterion, where there are several and no total.")
+    criterion: str = option("", help="The criterion to use if there are several and no total.")
     items: str = option("", help="The items file, if it was moved.")
 
 
@@ -63,7 +61,7 @@ def prefs(
     for reason, n in sorted(found.dropped.items(), key=lambda each: -each[1]):
         echo(f"left out: {n:,} ({reason})", err=True)
     if found.unmatched:
-        echo(f"left out: {found.unmatched:,} (no pair that differs as much in length, the other way)", err=True)
+        echo(f"left out: {found.unmatched:,} (no pair with the opposite difference in length)", err=True)
     echo(
         f"the chosen response is longer in {told['chosen_longer']:,} pairs, shorter in {told['chosen_shorter']:,}",
         err=True,

@@ -7,7 +7,7 @@ from dikast.probes.probe_options import ProbeOptions
 from dikast.surface.terminal import echo, echo_json
 from dikast.surface.verbs import ShowOptions
 
-SUITE = 2000  # calls that the standing suite is made for; for more it is that many times as large
+SUITE = 2000  # number of calls of the standard suite; with more calls it grows in proportion
 
 
 def probe(
@@ -39,7 +39,7 @@ def probe(
         from dikast.worlds.prove import write_suite
 
         suite = out / "suite"
-        if not any(suite.glob("items-*.jsonl")):  # a call that was killed leaves none
+        if not any(suite.glob("items-*.jsonl")):  # a killed call leaves none
             write_suite("probe", suite, seed=replies.seed, times=math.ceil(calls / SUITE))
         items = str(suite)
     found = load_items(items)

@@ -9,7 +9,7 @@ from dikast.surface.verbs import ShowOptions
 def prove(
     told: ProbedJudgeOptions, asked: ProveOptions, replies: ReplyOptions, spend: SpendOptions, shown: ShowOptions
 ) -> None:
-    """Ask a judge generated items with exact gold, and say what it can do: one verdict a line, and a page.
+    """Test a judge on generated items with exact gold: one result per ability, and a page.
 
     Example: dikast prove --judge hf:ORG/MODEL --out proofs/mine
     """

@@ -22,7 +22,7 @@ class ViewOptions:
 
 
 def report(told: ReportOptions, media: MediaOptions, shown: JsonOptions) -> None:
-    """Write the results of runs, or of anybody's file of verdicts, as one self-contained page, with gates for CI.
+    """Write the results of runs, or of any file of verdicts, as one self-contained page, with gates for CI.
 
     Example: dikast report runs/mine -o report.html -o report.md --fail-under pearson.low=.7 --fail-over failed=.02
     """
@@ -49,7 +49,7 @@ def report(told: ReportOptions, media: MediaOptions, shown: JsonOptions) -> None
 
 
 def _alignment(told: ReportOptions, shown: JsonOptions) -> None:
-    """The page of one alignment, which has no verdicts of its own to gate or to compare."""
+    """The page of one alignment, which has no verdicts of its own for gates or comparisons."""
     from dikast.core.errors import UserError
     from dikast.surface.alignment_report.alignment_page import write_alignment_report
 

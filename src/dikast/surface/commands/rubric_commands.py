@@ -13,7 +13,7 @@ from dikast.surface.verbs import Verbs
 if TYPE_CHECKING:
     from dikast.core.rubric import Rubric, Sheet
 
-app = Verbs(no_args_is_help=True, help="What is judged by: built-in rubrics, and files of your own.")
+app = Verbs(no_args_is_help=True, help="Rubrics: built-in ones, and files of your own.")
 Json = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 
 
@@ -38,7 +38,7 @@ def show(
     ],
     json: Json = False,
 ) -> None:
-    """Print a rubric: its criterion, its scale, and what the levels mean.
+    """Print a rubric: its criterion, scale and level descriptions.
 
     Example: dikast rubric show helpfulness
     """
@@ -72,7 +72,7 @@ def new(
     from dikast.surface.rubric_advice import template
 
     if file.exists():
-        raise UserError(f"{file}: is there already: name another file, or remove this one")
+        raise UserError(f"{file}: already exists: name another file, or remove this one")
     if file.suffix not in (".yaml", ".yml"):
         raise UserError(f"{file}: rubrics are YAML files: name it {file.with_suffix('.yaml').name}")
     write_file(file, template(file.stem, criterion, Scale.parse(scale)).encode())
@@ -86,7 +86,7 @@ def lint(
         list[str], typer.Argument(help="Files, built-in rubrics, or criteria in words.", autocompletion=rubrics)
     ],
 ) -> None:
-    """Check rubrics: what cannot be read stops with its line, what judges may trip over is told.
+    """Check rubrics: errors with their line, and warnings about what makes judging unreliable.
 
     Example: dikast rubric lint polite.yaml
     """

@@ -13,22 +13,22 @@ from dikast.surface.terminal import echo
 
 @dataclass(frozen=True, kw_only=True)
 class ServeOptions(FormatOptions):
-    """Which judge is served, where, and how much it takes."""
+    """The judge to serve, the server's address and its limits."""
 
     judge: str = option(help="The judge: hf:ORG/NAME, a folder, mock:NAME, a server.", complete="judges")
     rubric: tuple[str, ...] = option(
         (), help="A rubric that clients may name; the first is the default. Repeat for more.", complete="rubrics"
     )
     compare_format: str | None = option(None, help="The format for pairs.", complete="formats")
-    host: str = option("127.0.0.1", help="The address to listen on; others than loopback need --token-env.")
-    port: int = option(8080, help="The port; 0 takes a free one.", least=0, most=65535)
+    host: str = option("127.0.0.1", help="The address to listen on; addresses other than loopback need --token-env.")
+    port: int = option(8080, help="The port; 0 chooses a free one.", least=0, most=65535)
     token_env: str = option("", metavar="NAME", help="The environment variable with the token that clients must send.")
     out: Path | None = option(None, help="A folder that keeps every verdict; known questions are answered from it.")
-    gather_ms: float = option(5.0, help="Milliseconds that a question waits for others, to be asked together.", least=0)
-    queue: int = option(1000, help="Questions that may wait before clients are turned away (429).", least=1)
-    max_mb: float = option(32.0, help="The largest request in MB; larger ones are refused (413).", least=0)
-    missing: str = option("raise", help="What /get_reward gives for a missing verdict: raise (502), or a number.")
-    separator: str = option("", help="What ends the prompt in queries of /get_reward that come without prompts.")
+    gather_ms: float = option(5.0, help="Milliseconds that a question waits for others to form a batch.", least=0)
+    queue: int = option(1000, help="Maximum number of queued questions; further requests are refused (429).", least=1)
+    max_mb: float = option(32.0, help="Maximum size of a request in MB; larger ones are refused (413).", least=0)
+    missing: str = option("raise", help="The answer of /get_reward to a missing verdict: raise (502), or a number.")
+    separator: str = option("", help="The text that ends the prompt in /get_reward queries without a separate prompt.")
 
 
 def serve(ask: ServeOptions, draws: DrawOptions, replies: ReplyOptions, media: MediaOptions) -> None:
@@ -75,7 +75,7 @@ def serve(ask: ServeOptions, draws: DrawOptions, replies: ReplyOptions, media: M
             await server.run(lambda port: echo(f"serving {judge.engine.name} on http://{shown}:{port}", err=True))
 
         asyncio.run(run())
-    echo("stopped; every question that was taken is answered", err=True)
+    echo("stopped; every accepted question has been answered", err=True)
 
 
 def _missing(text: str) -> Any:

@@ -18,11 +18,11 @@ app = Verbs(no_args_is_help=True, help="Teach a model to judge, and merge judges
 
 def make_judge(
     recipe: Annotated[Path, typer.Argument(help="The recipe of the judge, a YAML file described in docs/training.md.")],
-    out: Annotated[Path, typer.Option("--out", help="The output folder; running again goes on.")],
+    out: Annotated[Path, typer.Option("--out", help="The output folder; running again resumes.")],
     *,
     shown: JsonOptions,
 ) -> None:
-    """Make a judge from a recipe: build its data, train it, and audit it on what was held out.
+    """Make a judge from a recipe: build its data, train it, and audit it on held-out data.
 
     Example: dikast make-judge judge.yaml --out build/judge
     """
@@ -54,7 +54,7 @@ def new(
     ] = 20_000,
     later: Annotated[
         list[Path] | None,
-        typer.Option("--later", help="A configuration of a later stage, whose words are listed as known too."),
+        typer.Option("--later", help="A configuration of a later stage, whose vocabulary is included too."),
     ] = None,
 ) -> None:
     """Create a small untrained vision-language judge of the LLaVA-1.5 architecture, to train from scratch (`init`)."""
@@ -167,14 +167,14 @@ def _train(
     if out is not None:
         raise UserError("--out applies to --export only; training writes to 'out' of the configuration")
     done = run(config, watch=_tell)
-    if not done.pop("main"):  # of several processes one speaks
+    if not done.pop("main"):  # only one of several processes prints
         return
     if shown.json:
         echo_json(done)
     elif done["complete"]:
         echo(f"{done['total']} steps on {done['examples']} {things}: the model is in {done['model']}")
     else:
-        echo(f"{done['steps']} of {done['total']} steps: run the same command again to go on")
+        echo(f"{done['steps']} of {done['total']} steps: run the same command again to resume")
 
 
 @app.command("merge")

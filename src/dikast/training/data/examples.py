@@ -32,7 +32,7 @@ from dikast.prompts.target import Reply
 from dikast.training.config import OWN, Augment, Config, Data
 from dikast.training.data.rubric_augmentation import other_words
 
-_OTHER = "\ue000"  # a response that is no other's
+_OTHER = "\ue000"  # a response that differs from all others
 _ALONE = {
     "absolute": "score-only", "claims": "score-only", "score-first": "score-only", "pairwise": "choice-only",
 }  # fmt: skip

@@ -66,9 +66,10 @@ def data_hash(config: Config) -> str:
 def prepare_shards(config: Config, loaded: Loaded, about: Any, data: str, team: SingleProcess) -> Shards:
     """The shards of this data for this model, made if they do not exist yet.
 
-    They are made again if an image or video that they show has changed; a deleted one does not matter. about: what of
-    the model determines tokens and images, as JSON values; data: the `data_hash`. DataError, in every process, at the
-    first record that cannot be used, and nothing is left behind. The main process makes them while the others wait.
+    They are made again if an image or video that they show has changed; a deleted one does not matter. about: the
+    properties of the model that determine tokens and images, as JSON values; data: the `data_hash`. DataError, in every
+    process, at the first record that cannot be used, and nothing is left behind. The main process makes them while the
+    others wait.
     """
     key = fingerprint([VERSION, data, about, config.max_tokens, config.label_loss_weight != 1])
     folder = config.path(config.shards or str(Path(config.out) / "shards")) / key

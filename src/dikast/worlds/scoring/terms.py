@@ -111,11 +111,6 @@ def unseen(term: Term) -> bool:
     return term.kind in HELD_OUT_ASPECTS or term.word in HELD_OUT_WORDS
 
 
-def composed(term: Term) -> str:
-    """The composition by name, for intervals over compositions: `colour of star`."""
-    return f"{term.kind or 'any'} of {term.word}" if term.word else term.kind
-
-
 def fits_split(terms: Sequence[Term], which: str) -> bool:
     """Whether a split may have a rubric of these terms. `which`: see `Rules.terms`."""
     fresh = [unseen(term) for term in terms]

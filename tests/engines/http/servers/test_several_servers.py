@@ -200,7 +200,7 @@ def test_every_machine_behind_a_name_is_a_server() -> None:
 @pytest.mark.parametrize(
     ("spec", "told"),
     [
-        ("http://a:1/v1,http://a:1/v1#m", "stands twice"),
+        ("http://a:1/v1,http://a:1/v1#m", "is listed twice"),
         ("http://a:1/v1,,http://b:1/v1#m", "between commas is empty"),
         ("http://a:1/v1#m,http://b:1/v1#m", "the model is named once"),
         ("http://a:1/v1,http://b:1/v1", "does not say which model"),

@@ -1,1 +1,1 @@
-"""Many servers of one model behind one engine: their list, who gets what, which are down."""
+"""Several servers of one model behind one engine: their list, load balancing, failover."""

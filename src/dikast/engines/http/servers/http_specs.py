@@ -14,12 +14,12 @@ from dikast.engines.options import read_options
 
 
 def open_http(target: str, **options: Any) -> Engine:
-    """`http://HOST[:PORT]/v1#MODEL`, from the spec's part after `http:`; several addresses are parted by commas."""
+    """`http://HOST[:PORT]/v1#MODEL`, from the spec's part after `http:`; several addresses are separated by commas."""
     return _open(f"http:{target}", options)
 
 
 def open_https(target: str, **options: Any) -> Engine:
-    """`https://HOST/v1#MODEL`, from the spec's part after `https:`; several addresses are parted by commas."""
+    """`https://HOST/v1#MODEL`, from the spec's part after `https:`; several addresses are separated by commas."""
     return _open(f"https:{target}", options)
 
 
@@ -38,7 +38,7 @@ def open_provider(scheme: str, target: str, **options: Any) -> Engine:
 def _open(text: str, options: Mapping[str, Any], *, name: str = "", provider: Provider = PLAIN) -> Engine:
     if "," in text.partition("#")[0] or ",http" in text:
         return open_several(text, options)
-    address = address_of(text)  # first, as it refuses addresses that must not be repeated in messages
+    address = address_of(text)  # first, as it refuses addresses with secrets, which must not appear in messages
     settings = ServerSettings(**read_options(options, ServerSettings.known(), where=name or str(address)))
     if settings.resolve:
         return open_resolved(address, settings, provider)

@@ -1,4 +1,4 @@
-"""Which servers there are: addresses typed one after another, lines of a file, or what a host name resolves to."""
+"""Lists of servers: addresses separated by commas, lines of a file, or the machines of a host name."""
 
 import asyncio
 import socket
@@ -15,25 +15,25 @@ _MOST, _MOST_BYTES = 10_000, 4_000_000  # servers of one list; what a file of th
 
 
 class Location(NamedTuple):
-    """One server: its base URL, and the host it is called by where the URL holds the number of a machine."""
+    """One server: its base URL, and its host name if the URL holds an IP address."""
 
     url: str
     host: str = ""
 
 
 class ServerList(Protocol):
-    """Where the addresses come from. `name` stands for them in the keys of verdicts."""
+    """The source of the addresses. `name` represents them in the keys of verdicts."""
 
     name: str
     changes: bool
 
     async def read(self) -> list[Location]:
-        """The servers there are now; UserError where that cannot be said."""
+        """The present list of servers; UserError if it cannot be determined."""
         ...
 
 
 class TypedList:
-    """Addresses that were typed: `http://A/v1,http://B/v1`."""
+    """Addresses separated by commas: `http://A/v1,http://B/v1`."""
 
     changes = False
 
@@ -47,7 +47,7 @@ class TypedList:
 
 
 class FileList:
-    """A file with an address on each line; blank lines and lines that begin with `#` are left out."""
+    """A file with one address per line; blank lines and lines that begin with `#` are ignored."""
 
     changes = True
 
@@ -57,7 +57,7 @@ class FileList:
         self._places = self._read()
 
     async def read(self) -> list[Location]:
-        """What the file says now."""
+        """The present content of the file."""
         try:
             stat = self.path.stat()
         except OSError as error:
@@ -70,16 +70,16 @@ class FileList:
         try:
             stat = self.path.stat()
             if not self.path.is_file():
-                raise UserError(f"servers:{self.path}: not a file: name a file with an address a line")
+                raise UserError(f"servers:{self.path}: not a file: name a file with one address per line")
             with self.path.open("rb") as file:
                 raw = file.read(_MOST_BYTES + 1)
             if len(raw) > _MOST_BYTES:
                 raise UserError(f"servers:{self.path}: has more than {_MOST_BYTES:,} bytes")
             lines = raw.decode().splitlines()
         except OSError as error:
-            raise UserError(f"servers:{self.path}: {error.strerror}: name a file with an address a line") from None
+            raise UserError(f"servers:{self.path}: {error.strerror}: name a file with one address per line") from None
         except UnicodeDecodeError:
-            raise UserError(f"servers:{self.path}: not a text file: name a file with an address a line") from None
+            raise UserError(f"servers:{self.path}: not a text file: name a file with one address per line") from None
         typed = {
             n: line.strip() for n, line in enumerate(lines, 1) if line.strip() and not line.lstrip().startswith("#")
         }
@@ -95,7 +95,7 @@ class FileList:
 
 
 class ResolvedList:
-    """What the host of an address resolves to: each machine is a server."""
+    """The machines that the host of an address resolves to; each is a server."""
 
     changes = True
 
@@ -103,7 +103,7 @@ class ResolvedList:
         self.name, self._parts = address.url, urlsplit(address.url)
 
     async def read(self) -> list[Location]:
-        """A place for each machine that the name leads to now."""
+        """A server for each machine that the name resolves to now."""
         parts, host = self._parts, self._parts.hostname or ""
         port = parts.port or (443 if parts.scheme == "https" else 80)
         try:
@@ -116,7 +116,7 @@ class ResolvedList:
 
 
 def several(text: str) -> tuple[Address, TypedList]:
-    """Take `http://A/v1,http://B/v1#MODEL` apart: the first address, and the list of all."""
+    """Parse `http://A/v1,http://B/v1#MODEL`: the first address, and the list of all."""
     urls, mark, model = text.partition("#")
     parts = [part.strip() for part in urls.split(",")]
     if "#" in model or "," in model:
@@ -130,7 +130,7 @@ def several(text: str) -> tuple[Address, TypedList]:
 
 
 def from_file(target: str) -> tuple[Address, FileList]:
-    """Take `FILE#MODEL` apart, and read the file."""
+    """Parse `FILE#MODEL`, and read the file."""
     path, _, model = target.rpartition("#")
     if not path or not model:
         raise UserError(f"engine 'servers:{target}' does not say which file or model: write servers:FILE#MODEL")
@@ -139,7 +139,7 @@ def from_file(target: str) -> tuple[Address, FileList]:
 
 
 def resolved(address: Address) -> ResolvedList:
-    """The machines behind the host of an address. UserError for a host that is a number already."""
+    """The machines behind the host of an address. UserError for a host that is already an IP address."""
     host = urlsplit(address.url).hostname or ""
     if host.replace(".", "").isdigit() or ":" in host:
         raise UserError(f"engine {address}: resolve=yes needs the name of a host, and {host} is a single machine")
@@ -154,15 +154,15 @@ def _one(text: str, model: str) -> str:
     if "#" in text:
         raise UserError(f"{shown} names a model: write it once, behind the list (servers:FILE#MODEL)")
     if "?" in text:
-        raise UserError(f"{shown} has a query: several servers are told apart by host, port and path alone")
+        raise UserError(f"{shown} has a query: several servers are distinguished by host, port and path alone")
     return address_of(f"{text}#{model}").url
 
 
 def _distinct(urls: list[str], where: str) -> list[str]:
     if twice := next((url for i, url in enumerate(urls) if url in urls[:i]), ""):
-        raise UserError(f"{where}: the address {twice} stands twice")
+        raise UserError(f"{where}: the address {twice} is listed twice")
     if not urls:
         raise UserError(f"{where}: no address: write one a line, such as http://HOST:PORT/v1")
     if len(urls) > _MOST:
-        raise UserError(f"{where}: {len(urls):,} addresses; the most is {_MOST:,}")
+        raise UserError(f"{where}: {len(urls):,} addresses; the maximum is {_MOST:,}")
     return urls

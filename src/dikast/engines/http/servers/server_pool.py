@@ -1,8 +1,8 @@
-"""Which of several servers a request goes to.
+"""Load balancing: which of several servers a request goes to.
 
-Requests about one item go to one server, chosen by rendezvous hashing, so that what their prompts share meets in its
-prefix cache; a server that comes or goes moves only its own share. A server that has run out of work takes some from
-the one with the most waiting, whole items at a time. One that fails is left alone until it answers a probe.
+Requests about one item go to one server, chosen by rendezvous hashing, so that their common prefix is in its prefix
+cache; adding or removing a server moves only that server's share. An idle server steals work from the one with the
+longest queue, whole items at a time. A server that fails gets no requests until it answers a health check.
 """
 
 import asyncio
@@ -21,37 +21,37 @@ from dikast.engines.http.failure import Failure
 from dikast.engines.http.limit import Limit
 from dikast.engines.http.servers.server_list import Location, ServerList
 
-_ROW = 3  # failures in a row after which a server is taken to be down
-_REPROBE, _LONGEST = 0.5, 15.0  # seconds before the first probe of a server that is down, and between later ones
-_REREAD = 2.0  # seconds between two looks at a list that may change
-_HOMES = 1 << 16  # items whose server is remembered
-_FULL = 2  # times its limit that may wait for a server before its items go elsewhere
+_ROW = 3  # consecutive failures after which a server counts as down
+_REPROBE, _LONGEST = 0.5, 15.0  # seconds before the first health check of a server that is down, and between later ones
+_REREAD = 2.0  # seconds between two readings of a list that may change
+_HOMES = 1 << 16  # number of items whose server is remembered
+_FULL = 2  # queue length, as a multiple of its limit, above which items go to another server
 _SERVER_WIDE = ("timeout", "connection", "server_error", "bad_response", "wrong_model", "internal")
 Maker = Callable[[Location], Desk]
 
 
 class PooledServer:
-    """One server: its desk, its lane, and how it does. `state` is `up`, `down`, `wrong` (another model) or `left`."""
+    """One server: its desk, its lane, and its health. `state` is `up`, `down`, `wrong` (another model) or `left`."""
 
     def __init__(self, place: Location, desk: Desk, pool: "ServerPool", most: int) -> None:
         self.place, self.desk, self.pool, self.most = place, desk, pool, most
         self.lane = Lane(self.work, Limit(most))
         self.state, self.why = "up", ""
-        self.row = self.probes = self.served = 0  # failures in a row, probes in a row, requests that it answered
+        self.row = self.probes = self.served = 0  # consecutive failures, consecutive health checks, answered requests
         desk.elsewhere = self.elsewhere
         self._seed = place.url.encode()
 
     def weight(self, item: str) -> bytes:
-        """What rendezvous hashing compares: the server with the largest takes the item."""
+        """The weight in rendezvous hashing: the server with the largest takes the item."""
         return hashlib.blake2b(item.encode("utf-8", "surrogatepass"), key=self._seed[:64], digest_size=8).digest()
 
     @property
     def load(self) -> float:
-        """Requests that wait or are out there, as a multiple of its limit."""
+        """Queued requests and requests in flight, as a multiple of its limit."""
         return (len(self.lane.queue) + self.lane.active) / max(1, self.lane.limit.value)
 
     async def work(self, job: Job) -> Completion | Later:
-        """One try at this server."""
+        """One attempt at this server."""
         outcome = await self.desk.work(job)
         if isinstance(outcome, Later):
             return outcome
@@ -65,7 +65,7 @@ class PooledServer:
         return replace(outcome, server=self.place.url)
 
     def elsewhere(self, job: Job, failure: Failure) -> Later | None:
-        """Hand a request that failed here to another server; None where it is this one's to try again, or fail."""
+        """Move a failed request to another server; None if this one should retry it, or fail."""
         if not (failure.retryable or failure.hopeless):
             return None
         if failure.rejected:
@@ -87,7 +87,7 @@ class PooledServer:
             return None
         job.tries += 1
         job.avoid = self.lane
-        self.pool.notes[f"{self.place.url}: {failure.kind}: its questions were asked of another server"] += 1
+        self.pool.notes[f"{self.place.url}: {failure.kind}: its requests were moved to another server"] += 1
         return Later(0.0)
 
 
@@ -109,7 +109,7 @@ class ServerPool:
 
     @property
     def live(self) -> list[PooledServer]:
-        """The servers that are asked; all that were not refused where none is up."""
+        """The servers in use; if none is up, all that were not refused."""
         up = [each for each in self.servers if each.state == "up"]
         return up or [each for each in self.servers if each.state == "down"] or self.servers
 
@@ -118,7 +118,7 @@ class ServerPool:
         return [each for each in self.servers if each is not server and each.state == "up"]
 
     async def begin(self) -> None:
-        """Look up who is there and whether they have the model. UserError for one that has another, before any call."""
+        """Check which servers answer and have the model. UserError for one with another model, before any call."""
         if self._watch is not None:
             return
         await self._take(await self.listed.read())
@@ -133,7 +133,7 @@ class ServerPool:
         self._watch = asyncio.get_running_loop().create_task(self._follow())
 
     async def close(self) -> None:
-        """End probes and connections."""
+        """Stop health checks and close connections."""
         tasks = [*self._probes.values(), *([self._watch] if self._watch else [])]
         for task in tasks:
             task.cancel()
@@ -142,7 +142,7 @@ class ServerPool:
             await server.desk.transport.close()
 
     def place(self, job: Job) -> Lane:
-        """The lane of the item's server, or of the one with the least to do where that has far too much."""
+        """The lane of the item's server, or of the least loaded one if that is overloaded."""
         item = str(job.request.about.get("item") or job.request.key)
         live = self.live
         if len(live) > 1 and job.avoid is not None:
@@ -157,7 +157,7 @@ class ServerPool:
         return home.lane
 
     def refill(self, lane: Lane) -> None:
-        """Take whole items, up to half of what waits, from the server with the most waiting beyond its own room."""
+        """Steal whole items, up to half of the queue, from the server with the longest queue beyond its limit."""
         mine = next((each for each in self.servers if each.lane is lane and each.state == "up"), None)
         if mine is None or lane.queue:
             return
@@ -186,16 +186,16 @@ class ServerPool:
             self._homes.popitem(last=False)
 
     def came_up(self, server: PooledServer) -> None:
-        """A server answered."""
+        """Record that a server answered."""
         self.answered, server.state, server.why = True, "up", ""
         for each in self.servers:
-            each.desk.answered = max(1, each.desk.answered)  # the engine as a whole is not given up so soon
+            each.desk.answered = max(1, each.desk.answered)  # keeps the engine as a whole from giving up
             each.desk.gave_up = None
         if (probe := self._probes.pop(server, None)) is not None:
             probe.cancel()
 
     def went_down(self, server: PooledServer, state: str, why: str) -> None:
-        """Send nothing more to a server, hand on what waits for it, and probe it until it is back."""
+        """Stop sending to a server, move its queue to others, and check its health until it is back."""
         if server.state in ("left", "wrong") or not (self.others(server) or state == "wrong"):
             return
         if state == "wrong" or server.state == "up":
@@ -215,7 +215,7 @@ class ServerPool:
             self.thread.loop.call_soon(self.thread.staff_all)
 
     async def _probe(self, server: PooledServer) -> None:
-        """Ask a server that is down whether it is there, ever less often; then begin with one request at a time."""
+        """Health checks of a server that is down, with increasing delays; then start with one request at a time."""
         while server.state == "down":
             await asyncio.sleep(min(_LONGEST, _REPROBE * 2 ** min(server.probes, 9)) * self._jitter.uniform(0.8, 1.2))
             server.probes += 1
@@ -236,16 +236,16 @@ class ServerPool:
         self._probes.pop(server, None)
 
     async def _follow(self) -> None:
-        """Read a list that may change again and again; what cannot be read leaves the servers as they are."""
+        """Read a list that may change at intervals; if it cannot be read, the servers stay the same."""
         while self.listed.changes:
             await asyncio.sleep(_REREAD)
             try:
                 await self._take(await self.listed.read())
             except UserError as error:
-                self.notes[f"the list of servers could not be read again: {error}"] += 1
+                self.notes[f"the list of servers could not be reread: {error}"] += 1
 
     async def _take(self, places: Sequence[Location]) -> None:
-        """Make the servers those of the list."""
+        """Add and remove servers to match the list."""
         known, begun = {each.place: each for each in self.servers}, self._watch is not None
         for place in dict.fromkeys(places):
             if place in known:
@@ -271,10 +271,10 @@ class ServerPool:
             self.thread.staff_all()
 
     def status(self) -> str:
-        """Which servers are down, for people."""
+        """A message about servers that are down."""
         down = [each.place.url for each in self.servers if each.state != "up"]
         return f"{len(down)} of {len(self.servers)} servers down: {', '.join(down[:3])}" if down else ""
 
     def told(self) -> Mapping[str, int]:
-        """Warnings for readers of the verdicts."""
+        """Warnings for the run's notes."""
         return dict(self.notes)

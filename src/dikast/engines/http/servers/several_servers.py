@@ -21,9 +21,9 @@ from dikast.engines.options import read_options
 class SeveralServers(HttpEngine):
     """One model behind several servers, with one queue and a limit of requests in flight for each.
 
-    The options are those of one server; `concurrency` is for each. What one of them refuses (see `noticed`) none is
-    asked for. The keys of verdicts hold the list (`server=NAME` replaces it), and each verdict says which server
-    answered.
+    The options are those of one server; `concurrency` applies to each. A parameter that one server refuses (see
+    `noticed`) is sent to none. The keys of verdicts hold the list (`server=NAME` replaces it), and each verdict names
+    the server that answered.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class SeveralServers(HttpEngine):
             about = About(PLAIN, model, f"{place.url}/models", reads.is_model)
             return Desk(transport, asks, reads, settings, about)
 
-        self._desk = desk(Location(base))  # makes the bodies; what is sent goes by the desks of the pool
+        self._desk = desk(Location(base))  # builds the bodies; requests are sent by the desks of the pool
         reads.scrub = self._desk.transport.scrub
         pool = self._pool = ServerPool(self._listed, desk, settings.concurrency)
         self._loop_thread = pool.thread = EventLoopThread(pool, opening=lambda: None, closing=pool.close)
@@ -57,33 +57,33 @@ class SeveralServers(HttpEngine):
                 self._began = True
 
     def identity(self) -> Mapping[str, Any]:
-        """As of one server, which the list of them stands for."""
+        """As for one server, with the list in the place of its address."""
         return {**super().identity(), "server": self.settings.server or self._listed.name}
 
     @property
     def notes(self) -> Mapping[str, int]:
-        """Servers that were down or refused, and questions that were moved from one to another."""
+        """Notes on servers that were down or refused, and requests that were moved."""
         return dict(self._pool.notes)
 
     @property
     def waits(self) -> Waits:
-        """How long requests waited before another try, at all servers."""
+        """How long requests waited before retries, over all servers."""
         desks = [each.desk for each in self._pool.servers]
         return Waits(max((each.longest_wait for each in desks), default=0.0), sum(each.waited for each in desks))
 
     @property
     def gave_up(self) -> EngineError | None:
-        """Why nothing more is sent: what the last server that was tried said."""
+        """Why the engine gave up: the error of the last server tried."""
         return next((each.desk.gave_up for each in self._pool.servers if each.desk.gave_up), None)
 
     @property
     def status(self) -> str:
-        """Which servers are down, or what is waited for before another try."""
+        """Which servers are down, or the reason for waiting before a retry."""
         return self._pool.status() or next((each.desk.status for each in self._pool.servers if each.desk.status), "")
 
 
 def open_servers(target: str, **options: Any) -> Engine:
-    """`servers:FILE#MODEL`: the addresses in a file, one a line, which is read again while the engine is used."""
+    """`servers:FILE#MODEL`: the addresses in a file, one per line, reread while the engine is used."""
     address, listed = from_file(target)
     return _opened(listed, address, _settings(options, listed.name))
 

@@ -1,4 +1,7 @@
-"""Rows that begin alike, laid out as a tree whose shared tokens stand once, and the tree cut into forward passes."""
+"""Prefix sharing: rows with a common prefix as a prefix tree (trie) whose shared tokens are computed once.
+
+The tree is cut into forward passes; a shared prefix that does not fit one pass is cut as well.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
