@@ -143,6 +143,19 @@ def test_which_columns_are_proposed(needed: int, header: str, cells: str, flags:
         assert (len(item.responses), bool(item.instruction)) == (needed, True)
 
 
+def test_messages_of_two_systems_are_proposed(tmp_path: Path) -> None:
+    turns = {side: [{"role": "assistant", "content": f"{side} says"}] for side in ("gpt", "other")}
+    asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "q"}]
+    row = {"conversation_id": "a long name of the conversation", "messages": asked, **turns, "better": "gpt"}
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(orjson.dumps(row))
+    reading = Arrangement()
+    list(scan_items(str(path), {}, reading))
+    told = lacking(2, reading.columns, reading.mapped, reading.lengths)
+    assert told.endswith("--map response_0=gpt --map response_1=other")
+    assert "no instruction" not in reading.told()
+
+
 def test_a_column_means_one_thing_in_a_file(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"question": "q", "answer": "a"}\n{"question": "q", "answer": "a", "output": "b"}')

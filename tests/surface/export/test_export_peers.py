@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,16 @@ def test_inspect_logs_of_pairs_panels_and_conversations(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_an_inspect_log_in_a_folder_has_a_name_that_the_viewer_lists(tmp_path: Path) -> None:
+    run = graded(tmp_path / "my run")
+    log = inspect_log(run, tmp_path / "logs" / "one.json")
+    for _ in range(2):
+        dikast.export(run, f"inspect:{tmp_path / 'logs'}")
+        named, alone = sorted((tmp_path / "logs").iterdir())
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\+00-00_my-run_[0-9a-f]{12}\.json", named.name)
+        assert (alone.name, json.loads(named.read_text("utf-8"))["samples"]) == ("one.json", log["samples"])
+
+
 def test_inspect_itself_reads_the_log(tmp_path: Path) -> None:
     log = pytest.importorskip("inspect_ai.log")
     run = graded(tmp_path / "run", "mock:oracle,refused=0.4")

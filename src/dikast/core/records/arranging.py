@@ -10,7 +10,7 @@ import orjson
 
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import ITEM_KEYS, Item, item_from
-from dikast.core.records.conversations import with_conversations
+from dikast.core.records.conversations import turns_in, with_conversations
 from dikast.core.records.reading import Record
 from dikast.core.records.shapes import (
     SYSTEMS,
@@ -45,7 +45,7 @@ class Arrangement:
     equal: int = 0
     equal_at: list[str] = field(default_factory=list)  # the first few
     several: bool = False  # whether the source is several files
-    bare: bool = False  # whether the first item has neither an instruction nor images
+    bare: bool = False  # whether the first item has a response, but neither an instruction nor images
 
     def told(self) -> str:
         """What was mapped, in one line; empty where every column has a field's own name.
@@ -96,7 +96,7 @@ class Arranger:
         except DataError as error:
             raise self._with_column(error, record) from None
         if self._measured == 1:
-            self.reading.bare = not found.instruction and ids == "content"
+            self.reading.bare = not found.instruction and bool(found.responses) and ids == "content"
         return found if named else replace(found, id="")
 
     def _with_column(self, error: DataError, record: Record) -> DataError:
@@ -148,7 +148,11 @@ class Arranger:
         self._measured += 1
         for key, each in value.items():
             if isinstance(each, str) and isinstance(number_in(each.strip()), str):
-                self.reading.lengths[key] = self.reading.lengths.get(key, 0) + len(each)
+                length = len(each)
+            else:
+                length = sum(len(str(turn["content"])) for turn in turns_in(each) or [])
+            if length:
+                self.reading.lengths[key] = self.reading.lengths.get(key, 0) + length
 
     def _guess(self, said: Any, shape: Recognised, record: Record) -> dict[str, Any]:
         """Gold that nobody named, of a pair as "a", "b" or "tie"."""

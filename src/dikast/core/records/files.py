@@ -125,7 +125,8 @@ def text_of_line(line: Line, path: str) -> str:
     except UnicodeDecodeError as error:
         raise DataError(
             f"broken UTF-8 ({line.raw[error.start : error.end].hex(' ')}) at byte {error.start} of the line"
-            f" (byte {line.offset + error.start} of the file): save the file as UTF-8",
+            f" (byte {line.offset + error.start} of the file): save the file as UTF-8 (in Excel as CSV UTF-8; in a"
+            " shell: iconv -f WINDOWS-1252 -t UTF-8 FILE)",
             path=path, line=line.number,
         ) from None  # fmt: skip
 

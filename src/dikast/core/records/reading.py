@@ -291,7 +291,8 @@ def _header(row: list[str], path: str, line: int) -> list[str]:
     names = [name.strip() for name in row]
     for i, name in enumerate(names):
         if not name:
-            raise DataError(f"column {i + 1} of the header has no name: name it or remove it", path=path, line=line)
+            told = "name it or remove it (a title above the header is to be removed too)"
+            raise DataError(f"column {i + 1} of the header has no name: {told}", path=path, line=line)
         if name in names[:i]:
             message = f"columns {names.index(name) + 1} and {i + 1} are both called {name!r}: rename one"
             raise DataError(message, path=path, line=line, field=name)

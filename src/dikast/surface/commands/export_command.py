@@ -13,7 +13,7 @@ def export(
     out: Annotated[
         str,
         typer.Argument(
-            help="FILE.csv, .tsv, .jsonl, .json or .parquet; hf:FOLDER, inspect:FILE.json, lm-eval:FOLDER; - is JSONL"
+            help="FILE.csv, .tsv, .jsonl, .json or .parquet; hf:FOLDER, inspect:FOLDER, lm-eval:FOLDER; - is JSONL"
             " on stdout."
         ),
     ],

@@ -17,7 +17,7 @@ from dikast.surface.export.inspect_log import write_inspect_log
 from dikast.surface.export.lm_eval import write_lm_eval
 
 FORMS = (
-    "FILE.csv, .tsv, .jsonl, .json or .parquet; hf:FOLDER for the library `datasets`; inspect:FILE.json for Inspect;"
+    "FILE.csv, .tsv, .jsonl, .json or .parquet; hf:FOLDER for the library `datasets`; inspect:FOLDER for Inspect;"
     " lm-eval:FOLDER for lm-evaluation-harness"
 )
 _PREFIXED: dict[str, Callable[[Run, RunTable, Path], int]] = {
@@ -35,10 +35,11 @@ class Exported(NamedTuple):
 def export(run: Run | str | Path, out: str | Path, *, items: str | Path = "", raw: bool = False) -> Exported:
     """Write the rows of a run (`Run.table`) to `out`, whole or not at all; the same run gives the same bytes.
 
-    out: a file whose suffix names the format (`-` is JSONL on stdout), or `hf:FOLDER`, `inspect:FILE.json`,
-    `lm-eval:FOLDER`. items: the file of items, where it has moved. In CSV and TSV, text that a spreadsheet would run as
-    a formula gets an apostrophe in front, which gold files are read without, unless `raw` is set. Of the run only
-    ids and keys are in memory. UserError for an unfinished run, an unknown form, or a folder that holds something else.
+    out: a file whose suffix names the format (`-` is JSONL on stdout), or `hf:FOLDER`, `inspect:FOLDER` (also
+    `inspect:FILE.json`), `lm-eval:FOLDER`. items: the file of items, where it has moved. In CSV and TSV, text that a
+    spreadsheet would run as a formula gets an apostrophe in front, which gold files are read without, unless `raw` is
+    set. Of the run only ids and keys are in memory. UserError for an unfinished run, an unknown form, or a folder that
+    holds something else.
     """
     run = run if isinstance(run, Run) else Run(run)
     form, colon, rest = str(out).partition(":")
@@ -51,7 +52,8 @@ def export(run: Run | str | Path, out: str | Path, *, items: str | Path = "", ra
         raise UserError(f"{out}: the name says no format; write to {FORMS}")
     _refuse_the_run_itself(run, path)
     if colon and form in _PREFIXED:
-        folder = path if form == "hf" else folder_of(path)
+        named = form == "hf" or (form == "inspect" and not Path(path).suffix)
+        folder = path if named else folder_of(path)
         table = run.table(items, folder)
         return Exported(_PREFIXED[form](run, table, Path(path)), table.notes)
     kind = kind_of(path)

@@ -6,6 +6,7 @@ The item is the sample, the judged response the model's output, the judge the sc
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -33,7 +34,14 @@ def written_at(run: Run) -> datetime:
 
 
 def write_inspect_log(run: Run, table: RunTable, path: Path) -> int:
-    """Write the log; returns its samples. Verdicts that are missing are scores of NaN, Inspect's word for unscored."""
+    """Write the log; returns its samples. Verdicts that are missing are scores of NaN, Inspect's word for unscored.
+
+    path: a file named .json, or a folder, in which the log is named after the time and the run, as the viewer lists it.
+    """
+    if path.is_dir() or not path.suffix:
+        path.mkdir(parents=True, exist_ok=True)
+        task = re.sub(r"[^A-Za-z0-9-]+", "-", run.folder.resolve().name)
+        path = path / f"{written_at(run):%Y-%m-%dT%H-%M-%S}+00-00_{task}_{fingerprint(task)[:12]}.json"
     if path.suffix != ".json":
         raise UserError(f"inspect:{path}: the log is JSON: name it .json (`inspect log convert` makes .eval of it)")
     tallies, ids, models = dict[str, _Tally](), [], dict[str, None]()
