@@ -34,29 +34,35 @@ def compared(folder: Path) -> Path:
 
 
 @contextmanager
-def labelling(folder: Path) -> Iterator[str]:
-    """The link of a rater who compares the same pairs."""
-    words = [
-        "annotate",
-        folder / "march.jsonl",
-        "--rubric",
-        "helpfulness",
-        "--pairs",
-        "--port",
-        0,
-        "--out",
-        folder / "l",
-    ]
+def served(*words: object, before: str) -> Iterator[str]:
+    """The address that a verb tells on a line which begins with `before`, while it serves."""
     process = subprocess.Popen(
         [sys.executable, "-m", "dikast", *map(str, words)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
     )
     assert process.stderr is not None
     try:
-        yield next(line for line in process.stderr if line.startswith("rater")).split()[-1]
+        line = next(line for line in process.stderr if line.startswith(before))
+        yield next(word for word in line.split() if word.startswith("http"))
     finally:
         process.terminate()
         process.wait(60)
         process.stderr.close()
+
+
+def many(folder: Path) -> Path:
+    """A folder of runs by several judges over the same responses, one of them unfinished."""
+    rows = ({"id": f"q{k}", "instruction": f"Is {k} even?", "response": f"{k} ends in {k % 10}.", "gold": k % 5 + 1}
+            for k in range(200))  # fmt: skip
+    (folder / "answers.jsonl").write_bytes(b"".join(orjson.dumps(each) + b"\n" for each in rows))
+    for name, judge in (("first", "r=.6"), ("longer-prompt", "r=.75"), ("second", "r=.8,failing=.04"), ("now", "r=.8")):
+        _dikast("grade", folder / "answers.jsonl", "--judge", f"mock:oracle,{judge}", "--rubric", "helpfulness",
+                "--out", folder / "runs" / "answers" / name)  # fmt: skip
+    now = folder / "runs" / "answers" / "now"
+    (now / "summary.json").unlink()
+    lines = (now / "verdicts.jsonl").read_bytes().splitlines(keepends=True)
+    (now / "verdicts.jsonl").write_bytes(b"".join(lines[:120]))
+    (folder / "march").rename(folder / "runs" / "march")
+    return folder / "runs"
 
 
 def main() -> None:
@@ -73,9 +79,16 @@ def main() -> None:
         tab.screenshot(DOCS / "report.png")
         tab.open(page, width=390, height=844, dark=True)
         tab.screenshot(DOCS / "report-phone.png")
-        with labelling(folder) as link:
+        pairs = folder / "march.jsonl"
+        words = ("annotate", pairs, "--rubric", "helpfulness", "--pairs", "--port", 0, "--out", folder / "l")
+        with served(*words, before="rater") as link:
             tab.visit(link, width=1100, height=620)
             tab.screenshot(DOCS / "annotation.png")
+        with served("view", many(folder), "--port", 0, before="viewing") as link:
+            for name in ("first", "second", "longer-prompt", "now"):
+                tab.visit(f"{link}run?of=answers/{name}")
+            tab.visit(link, width=1440, height=430)
+            tab.screenshot(DOCS / "viewer.png")
 
 
 def _dikast(*words: object) -> None:

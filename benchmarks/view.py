@@ -5,6 +5,7 @@ verdicts of their own. Times are of requests over HTTP on this machine, from sen
 """
 
 import argparse
+import os
 import shutil
 import statistics
 import subprocess
@@ -34,17 +35,25 @@ def made(folder: Path, n: int, verdicts: int) -> Path:
     return folder / "runs"
 
 
-def timed(address: str) -> float:
-    """Seconds to get a page."""
-    began = time.monotonic()
+def timed(process: int, address: str) -> tuple[float, float]:
+    """Seconds until a page is there, and seconds of processor time that the server took for it."""
+    began, spent = time.monotonic(), cpu(process)
     with urllib.request.urlopen(address, timeout=120) as answer:
         answer.read()
-    return time.monotonic() - began
+    return time.monotonic() - began, cpu(process) - spent
 
 
-def told(name: str, times: list[float]) -> None:
-    """One line of the table: median and slowest."""
-    print(f"| {name} | median {statistics.median(times):.3f} s, slowest of {len(times)} {max(times):.3f} s |")
+def cpu(process: int) -> float:
+    """Seconds of processor time of a process so far."""
+    fields = Path(f"/proc/{process}/stat").read_text("utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def told(name: str, times: list[tuple[float, float]]) -> None:
+    """One line of the table: medians and the slowest."""
+    waits, spent = zip(*times, strict=True)
+    figures = (statistics.median(waits), max(waits), statistics.mean(spent))
+    print(f"| {name} | {' | '.join(f'{each:.3f} s' for each in figures)} |", flush=True)
 
 
 def main() -> None:
@@ -52,19 +61,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--verdicts", type=int, default=1000)
+    parser.add_argument("--folder", type=Path, help="use the runs that an earlier call has made here")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        folder = made(Path(scratch), given.runs, given.verdicts)
+        folder = given.folder or made(Path(scratch), given.runs, given.verdicts)
         command = [sys.executable, "-m", "dikast", "view", str(folder), "--port", "0"]
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert process.stderr is not None
         try:
             base = next(line for line in process.stderr if "viewing" in line).split(" on ")[1].split()[0]
-            told("first page, without an index", [timed(base)])
-            began = time.monotonic()
+            print("| page | median | slowest | processor time |\n|---|---|---|---|")
+            told("first page, without an index", [timed(process.pid, base)])
+            spent = cpu(process.pid)
             while b"still being read" in urllib.request.urlopen(base, timeout=120).read():
                 time.sleep(2)
-            print(f"| all verdicts read in the background | {time.monotonic() - began:.0f} s |")
+            print(f"| all verdicts read in the background | | | {cpu(process.pid) - spent:.0f} s |")
             names = [f"week-{k // 50}/run-{k}" for k in range(0, given.runs, max(1, given.runs // 25))]
             each: dict[str, Callable[[str], str]] = {
                 "list": lambda name: base,
@@ -75,10 +86,10 @@ def main() -> None:
                 "two runs": lambda name: f"{base}compare?run={name}&run=week-0/run-1",
             }  # fmt: skip
             for title, address in each.items():
-                told(title, [timed(address(name)) for name in names if name[-6:] != "/run-1"])
+                told(title, [timed(process.pid, address(name)) for name in names if name[-6:] != "/run-1"])
             size = sum(path.stat().st_size for path in folder.glob(".dikast-view.sqlite*"))
             of_runs = sum(path.stat().st_size for path in folder.rglob("*.jsonl"))
-            print(f"| size of the index | {size / 1e6:.0f} MB, the runs {of_runs / 1e6:,.0f} MB |")
+            print(f"the index has {size / 1e6:.0f} MB, the runs {of_runs / 1e6:,.0f} MB")
         finally:
             process.terminate()
             process.wait(60)

@@ -35,6 +35,7 @@ class Said:
     marker: str
     attempts: int
     claims: tuple[Mapping[str, str], ...] = ()
+    earlier: tuple[tuple[str, str, str], ...] = ()  # of attempts before the last: how, what came of it, the reply
 
 
 @dataclass(slots=True)
@@ -207,7 +208,17 @@ def _said(verdict: Mapping[str, Any], *, redact: bool) -> Said:
         marker=verdict.get("marker") or "",
         attempts=len(verdict.get("attempts") or []),
         claims=() if redact else claims,
+        earlier=() if redact else _earlier(verdict),
     )
+
+
+def _earlier(verdict: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
+    """The attempts before the one that settled the verdict."""
+    told = [
+        [str(each.get(name) or "") for name in ("how", "reason", "status", "raw")]
+        for each in (verdict.get("attempts") or [])[:-1]
+    ]
+    return tuple((how, reason or status, clipped(raw)) for how, reason, status, raw in told)
 
 
 def add_texts(entry: Entry, item: Item, shown: Sequence[int], thumbs: Thumbs) -> None:

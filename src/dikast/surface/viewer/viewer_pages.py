@@ -26,13 +26,13 @@ from dikast.surface.report.page import asset, asset_hash, page_environment
 from dikast.surface.report.queue import Entry, add_texts, entry_of, place_of
 from dikast.surface.report.subject import prompt_of
 from dikast.surface.viewer import item_notes
+from dikast.surface.viewer.lineage import found_above, lineage
 from dikast.surface.viewer.run_changes import SHOWS, changes, compared, count_compared, crossed, totals
 from dikast.surface.viewer.run_folders import LIVE_SECONDS, STATES, state_now
 from dikast.surface.viewer.run_index import Listed, RunIndex
 
 PAGE = 100  # rows of a page
 _ROOM = "dikast.surface.viewer"
-_ABOVE = 4  # folders above a run in which its file of items is looked for
 _SORTS = {"newest": "written desc", "name": "path", "judge": "judge", "most rows": "planned desc",
           "most failures": "failed * 1.0 / max(answered, 1) desc",
           "least like gold": "differing * 1.0 / max(rows, 1) desc"}  # fmt: skip
@@ -127,12 +127,12 @@ class ViewerPages:
         at = _at(query, count, "/run", (("of", run.path), *given.items()))
         rows = self.index.rows(run.id, condition, values, _ROW_SORTS[given["sort"]], (at.number - 1) * PAGE, PAGE)
         folder = self.root / run.path
-        panel = run.kind == "panel"
+        panel, lock = run.kind == "panel", read_lock(folder) or {}
         same = "path != ? and kind != 'panel' and data = ? and kind = ?"
         others = self.index.runs(same, (run.path, run.data, run.kind), most=200)
         return self._page(
             "run", run.path, run=run, given=given, rows=rows, count=count, at=at,
-            prompt=prompt_of((read_lock(folder) or {}).get("format")),
+            prompt=prompt_of(lock.get("format")), steps=[] if panel else lineage(folder, run, lock),
             noted=Counter(note.item for note in item_notes.notes_in(folder)[0]),
             statuses=self.index.distinct(run.id, "status"), criteria=self.index.distinct(run.id, "criterion"),
             saids=self.index.distinct(run.id, "said"), shows=_ROW_SHOWS, sorts=_ROW_SORTS,
@@ -228,17 +228,13 @@ class ViewerPages:
         told = str(lock.get("items") or "")
         if is_address(told):  # an address that a file names is not asked
             return Contents(note=f"the items were read from {told}: no texts are shown")
-        places = [
-            Path(told),
-            folder / Path(told).name,
-            *(above / told for above in list(folder.resolve().parents)[:_ABOVE]),
-        ]
-        path = next((each for each in places if told not in ("", "-") and each.exists()), Path(told))
+        path = found_above(folder, told) or Path(told)
         return read_contents(str(path) if told else "", lock.get("columns") or {}, [item], ids_of(folder))
 
     def _page(self, kind: str, title: str, trail: Sequence[tuple[str, str]] = (), **values: Any) -> str:
         return self._template.render(
-            kind=kind, title=title, trail=trail, root=str(self.root), version=version("dikast"),
+            kind=kind, title=title, trail=trail, root=str(self.root), folder=self.root.resolve().name,
+            version=version("dikast"),
             style=Markup(_style()), script=Markup(_script()), link=link, when=_when, share=_share, **values,
         )  # fmt: skip
 
