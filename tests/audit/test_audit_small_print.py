@@ -135,3 +135,60 @@ def test_a_covariate_that_decides_its_games_leaves_the_others_alone() -> None:
     )
     assert np.isnan(every.strength).all()
     assert np.isnan(every.effects).all()
+
+
+def test_coefficients_of_raters_say_of_how_many_items(tmp_path: Path, run_audit: Run) -> None:
+    rows = [
+        {"score": s, "one": a, "two": b, "three": c}
+        for s, a, b, c in (
+            (1, 1, 1, 1),
+            (2, 2, 2, None),
+            (3, 3, 4, 3),
+            (4, 4, None, 4),
+            (5, 5, None, None),
+            (2, 2, 2, 2),
+        )
+    ]
+    raters = ("--gold", "one", "--gold", "two", "--gold", "three")
+    found = run_audit(write(tmp_path / "x.csv", rows), "--score", "score", *raters, "--scale", "1-5")["tables"]
+    counts = {row["statistic"]: row["n"] for row in found["raters"]["rows"]}
+    assert (counts["alpha (ordinal)"], counts["fleiss_kappa"], counts["all raters equal"]) == (5, 3, 3)
+    assert "gold: the mean of 3 raters" in found["agreement"]["notes"]
+    rows = [{"score": s, "one": a, "two": b} for s, a, b in ((1, 1, None), (2, None, 2), (3, 3, None))]
+    found = run_audit(write(tmp_path / "y.csv", rows), "--score", "score", *raters[:4], "--scale", "1-5")["tables"]
+    assert any(note.startswith("no item was rated by all 2 raters") for note in found["raters"]["notes"])
+
+
+def test_no_width_is_wider_than_the_scale(tmp_path: Path, run_audit: Run) -> None:
+    rng = np.random.default_rng(0)
+    rows = [{"score": int(s), "gold": int(g), "part": "ab"[k % 2]} for k, (s, g) in
+            enumerate(rng.integers(1, 7, (60, 2)))]  # fmt: skip
+    found = run_audit(
+        write(tmp_path / "x.csv", rows), "--score", "score", "--gold", "gold", "--scale", "1-6", "--by", "part"
+    )
+    for row in found["tables"]["conformal"]["rows"]:
+        for name in ("width", "width (own)"):
+            assert row[name]["low"] < row[name]["value"] <= row[name]["high"] <= 5, (row["rows"], name)
+        assert row["share of scale (own)"]["high"] <= 1
+
+
+def test_a_judge_that_is_as_close_is_not_told_to_be_farther(tmp_path: Path, run_audit: Run) -> None:
+    rng = np.random.default_rng(1)
+    true = rng.normal(3, 1, 40)
+    said = np.clip(np.round(true + 0.8 * rng.normal(size=(4, 40))), 1, 5)
+    rows = [dict(zip(("score", "one", "two", "three"), map(int, each), strict=True)) for each in said.T]
+    raters = ("--gold", "one", "--gold", "two", "--gold", "three")
+    found = run_audit(write(tmp_path / "x.csv", rows), "--score", "score", *raters, "--scale", "1-5", "--epsilon", "0")
+    table = found["tables"]["alt-test"]
+    assert table["title"].startswith("May the judge replace an annotator? not shown")
+    assert {row["judge wins"] for row in table["rows"]} == {"not shown"}
+
+
+def test_a_column_of_slots_that_is_read_as_responses_is_pointed_out(tmp_path: Path, run_audit: Run) -> None:
+    turned = {"a": "b", "b": "a"}
+    rows = [{"one": said, "other": turned[said] if k % 5 else said} for k, said in enumerate("ab" * 30)]
+    file = write(tmp_path / "x.csv", rows)
+    asked = (file, "--score", "one", "--swapped", "other", "--pairwise")
+    assert any("--swapped-as slots" in note for note in run_audit(*asked)["tables"]["orders"]["notes"])
+    told = run_audit(*asked, "--swapped-as", "slots")["tables"]["orders"]["notes"]
+    assert not any("--swapped-as" in note for note in told)

@@ -228,7 +228,7 @@ def _scores(data: Data) -> list[Table]:
     if not plan.gold and "retest" in data.numbers:
         tables.append(baselines_table(data, given, how))
     if plan.gold:
-        tables += [agreement_table(given, how, plan.width), baselines_table(data, given, how)]
+        tables += [agreement_table(given, how, plan.width, plan.gold_rule or "mean"), baselines_table(data, given, how)]
         if "within" in data.words and (inside := _within(data, given)) is not None:
             tables.append(inside)
         tables.extend(_labelled(data, given))

@@ -129,20 +129,22 @@ def alt_test_table(score: Floats, raters: Floats, plan: AuditPlan, cluster: Code
         if each is None:
             rows.append([name, 0, None, None, None, None, None, "no items"])
         else:
-            verdict = "judge" if each.judge_wins else "annotator"
+            verdict = "yes" if each.judge_wins else "not shown"
             rows.append([name, each.items, each.judge, each.annotator, each.less, each.p, each.adjusted, verdict])
     by_name = dict(zip(plan.gold, found.annotators, strict=True))
     result = Replacement(found.winning_rate, found.passed, found.epsilon, found.advantage, by_name)
     few = min((each.items for each in found.annotators if each is not None), default=0)
-    answer = "cannot be told" if math.isnan(found.winning_rate) else "yes" if found.passed else "no"
+    answer = "cannot be told" if math.isnan(found.winning_rate) else "yes" if found.passed else "not shown"
     return table(
         "alt-test",
         f"May the judge replace an annotator? {answer}"
         + ("" if math.isnan(found.winning_rate) else f" (winning rate {found.winning_rate:.2f})"),
-        ("left out", "n", "judge as close", "annotator as close", "difference", "p", "p (BY)", "closer to the others"),
+        ("left out", "n", "judge as close", "annotator as close", "difference", "p", "p (BY)", "judge wins"),
         rows,
         f"epsilon {plan.epsilon:g}; passes from a winning rate of .5, which is over these annotators: no interval",
-        f"mean advantage of the judge {found.advantage:.4f} (n = {found.advantage.n:,}, {found.advantage.method})"
+        "judge wins: its difference is above -epsilon by more than chance explains; not shown is not shown worse",
+        "how often the judge is at least as close as the annotator left out, over all of these: "
+        f"{found.advantage:.4f} (n = {found.advantage.n:,}, {found.advantage.method})"
         if found.advantage.n
         else "",
         f"fewer than {LEAST} items for an annotator: do not rely on it" if few < LEAST else "",

@@ -39,7 +39,8 @@ def pair_tables(data: Data, slices: Slices) -> list[Table]:
     if given.choice is not None:
         tables.append(pairwise.preference_table(given))
     if given.choice is not None and given.swapped is not None:
-        tables.append(pairwise.orders_table(given))
+        slots = plan.swapped_as == "responses" and not plan.file.is_dir()  # a run knows its orders
+        tables.append(pairwise.orders_table(given, may_be_slots=slots))
     tables.extend(_readouts(data, given))
     if plan.rival and plan.gold and given.choice is not None:
         tables.append(pairwise.other_judge_table(data, given))

@@ -138,8 +138,14 @@ def _bounds(given: Paired, rule: TieRule) -> list[Cell]:
     return [(hits + float(end[due.any(0)].sum())) / total for end in ends]
 
 
-def orders_table(given: Paired) -> Table:
-    """How strongly the verdict depends on the order of the responses (position bias)."""
+_SLOTS_READ = (
+    "the orders agree less than chance would have it: either position decides, or the column of the other order names "
+    "slots (first shown, second shown) where responses were read; if so, say --swapped-as slots"
+)
+
+
+def orders_table(given: Paired, *, may_be_slots: bool = False) -> Table:
+    """How strongly the order decides (position bias); `may_be_slots`: the user named the column of the other order."""
     if given.choice is None or given.swapped is None:
         raise ValueError("two orders are due")
     same = pairs.order_consistency(given.choice, given.swapped)
@@ -165,7 +171,11 @@ def orders_table(given: Paired) -> Table:
     both = (given.choice != NONE) & (given.swapped != NONE)
     classes = class_estimates(given.swapped[both], given.choice[both], given.how, given.clusters(both))
     rows.append(["cohen_kappa of the orders", classes["cohen_kappa"], twice])
-    return table("orders", "Order of the responses", ("statistic", "value", "of"), rows, result=found)
+    turned = classes["cohen_kappa"].high < 0 and may_be_slots
+    return table(
+        "orders", "Order of the responses", ("statistic", "value", "of"), rows, _SLOTS_READ if turned else "",
+        result=found,
+    )  # fmt: skip
 
 
 def class_table(given: Paired) -> Table:

@@ -61,8 +61,15 @@ def raters_table(raters: Floats, how: Resampling, *, nominal: bool, cluster: Cod
     if complete.shape[1] and not nominal:
         told["icc_2_1"] = _drawn(complete, icc_2_1, how, inside)
     title = f"{counted(len(raters), 'rater')}, {counted(rated, 'item')} with two or more ratings"
-    rows: list[list[Cell]] = [[name, each] for name, each in told.items()]
-    return table("raters", title, ("statistic", "value"), rows, result=RaterAgreement(len(raters), told))
+    rows: list[list[Cell]] = [[name, each.n, each] for name, each in told.items()]
+    everybody = "alpha takes items with two ratings or more, the others those that all raters rated"
+    if not complete.shape[1]:
+        everybody = (
+            f"no item was rated by all {len(raters)} raters, which the share of all equal, Fleiss' kappa and ICC need"
+        )
+    return table(
+        "raters", title, ("statistic", "n", "value"), rows, everybody, result=RaterAgreement(len(raters), told)
+    )
 
 
 def _drawn(ratings: Floats, statistic: object, how: Resampling, cluster: Codes | None) -> Estimate:

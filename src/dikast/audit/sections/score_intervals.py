@@ -14,7 +14,7 @@ from dikast.audit.sections.label_probabilities import Distributions
 from dikast.audit.statistics import calibration as cal
 from dikast.audit.statistics import conformal
 from dikast.audit.statistics.building_blocks.exact_means import settled
-from dikast.audit.statistics.intervals import Resampling, clusters_of, error_of, mean_estimate, share, t_of
+from dikast.audit.statistics.intervals import Resampling, clusters_of, error_of, kept_within, mean_estimate, share, t_of
 from dikast.audit.tables.columns import rows_by
 from dikast.core.scale import Scale
 
@@ -64,10 +64,10 @@ def conformal_table(
         inside = None if codes is None else clusters_of(codes[mine])
         row: list[Cell] = [name, len(mine)]
         for each in views:
-            width = _mean(each, mine, how.level, inside)
+            width = _mean(each, mine, how.level, inside, scale.high - scale.low)
             row += [share(each.held[mine], how.level, inside), width, _scaled(width, scale.high - scale.low)]
         if sets is not None:
-            row += [share(sets.held[mine], how.level, inside), _mean(sets, mine, how.level, inside)]
+            row += [share(sets.held[mine], how.level, inside), _mean(sets, mine, how.level, inside, len(scale.labels))]
         rows.append(row if len(mine) else [*row[:2], *[None] * (len(row) - 2)])
     columns = ["rows", "n", "coverage", "width", "share of scale", "coverage (own radius)", "width (own)"]
     columns += ["share of scale (own)", *(["coverage of sets", "labels in a set"] if sets is not None else [])]
@@ -85,8 +85,8 @@ def conformal_table(
     )
 
 
-def _mean(given: Sizes, mine: Codes, level: float, cluster: Codes | None) -> Estimate:
-    """A mean size: the error of the quantile behind it, and that of the rows, added as independent."""
+def _mean(given: Sizes, mine: Codes, level: float, cluster: Codes | None, most: float) -> Estimate:
+    """A mean size, `most` at the most: the error of the quantile behind it, and that of the rows, as independent."""
     found = mean_estimate(given.found[mine], level, cluster)
     if not len(mine):
         return found
@@ -95,7 +95,7 @@ def _mean(given: Sizes, mine: Codes, level: float, cluster: Codes | None) -> Est
     high = found.value + float(np.hypot(given.high[mine].mean() - found.value, half))
     if high - low < 1e-12:
         return replace(found, method="", note="the quantile falls on one value and every row has the same width")
-    return replace(found, low=max(0.0, low), high=high, method="Woodruff", note="")
+    return kept_within(replace(found, low=low, high=high, method="Woodruff", note=""), (0.0, float(most)))
 
 
 def _scaled(given: Estimate, span: float) -> Estimate:

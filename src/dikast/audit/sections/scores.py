@@ -38,7 +38,7 @@ Codes = NDArray[np.int64]
 _BESIDE = ("pearson", "spearman", "kendall_tau_b", "exact", "within_1", "mae", "quadratic_kappa")
 
 
-def agreement_table(given: Scored, how: Resampling, wanted: float = 0.03) -> Table:
+def agreement_table(given: Scored, how: Resampling, wanted: float = 0.03, gold_rule: str = "mean") -> Table:
     """The headlines: complete cases, bounds over the unscored, labels needed for +/- `wanted`."""
     chosen = given.paired
     score, gold = given.score[chosen], given.gold[chosen]
@@ -70,6 +70,7 @@ def agreement_table(given: Scored, how: Resampling, wanted: float = 0.03) -> Tab
         else "",
         "without --scale only correlations and order are told" if given.scale is None and given.own is None else "",
         _between_told(given, score, gold),
+        f"gold: the {gold_rule} of {counted(len(given.raters), 'rater')}" if len(given.raters) > 1 else "",
         result=Agreement(statistics),
     )
 
