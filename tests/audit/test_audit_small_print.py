@@ -192,3 +192,13 @@ def test_a_column_of_slots_that_is_read_as_responses_is_pointed_out(tmp_path: Pa
     assert any("--swapped-as slots" in note for note in run_audit(*asked)["tables"]["orders"]["notes"])
     told = run_audit(*asked, "--swapped-as", "slots")["tables"]["orders"]["notes"]
     assert not any("--swapped-as" in note for note in told)
+
+
+def test_rows_of_one_id_answer_the_same_prompt_where_nothing_else_says_so(tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"id": f"q{k}", "system": name, "judge_score": 3 + (name == "good") + k % 2}
+            for k in range(12) for name in ("good", "bad")]  # fmt: skip
+    found = run_audit(write(tmp_path / "x.csv", rows))["results"]["leaderboard"]
+    assert found["systems"]["good"]["win_rate"]["value"] == 1
+    assert found["lead"]["value"] == 1
+    alone = run_audit(write(tmp_path / "y.csv", [row | {"id": str(k)} for k, row in enumerate(rows)]))
+    assert alone["results"]["leaderboard"]["lead"]["value"] is None  # no prompt has both

@@ -49,6 +49,9 @@ def test_means_by_hand() -> None:
     assert rate.low is not None
     assert 3 - rate.low == pytest.approx(3.437435, abs=1e-6)
     assert rate.high == pytest.approx(6.437435, abs=1e-6)
+    # 4, 5: 4.5 with 12.706 * .5 to each side; on 1-5 it can only be 1 to 5
+    held = Rate.mean([4, 5], within=(1, 5))
+    assert (held.value, held.low, held.high) == (4.5, 1, 5)
     one, nothing = Rate.mean([4.0]), Rate.mean([])
     assert (one.value, one.low, one.high) == (4.0, None, None)
     assert nothing.value is None

@@ -105,12 +105,15 @@ def with_columns(plan: AuditPlan) -> tuple[AuditPlan, str]:
 
 
 def _players(seen: Mapping[str, _Seen]) -> tuple[str, ...]:
-    """The columns that name the system and the prompt of each row; none without several systems."""
+    """The columns that name the system and the prompt of each row; none without several systems.
+
+    Without a column of prompts, rows of one id answer the same prompt.
+    """
     names = {plain_name(name): name for name in reversed(list(seen))}
     system = next((names[name] for name in SYSTEM if name in names), "")
     if not system or len(seen[system].words) < 2:
         return ()
-    prompt = next((names[name] for name in NAMES["instruction"] if name in names), "")
+    prompt = next((names[name] for name in (*NAMES["instruction"], *NAMES["id"]) if name in names), "")
     return (system, prompt) if prompt else (system,)
 
 

@@ -147,7 +147,7 @@ class _Scores:
                 n += 1
                 if total is not None:
                     totals.add(item, total)
-        mean = totals.mean()
+        mean = totals.mean((0.0, 1.0))
         return {"responses": n, "without_total": n - mean.n, "mean_total": asdict(mean)}
 
 

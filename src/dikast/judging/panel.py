@@ -1,5 +1,6 @@
 """Several judges on the same questions: their joint verdict and how far they disagree."""
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -196,11 +197,11 @@ def disagreement(verdicts: Iterable[PanelVerdict]) -> dict[str, Any]:
             spreads.add(verdict.question.item, verdict.spread)
             good.add(verdict.question.item, verdict.spread / width)
     several = len(scales) > 1
-    of_goodness = {"mean_spread_goodness": asdict(good.mean())} if several else {}
+    of_goodness = {"mean_spread_goodness": asdict(good.mean((0.0, 1.0)))} if several else {}
     return {
         "questions": n,
         "answered_by_all": len(votes.flags),
         "unanimous": asdict(votes.share(1)),
-        "mean_spread": asdict((Values() if several else spreads).mean()),
+        "mean_spread": asdict((Values() if several else spreads).mean((0.0, math.inf))),
         **of_goodness,
     }

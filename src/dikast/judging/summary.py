@@ -66,10 +66,13 @@ class Rate:
         return cls(value, *_wilson(value * effective, effective), n)
 
     @classmethod
-    def mean(cls, values: ArrayLike, groups: ArrayLike | None = None) -> "Rate":
+    def mean(
+        cls, values: ArrayLike, groups: ArrayLike | None = None, within: tuple[float, float] = (-math.inf, math.inf)
+    ) -> "Rate":
         """The mean of values (n,), with Student's interval; rows of a group (n,) are one independent observation.
 
-        No interval below two groups, nor where all are alike: one of width 0 would claim a certainty nobody has.
+        No interval below two groups, nor where all are alike: one of width 0 would claim a certainty nobody has. No
+        end lies outside `within`, the values that the mean can have.
         """
         given = np.asarray(values, np.float64)
         order = np.argsort(given, kind="stable")  # sums do not depend on which verdict came first
@@ -86,7 +89,7 @@ class Rate:
         if np.ptp(given) == 0 or not error > _ALIKE * max(1.0, abs(mean)):
             return cls(mean, None, None, n)
         half = _student(len(parts)) * error
-        return cls(mean, mean - half, mean + half, n)
+        return cls(mean, max(within[0], mean - half), min(within[1], mean + half), n)
 
 
 @dataclass
@@ -124,9 +127,9 @@ class Values:
         self.items.append(hash(item))
         self.numbers.append(number)
 
-    def mean(self) -> Rate:
-        """Their mean, items counted."""
-        return Rate.mean(self.numbers, self.items)
+    def mean(self, within: tuple[float, float] = (-math.inf, math.inf)) -> Rate:
+        """Their mean, items counted; no end of its interval lies outside `within`."""
+        return Rate.mean(self.numbers, self.items, within)
 
 
 def _wilson(count: float, n: float) -> tuple[float, float]:
@@ -216,11 +219,13 @@ class Tally:
 
     def _means(self, criterion: str) -> dict[str, Any]:
         """The mean score of a criterion; where its rubrics are on several scales, the mean goodness in its place."""
-        if len(self.scales.get(criterion, ())) < 2:
-            scores = self.scores.get(criterion)
-            return {"mean_score": asdict(scores.mean()) if scores else None}
+        scales = self.scales.get(criterion, set())
+        if len(scales) < 2:
+            scores, scale = self.scores.get(criterion), next(iter(scales), None)
+            bounds = (-math.inf, math.inf) if scale is None else (scale.low, scale.high)
+            return {"mean_score": asdict(scores.mean(bounds)) if scores else None}
         good = self.good.get(criterion)
-        return {"mean_score": None, "mean_goodness": asdict(good.mean()) if good else None}
+        return {"mean_score": None, "mean_goodness": asdict(good.mean((0.0, 1.0))) if good else None}
 
     def summary(self) -> dict[str, Any]:
         """Counts by status, the failure rate, shares of forced and conflicting verdicts, labels and means, usage.

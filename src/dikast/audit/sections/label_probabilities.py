@@ -202,7 +202,8 @@ def readout_table(
     )
     tied = int(given.tied[rows_used].sum())
     equal = f"{counted(tied, 'row')} with several likeliest labels: the mode is the lowest of them" if tied else ""
-    return table("readout", f"Read-out of {counted(len(true), 'distribution')}", ("score", *names), rows, note, equal)
+    title, columns = f"Read-out of {counted(len(true), 'distribution')}", ("score", *names)
+    return table("readout", title, columns, rows, note, equal, cal.CROSS_FITTED_TOLD)
 
 
 def uncalibrated_table(why: str) -> Table:
@@ -257,14 +258,8 @@ def calibration_table(
         said = read_as if not name.startswith("ordinal") else Labels(_labels_of(view), read_as.why)
         rows.append(_calibration_row(name, view, said, true, values, how, codes))
     columns: tuple[str, ...] = (
-        "probabilities",
-        "accuracy",
-        "confidence",
-        "ECE",
-        "Brier",
-        "log loss",
-        "MAE of expected",
-    )
+        "probabilities", "accuracy", "confidence", "ECE", "Brier", "log loss", "MAE of expected",
+    )  # fmt: skip
     if nominal:
         columns, rows = columns[:-1], [row[:-1] for row in rows]
     errors = {name: cell for name, row in zip(views, rows, strict=False) if isinstance(cell := row[3], Estimate)}
@@ -290,7 +285,7 @@ def calibration_table(
         f"Calibration on {counted(len(true), 'row')}, before and after",
         columns,
         rows,
-        f"ECE over {cal.BINS} bins of equal mass",
+        f"ECE over {cal.BINS} bins of equal mass; its interval is approximate, wide (98.4 % of 1,000 simulations)",
         cal.floored_told(p, true),
         f"recalibration is fitted on the other {cal.FOLDS - 1} of {cal.FOLDS} folds",
         cal.temperature_told(found),

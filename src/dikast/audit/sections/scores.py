@@ -295,6 +295,12 @@ def spread_of(scores: Floats, scale: Scale | None, how: Resampling, cluster: Cod
     return Estimate(value, len(scores), low, high, how.level, f"bootstrap, {how.draws:,} draws, centred")
 
 
+_SYSTEMS_DRAWN = (
+    "intervals draw systems anew; of few systems they are approximate (of 10 and 30 they held the truth in 92 to 99 % "
+    "of 300 simulations)"
+)
+
+
 def systems_table(system: Words, given: Scored, how: Resampling) -> Table:
     """Does the judge rank systems as gold does? Correlations of their mean scores, systems drawn anew for intervals."""
     chosen = given.paired & (system.codes >= 0)
@@ -303,7 +309,7 @@ def systems_table(system: Words, given: Scored, how: Resampling) -> Table:
     found = measure(scores, gold, measures_for(False), how)
     rows: list[list[Cell]] = [[name, value] for name, value in found.items()]
     title = f"Ranking of {counted(len(scores), 'system')} by mean score{given.unit}"
-    return table("systems", title, ("statistic", "value"), rows, "intervals draw systems anew")
+    return table("systems", title, ("statistic", "value"), rows, _SYSTEMS_DRAWN)
 
 
 def other_judge_table(names: Judges, rival: Floats, given: Scored, how: Resampling) -> Table:
