@@ -351,7 +351,8 @@ APPROXIMATE = frozenset(
         "Rogan-Gladen by cluster, whole clusters labelled",
         "ECE as read",
         "MAE of isotonic scores fitted on other rows",
-        *(f"{n} systems: {name}" for n in (10, 30) for name in ("pearson", "spearman", "kendall_tau_b")),
+        "10 systems: spearman",
+        "10 systems: kendall_tau_b",
     }
 )
 
