@@ -12,6 +12,7 @@ import browser
 from dikast.core.errors import UserError
 from dikast.surface.alignment_report.alignment_page import sentence, write_alignment_report
 from dikast.surface.cli import app
+from dikast.testing.hostile import HOSTILE, MARKUP, OWNED
 
 EVIL = "<script>alert('x')</script><img src=x onerror=alert(1)>"
 
@@ -86,6 +87,39 @@ def test_the_verb_writes_the_page_of_an_alignment(alignment: Path, tmp_path: Pat
     (alignment / "report.json").unlink()  # while it goes on
     write_alignment_report(alignment, [page])
     assert "it is not finished" in page.read_text("utf-8")
+
+
+@pytest.mark.skipif(browser.CHROMIUM is None, reason="no Chromium")
+def test_hostile_words_are_shown_as_text(alignment: Path, tmp_path: Path) -> None:
+    """The shared list, in the names of policy and judge, the reason to stop, and a third of the replies on the page."""
+    page, words = tmp_path / "page.html", [each.replace("\x00", "") for each in HOSTILE]
+    every = " ".join(words)
+    report = json.loads((alignment / "report.json").read_bytes())
+    report |= {"policy": every, "judge": every, "model": every, "stopped": every}
+    (alignment / "report.json").write_text(json.dumps(report))
+    for place in ("start", "round-1"):
+        path = alignment / place / "held-out/samples.jsonl"
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        for n, row in enumerate(rows):
+            row |= {"instruction": every, "response": f"{n} {every}"}
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_alignment_report(alignment, [page, tmp_path / "page.md"])
+    with browser.browser() as tab:
+        tab.open(page)
+        assert tab.run("document.title") != OWNED
+        assert (
+            tab.run("document.querySelectorAll('script, iframe, object, embed, base, [onerror], [onload]').length") == 0
+        )
+        assert (
+            tab.run(
+                "document.querySelectorAll('meta[http-equiv=refresh], link[href^=http], a[href^=javascript]').length"
+            )
+            == 0
+        )
+        assert tab.run("document.body.innerText").count(MARKUP[0]) >= 16
+        assert tab.said == []
+        assert len(tab.asked) == 1
+    assert "\x1b" not in page.read_text("utf-8") + (tmp_path / "page.md").read_text("utf-8")
 
 
 @pytest.mark.skipif(browser.CHROMIUM is None, reason="no Chromium")

@@ -21,7 +21,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.part import Text, text_of
 from dikast.core.records import read_items, write_file
-from dikast.core.text import printable
+from dikast.core.text import markdown, printable
 from dikast.surface.report.contents import Thumb, Thumbs
 
 KINDS = (".html", ".md", ".json")
@@ -284,6 +284,6 @@ def _dropped(rounds: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _markdown(report: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]], title: str) -> str:
     head, rows = _table(rounds)
-    lines = [f"# {title}", "", sentence(report, rounds), ""]
+    lines = [f"# {markdown(title)}", "", markdown(sentence(report, rounds)), ""]
     lines += [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *(f"| {' | '.join(row)} |" for row in rows), ""]
-    return "\n".join([*lines, *(f"- {each}" for each in (*_facts(report, rounds), *_dropped(rounds)))]) + "\n"
+    return "\n".join([*lines, *(f"- {markdown(each)}" for each in (*_facts(report, rounds), *_dropped(rounds)))]) + "\n"
