@@ -8,7 +8,6 @@ from typing import Any
 
 import orjson
 
-from dikast.alignment.reply_likelihood import reply_logprobs
 from dikast.alignment.round_pairs import EQUAL, SAMPLES, check_failures, counted, grades_of
 from dikast.audit.estimate import Estimate
 from dikast.audit.statistics.intervals import rate
@@ -86,6 +85,8 @@ def measure(
         "kl": [0.0 if start is None else None] * len(items),
     }
     if start is not None:
+        from dikast.alignment.reply_likelihood import reply_logprobs  # torch, which pages are made without
+
         both = [reply_logprobs(model, items, folder / "prepared", device=device, frames=frames) for model in models]
         columns["kl"] = [now - then for now, then in zip(*both, strict=True)]
     found = Measured(tuple(item.id for item in items), {name: tuple(each) for name, each in columns.items()})
