@@ -1,7 +1,7 @@
 """Estimates of an alignment's questions, tokens, memory and hours, computed without loading weights.
 
-Memory is computed from parameter counts (activations, caches and the judge are not counted). Hours are operations
-divided by an assumed share of a card's peak throughput; they were not measured on a real card.
+Memory of the training is that of `training.planning` (caches of sampling and the judge are not counted). Hours are
+operations divided by an assumed share of a card's peak throughput; they were not measured on a real card.
 """
 
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ from dikast.prompts.ask import as_given
 
 _LOOKED_AT = 32  # prompts whose tokens are counted, spread evenly
 _CARD = "H200"
-_PEAK, _BANDWIDTH, _MEMORY = 989e12, 4.8e12, 141e9  # bf16 operations and bytes a second, bytes: NVIDIA's data sheet
-_SHARE, _BATCH = 0.3, 64  # assumed: of the peak in training and reading; replies that are written at a time
-_BYTES = {"fp32": (4, 4, 8), "bf16": (4, 4, 8), "bf16-master": (2, 2, 10)}  # weights, gradients, moments by parameter
+_BANDWIDTH = 4.8e12  # bytes a second: NVIDIA's data sheet
+_BATCH = 64  # assumed: replies that are written at a time
 
 
 def dry_run(given: Given, cards: Sequence[int] = (1, 8)) -> dict[str, Any]:
     """Counts for one round and for all, and the memory per card and the hours for each number of cards."""
     from dikast.training.models.model import choose_trained, open_blank
+    from dikast.training.planning.training_plan import CARDS, GB, SHARE, plan, work_of
 
     options = given.options
     config = given.training(given.policy, options.out.absolute())
@@ -44,8 +44,6 @@ def dry_run(given: Given, cards: Sequence[int] = (1, 8)) -> dict[str, Any]:
         "pairs_at_most": n,
         "training_tokens_at_most": training,
     }
-    weights, gradients, moments = _BYTES[config.precision]
-    kept = parameters * weights + trained * (gradients + moments + (weights if config.train == "lora" else 0))
     again = 8 if config.checkpointing else 6
     work = {
         "training": again * parameters * training,
@@ -54,18 +52,21 @@ def dry_run(given: Given, cards: Sequence[int] = (1, 8)) -> dict[str, Any]:
     }
     writing = written / _BATCH * parameters * 2 / _BANDWIDTH
     found = []
+    row = work_of(config, length=min(config.max_tokens, round(asked) + reply), learnt=reply)
+    card = CARDS[_CARD]
     for number in cards:
-        spent = {name: each / (_PEAK * _SHARE * number) / 3600 for name, each in work.items()}
+        spent = {name: each / (card.peak * SHARE * number) / 3600 for name, each in work.items()}
         spent["writing_at_most"] = writing / 3600 / number
-        each = kept / number
+        made = plan(config, loaded.model.config, row, cards=number)
         found.append({
-            "cards": number, "card": _CARD, "memory_gb_a_card": each / 1e9, "fits": each < _MEMORY,
+            "cards": number, "card": _CARD, "memory_gb_a_card": made.total / GB, "fits": made.total < card.memory,
+            "memory_gb_by_part": {name: size / GB for name, size in made.memory.items()},
             "hours_a_round": spent, "hours": options.rounds * sum(spent.values()),
         })  # fmt: skip
     return {
         "parameters": parameters, "trained": trained, "rounds": options.rounds,
         "tokens_of_a_prompt": {"mean": asked, "n": min(_LOOKED_AT, n)}, "round": round_, "cards": found,
-        "assumed": f"{_SHARE:.0%} of the peak, {_BATCH} replies at a time, the judge's own time not counted; "
+        "assumed": f"{SHARE:.0%} of the peak, {_BATCH} replies at a time, the judge's own time not counted; "
         "not measured on a card",
     }  # fmt: skip
 
@@ -86,8 +87,8 @@ def told(plan: dict[str, Any]) -> list[str]:
         hours = ", ".join(f"{name.replace('_', ' ')} {value:.2g}" for name, value in each["hours_a_round"].items())
         fits = "" if each["fits"] else " (does not fit)"
         lines.append(
-            f"{each['cards']} x {each['card']}".ljust(12) + f"{each['memory_gb_a_card']:.3g} GB a card for weights, "
-            f"gradients and moments{fits}; {each['hours']:.2g} hours for {plan['rounds']} rounds ({hours} a round)"
+            f"{each['cards']} x {each['card']}".ljust(12) + f"{each['memory_gb_a_card']:.3g} GB a card in training"
+            f"{fits}; {each['hours']:.2g} hours for {plan['rounds']} rounds ({hours} a round)"
         )
     return [*lines, f"assumed     {plan['assumed']}"]
 

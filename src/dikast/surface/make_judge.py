@@ -131,8 +131,10 @@ def _plan(source: Path, out: Path) -> _Plan:
 
 
 def _make(plan: _Plan, say: Say) -> dict[str, Any]:
+    from dikast.training.planning.training_plan import check_before_loading
     from dikast.training.sft import sft
 
+    check_before_loading(plan.config)  # before a teacher is asked, and paid
     made: dict[str, Any] = {"corpus": {}}
     for name, recipe in plan.recipes.items():
         say(f"corpus      {name}: {recipe.recipe}, taught by {recipe.teacher}")

@@ -23,6 +23,7 @@ from dikast.training.loop import Loop, Watcher, fits, logits_of
 from dikast.training.models.model import about, open_model, source_of
 from dikast.training.models.model_card import write_card
 from dikast.training.packed_attention import use_packed_attention
+from dikast.training.planning.training_plan import check_before_loading
 from dikast.training.plot import plot
 from dikast.training.preferences import PreferenceConfig, load_preference_config
 from dikast.training.processes import SingleProcess
@@ -45,6 +46,7 @@ def dpo(config: "PreferenceConfig | str | Path", *, watch: Watcher = lambda line
 
 
 def _dpo(config: PreferenceConfig, team: SingleProcess, watch: Watcher) -> dict[str, Any]:
+    team.from_main(lambda: check_before_loading(config))
     out, loaded = config.path(config.out), open_model(config)
     shards = prepare_shards(config, loaded, about(loaded), data := data_hash(config), team)
     start = source_of(config).identity() if config.model else about(loaded)

@@ -37,8 +37,10 @@ def _sft(config: Config, team: "SingleProcess", watch: Watcher) -> dict[str, Any
     from dikast.training.metrics import held_out, judge_metrics
     from dikast.training.models.model import about, frozen_in_bf16, open_model, source_of
     from dikast.training.models.model_card import write_card
+    from dikast.training.planning.training_plan import check_before_loading
     from dikast.training.plot import plot
 
+    team.from_main(lambda: check_before_loading(config))
     out = config.path(config.out)
     held = held_out(config)
     loaded = open_model(config)

@@ -1,4 +1,4 @@
-"""The verbs `make-judge`, `train new`, `train look`, `train sft`, `train dpo`, `train release` and `train merge`."""
+"""The verb `make-judge`, and those of `train`: `new`, `look`, `plan`, `sft`, `dpo`, `release` and `merge`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -95,6 +95,47 @@ def look(
 
     done = run(load_config(config), watch=_tell)
     echo(f"{done['steps']} steps on {done['rows']} pictures: the model is in {done['model']}")
+
+
+@app.command("plan")
+@verb
+def plan(
+    config: Annotated[Path, typer.Option("--config", help="The training configuration (YAML) of `sft` or `dpo`.")],
+    shape: Annotated[
+        Path | None,
+        typer.Option("--shape", help="A folder with the model's config.json, for a model that is not here."),
+    ] = None,
+    card: Annotated[str, typer.Option("--card", help="A100 or H100 (80 GB), or H200 (141 GB).")] = "H100",
+    cards: Annotated[int, typer.Option("--cards", help="How many, with everything dealt out over them (FSDP2).")] = 1,
+    rows: Annotated[int, typer.Option("--rows", help="Examples of an epoch; 0: the records of the data.")] = 0,
+    length: Annotated[int, typer.Option("--length", help="Tokens of a mean example; 0: `max_tokens`.")] = 0,
+    learnt: Annotated[int, typer.Option("--learnt", help="Tokens of its reply; 0: a quarter.")] = 0,
+    tiles: Annotated[
+        int, typer.Option("--tiles", help="Pieces of pictures of an example, as its tower sees them.")
+    ] = 0,
+    rate: Annotated[float, typer.Option("--rate", help="Tokens a second of a card, as measured; 0: assumed.")] = 0.0,
+    dpo: Annotated[bool, typer.Option("--dpo", help="The configuration is one of `train dpo`.")] = False,
+    *,
+    shown: JsonOptions,
+) -> None:
+    """Work out memory, hours and disk of a training run, without its weights; exit code 1 if it does not fit.
+
+    Example: dikast train plan --config judge.yaml --card H100 --cards 8 --rows 100000 --length 1500
+    """
+    from dikast.core.errors import require
+
+    require("torch", "hf")
+    require("transformers", "hf")
+    from dikast.training.planning.plan_told import PlanAsked, planned, told
+
+    found = planned(config, PlanAsked(shape, card, cards, rows, length, learnt, tiles, rate, dpo))
+    if shown.json:
+        echo_json(found)
+    else:
+        for line in told(found):
+            echo(line)
+    if not found["fits"]:
+        raise typer.Exit(1)
 
 
 @app.command("sft")

@@ -33,23 +33,36 @@ def source_of(config: Config) -> ModelSource:
 def open_model(config: Config) -> Loaded:
     """Open the model for training: trained parameters require gradients, the others do not."""
     source = source_of(config)
-    reduced = frozen_in_bf16(config)
-    adapters = reduced and config.train == "lora"  # what is trained is not in the file, so nothing of it is rounded
+    adapters = frozen_in_bf16(config) and config.train == "lora"  # nothing of what is trained is in the file
     dtype = "bfloat16" if config.precision == "bf16-master" or adapters else "float32"
     if config.model:
         loaded = load(source, device=config.device, dtype=dtype)
     else:
         loaded = _assembled(source, blank=False, seed=config.seed)
         loaded.model.to(device_of(config), getattr(torch, dtype))
-    choose_trained(loaded.model, config)
-    if reduced:
-        for parameter in loaded.model.parameters():  # norms take no weights of another type than their input
+    made_ready(loaded.model, config)
+    return loaded
+
+
+def made_ready(model: Any, config: Config) -> Any:
+    """The model itself with what is trained chosen, frozen weights in their type and checkpointing as configured."""
+    choose_trained(model, config)
+    if frozen_in_bf16(config):
+        for parameter in model.parameters():  # norms take no weights of another type than their input
             whole = parameter.requires_grad or parameter.ndim < 2
             parameter.data = parameter.data.to(torch.float32 if whole else torch.bfloat16)
     if config.checkpointing:
-        enable = getattr(loaded.model, "activation_checkpointing_enable", loaded.model.gradient_checkpointing_enable)
+        enable = getattr(model, "activation_checkpointing_enable", model.gradient_checkpointing_enable)
         enable()
-    return loaded
+    return model
+
+
+def blank_model(shape: Any, device: str = "meta") -> Any:
+    """A model of a transformers configuration, drawn anew; without weights on the device `meta`."""
+    sees = hasattr(shape, "vision_config")
+    kind: Any = transformers.AutoModelForImageTextToText if sees else transformers.AutoModelForCausalLM
+    with torch.device(device):
+        return kind.from_config(shape)
 
 
 def frozen_in_bf16(config: Config) -> bool:
@@ -79,10 +92,9 @@ def about(loaded: Loaded) -> dict[str, Any]:
 def _assembled(source: ModelSource, *, blank: bool, seed: int) -> Loaded:
     config = pretrained(transformers.AutoConfig, source.folder)
     sees = sees_images(config, source)
-    kind: Any = transformers.AutoModelForImageTextToText if sees else transformers.AutoModelForCausalLM
-    with torch.random.fork_rng(), torch.device("meta" if blank else "cpu"):
+    with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = kind.from_config(config)
+        model = blank_model(config, "meta" if blank else "cpu")
     habits = source.folder / "generation_config.json"
     if habits.is_file():
         said = pretrained(transformers.GenerationConfig, source.folder)

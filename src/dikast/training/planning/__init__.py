@@ -1,0 +1,1 @@
+"""What a training run takes, worked out before any weights are loaded."""

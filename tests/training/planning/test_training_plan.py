@@ -1,0 +1,176 @@
+"""A plan's memory against what torch's profiler counts in a real step, and what a run that cannot fit is told."""
+
+import json
+import resource
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from torch.profiler import ProfilerActivity, profile
+
+import tiny_models
+from dikast.core.errors import UserError
+from dikast.surface.cli import app
+from dikast.training.config import load_config
+from dikast.training.data.collate import collate, summed_loss
+from dikast.training.data.prepare import data_hash, prepare_shards
+from dikast.training.loop import logits_of
+from dikast.training.models.model import about, open_model
+from dikast.training.optimizer import optimizer_of
+from dikast.training.planning import training_plan as planning
+from dikast.training.planning.step_cost import Work
+from dikast.training.planning.training_plan import check_before_loading, fits, plan, shape_of, work_of
+from dikast.training.processes import SingleProcess
+from dikast.training.sft import sft
+
+Write = Callable[..., Path]
+WIDER = {"hidden_size": 96, "intermediate_size": 256, "num_hidden_layers": 4}
+
+
+@pytest.fixture(scope="session")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Models of a few million bytes, so that tensors and not bookkeeping make the peak."""
+    folder = tmp_path_factory.mktemp("wide")
+
+    def built(family: str) -> Path:
+        path = folder / family
+        return path if path.is_dir() else tiny_models.build(family, path, **WIDER)
+
+    return built
+
+
+def peak_of(work: Callable[[], None]) -> int:
+    """Most bytes that torch's allocator held at one time beyond what it held before, by the profiler's own record."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
+        work()
+    events: Any = seen.profiler
+    changes = sorted((e.start_ns(), e.nbytes()) for e in events.kineto_results.events() if e.name() == "[memory]")
+    held = most = 0
+    for _, size in changes:
+        held += size
+        most = max(most, held)
+    return most
+
+
+@pytest.mark.parametrize(
+    ("family", "settings"),
+    [
+        ("llama", {"precision": "bf16", "checkpointing": True}),
+        pytest.param("llama", {}, marks=pytest.mark.slow),
+        pytest.param("llama", {"precision": "bf16-master"}, marks=pytest.mark.slow),
+        pytest.param("llava", {"train": "lora", "precision": "bf16"}, marks=pytest.mark.slow),
+        pytest.param("llava", {"train": "projector"}, marks=pytest.mark.slow),
+    ],
+    ids=["bf16-checkpointing", "full", "bf16-master", "llava-lora", "llava-projector"],
+)
+def test_the_planned_peak_is_the_measured_one(
+    family: str, settings: dict[str, Any], wide: Callable[[str], Path], write_config: Write
+) -> None:
+    rows = {"batch_size": 6, "max_tokens_per_micro_batch": 100_000, "group_by_length": False}
+    config = load_config(write_config(family=family, init=str(wide(family)), **rows, **settings))
+    loaded = open_model(config)
+    loaded.model.train()
+    shards = prepare_shards(config, loaded, about(loaded), data_hash(config), SingleProcess())
+    batch = collate(shards, range(6), loaded)
+    optimizer = optimizer_of(loaded.model, config)
+
+    def step() -> None:
+        loss = summed_loss(*logits_of(loaded.model, batch, loaded, reduced=config.precision == "bf16"))
+        SingleProcess().backward(loss)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    step()  # the moments are there, as in every step but the first
+    held = [*loaded.model.parameters(), *(t for state in optimizer.state.values() for t in state.values())]
+    measured = peak_of(step) + sum(each.nbytes for each in held)
+    seen = batch.inputs.get("pixel_values")
+    work = Work(6, batch.size[1] // 6, int(batch.inputs["logits_to_keep"].sum()), 0 if seen is None else len(seen))
+    made = plan(config, shape_of(config), work)
+    assert made.total == pytest.approx(measured, rel=0.1)
+    assert made.counts.parameters == sum(each.numel() for each in loaded.model.parameters())
+
+
+def test_operations_are_those_of_the_matrices_and_of_attention(
+    wide: Callable[[str], Path], write_config: Write
+) -> None:
+    config = load_config(write_config(family="llama", init=str(wide("llama"))))
+    shape = shape_of(config)
+    made = plan(config, shape, Work(2, 64, 128))
+    products = made.counts.parameters - shape.vocab_size * 96  # a look-up takes no products
+    norms = 96 * (2 * 4 + 1)
+    attention = 4 * 96 * 64 * 4 * 3.5  # queries by keys, weights by values: twice, and 2.5 times that backward
+    assert made.operations == pytest.approx(6 * (products - norms) + attention, rel=0.02)
+    again = plan(replace(config, checkpointing=True), shape, Work(2, 64, 128))
+    assert 1.2 < again.operations / made.operations < 1.4  # the layers once more, the head not
+
+
+@pytest.mark.slow
+def test_what_would_make_a_run_fit_is_named(write_config: Write) -> None:
+    config = load_config(write_config(family="llama", max_tokens=256))
+    shape, work = shape_of(config), Work(4, 256, 512)
+    made = plan(config, shape, work)
+    assert fits(config, shape, work, cards=1, memory=made.total) == made
+    with pytest.raises(UserError, match=r"at its worst moment \(weights .* it would fit with checkpointing: true$"):
+        fits(config, shape, work, cards=1, memory=made.total * 0.9)
+    with pytest.raises(UserError, match="max_tokens_per_micro_batch: 256"):
+        fits(config, shape, work, cards=1, memory=made.total * 0.4)
+    with pytest.raises(UserError, match="no setting makes it fit"):
+        fits(config, shape, work, cards=1, memory=1e3)
+    dealt = plan(config, shape, work, cards=4)
+    for part in ("weights", "gradients", "optimizer"):
+        assert dealt.memory[part] == made.memory[part] / 4
+    assert dealt.memory["gathered"] > 0
+    assert dealt.memory["activations"] == made.memory["activations"]
+
+
+def test_a_model_that_cannot_fit_is_refused_before_it_is_made(tiny: Callable[[str], Path], write_config: Write) -> None:
+    config = write_config(family="llama", init=str(folder := tiny("llama").parent / "huge"))
+    shutil.copytree(tiny("llama"), folder, ignore=shutil.ignore_patterns("*.safetensors"))
+    shape = json.loads((folder / "config.json").read_text("utf-8"))
+    shape |= {"hidden_size": 65536, "intermediate_size": 131072, "head_dim": 32768}
+    (folder / "config.json").write_text(json.dumps(shape), "utf-8")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(UserError, match=r"this run takes \d+\.\d GB|the run writes up to"):
+        sft(config)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400_000  # KB; the weights would take 360 GB
+    assert not (config.parent / "run-c" / "shards").exists()
+
+
+def test_a_disk_too_small_for_the_checkpoints_is_told_beforehand(
+    write_config: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = load_config(write_config(keep=3))
+    counts = planning.counts_of(config, shape_of(config))
+    # float32: four checkpoints of weights and two moments, and the model
+    assert planning.disk_of(config, counts) == 4 * counts.parameters * 12 + counts.parameters * 4
+    needed = planning.disk_of(config, counts)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=needed))
+    check_before_loading(config)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=needed - 1))
+    with pytest.raises(UserError, match=r"'keep' 3 and one more.*lower 'keep'"):
+        sft(config)
+    assert not (config.path(config.out) / "shards").exists()
+
+
+def test_the_verb_prints_a_plan_and_hours_at_a_given_rate(write_config: Write) -> None:
+    config = write_config(steps=None, epochs=2, max_tokens=500)
+    asked = ["train", "plan", "--config", str(config), "--rows", "1000", "--length", "300", "--rate", "100"]
+    done = CliRunner().invoke(app, [*asked, "--cards", "2", "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.output)
+    assert found["hours"] == pytest.approx(2 * 1000 * 300 / 200 / 3600)
+    parts = found["memory_gb_a_card"]
+    assert sum(parts.values()) - min(parts["in_step"], found["total_gb_a_card"]) <= found["total_gb_a_card"] * 1.001
+    told = CliRunner().invoke(app, ["train", "plan", "--config", str(config)])
+    assert "12 rows" not in told.output
+    assert "assumed: 30% of the card's peak" in told.output
+    assert work_of(load_config(config)).tokens == 500
