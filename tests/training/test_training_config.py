@@ -1,32 +1,72 @@
 """Configurations: shipped ones can be read, the fingerprint covers what determines the weights, rates by hand."""
 
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 
 import pytest
+import yaml
 
+from dikast.corpus.pipeline.recipe_file import load_recipe
 from dikast.training.config import Augment, Config, Data, load_config
 from dikast.training.schedule import rate_at
 
-RECIPES = resources.files("dikast.training").joinpath("recipes")
+RECIPES = Path(__file__).parents[2] / "recipes"
 SYSTEMS = {
-    "prometheus-2": ("full", 1e-5, 64, 4096, 0.1),
-    "prometheus-vision": ("projector", 1e-3, 32, 2048, 0.03),
-    "llava-critic": ("full", 2e-6, 32, 16384, 0.03),
+    "prometheus/train-7b": ("full", 1e-5, 16, 2048, 0.0, 3.0),
+    "prometheus/train-13b": ("full", 1e-5, 16, 2048, 0.0, 3.0),
+    "prometheus-2/train-7b-absolute": ("full", 1e-5, 64, 4096, 0.1, 1.0),
+    "prometheus-2/train-7b-relative": ("full", 1e-5, 64, 4096, 0.1, 1.0),
+    "prometheus-vision/train-13b-projector": ("projector", 1e-3, 32, 2048, 0.03, 1.0),
+    "prometheus-vision/train-13b-lora": ("lora", 2e-4, 32, 2048, 0.03, 1.0),
+    "prometheus-vision/train-13b-full": ("full", 2e-5, 32, 2048, 0.03, 1.0),
+    "llava-critic/train-7b": ("full", 2e-6, 32, 16384, 0.03, 1.0),
+    "llava-critic/train-72b": ("full", 2e-6, 32, 16384, 0.03, 1.0),
+}
+PUBLISHED = {  # billions of weights of the models that are trained
+    "prometheus/shapes/7b": 6.738,
+    "prometheus/shapes/13b": 13.016,
+    "prometheus-2/shapes/7b": 7.242,
+    "prometheus-vision/shapes/7b": 7.063,
+    "prometheus-vision/shapes/13b": 13.351,
+    "llava-critic/shapes/7b": 8.03,
+    "llava-critic/shapes/72b": 73.2,
 }
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_recipes_say_their_source_and_what_is_not_verified(name: str, tmp_path: Path) -> None:
-    text = RECIPES.joinpath(f"{name}.yaml").read_text("utf-8")
+def test_recipes_say_their_source_and_what_is_not_verified(name: str) -> None:
+    path = RECIPES / f"{name}.yaml"
+    text = path.read_text("utf-8")
     assert all(each in text for each in ("# Source: ", "# Not verified: ", "Not run at ", "# Data: "))
-    path = tmp_path / f"{name}.yaml"
-    path.write_text(text, "utf-8")
     config = load_config(path)
-    found = (config.train, config.learning_rate, config.batch_size, config.max_tokens, config.warmup)
+    found = (config.train, config.learning_rate, config.batch_size, config.max_tokens, config.warmup, config.epochs)
     assert found == SYSTEMS[name]
-    assert (config.epochs, config.schedule, config.weight_decay) == (1.0, "cosine", 0.0)
+    assert config.schedule == "cosine"
+
+
+@pytest.mark.parametrize("name", sorted({each.partition("/")[0] for each in SYSTEMS}))
+def test_a_recipe_folder_holds_data_and_reported_figures(name: str) -> None:
+    folder = RECIPES / name
+    assert load_recipe(folder / "data.yaml").recipe
+    figures = yaml.safe_load((folder / "reported.yaml").read_text("utf-8"))
+    head = (folder / "reported.yaml").read_text("utf-8").partition("\n-")[0]
+    assert all({"judge", "bench", "measure", "value"} <= each.keys() for each in figures)
+    assert "arXiv" in head or all("source" in each for each in figures)
+    told = (folder / "README.md").read_text("utf-8")
+    assert all(f"{path.name}" in told for path in folder.glob("*.yaml"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_shapes_have_the_published_number_of_weights(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    with torch.device("meta"):
+        shape = transformers.AutoConfig.from_pretrained(RECIPES / name)
+        sees = hasattr(shape, "vision_config")
+        kind = transformers.AutoModelForImageTextToText if sees else transformers.AutoModelForCausalLM
+        model = kind.from_config(shape)
+    assert sum(each.numel() for each in model.parameters()) / 1e9 == pytest.approx(PUBLISHED[name], rel=0.01)
 
 
 def test_the_fingerprint_holds_what_decides_the_weights_and_nothing_else() -> None:

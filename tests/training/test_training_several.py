@@ -108,21 +108,6 @@ def test_adapters_in_shards_end_as_adapters_in_one_process_do(
         assert torch.allclose(tensor, two[name], atol=5e-4), name
 
 
-def test_the_deepspeed_configuration_is_one_that_accelerate_reads(tmp_path: Path) -> None:
-    """It has not been run: DeepSpeed needs CUDA."""
-    from accelerate.commands.config.config_args import load_config_from_file
-    from accelerate.utils import DistributedType
-
-    path = tmp_path / "deepspeed.yaml"
-    path.write_text(SHIPPED.joinpath("deepspeed-zero2.yaml").read_text("utf-8"), "utf-8")
-    config = load_config_from_file(str(path))
-    assert config.distributed_type == DistributedType.DEEPSPEED
-    assert config.deepspeed_config["zero_stage"] == 2
-    shards = tmp_path / "fsdp2.yaml"
-    shards.write_text(SHIPPED.joinpath("fsdp2.yaml").read_text("utf-8"), "utf-8")
-    assert load_config_from_file(str(shards)).fsdp_config["fsdp_version"] == 2
-
-
 RANK = """
 import os, sys
 from pathlib import Path

@@ -52,6 +52,8 @@ def test_a_run_learns_and_its_model_judges(write_config: Write, world: Path, tmp
     assert told == read_log(out / "train.jsonl")
     assert told[-1]["loss"] < 0.95 * told[0]["loss"]
     assert told[-1]["tokens_per_second"] > told[-1]["learnt_per_second"] > 0
+    assert all(0 <= line["waiting"] <= 1 for line in told if "waiting" in line)
+    assert any("waiting" in line for line in told)
     assert (out / "curves.svg").read_text("utf-8").count("<svg") == 1
     assert not list((out / "model").glob("*.part"))
 

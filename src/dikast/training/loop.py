@@ -73,7 +73,7 @@ class Loop:
             _compile_layers(loaded.model)
         self._forward, self._optimizer = team.join(loaded.model, optimizer_of(loaded.model, config))
         torch.manual_seed(config.seed + team.rank)
-        self.done, self._spent = 0, 0.0
+        self.done, self._spent, self._waited = 0, 0.0, 0.0
         self._unsaved: _Unsaved | None = None
         if (found := sound_checkpoint(self._folder, team)) is not None:
             state = load_checkpoint(found, loaded.model, self._optimizer, team, run=run)
@@ -106,9 +106,9 @@ class Loop:
                 self.done, last = step + 1, step + 1 == self.total
                 seconds = self._spent + time.monotonic() - started
                 if self.done % config.log_every == 0 or last or step == first:
-                    line = {"step": self.done, **tally.line(self._team), "rate": rate, "norm": norm}
+                    line = {"step": self.done, **tally.line(self._team, self._waited), "rate": rate, "norm": norm}
                     self._tell({**line, "steps": self.total, "seconds": seconds}, watch)
-                    tally = self._tally()
+                    tally, self._waited = self._tally(), 0.0
                 late = config.max_seconds > 0 and time.monotonic() - started >= config.max_seconds
                 stop = config.max_seconds > 0 and self._team.total(late) > 0  # if one process is late, all stop
                 if last or stop or (config.save_every and self.done % config.save_every == 0):
@@ -214,7 +214,10 @@ class Loop:
         steps = iter(range(self.done, self.total))
         waiting = [pool.submit(self._micro, step) for step in itertools.islice(steps, _AHEAD)]
         while waiting:
-            yield waiting.pop(0).result()
+            began = time.monotonic()
+            micro = waiting.pop(0).result()
+            self._waited += time.monotonic() - began
+            yield micro
             waiting.extend(pool.submit(self._micro, step) for step in itertools.islice(steps, 1))
 
     def _micro(self, step: int) -> list[Batch]:
@@ -334,10 +337,11 @@ class _Tally:
         """Exclude time that was not spent on training."""
         self._since += seconds
 
-    def line(self, team: SingleProcess) -> dict[str, Any]:
+    def line(self, team: SingleProcess, waited: float) -> dict[str, Any]:
         """Mean loss (nats a target token), and rates per second of wall clock over all processes, without padding.
 
-        For trees also `shared`, the share of the examples' tokens that were not computed again.
+        `waiting` is the share of the time that the main process spent waiting for batches, `waited` seconds. For trees
+        also `shared`, the share of the examples' tokens that were not computed again.
         """
         spent = max(time.monotonic() - self._since, 1e-9)
         found = {
@@ -345,6 +349,7 @@ class _Tally:
             "tokens_per_second": team.total(self._tokens) / spent,
             "learnt_per_second": team.total(self._learnt) / spent,
             "examples_per_second": team.total(self._examples) / spent,
+            "waiting": min(waited / spent, 1.0),
         }
         if self._shared:
             found["shared"] = 1 - team.total(self._computed) / max(team.total(self._tokens), 1)

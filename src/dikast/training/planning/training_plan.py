@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 GB = 1e9
 SHARE = 0.3  # assumed: of a card's peak in training
 _LOOSE = 0.2  # weights, gradients and moments of less than this share of the memory: a run starts without a full plan
-_STATE = {"adamw": 8, "muon": 4, "bf16-master": 10}  # optimizer's bytes a trained weight
+_STATE = {"adamw": 8, "muon": 8, "bf16-master": 10}  # optimizer's bytes a trained weight; of Muon at most
 _IN_STEP = {"adamw": 8, "muon": 12, "bf16-master": 28}  # bytes that a step takes beside, a weight of the largest tensor
 
 
