@@ -116,3 +116,28 @@ def test_intervals_hold_the_truth(planted: float) -> None:
     rng = np.random.default_rng(7)
     hits = sum(simulated(rng, planted) for _ in range(200))
     assert 186 <= hits <= 200  # 95 % of 200 is 190; below 186 the level would be refused at .01, above it is cautious
+
+
+def judged(rng: np.random.Generator, gold: np.ndarray, leak: float) -> ArmRun:
+    """A judge of moderate skill on the scale 1-5, given gold for the share `leak` of its items."""
+    score = np.clip(np.round(gold + rng.normal(0, 1.2, len(gold))), 1, 5)
+    return ArmRun(np.where(rng.random(len(gold)) < leak, gold, score), gold)
+
+
+@pytest.mark.parametrize("figure", ["pearson", "exact"])
+def test_gold_in_a_tenth_of_the_prompts_is_found(figure: str) -> None:
+    rng = np.random.default_rng(3)
+    gold = rng.integers(1, 6, 3000).astype(float)
+    arms = {"given": [judged(rng, gold, 0.1) for _ in range(3)], "not": [judged(rng, gold, 0.0) for _ in range(3)]}
+    assert effect(arms, {"given": 1, "not": -1}, figure, how=FEW).low > 0
+
+
+def test_the_same_configuration_twice_has_no_effect_in_19_of_20_pairs() -> None:
+    rng = np.random.default_rng(4)
+    found = 0
+    for _ in range(100):
+        gold = rng.integers(1, 6, 200).astype(float)
+        arms = {name: [judged(rng, gold, 0.0) for _ in range(3)] for name in ("one", "other")}
+        pair = effect(arms, {"one": 1, "other": -1}, "pearson", how=Resampling(draws=200))
+        found += not pair.low <= 0 <= pair.high
+    assert found <= 5  # of 100

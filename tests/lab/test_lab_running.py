@@ -15,9 +15,11 @@ from dikast.lab.experiment import load_experiment
 from dikast.lab.findings import findings
 from dikast.lab.lab_report import NOTICE, to_markdown
 from dikast.lab.running import run_experiments
+from dikast.surface.laboratory.lab_page import lab_page
 from lab_experiments import TRAIN, written
 
 
+@pytest.mark.slow
 def test_a_planted_difference_is_found_and_a_rule_stays(tmp_path: Path) -> None:
     experiment, out = load_experiment(written(tmp_path, seeds=[1, 2])), tmp_path / "lab"
     run_experiments([experiment], out, jobs=2)
@@ -32,6 +34,9 @@ def test_a_planted_difference_is_found_and_a_rule_stays(tmp_path: Path) -> None:
     page = to_markdown([found])
     assert NOTICE in page
     assert "**Holds**" in page
+    html = lab_page([found])
+    assert "mine" in html
+    assert "<script" not in html
     run_experiments([experiment], out)  # nothing is left to do
     assert to_markdown(findings(out)) == page
     with pytest.raises(UserError, match="a rule is not changed after"):

@@ -29,12 +29,18 @@ def nano(name: str, folder: Path) -> Path | None:
     out.mkdir(parents=True, exist_ok=True)
     for file in sorted(source.iterdir()):
         if file.suffix in (".json", ".jinja") and file.name != "config.json":
-            write_whole(out / file.name, file.read_bytes())
+            _keep(out / file.name, file.read_bytes())
     config = orjson.loads((source / "config.json").read_bytes())
     heads = max(2, width // _HEAD)
     config["text_config"] |= {
         "hidden_size": width, "intermediate_size": 3 * width, "num_hidden_layers": layers, "head_dim": width // heads,
         "num_attention_heads": heads, "num_key_value_heads": heads,
     }  # fmt: skip
-    write_whole(out / "config.json", orjson.dumps(config, option=orjson.OPT_INDENT_2))
+    _keep(out / "config.json", orjson.dumps(config, option=orjson.OPT_INDENT_2))
     return out
+
+
+def _keep(path: Path, data: bytes) -> None:
+    """Write a file that is not there yet: several processes may open the folder once it is made."""
+    if not path.is_file() or path.read_bytes() != data:
+        write_whole(path, data)
