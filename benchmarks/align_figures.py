@@ -154,7 +154,9 @@ def gains_table(arms: Sequence[Arm]) -> list[str]:
             tops = [float(np.mean(list(gold.gains(seed).values()))) for seed in range(both)]
             pooled = [_joined(side.gains(seed) for seed in range(both)) for side in (arm, gold)]
             told = f"{share_of_gap(*pooled):.2f}"
-            shares = ", ".join(f"{mine / top:.2f}" for mine, top in zip(each, tops, strict=False))
+            shares = ", ".join(
+                f"{mine / top:.2f}" if top > 0 else "undefined" for mine, top in zip(each, tops, strict=False)
+            )
         grown = arm.all_gains("words").mean()
         lines.append(f"| {arm.name} | {len(arm.folders)} | {arm.all_gains().mean():.3f} | "
                      f"{', '.join(f'{value:.3f}' for value in each)} | {told} | {shares} | {grown:+.1f} |")  # fmt: skip
@@ -215,7 +217,8 @@ def _taught(folder: Path, seed: int) -> Taught:
         both = zip(line["rewards"], golds[line["item"]], strict=False)
         replies += [(f"{seed}/{line['item']}", reward, gold) for reward, gold in both if reward is not None]
     sides = []
-    for pair in read_items(str(folder / "pairs.jsonl")):
+    pairs = folder / "pairs.jsonl"
+    for pair in read_items(str(pairs)) if pairs.stat().st_size else ():  # empty where a round gave no pair
         best, worst = (golds[pair.id][place] for place in pair.meta["samples"])
         sides.append((best > worst) - (best < worst))
     return Taught(replies, sides, len(golds))
@@ -229,6 +232,8 @@ def golds_of(item: Item) -> list[float]:
 
 def correlation(replies: Sequence[tuple[str, float, float]]) -> Estimate:
     """Pearson's r of rewards and golds, its interval by prompt."""
+    if not replies:
+        return Estimate(float("nan"), 0, level=HOW.level, note="no replies")
     reward, gold = (np.array([each[place] for each in replies], float) for place in (1, 2))
     codes = codes_of([each[0].partition("/")[2] for each in replies])
     statistic = weighted_pearson(reward, gold)
