@@ -28,9 +28,8 @@ from dikast.core.runs.run_files import (
 )
 from dikast.core.verdict import Verdict
 from dikast.judging.derived_verdicts import derive
-from dikast.judging.ledger import Ledger
 from dikast.judging.notes import notes_of
-from dikast.judging.recorded.replay_run import way_in
+from dikast.judging.recorded.replay_run import begin, way_in
 from dikast.judging.summary import Tally
 
 if TYPE_CHECKING:
@@ -59,9 +58,7 @@ def merge_runs(runs: Sequence[str | Path], out: str | Path) -> dict[str, Any]:
         raise DataError(f"not the lock of a run ({error!r}); {AGAIN}", path=str(folders[0] / LOCK)) from error
     way = replace(way, sheets={item: s for folder in folders for item, s in load_sheets(folder, rubrics).items()})
     tally, items = Tally(rubrics), _Items()
-    _begin(out, lock)
-    with Ledger(out) as ledger:
-        write_checked(out / LOCK, orjson.dumps(lock, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")
+    with begin(out, lock, "merged", "a merge goes") as ledger:
 
         def merged() -> Iterator[Verdict]:
             for folder in folders:
@@ -126,15 +123,6 @@ def _summary(folder: Path) -> dict[str, Any]:
     check(folder, SUMMARY)
     found: dict[str, Any] = orjson.loads((folder / SUMMARY).read_bytes())
     return found
-
-
-def _begin(out: Path, lock: dict[str, Any]) -> None:
-    """Empty `out` where a merge of the same runs did not end; UserError where it holds anything else."""
-    verdicts = out / VERDICTS
-    if (read_lock(out) or {}).get("merged") == lock["merged"] and not (out / SUMMARY).exists():
-        verdicts.unlink(missing_ok=True)
-    if verdicts.exists() and verdicts.stat().st_size:
-        raise UserError(f"{out}: already holds verdicts; runs are merged into a folder of their own")
 
 
 def _join_files(folders: Sequence[Path], out: Path) -> int:

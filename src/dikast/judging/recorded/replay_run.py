@@ -109,17 +109,25 @@ def replay(
 
 def _new_folder(run: Path, out: Path, lock: dict[str, Any], parser: Format) -> Ledger:
     """A folder for the replayed verdicts, with all other files of a run folder."""
-    verdicts, begun = out / VERDICTS, read_lock(out) or {}
-    if begun.get("replay_of") == str(run) and not (out / SUMMARY).exists():
-        verdicts.unlink(missing_ok=True)  # an unfinished replay of the same run is started again
-    if verdicts.exists() and verdicts.stat().st_size:
-        raise UserError(f"{out}: already holds verdicts; a replay goes to a folder of its own")
-    ledger = Ledger(out)
+    ledger = begin(out, {**lock, "format": parser.to_dict(), "replay_of": str(run)}, "replay_of", "a replay goes")
     for name in (KEYS, RUBRICS, GOLD, SHEETS, META):
         if (run / name).exists():
             write_checked(out / name, (run / name).read_bytes())
-    replayed = {**lock, "format": parser.to_dict(), "replay_of": str(run)}
-    write_checked(out / LOCK, orjson.dumps(replayed, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")
+    return ledger
+
+
+def begin(out: Path, lock: dict[str, Any], mark: str, doing: str) -> Ledger:
+    """The ledger of a new run folder that is made of others, with its lock; `lock[mark]` says of which.
+
+    An unfinished one of the same is started again; UserError where the folder holds anything else.
+    """
+    verdicts = out / VERDICTS
+    if (read_lock(out) or {}).get(mark) == lock[mark] and not (out / SUMMARY).exists():
+        verdicts.unlink(missing_ok=True)
+    if verdicts.exists() and verdicts.stat().st_size:
+        raise UserError(f"{out}: already holds verdicts; {doing} to a folder of its own")
+    ledger = Ledger(out)
+    write_checked(out / LOCK, orjson.dumps(lock, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")
     return ledger
 
 
