@@ -148,7 +148,7 @@ def test_overlap_is_even_and_repeats_come_later(tmp_path: Path) -> None:
 
 
 def test_the_audit_reads_the_labels(tmp_path: Path) -> None:
-    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(40))
+    items = runs.write_jsonl(tmp_path / "items.jsonl", [{**runs.rows(1)[0], "id": "=1+1"}, *runs.rows(40)[1:]])
     judged = runs.dikast_here(
         "grade", items, "--judge", "mock:oracle,r=.9", "--rubric", "helpfulness", "--out", tmp_path / "run"
     )
@@ -160,6 +160,7 @@ def test_the_audit_reads_the_labels(tmp_path: Path) -> None:
                 assert session.store.keep(due.id, session.questions[due.question].known)
                 assert not session.store.keep(due.id, "1")
     rows = table(tmp_path / "labels" / "labels.csv")
+    assert "'=1+1" in [row["item"] for row in rows]
     assert [row["human_1"] for row in rows] == [row["human_2"] for row in rows] == [row["gold"] for row in rows]
     said = runs.dikast_here(
         "audit", tmp_path / "run", "--gold-file", tmp_path / "labels" / "labels.csv", "--gold", "human_1", "--gold",

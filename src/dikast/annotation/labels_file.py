@@ -18,14 +18,16 @@ def write_labels(folder: Path, store: LabelStore, questions: Mapping[str, ToLabe
 
     `labels.csv` has one row per labelled question: `item`, `criterion`, `response_index` (of pairs `response_a` and
     `response_b`), `gold`, and a column `human_NAME` for each rater. `gold` is the mean of scores, and of pairs what
-    most raters chose ("" where no choice has most).
+    most raters chose ("" where no choice has most). Ids that a spreadsheet would run as a formula have an apostrophe in
+    front, which the audit knows.
     """
     raters = list(store.counts())
     given: dict[str, dict[str, str]] = {}
     for each in store.labels():
         if each.kind == "item" and each.value != SKIPPED:
             given.setdefault(each.question, {})[each.rater] = each.value
-    write_records(folder / LABELS, (_row(questions[key], said, raters) for key, said in given.items()))
+    rows = (_row(questions[key], said, raters) for key, said in given.items())
+    write_records(folder / LABELS, rows, escape_formulas=True)
     write_records(folder / TRAIL, _trail(store, questions), escape_formulas=True)
     return sum(map(len, given.values()))
 
