@@ -103,7 +103,7 @@ MISTAKES = [
     (f"grade qa.csv {J} {R} --out qa.csv", "is a file", "name a folder for the run"),
     ("grade qa.csv --file qa.csv " + ASK, "there is no option --file", "dikast grade FILE"),
     ("grade qa.csv --api-key x " + ASK, "there is no option --api-key", "OPENAI_API_KEY"),
-    ("grade qa.csv --resume " + ASK, "there is no option --resume", "running the same command again goes on"),
+    ("grade qa.csv --resume " + ASK, "there is no option --resume", "running the same command again resumes"),
     ("grade qa.csv --samples 3 " + ASK, "several samples at temperature 0 are all the same", "--temperature"),
     ("grade qa.csv --samples 0 " + ASK, "--samples", "greater than or equal to 1"),
     ("grade qa.csv --budget 5 " + ASK, "--budget '5'", "write calls=N"),

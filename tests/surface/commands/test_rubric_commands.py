@@ -39,7 +39,7 @@ def test_new_writes_a_file_that_judges_at_once(tmp_path: Path, scale: str) -> No
     assert len(load_rubric(file).levels) == 2  # type: ignore[union-attr]
     again = dikast("rubric", "new", file)
     assert (again.returncode, file.read_text("utf-8")) == (2, filled)
-    assert "is there already" in again.stderr
+    assert "already exists" in again.stderr
 
 
 def test_lint_tells_lines_and_advice(tmp_path: Path) -> None:
