@@ -53,7 +53,7 @@ class Scorecard:
         for each in self.official:
             rows.append([f"official: {each.name}", each.value.n, each.value, each.rule])
         rows += [[name, each.n, each, rule] for name, each, rule in self._ours()]
-        notes = [self.bench.official.trap, *self.told, *self.warnings]
+        notes = [self.bench.official.trap, *self.told, _told_spent(self.spent), *self.warnings]
         return table("scorecard", f"{self.bench.title}: {self.judge}", ("figure", "n", "value", "rule"), rows, *notes)
 
     def _ours(self) -> Iterator[tuple[str, Estimate, str]]:
@@ -220,6 +220,16 @@ def _told_run(about: Mapping[str, Any]) -> list[str]:
 
 def _spent(summary: Mapping[str, Any]) -> dict[str, Any]:
     return {name: summary[name] for name in ("verdicts", "status", "usage", "seconds") if name in summary}
+
+
+def _told_spent(spent: Mapping[str, Any]) -> str:
+    """What the verdicts took, in words; "" of recorded ones."""
+    if "usage" not in spent:
+        return ""
+    usage = spent["usage"]
+    cost = "price unknown" if usage["cost"] is None else f"cost {usage['cost']:,.4f} in the currency of the price table"
+    tokens = f"{usage['tokens_in']:,} tokens in, {usage['tokens_out']:,} out"
+    return f"spent on {counted(spent['verdicts'], 'verdict')}: {tokens}, {usage['seconds']:,.1f} s of answering; {cost}"
 
 
 def to_markdown(cards: Sequence[Scorecard]) -> str:
