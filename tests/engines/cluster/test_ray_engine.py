@@ -121,6 +121,13 @@ def test_a_worker_that_is_killed_loses_and_doubles_nothing(cluster: Any, tmp_pat
 
 
 @pytest.mark.slow
+def test_a_cluster_that_was_just_used_has_room_again(cluster: Any) -> None:
+    for n in range(3):
+        with RayEngine(JUDGE, workers="4") as engine:
+            assert len(list(engine.stream([ask(i) for i in range(n + 1)]))) == n + 1
+
+
+@pytest.mark.slow
 def test_what_cannot_work_is_told_and_not_waited_for(cluster: Any, tmp_path: Path) -> None:
     began = time.monotonic()
     with pytest.raises(UserError, match=r"9 workers need a CPU each, and . of the cluster's 4 are free"):

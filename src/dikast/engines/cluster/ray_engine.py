@@ -25,6 +25,7 @@ _LARGEST = 256  # requests of a batch
 _AHEAD = 2  # batches per worker, so that it never waits for the driver
 _TRIES = 3  # attempts for a batch whose workers die
 _STARTING = 600.0  # seconds in which a worker must have opened its engine
+_LETTING_GO = 10.0  # seconds in which workers that have ended give back what they held
 _ALONE = 60.0  # seconds without any worker before the run stops
 
 
@@ -102,7 +103,7 @@ class RayEngine(Closing):
         scheme = parse_spec(spec).scheme
         resources = self._ray.cluster_resources()
         self._kind = "GPU" if resources.get("GPU") and scheme in ("hf", "vllm", "") else "CPU"
-        free = int(self._ray.available_resources().get(self._kind, 0))
+        free = self._free(int(resources.get(self._kind, 0)))
         if free < self._wanted.least:
             raise UserError(
                 f"--workers {workers}: {self._wanted.least} workers need a {self._kind} each, and {free} of the"
@@ -120,6 +121,15 @@ class RayEngine(Closing):
         self.price = self._first.told.get("price")
         self.price_unknown = self._first.told.get("price_unknown", False)
         self.cannot = self._first.told.get("cannot", {})
+
+    def _free(self, there: int) -> int:
+        """How many CPUs or GPUs are free; a cluster that was just busy has some seconds to let go of them."""
+        until = time.monotonic() + _LETTING_GO
+        while True:
+            free = int(self._ray.available_resources().get(self._kind, 0))
+            if free >= self._wanted.least or there < self._wanted.least or time.monotonic() > until:
+                return free
+            time.sleep(0.1)
 
     def _started(self) -> _Running:
         wants = {"num_gpus": 1, "num_cpus": 0} if self._kind == "GPU" else {"num_cpus": 1}

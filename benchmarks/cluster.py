@@ -1,0 +1,107 @@
+"""What `--runner ray` costs beside one process, and how it grows with its workers.
+
+`python -m benchmarks.cluster` in an environment with the extra `ray` (`make .ray/ready`, then `.ray/bin/python`). A
+real cluster on this machine; the judge is a mock, in the scaling part one that sleeps 50 ms a question, so that Ray and
+the driver are what is measured. Overhead is wall seconds a question beyond those of one process, start-up told apart;
+the driver's cost is the CPU time of its own process, planning and writing included.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import orjson
+
+from benchmarks.figures import Figure, table
+from dikast.engines.cluster.ray_engine import RayEngine
+from dikast.judging.judge import Judge
+from dikast.judging.judge_file import grade_file
+from dikast.judging.recorded.merging import merge_runs
+
+SLEEP = 0.05
+EACH = 200  # questions for each worker of the scaling part
+
+
+def write_items(path: Path, first: int, n: int) -> Path:
+    rows = (
+        {"id": f"i{i}", "instruction": f"Q{i}?", "response": f"A{i}.", "gold": i % 5 + 1}
+        for i in range(first, first + n)
+    )
+    path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    return path
+
+
+def graded(judge: Judge, items: Path, out: Path) -> tuple[float, float]:
+    """Wall and CPU seconds of this process."""
+    began, used = time.perf_counter(), time.process_time()
+    summary = grade_file(judge, str(items), out)
+    assert summary["status"] == {"ok": summary["questions"]}, summary["status"]
+    return time.perf_counter() - began, time.process_time() - used
+
+
+def overhead(folder: Path, n: int) -> list[Figure]:
+    items, spec = write_items(folder / "items.jsonl", 0, n), "mock:oracle"
+    graded(Judge(spec, "helpfulness"), write_items(folder / "few.jsonl", 0, 200), folder / "warm")
+    alone, _ = graded(Judge(spec, "helpfulness"), items, folder / "alone")
+    began = time.perf_counter()
+    with RayEngine(spec, workers="2") as engine:
+        start = time.perf_counter() - began
+        wall, cpu = graded(Judge(engine, "helpfulness"), items, folder / "ray")
+    return [
+        Figure("start of a cluster and two workers", start, "s"),
+        Figure("one process", 1e6 * alone / n, "us a question"),
+        Figure("Ray, two workers, beyond it", 1e6 * (wall - alone) / n, "us a question", 300),
+        Figure("CPU time of the driver", 1e6 * cpu / n, "us a question", 120),
+    ]
+
+
+def scaling(folder: Path, most: int) -> list[Figure]:
+    found, workers = [], 1
+    while workers <= most:
+        n = EACH * workers
+        items = write_items(folder / f"{workers}.jsonl", 0, n)
+        with RayEngine(f"mock:oracle,latency={SLEEP}", workers=str(workers)) as engine:
+            wall, _ = graded(Judge(engine, "helpfulness"), items, folder / f"scaled-{workers}")
+        lost = 1 - EACH * SLEEP / wall
+        found.append(Figure(f"lost of {workers} times one worker's pace", lost, "", 0.1, f"{n / wall:.1f} a second"))
+        workers *= 2
+    return found
+
+
+def merging(folder: Path, n: int) -> list[Figure]:
+    parts = [folder / "part-0", folder / "part-1"]
+    for at, part in enumerate(parts):
+        items = write_items(folder / f"part-{at}.jsonl", at * n // 2, n // 2)
+        graded(Judge("mock:oracle", "helpfulness"), items, part)
+    began = time.perf_counter()
+    merge_runs(parts, folder / "merged")
+    size = (folder / "merged" / "verdicts.jsonl").stat().st_size
+    return [
+        Figure("merge-runs", 1e6 * (time.perf_counter() - began) / n, "us a verdict"),
+        Figure("a verdict on disk", size / n, "bytes"),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__)
+    parser.add_argument("--items", type=int, default=10_000)
+    parser.add_argument("--most", type=int, default=8, help="workers of the scaling part")
+    given = parser.parse_args()
+    import ray
+
+    ray.init(num_cpus=given.most, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        found = [
+            *overhead(folder, given.items),
+            *scaling(folder, given.most),
+            *merging(folder, given.items),
+        ]
+    print(table(found))
+    sys.exit(not all(figure.met for figure in found))
+
+
+if __name__ == "__main__":
+    main()
