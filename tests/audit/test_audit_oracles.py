@@ -87,6 +87,7 @@ def check_headlines(table: Table, x: list[Fraction], y: list[Fraction]) -> None:
             same(cells[1], due[str(cells[0])], f"{table.name}: {cells[0]}")
 
 
+@pytest.mark.slow
 @HUNDRED
 @given(rows=score_tables(), labels=st.booleans())
 def test_scores(rows: list[Row], labels: bool, tmp_path: Path) -> None:
