@@ -26,7 +26,7 @@ _MADE = ("corpus/absolute/items.jsonl", "judge/model/model.safetensors", "graded
 _TRAINING = ("train", "new", "look", "release", "demo", "make-judge", "dpo", "merge")
 _FILES = ("prefs", "verl", "card", "learn")  # verbs that write one file
 _TIMES = re.compile(rb"[\d.,]+ \w+ of answering, [\d.,]+ \w+ each")  # in pages
-_RATES = re.compile(rb'"(tokens|learnt|examples)_per_second": ?[-\d.e]+')
+_RATES = re.compile(rb'"((tokens|learnt|examples)_per_second|waiting)": ?[-\d.e]+')
 
 
 def verb(name: str, folder: Path, out: Path) -> Sequence[object]:

@@ -128,6 +128,7 @@ def test_inspect_logs_of_pairs_panels_and_conversations(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_an_inspect_log_in_a_folder_has_a_name_that_the_viewer_lists(tmp_path: Path) -> None:
     run = graded(tmp_path / "my run")
+    (tmp_path / "logs").mkdir()
     log = inspect_log(run, tmp_path / "logs" / "one.json")
     for _ in range(2):
         dikast.export(run, f"inspect:{tmp_path / 'logs'}")
