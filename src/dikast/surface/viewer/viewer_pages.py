@@ -82,14 +82,7 @@ class ViewerPages:
         self.index.look()
         given = {name: query.get(name, "") for name in ("q", "state", "kind", "judge", "data")}
         given["sort"] = query.get("sort", "") if query.get("sort") in _SORTS else "newest"
-        where, values = ["1"], list[Any]()
-        for word in given["q"].casefold().split():
-            where.append("instr(search, ?)")
-            values.append(word)
-        for column in ("kind", "judge", "data"):
-            if given[column]:
-                where.append(f"{column}=?")
-                values.append(given[column])
+        where, values = _filters(given, "search", ("kind", "judge", "data"))
         now = time.time()
         if given["state"]:
             where.append("case when state='unfinished' and ? - written < ? then 'being written' else state end = ?")
@@ -114,14 +107,8 @@ class ViewerPages:
         given = {name: query.get(name, "") for name in ("q", "status", "criterion", "said")}
         given["show"] = query.get("show", "") if query.get("show") in _ROW_SHOWS else "all"
         given["sort"] = query.get("sort", "") if query.get("sort") in _ROW_SORTS else "as asked"
-        where, values = [_ROW_SHOWS[given["show"]]], list[Any]()
-        for word in given["q"].casefold().split():
-            where.append("instr(lower(item), ?)")
-            values.append(word)
-        for column in ("status", "criterion", "said"):
-            if given[column]:
-                where.append(f"{column}=?")
-                values.append(given[column])
+        where, values = _filters(given, "lower(item)", ("status", "criterion", "said"))
+        where.append(_ROW_SHOWS[given["show"]])
         condition = " and ".join(where)
         count = self.index.count("row", f"run=? and {condition}", (run.id, *values))
         at = _at(query, count, "/run", (("of", run.path), *given.items()))
@@ -242,6 +229,14 @@ class ViewerPages:
 def link(address: str, **values: Any) -> str:
     """An address with a query; empty values are left out."""
     return f"{address}?{urlencode({name: value for name, value in values.items() if value}, doseq=True)}"
+
+
+def _filters(given: Query, text: str, columns: Sequence[str]) -> tuple[list[str], list[Any]]:
+    """Conditions and their values: each word of `q` stands in the expression `text`, each column is as given."""
+    words = given["q"].casefold().split()
+    chosen = [column for column in columns if given[column]]
+    where = ["1", *(f"instr({text}, ?)" for _ in words), *(f"{column}=?" for column in chosen)]
+    return where, [*words, *(given[column] for column in chosen)]
 
 
 def _verdict_at(folder: Path, offset: int) -> dict[str, Any]:
