@@ -42,6 +42,10 @@ def test_parse(text: str, labels: list[str], values: list[float]) -> None:
         ("good/", "is not a scale"),
         ("a/b/c", "is not a scale"),
         ("", "is not a scale"),
+        ("poor<", "is not a scale"),
+        ("poor<fair<Poor", "must be distinct"),
+        ("poor<2<good", "mixes words and numbers"),
+        ("3<2<1", "must rise"),
     ],
 )
 def test_parse_refuses(text: str, message: str) -> None:
@@ -131,10 +135,18 @@ def test_the_short_spelling_of_a_range_reads_back(low: int, count: int, step: st
         assert float(label) == value == scale.value(label)
 
 
-@pytest.mark.parametrize("text", ["1-5", "0-10", "0-1/0.1", "A-E", "pass/fail", "yes/no", "-3--1"])
+@pytest.mark.parametrize(
+    "text", ["1-5", "0-10", "0-1/0.1", "A-E", "pass/fail", "yes/no", "-3--1", "poor<fair<good", "1<2<5", "None<minor"]
+)
 def test_the_short_spelling_reads_back(text: str) -> None:
     assert str(Scale.parse(text)) == text
 
 
 def test_a_scale_without_a_short_spelling_lists_its_labels() -> None:
-    assert str(Scale(("poor", "fair", "good"), (1, 2, 3))) == "poor, fair, good"
+    assert str(Scale(("poor", "fair", "good"), (0, 1, 3))) == "poor, fair, good"
+
+
+def test_words_count_from_1_and_numbers_mean_themselves() -> None:
+    assert Scale.parse(" poor < fair <good") == Scale(("poor", "fair", "good"), (1, 2, 3))
+    assert Scale.parse("1<2<5").values == (1, 2, 5)
+    assert Scale.parse("poor/bad<so so").labels == ("poor/bad", "so so")

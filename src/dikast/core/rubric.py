@@ -316,10 +316,7 @@ def _spelt_out(document: Located, stated: dict[Any, Any], at: tuple[object, ...]
         raise document.error("a scale that is spelt out has a list of 'labels', from the lowest to the highest", *at)
     names = tuple(map(str, labels))
     if values is None:
-        try:
-            values = list(map(float, names))
-        except ValueError:
-            values = list(range(1, len(names) + 1))
+        return Scale.of_labels(names)
     if not isinstance(values, list | tuple):
         raise document.error("'values' is a list of numbers, one for each label", *at, "values")
     return Scale(names, tuple(map(float, values)))

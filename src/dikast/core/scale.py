@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -14,7 +14,10 @@ _RANGE = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*[-–]\s*(-?\d+(?:\.\d+)?)\s*(?:/\s
 _LETTERS = re.compile(r"\s*([A-Z])\s*-\s*([A-Z])\s*")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _MOST_LABELS = 1001
-HOW_TO_WRITE = "write a range (1-5, 0-100, 0-1/0.1), letters with the best first (A-E), or two words (pass/fail)"
+HOW_TO_WRITE = (
+    "write a range (1-5, 0-100, 0-1/0.1), letters with the best first (A-E), two words with the better first "
+    "(pass/fail), or any words from the worst to the best (poor<fair<good)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,9 @@ class Scale:
 
     @classmethod
     def parse(cls, text: str) -> "Scale":
-        """Read `1-5`, `0-100`, `0-1/0.1` (steps of .1), `A-E` (A is best), `pass/fail` (the first word is better)."""
+        """Read `1-5`, `0-100`, `0-1/0.1` (steps of .1), `A-E` (A is best), `pass/fail` (the first word is better), or
+        `poor<fair<good` (from the worst to the best).
+        """
         if match := _RANGE.fullmatch(text):
             return _numeric(text, Decimal(match[1]), Decimal(match[2]), Decimal(match[3] or 1))
         if match := _LETTERS.fullmatch(text):
@@ -52,10 +57,23 @@ class Scale:
                 raise UserError(f"scale {text!r} runs backwards: write {match[2]}-{match[1]}, best letter first")
             letters = tuple(map(chr, range(last, first - 1, -1)))
             return cls(letters, tuple(float(i) for i in range(1, len(letters) + 1)))
+        if "<" in text and all(words := [word.strip() for word in text.split("<")]):
+            if len(set(map(_is_number, words))) > 1:
+                raise UserError(f"scale {text!r} mixes words and numbers: write all of them as words, or as numbers")
+            return cls.of_labels(words)
         words = [word.strip() for word in text.split("/")]
         if len(words) == 2 and all(words) and not any(map(_is_number, words)):
             return cls((words[1], words[0]), (0.0, 1.0))
         raise UserError(f"{text!r} is not a scale: {HOW_TO_WRITE}")
+
+    @classmethod
+    def of_labels(cls, labels: Sequence[str]) -> "Scale":
+        """Labels from the lowest to the highest: numbers mean themselves, words count from 1."""
+        try:
+            values = tuple(map(float, labels))
+        except ValueError:
+            values = tuple(map(float, range(1, len(labels) + 1)))
+        return cls(tuple(labels), values)
 
     @property
     def low(self) -> float:
@@ -127,6 +145,7 @@ def _spelt(scale: Scale) -> Iterator[str]:
     yield f"{scale.labels[-1]}/{scale.labels[0]}"
     if _is_number(scale.labels[0]) and _is_number(scale.labels[1]):
         yield f"{scale.labels[0]}-{scale.labels[-1]}/{Decimal(scale.labels[1]) - Decimal(scale.labels[0])}"
+    yield "<".join(scale.labels)
 
 
 def _numeric(text: str, low: Decimal, high: Decimal, step: Decimal) -> Scale:

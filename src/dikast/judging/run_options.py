@@ -57,7 +57,7 @@ class RunOptions(FormatOptions, RubricOptions):
         complete="judges",
     )
     out: Path | None = option(None, help="The run folder; running again resumes.")
-    scale: str | None = option(None, help="Replaces the rubric's scale: 1-10, A-E, pass/fail.")
+    scale: str | None = option(None, help="Replaces the rubric's scale: 1-10, A-E, pass/fail, poor<fair<good.")
     equate: str | None = option(
         None, metavar="SCALE", help="The scale of gold if it differs from the rubric's; recorded for the audit."
     )

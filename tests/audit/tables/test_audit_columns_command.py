@@ -301,3 +301,17 @@ def test_an_infinite_score_is_no_number(text: str, tmp_path: Path, run_audit: Ru
     assert f"x.csv:5: field 'score': a number is due here, not '{text}': name it with --failed" in told
     found = run_audit(file, "--score", "score", "--gold", "gold", "--failed", text)
     assert rows_of(found, "failures", "status")["failed"]["count"] == 1
+
+
+def test_scores_and_gold_in_words(tmp_path: Path, run_audit: Run) -> None:
+    words = ("None", "minor", "Major")
+    rows = [{"score": words[k % 3], "gold": words[(k + (k > 8)) % 3].lower()} for k in range(12)]
+    file, scale = write(tmp_path / "x.csv", rows), ("--scale", "None<minor<major")
+    found = run_audit(file, "--score", "score", "--gold", "gold", *scale)
+    # nine rows agree; the others are off by +1, +1 and -2 (major said where gold is none)
+    agreement = values(found)
+    assert (agreement["exact"]["value"], agreement["exact"]["n"], agreement["mae"]["value"]) == (0.75, 12, 4 / 12)
+    assert found["plan"]["scale"] == "None<minor<major"
+    rows[5]["gold"] = "severe"
+    told = refused(run_audit, write(file, rows), "--score", "score", "--gold", "gold", *scale)
+    assert "x.csv:7: field 'gold': 'severe' is not on the scale None<minor<major" in told

@@ -14,6 +14,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from dikast.audit.plan import is_number
 from dikast.audit.tables.record_rows import Rows
 from dikast.core.errors import DataError, UserError
 from dikast.core.scale import Scale
@@ -284,10 +285,12 @@ class NumberColumn:
 
     def _number(self, text: str, line: int) -> float:
         text = text.strip()
-        if text in MISSING or text in self.failed:
+        if text in self.failed:
             return float("nan")
-        if self.scale is not None and (label := self.scale.match(text)) is not None:
+        if self.scale is not None and (label := self.scale.match(text)) is not None:  # "None" may be a label
             return self.scale.value(label)
+        if text in MISSING:
+            return float("nan")
         try:
             found = float(text)
         except ValueError:
@@ -298,9 +301,15 @@ class NumberColumn:
 
     def _error(self, value: object, line: int) -> DataError:
         shown = repr(value) if len(repr(value)) <= 60 else repr(value)[:57] + "..."
+        worded = self.scale is not None and not is_number(self.scale.labels[0])
+        told = (
+            f"{shown} is not on the scale {self.scale}: name it with --failed if it marks a failure, or correct --scale"
+            if worded
+            else f"a number is due here, not {shown}: name it with --failed if it marks a failure, "
+            "say --pairwise if these are choices, or give the --scale whose labels these are"
+        )
         return DataError(
-            f"a number is due here, not {shown}: name it with --failed if it marks a failure, "
-            "say --pairwise if these are choices, or give the --scale whose labels these are",
+            told,
             path=self.path,
             line=line,
             field=self.name,

@@ -48,7 +48,8 @@ def audit(
         str,
         typer.Option(
             "--scale",
-            help="Such as 1-5 or pass/fail; none for no scale. Scores off it are failures, gold off it is an error.",
+            help="Such as 1-5, pass/fail or poor<fair<good; none for no scale. Scores off it are failures, gold off it "
+            "is an error.",
         ),
     ] = "",
     parse: Annotated[

@@ -60,7 +60,9 @@ def show(
 def new(
     file: Annotated[Path, typer.Argument(help="The YAML file to write.")],
     criterion: Annotated[str, typer.Option("--criterion", help="The question that the score answers.")] = "",
-    scale: Annotated[str, typer.Option("--scale", help="The scale: 1-5, 1-10, A-E, pass/fail.")] = "1-5",
+    scale: Annotated[
+        str, typer.Option("--scale", help="The scale: 1-5, 1-10, A-E, pass/fail, poor<fair<good.")
+    ] = "1-5",
 ) -> None:
     """Write a rubric with comments, to be filled in.
 

@@ -37,7 +37,7 @@ class ReportOptions:
     score: str = like(
         AuditPlan, "score", help="Which score to audit: score or expected; of a file, the judge's column."
     )
-    scale: str = option("", help="The scale of a file's scores: 1-5, pass/fail; none for no scale.")
+    scale: str = option("", help="The scale of a file's scores: 1-5, pass/fail, poor<fair<good; none for no scale.")
     queue: int = option(200, least=0, help="How many verdicts to show in full, largest gap from gold first.")
     redact: bool = option(False, help="Leave out all texts and images: numbers only.")
     fail_under: tuple[str, ...] = option((), metavar="METRIC=VALUE", help="Exit with 4 if it is lower.")
