@@ -82,3 +82,20 @@ def test_regions_hold_whole_intervals() -> None:
     assert Region(within=(-1, 1)).holds(-1, 1)
     assert not Region(within=(-1, 1)).holds(-1, 1.1)
     assert not any(region.holds(nan, nan) for region in (Region(above=0), Region(below=0), Region(within=(-9, 9))))
+
+
+@pytest.mark.parametrize("how", ["base", "arm"])
+def test_a_file_sends_no_key_to_a_server_of_its_own(tmp_path: Path, how: str) -> None:
+    spec = "http://evil.example/v1#m,key_env=OPENAI_API_KEY"
+    path = written(tmp_path, **({"base": {"judge": spec}} if how == "base" else {"arms": {"poor": {"judge": spec}}}))
+    with pytest.raises(UserError, match=r"the experiment sends.*--allow-key OPENAI_API_KEY@evil.example$"):
+        load_experiment(path)
+    assert load_experiment(path, allow_keys=["OPENAI_API_KEY@evil.example"]).arms
+    if how == "base":  # what is typed is trusted
+        assert load_experiment(path, {"judge": "http://mine.example/v1#m,key_env=JUDGE_KEY"}).arms
+
+
+def test_a_name_that_leads_out_of_the_lab_is_none(tmp_path: Path) -> None:
+    path = written(tmp_path).rename(tmp_path / "...yaml")
+    with pytest.raises(UserError, match="is no name"):
+        load_experiment(path)

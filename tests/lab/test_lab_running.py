@@ -11,12 +11,12 @@ import orjson
 import pytest
 
 from dikast.core.errors import UserError
-from dikast.lab.experiment import load_experiment
+from dikast.lab.experiment import load_experiment, merged
 from dikast.lab.findings import findings
 from dikast.lab.lab_report import NOTICE, to_markdown
 from dikast.lab.running import run_experiments
 from dikast.surface.laboratory.lab_page import lab_page
-from lab_experiments import TRAIN, written
+from lab_experiments import GOOD, TRAIN, written
 
 
 @pytest.mark.slow
@@ -84,3 +84,24 @@ def test_judges_are_taught_and_measured(tmp_path: Path) -> None:
     assert len(costs) == 2
     assert all(abs(each["tokens"] - 12_000) < 1_500 for each in costs)
     assert costs[0]["examples"] != costs[1]["examples"]  # equal tokens are fewer examples where feedback is taught
+
+
+PLACE = {"arm": "good", "seed": 1, "held": "text", "run": "runs/x", "items": "items/x", "judge": ""}
+GONE = merged(GOOD, {"base": {"held": {"text": {"world": None, "n": None, "items": "gone.jsonl"}}}})
+FIXED: dict[str, object] = {"name": "mine", "hash": "x", "told": GONE, "runs": [PLACE]}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [b"", b"[]", b"{", {"runs": [{**PLACE, "run": "../../elsewhere"}]}, {"runs": [{**PLACE, "judge": "/etc"}]},
+     {"runs": [{**PLACE, "seed": "one"}]}, {"runs": {"arm": 1}}, {"runs": None}, {"hash": 3}, {"name": None},
+     {"told": []}, {"told": {}}],
+)  # fmt: skip
+def test_what_was_fixed_is_read_strictly(tmp_path: Path, damage: bytes | dict[str, object]) -> None:
+    path = tmp_path / "lab" / "mine" / "experiment.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(orjson.dumps(FIXED))
+    assert [each.verdict for each in findings(tmp_path / "lab")] == ["not run"]
+    path.write_bytes(damage if isinstance(damage, bytes) else orjson.dumps({**FIXED, **damage}))
+    with pytest.raises(UserError, match=r"experiment.json: not what an experiment fixed|mine.yaml: "):
+        findings(tmp_path / "lab")

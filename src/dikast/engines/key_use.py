@@ -1,7 +1,8 @@
 """To which server a spec sends which key, and whether a file may decide that.
 
-A spec that a user types is trusted. One that is read from a file (a recipe) may send the key of an environment variable
-only to the server that the variable belongs to by the table of providers, unless the user allows it by name.
+A spec that a user types is trusted. One that is read from a file (a recipe, an experiment) may send the key of an
+environment variable only to the server that the variable belongs to by the table of providers, unless the user allows
+it by name.
 """
 
 import os
@@ -61,10 +62,11 @@ def key_uses(spec: str) -> tuple[KeyUse, ...]:
     return tuple(KeyUse(variable, each, own_ca=bool(options.get("ca"))) for each in urls)
 
 
-def check_key_use(spec: str, allowed: Collection[str]) -> None:
+def check_key_use(spec: str, allowed: Collection[str], file: str = "recipe") -> None:
     """UserError where a spec from a file sends a key to a server that the variable does not belong to.
 
-    `allowed`: what the user allows, each as NAME@HOST, where HOST has the port that the address has.
+    `allowed`: what the user allows, each as NAME@HOST, where HOST has the port that the address has. `file`: what the
+    file is.
     """
     for each in allowed:
         name, at, host = each.partition("@")
@@ -75,7 +77,7 @@ def check_key_use(spec: str, allowed: Collection[str]) -> None:
         return
     ca = ", and chooses who certifies it" if use.own_ca else ""
     raise UserError(
-        f"the recipe sends the key in {use.variable} to {use.host}{ca}: a file may send a key only to the server it"
+        f"the {file} sends the key in {use.variable} to {use.host}{ca}: a file may send a key only to the server it"
         f" belongs to; if you trust that server with it, add --allow-key {without_secrets(str(use))}"
     )
 

@@ -1,7 +1,7 @@
 """What an experiment is: one small YAML file, read strictly, with its rule written before the first run."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import resources
@@ -13,6 +13,7 @@ from dikast.core.canonical import fingerprint
 from dikast.core.checking import Mistakes, fit, option, read_settings
 from dikast.core.errors import UserError
 from dikast.core.text import Located, hint, parse_located, read_located
+from dikast.engines.key_use import check_key_use, key_uses
 from dikast.lab.item_changes import Change
 from dikast.worlds.settings import Settings
 
@@ -171,10 +172,13 @@ def names() -> list[str]:
     return sorted(each.name.removesuffix(".yaml") for each in folder.iterdir() if each.name.endswith(".yaml"))
 
 
-def load_experiment(name: str | Path, changes: Mapping[str, Any] | None = None) -> Experiment:
+def load_experiment(
+    name: str | Path, changes: Mapping[str, Any] | None = None, allow_keys: Iterable[str] = ()
+) -> Experiment:
     """An experiment by name, or of a YAML file; `changes` are put into its base (a model, a judge of one's own).
 
-    DataError with line, key and cure for every mistake in it; UserError for an unknown name.
+    DataError with line, key and cure for every mistake in it; UserError for an unknown name, and where a judge of the
+    file would send a key to a server that it does not belong to, unless `allow_keys` names both (NAME@HOST).
     """
     text = str(name)
     if text.endswith((".yaml", ".yml")):
@@ -190,11 +194,20 @@ def load_experiment(name: str | Path, changes: Mapping[str, Any] | None = None) 
         raise UserError(f"{path}: has {lines} lines; an experiment has at most {MOST_LINES}: split it")
     if changes and isinstance(document.value, dict) and isinstance(document.value.get("base"), dict):
         document.value["base"] = merged(document.value["base"], changes)
-    return read_experiment(document, folder, short)
+    if not short.strip("."):
+        raise UserError(f"{path}: the file's name is the experiment's, and this one is no name: call it NAME.yaml")
+    experiment = read_experiment(document, folder, short)
+    _check_files(experiment, Mistakes(document))
+    typed = str((changes or {}).get("judge") or "")
+    allowed = (*allow_keys, *(map(str, key_uses(typed)) if typed else ()))
+    for arm in experiment.arms.values():
+        if arm.judge:
+            check_key_use(arm.judge, allowed, file="experiment")
+    return experiment
 
 
 def read_experiment(document: Located, folder: Path, name: str) -> Experiment:
-    """The experiment of a document; DataError with all its mistakes."""
+    """The experiment of a document; DataError with all its mistakes. Files that it names may be gone since."""
     mistakes = Mistakes(document)
     written = read_settings(Document, mistakes)
     mistakes.raise_all()
@@ -204,7 +217,7 @@ def read_experiment(document: Located, folder: Path, name: str) -> Experiment:
     _check_effects(written, mistakes.add)
     mistakes.raise_all()
     found = {each: arm for each, arm in arms.items() if arm is not None}
-    _check_arms(written, found, mistakes, folder)
+    _check_arms(written, found, mistakes)
     mistakes.raise_all()
     return Experiment(name, folder, document.value, written, found)
 
@@ -326,7 +339,16 @@ def _overlap(one: Region, other: Region) -> bool:
     return max(low, other_low) < min(high, other_high)
 
 
-def _check_arms(written: Document, arms: Mapping[str, Arm], mistakes: Mistakes, folder: Path) -> None:
+def _check_files(experiment: Experiment, mistakes: Mistakes) -> None:
+    """DataError for files of items that are not there."""
+    for name, arm in experiment.arms.items():
+        for at, each in _sets(arm):
+            if each.items and not (experiment.folder / each.items).is_file():
+                mistakes.add(f"{each.items}: there is no such file", "arms", name, *at)
+    mistakes.raise_all()
+
+
+def _check_arms(written: Document, arms: Mapping[str, Arm], mistakes: Mistakes) -> None:
     """Check what concerns several arms."""
     if len(arms) < 2:
         mistakes.add("an experiment compares two arms or more", "arms")
@@ -348,7 +370,3 @@ def _check_arms(written: Document, arms: Mapping[str, Arm], mistakes: Mistakes, 
             if effect.held not in arm.held:
                 told = f"arm {arm_name!r} grades no set {effect.held!r}: {hint(effect.held, arm.held)}"
                 mistakes.add(told, "effects", name, "held")
-    for name, arm in arms.items():
-        for at, each in _sets(arm):
-            if each.items and not (folder / each.items).is_file():
-                mistakes.add(f"{each.items}: there is no such file", "arms", name, *at)

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.statistics.intervals import Resampling
 from dikast.audit.tables.run_rows import RunRows, gold_by_item
-from dikast.core.errors import UserError
+from dikast.core.errors import DataError, UserError
 from dikast.core.rubric import Rubric
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import GOLD
 from dikast.core.text import Located
 from dikast.lab.effects import ArmRun, effect, figure_of
 from dikast.lab.experiment import Effect, Experiment, read_experiment
-from dikast.lab.running import PLAN
+from dikast.lab.running import AGAIN, PLAN, read_plan
 from dikast.lab.stages import COST
 
 Verdict = Literal["holds", "fails", "cannot tell at this size", "not run"]
@@ -70,7 +70,7 @@ def findings(out: str | Path, how: Resampling | None = None) -> list[Finding]:
     if not plans:
         raise UserError(f"{out}: holds no experiment: run `dikast lab run NAME --out {out}` first")
     drawn = how or Resampling()
-    return [finding(Path(out), orjson.loads(plan.read_bytes()), drawn) for plan in plans]
+    return [finding(Path(out), read_plan(plan), drawn) for plan in plans]
 
 
 def finding(out: Path, plan: Mapping[str, Any], how: Resampling) -> Finding:
@@ -231,8 +231,12 @@ def _cost(out: Path, places: list[Mapping[str, Any]]) -> dict[str, float]:
     cost = {"taught_examples": 0.0, "taught_tokens": 0.0, "graded_items": 0.0, "graded_tokens": 0.0, "cpu_seconds": 0.0}
     for kind in ("judge", "run"):
         for folder in sorted({each[kind] for each in places if each[kind]}):
-            told = orjson.loads((out / folder / COST).read_bytes())
-            cost["cpu_seconds"] += told["cpu_seconds"]
+            path = out / folder / COST
+            try:
+                told = {key: float(each) for key, each in orjson.loads(path.read_bytes()).items()}
+                cost["cpu_seconds"] += told["cpu_seconds"]
+            except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+                raise DataError(f"not what a stage cost ({error!r}): {AGAIN}", path=str(path)) from None
             for key in ("examples", "items", "tokens"):
                 if key in told:
                     cost[f"{'taught' if kind == 'judge' else 'graded'}_{key}"] += told[key]

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from dikast.core.errors import DikastError, RunError, UserError
+from dikast.core.errors import DataError, DikastError, RunError, UserError
 from dikast.core.output_folder import one_writer
 from dikast.core.records.items import read_items
 from dikast.core.runs.run_files import write_whole
@@ -19,6 +19,7 @@ from dikast.lab.experiment import Experiment
 from dikast.lab.stages import ITEMS, RunStage, Stage, runs_of
 
 PLAN = "experiment.json"
+AGAIN = "remove the file, and run the experiment again: what is done is not done again"
 Say = Callable[[str], None]
 
 
@@ -65,7 +66,7 @@ def _fix(experiment: Experiment, runs: dict[tuple[str, int, str], RunStage], out
         for (arm, seed, held), stage in runs.items()
     ]  # fmt: skip
     if path.is_file():
-        known = orjson.loads(path.read_bytes())
+        known = read_plan(path)
         if known["hash"] != experiment.hash:
             raise UserError(
                 f"{path.parent}: holds runs of another version of {experiment.name!r}, and a rule is not changed after"
@@ -77,6 +78,25 @@ def _fix(experiment: Experiment, runs: dict[tuple[str, int, str], RunStage], out
     path.parent.mkdir(parents=True, exist_ok=True)
     told = {"name": experiment.name, "hash": experiment.hash, "told": experiment.told, "runs": places}
     write_whole(path, orjson.dumps(told, option=orjson.OPT_INDENT_2))
+
+
+def read_plan(path: Path) -> dict[str, Any]:
+    """What was fixed before the first run; DataError for a damaged file, and for one whose runs lie elsewhere."""
+    try:
+        plan = orjson.loads(path.read_bytes())
+        for each in plan["runs"]:
+            for key, kind in (("arm", str), ("seed", int), ("held", str), ("run", str), ("items", str), ("judge", str)):
+                if not isinstance(each[key], kind):
+                    raise TypeError(f"{key!r} is {each[key]!r}")
+            for key in ("run", "items", "judge"):
+                if Path(each[key]).is_absolute() or ".." in Path(each[key]).parts:
+                    raise ValueError(f"{each[key]} is not inside the lab")
+        if not (isinstance(plan["hash"], str) and isinstance(plan["name"], str) and isinstance(plan["told"], dict)):
+            raise TypeError("'hash', 'name' and 'told' are not those of an experiment")
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise DataError(f"not what an experiment fixed ({error!r}): {AGAIN}", path=str(path)) from None
+    found: dict[str, Any] = plan
+    return found
 
 
 def _check_gold(experiment: Experiment, runs: dict[tuple[str, int, str], RunStage], out: Path) -> None:

@@ -23,6 +23,9 @@ class LabRunOptions:
     jobs: int = option(1, least=1, help="How many arms are trained and graded at a time, each in a process.")
     model: str | None = option(None, help="Train this model instead of the experiments' own: a folder or hf:ORG/NAME.")
     judge: str | None = option(None, help="Use this judge where an experiment trains none.", complete="judges")
+    allow_key: tuple[str, ...] = option(
+        (), help="NAME@HOST: let an experiment send the key in this environment variable to this server."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +73,8 @@ def run(told: LabRunOptions, *, shown: ShowOptions) -> None:
         return {"judge": told.judge} if told.judge else {}
 
     wanted = names() if told.names == ("all",) else list(told.names)
-    known = [load_experiment(name) for name in wanted]
-    chosen = [load_experiment(name, changes(each.trains)) for name, each in zip(wanted, known, strict=True)]
+    trains = [load_experiment(name, allow_keys=told.allow_key).trains for name in wanted]
+    chosen = [load_experiment(name, changes(each), told.allow_key) for name, each in zip(wanted, trains, strict=True)]
 
     def say(line: str) -> None:
         if not shown.quiet:
