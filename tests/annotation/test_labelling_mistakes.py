@@ -17,7 +17,11 @@ from dikast.annotation.labelling_questions import read_questions
 from dikast.annotation.precision import stop_rule
 from dikast.annotation.session import Shares, opened
 from dikast.audit.estimate import Estimate
-from dikast.core.rubric import load_rubric
+from dikast.core.gold import stated
+from dikast.core.records import read_items
+from dikast.core.rubric import Rubric, load_rubric
+from dikast.corpus.convert import convert_file, records_of
+from dikast.prompts.gold import gold_of
 
 
 def annotate(items: Path, out: Path, *more: object) -> Any:
@@ -168,6 +172,30 @@ def test_the_audit_reads_the_labels(tmp_path: Path) -> None:
     )  # fmt: skip
     assert said.returncode == 0, said.stderr
     assert "Agreement of 40 scores with gold" in said.stdout
+
+
+@pytest.mark.parametrize("schema", ["argilla", "label-studio"])
+def test_labels_teach_and_go_to_other_tools(schema: str, tmp_path: Path) -> None:
+    """Grades 2, 3, 3 and 2, 5 teach 3 and 2; choices a, a, b teach a, and a, b teach nothing."""
+    said = [["2", "3", "3"], ["2", "5", ""]], [["a", "a", "b"], ["a", "b", ""]]
+    for folder, pairs, taught in (("grades", False, [3, 2]), ("pairs", True, ["a"])):
+        items = runs.write_jsonl(tmp_path / f"{folder}.jsonl", (runs.pairs if pairs else runs.rows)(2))
+        questions = read_questions(str(items), {}, load_rubric("helpfulness"), "pairwise" if pairs else "absolute")
+        with opened(tmp_path / folder, questions, Shares(raters=3)) as session:
+            for number, rater in enumerate((1, 2, 3)):
+                while (due := session.store.due(rater)) is not None:
+                    place = [each.key for each in questions].index(due.question)
+                    session.store.keep(due.id, said[pairs][place][number], "cannot tell")
+        found = list(read_items(tmp_path / folder / "labelled.jsonl"))
+        assert [stated(item.gold, "helpfulness", pair=pairs) for item in found] == taught
+        rubrics = [item.rubric for item in found if isinstance(item.rubric, Rubric)]
+        shown = [gold_of(item, rubric, (0, 1) if pairs else (0,)) for item, rubric in zip(found, rubrics, strict=True)]
+        assert [gold.label for gold in shown] == (["first"] if pairs else ["3", "2"])
+        assert found[0].gold["raters"] == said[pairs][0]
+        convert_file(tmp_path / folder / "labelled.jsonl", tmp_path / f"{folder}.json", to=schema)
+        name = "preference" if pairs else "score"
+        back = [record["gold"][name] for record, _ in records_of(tmp_path / f"{folder}.json")]
+        assert back == [item.gold[name] for item in found]
 
 
 def test_the_store_takes_back_the_last_label_only(tmp_path: Path) -> None:

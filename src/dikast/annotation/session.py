@@ -52,7 +52,7 @@ class Session:
         return {**found, "owner": f"{address}/o/{self.owner}"}
 
     def write(self) -> int:
-        """Write `labels.csv` and `trail.csv`; returns the number of labels."""
+        """Write `labels.csv`, `labelled.jsonl` and `trail.csv`; returns the number of labels."""
         return write_labels(self.folder, self.store, self.questions)
 
 

@@ -10,6 +10,8 @@ import pytest
 
 import runs
 from dikast.core.errors import UserError
+from dikast.core.media import load_image
+from dikast.core.records import read_items
 from dikast.surface.report.gates import check
 from surface.report.conftest import grade
 
@@ -58,6 +60,13 @@ def test_the_queue_begins_with_the_largest_gap(graded: Path, tmp_path: Path) -> 
     queue = orjson.loads((tmp_path / "r.json").read_bytes())["runs"][0]["queue"]
     gaps = [entry["gap"] for entry in queue if entry["gap"] is not None]
     assert gaps == sorted(gaps, reverse=True)
+    assert report(graded, "-o", tmp_path / "queue.jsonl", "--queue", 20)[0] == 0
+    items = list(read_items(tmp_path / "queue.jsonl"))
+    assert [item.id for item in items] == list(dict.fromkeys(entry["item"] for entry in queue))
+    assert load_image(items[0].images[0]).size == (200, 150)
+    code, _, told = report(graded, "-o", tmp_path / "none.jsonl", "--redact")
+    assert (code, "--redact leaves these out" in told) == (2, True), told
+    assert not (tmp_path / "none.jsonl").exists()
     assert len(queue) == 20
     assert any(entry["status"] != "ok" for entry in queue)  # a quarter of a full queue is theirs
     gold = {row["item"]: row["gold"] for row in runs.lines(graded / "gold.jsonl")}

@@ -32,7 +32,9 @@ class AnnotateOptions:
     port: int = option(8090, least=0, most=65535, help="The port; 0 chooses a free one.")
     tls_cert: Path | None = option(None, help="A TLS certificate (PEM), for addresses that other machines can reach.")
     tls_key: Path | None = option(None, help="The key of the certificate (PEM).")
-    export: bool = option(False, help="Write labels.csv and trail.csv from the existing labels, and exit.")
+    export: bool = option(
+        False, help="Write labels.csv, labelled.jsonl and trail.csv from the existing labels, and exit."
+    )
 
 
 def annotate(asked: AnnotateOptions, media: MediaOptions, shown: JsonOptions) -> None:

@@ -32,6 +32,7 @@ from dikast.audit.tables.run_rows import (
     kept_metadata,
 )
 from dikast.core.errors import DataError, UserError
+from dikast.core.item import Item
 from dikast.core.records.sources import is_address
 from dikast.core.rubric import Rubric
 from dikast.core.runs.lock_file import ids_of, read_lock
@@ -69,6 +70,7 @@ class RunPage:
     length: Estimate | None = None  # slope of the error on length
     goodness: bool = False  # rows lie on several scales, or gold on another than scores: figures are of goodness
     entries: list[Entry] = field(default_factory=list)
+    queued: list[Item] = field(default_factory=list)  # the items of the queue, each once, in its order
     one_order: bool = False  # each pair was asked in one order
     rows: int = 0
     differing: int = 0  # rows without a verdict, or with another than gold
@@ -221,6 +223,8 @@ def _read(page: RunPage, asked: Asked, counts: "_Counts | None") -> None:
     if found.note and not asked.redact:
         page.missing.append(found.note)
     page.entries = counts.queue.entries(page.folder, found, redact=asked.redact)
+    shown = dict.fromkeys(entry.item for entry in page.entries)
+    page.queued = [found.items[item] for item in shown if item in found.items]
     page.length = _slope(counts.measured, found, asked.plan.resampling.level)
 
 

@@ -9,7 +9,8 @@ import orjson
 
 from dikast.audit.panel_audit import is_panel
 from dikast.core.errors import UserError
-from dikast.core.records import write_file
+from dikast.core.item import Item
+from dikast.core.records import write_file, write_items
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import SUMMARY, VERDICTS
 from dikast.surface.report import exports, gates
@@ -19,7 +20,13 @@ from dikast.surface.report.page import render
 from dikast.surface.report.report_options import Asked
 from dikast.surface.report.table_page import collect_table
 
-KINDS = {".html": "a page", ".md": "Markdown for a pull request", ".json": "every number", ".xml": "JUnit for CI"}
+KINDS = {
+    ".html": "a page",
+    ".md": "Markdown for a pull request",
+    ".json": "every number",
+    ".xml": "JUnit for CI",
+    ".jsonl": "the items of the queue, for people to label",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,7 @@ def write_report(
     fail_under: Sequence[str] = (),
     fail_over: Sequence[str] = (),
 ) -> Written:
-    """Write the report of `runs` to each file of `out`, whose suffix (.html, .md, .json, .xml) says in which form.
+    """Write the report of `runs` to each file of `out`, whose suffix (one of `KINDS`) says in which form.
 
     Runs after the first are compared with it, in pairs of the same items; a panel's folder stands for the runs of its
     judges, and a file of verdicts for itself. Gates are checked in every run. Raises UserError for a folder that is no
@@ -70,6 +77,9 @@ def write_report(
     heading = title or "Report: " + ", ".join(page.name for page in pages)
     numbers = exports.to_json(pages, checked)
     for path in out:
+        if path.suffix == ".jsonl":
+            write_items(path, _queued(pages, path, redact=asked.redact))
+            continue
         if path.suffix == ".html":
             text = render(pages, heading, asked.plan.resampling, redacted=asked.redact)
         elif path.suffix == ".md":
@@ -80,6 +90,19 @@ def write_report(
             text = orjson.dumps(numbers, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode() + "\n"
         write_file(path, text.encode())
     return Written(tuple(out), pages, checked, numbers)
+
+
+def _queued(pages: Sequence[RunPage], path: Path, *, redact: bool) -> list[Item]:
+    """The items of all queues, each once; UserError where texts are to be left out, or none is known."""
+    if redact:
+        raise UserError(
+            f"{path}: the items of the queue are texts, and --redact leaves these out: leave out one of both"
+        )
+    found = list({item.id: item for page in reversed(pages) for item in reversed(page.queued)}.values())[::-1]
+    if not found:
+        why = "; ".join(each for page in pages for each in page.missing)
+        raise UserError(f"{path}: no item of the queue is known; name the file of the run's items with --items ({why})")
+    return found
 
 
 def headlines(pages: Sequence[RunPage]) -> list[str]:

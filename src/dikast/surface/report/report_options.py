@@ -26,7 +26,10 @@ class ReportOptions:
         argument=True, help="Run folders, others being compared with the first; or files of verdicts (CSV, JSONL, ...)."
     )
     out: tuple[Path, ...] = option(
-        (Path("report.html"),), "--out", "-o", help="Files to write: .html, .md, .json, .xml (JUnit)."
+        (Path("report.html"),),
+        "--out",
+        "-o",
+        help="Files to write: .html, .md, .json, .xml (JUnit), .jsonl (the queue's items).",
     )
     title: str = option("", help="Title of the page.")
     items: str = option("", help="The items file, if it was moved.")
