@@ -5,7 +5,7 @@ BIN := .venv/bin
 WORKERS ?= 2
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
 
-.PHONY: demo check docs test slow soak vllm ray gpu bench lab scout scout-twins scout-gpu align clean
+.PHONY: demo check docs test slow soak vllm ray stores gpu bench lab scout scout-twins scout-gpu align clean
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -54,6 +54,16 @@ vllm: .vllm/ready
 
 ray: .ray/ready
 	.ray/bin/python -m pytest -m slow tests/engines/cluster
+
+# Servers that speak as Amazon's and Google's stores do, in an environment of their own: they bring a web framework.
+.stores/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .stores
+	.stores/bin/python -m pip install --quiet --upgrade pip
+	.stores/bin/python -m pip install --quiet -c constraints.txt -e '.[s3,gs]' 'moto[server]' gcp-storage-emulator hypothesis pytest
+	touch $@
+
+stores: .stores/ready
+	.stores/bin/python -m pytest -m slow tests/core/records/test_core_stores.py
 
 gpu: .venv/ready
 	$(BIN)/python -m pytest -m gpu
@@ -125,4 +135,4 @@ align: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.align --tune
 
 clean:
-	rm -rf .venv .vllm .ray .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .vllm .ray .stores .mypy_cache .ruff_cache .pytest_cache

@@ -300,6 +300,37 @@ def test_tables_of_any_delimiter_and_quoting(tmp_path: Path, delimiter: str, quo
     assert read[0].meta["note"] == "x\ty"
 
 
+GERMAN = 'Frage;Antwort;Bewertung;Modell\r\nWarum?;"Darum; so ""schön"" es ist.";4,5;Süd\r\nWer?;Niemand;2,0;Nord\r\n'
+
+
+@pytest.mark.parametrize(("head", "code"), [("", "utf-8"), ("", "utf-8-sig"), ("sep=;\r\n", "utf-8-sig")])
+def test_a_table_from_a_german_spreadsheet(head: str, code: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes((head + GERMAN).encode(code))
+    reading = Arrangement()
+    assert not any(isinstance(each, DataError) or each.responses for each in scan_items(str(path), {}, reading))
+    told = lacking(1, reading.columns, reading.mapped, reading.lengths)
+    proposed = [word.partition("=") for word in shlex.split(told.replace(",", " ").replace(";", " ")) if "=" in word]
+    assert [(a, b) for a, _, b in proposed] == [
+        ("instruction", "Frage"),
+        ("response", "Antwort"),
+        ("gold", "Bewertung"),
+    ]
+    items = list(read_items(path, columns={field: column for field, _, column in proposed}))
+    assert texts(items[0]) == ("user: Warum?", ['Darum; so "schön" es ist.'])
+    assert [(item.gold, item.meta) for item in items] == [(4.5, {"Modell": "Süd"}), (2, {"Modell": "Nord"})]
+    assert items[0].origin.endswith(f":{2 + bool(head)}")
+
+
+@pytest.mark.parametrize("code", ["cp1252", "utf-16"])
+def test_other_encodings_are_refused_with_the_command_that_converts(code: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(GERMAN.encode(code))
+    name = {"cp1252": "WINDOWS-1252", "utf-16": "UTF-16"}[code]
+    with pytest.raises(DataError, match=f"iconv -f {name} -t UTF-8 FILE > OTHER"):
+        list(read_items(path))
+
+
 def test_escaped_and_plain_quotation_marks(tmp_path: Path) -> None:
     escaped = table(tmp_path / "a.csv", ROWS, escapechar="\\", doublequote=False)
     assert texts(next(read_items(escaped)))[1] == ['He said "so"\nand left']

@@ -106,10 +106,15 @@ def lines_of(path: str, most: int = MOST_LINE_BYTES) -> Iterator[Line]:
             offset += size
 
 
+_UTF16 = (
+    "the file is UTF-16: save it as UTF-8 (in Excel as CSV UTF-8; in a shell: iconv -f UTF-16 -t UTF-8 FILE > OTHER)"
+)
+
+
 def refuse_utf16(head: bytes, path: str) -> None:
     """UTF-16 starts with one of two marks; read as UTF-8 it would only look broken."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise DataError("the file is UTF-16: save it as UTF-8", path=path, line=1)
+        raise DataError(_UTF16, path=path, line=1)
 
 
 def text_of_line(line: Line, path: str) -> str:
@@ -126,7 +131,7 @@ def text_of_line(line: Line, path: str) -> str:
         raise DataError(
             f"broken UTF-8 ({line.raw[error.start : error.end].hex(' ')}) at byte {error.start} of the line"
             f" (byte {line.offset + error.start} of the file): save the file as UTF-8 (in Excel as CSV UTF-8; in a"
-            " shell: iconv -f WINDOWS-1252 -t UTF-8 FILE)",
+            " shell: iconv -f WINDOWS-1252 -t UTF-8 FILE > OTHER)",
             path=path, line=line.number,
         ) from None  # fmt: skip
 

@@ -274,7 +274,7 @@ def _table(path: str, form: Form) -> Iterator[Record | DataError]:
             ) from None
         if row is None:
             return
-        if not row:
+        if not row or (header is None and feed.row == 1 and _states_delimiter(row, form)):
             continue
         if header is None:
             header = _header(row, path, feed.row)
@@ -285,6 +285,11 @@ def _table(path: str, form: Form) -> Iterator[Record | DataError]:
             yield DataError(message, path=path, line=feed.row)
         else:
             yield Record(dict(zip(header, row, strict=True)), feed.row)
+
+
+def _states_delimiter(row: list[str], form: Form) -> bool:
+    """Whether the first line is `sep=;`, by which Excel is told the delimiter."""
+    return form.delimiter.join(row).casefold() == f"sep={form.delimiter}"
 
 
 def _header(row: list[str], path: str, line: int) -> list[str]:

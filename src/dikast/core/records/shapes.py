@@ -52,6 +52,10 @@ _ASIDE = re.compile(
     r"rating|rater|annotator|author|name|email|page|tokens|cost|latency|version|notes?|comments?|remarks?|reasons?|"
     r"reasoning|rationale|explanation|feedback|critique|reference|gold|ideal|expected|target|truth|title|bewertung|note)_"
 )
+_GRADED = re.compile(
+    r"_(human|rating|label|score|grade|points|stars|bewertung|note|punkte|sterne|calificación|puntuación|nota|"
+    r"valutazione|punteggio|évaluation|avaliação|pontuação)_"
+)
 _SHORT = 10  # a column whose texts are so many times shorter than another's is no text beside it
 _TIES = ("tie", "both", "equal", "draw", "same", "tie (bothbad)", "tie (both bad)", "neither", "both bad", "bothbad")
 
@@ -220,6 +224,9 @@ def lacking(
     told = f"no column is recognised as {what}; the columns are {', '.join(columns)}: name it with {in_words(moves)}"
     if needed == 1 and prompt:
         told += ", if these are the question and the answer to judge"
+    graded = [each for each in left if _speaks_of(each, _GRADED) and not (lengths or {each: 1}).get(each, 0)]
+    if needed == 1 and len(graded) == 1:
+        told += f"; {in_words([('gold', graded[0])])} if people gave {graded[0]!r}"
     return told
 
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import re
 import stat
 import sys
 import zlib
@@ -19,6 +20,7 @@ from dikast.core.text import near_miss
 _HEAD = 2**16
 _ROWS = 50  # of a table, to tell its delimiter by
 _DELIMITERS = ",;\t|"
+_SEP = re.compile(r'"?sep=(.)"?\r?\n', re.IGNORECASE)  # a first line by which spreadsheets are told the delimiter
 _KNOWN = {name for names in NAMES.values() for name in names} | {f"{stem}_{end}" for stem in PAIRS for end in "ab012"}
 
 
@@ -140,9 +142,14 @@ def _has_known_names(text: bytes, delimiter: str) -> bool:
 
 
 def _table(head: bytes, whole: bool, suffix: str) -> Form:
-    """The delimiter that gives all first rows the most cells, with quotation marks doubled, escaped or plain."""
+    """The delimiter that gives all first rows the most cells, or that a first line `sep=;` states, with quotation marks
+    doubled, escaped or plain.
+    """
     usual = "\t" if suffix == ".tsv" else ","
     text = head.decode("utf-8", errors="replace").removeprefix("\ufeff")
+    stated = ""
+    if match := _SEP.match(text):
+        stated, text = match[1], text[match.end() :]
     ways: list[tuple[bool, str | None]] = [(True, None)]
     if '\\"' in text:
         ways.append((True, "\\"))
@@ -150,13 +157,14 @@ def _table(head: bytes, whole: bool, suffix: str) -> Form:
         ways.append((False, None))
     for quoted, escape in ways:
         delimiters = (usual, *_DELIMITERS) if quoted else ("\t",)  # commas stand in any text: there quotes must hold
+        delimiters = (stated,) if stated else delimiters
         widths = {each: _width(text, whole, each, quoted, escape) for each in delimiters}
         best = max(widths, key=lambda each: widths[each])
         if widths[best] > 1:
             return Form("tsv" if best == "\t" else "csv", best, quoted, escape)
     header = text.partition("\n")[0]
     best = usual if usual in header else max(_DELIMITERS, key=header.count)
-    best = best if best in header else usual
+    best = stated or (best if best in header else usual)
     return Form("tsv" if best == "\t" else "csv", best)
 
 
