@@ -36,7 +36,7 @@ SHEET = {
     ],
 }
 RUNS = ("graded", "sampled", "compared", "panel")
-VERBS = ("audit", "export", "report", "doctor", "replay")
+VERBS = ("audit", "export", "report", "doctor", "replay", "prefs", "merge-runs")
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +45,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("made")
     meta = {"meta": {"lang": "en", "system": "x"}}
     one, two = write_jsonl(made / "one.jsonl", rows(3, **meta)), write_jsonl(made / "two.jsonl", pairs(3))
+    write_jsonl(made / "later.jsonl", [{**each, "id": f"later-{each['id']}"} for each in rows(2, **meta)])
     sheet = made / "sheet.json"
     sheet.write_bytes(orjson.dumps(SHEET))
     judge = ("--judge", "mock:random", "--judge", "mock:oracle")
@@ -53,6 +54,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "sampled": ("grade", one, *judge[:2], "--rubric", sheet, "--samples", "2", "--temperature", "1"),
         "compared": ("compare", two, *judge[:2], "--rubric", "helpfulness"),
         "panel": ("grade", one, *judge, "--rubric", "helpfulness"),
+        "later": ("grade", made / "later.jsonl", *judge[:2], "--rubric", "helpfulness"),
     }.items():
         done = CliRunner().invoke(app, [*map(str, line), "--out", str(made / name), "-q"])
         assert done.exit_code == 0, done.output
@@ -107,6 +109,8 @@ def verb_line(verb: str, run: Path, out: Path) -> list[str]:
         "report": ["report", str(run), "-o", str(out / "report.html")],
         "doctor": ["doctor", str(run)],
         "replay": ["replay", str(run), "--out", str(out / "again")],
+        "prefs": ["prefs", str(run), "--format", "trl", "--out", str(out / "pairs.jsonl")],
+        "merge-runs": ["merge-runs", str(run), str(run.parent.parent / "later"), "--out", str(out / "again")],
     }[verb]
 
 
@@ -122,9 +126,58 @@ def ended(line: list[str]) -> tuple[int, str, str]:
     return done.exit_code, done.output, f"{error!r} at {own[-1].filename}:{own[-1].lineno}"
 
 
+@pytest.mark.parametrize("damage", [b"{", b'{"judge": 3}', GONE])
+def test_a_damaged_lock_and_summary_are_told_with_file_and_cure(folders: Path, tmp_path: Path, damage: Any) -> None:
+    def told(verb: str, run: str, name: str) -> tuple[int, str]:
+        work = tmp_path / "copies" / f"{verb}-{name}"
+        shutil.copytree(folders / run, work)
+        (work / name).unlink()
+        if damage is not GONE:
+            (work / name).write_bytes(damage)
+        code, said, traced = ended(verb_line(verb, work, tmp_path))
+        assert not traced
+        return code, " ".join(said.split())
+
+    shutil.copytree(folders / "later", tmp_path / "later")
+    lock, again = "judge.lock.json", "run the command that made it again"
+    code, said = told("prefs", "compared", lock)
+    assert code
+    assert lock in said
+    assert ("--items FILE" if damage is GONE else again) in said
+    for verb in ("export", "report"):
+        code, said = told(verb, "graded", lock)
+        page = tmp_path / "report.html"
+        said += page.read_text("utf-8") if verb == "report" else ""
+        assert code == 0
+        assert damage is GONE or (lock in said and again in said)
+    code, said = told("merge-runs", "graded", "summary.json")
+    assert code
+    assert "summary.json" in said
+    assert ("run its command again" if damage is GONE else again) in said
+
+
+def test_a_damaged_file_that_a_server_keeps_is_told_with_a_cure_that_works(folders: Path, tmp_path: Path) -> None:
+    for damage in (b"", b"{\n", b"\xff\n"):
+        served = tmp_path / "copies" / f"served-{damage.hex()}"
+        shutil.copytree(folders / "graded", served)
+        for path in served.iterdir():
+            if path.name not in ("verdicts.jsonl", "rubrics.jsonl"):
+                path.unlink()
+        (served / "rubrics.jsonl").write_bytes(damage)
+        if not damage:
+            (served / "rubrics.jsonl").unlink()
+        for verb in ("export", "prefs", "replay", "audit", "report"):
+            code, said, traced = ended(verb_line(verb, served, tmp_path))
+            said = " ".join(said.split())
+            assert not traced
+            assert code == 0 or "restore a copy of it" in said or "`dikast grade ITEMS --out FOLDER`" in said, verb
+            assert "run the command that made it again" not in said
+
+
 @pytest.mark.slow
 @pytest.mark.soak(20_000)
 def test_no_record_gives_a_traceback(folders: Path, tmp_path: Path, tries: int) -> None:
+    shutil.copytree(folders / "later", tmp_path / "later")
     every: dict[Path, list[tuple[int, tuple[Any, ...], Any]]] = {}
     for path, *case in cases(folders):
         every.setdefault(path, []).append((case[0], case[1], case[2]))
@@ -134,7 +187,7 @@ def test_no_record_gives_a_traceback(folders: Path, tmp_path: Path, tries: int) 
         path = drawn.choice(list(every))  # a lock has many fields, a line of totals few
         lines, at, to = drawn.choice(every[path])
         run = path.relative_to(folders).parts[0]
-        work = tmp_path / "work"
+        work = tmp_path / "copies" / "work"
         shutil.copytree(folders / run, work)
         broken = work / path.relative_to(folders / run)
         raw = path.read_bytes().splitlines()

@@ -18,10 +18,10 @@ from dikast.core.item import Item, item_to
 from dikast.core.part import Content, text_of
 from dikast.core.records import Arrangement, scan_items
 from dikast.core.records.sources import is_address
-from dikast.core.runs.lock_file import ids_of, read_lock
+from dikast.core.runs.lock_file import damaged_lock, ids_of, read_lock
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run import Run
-from dikast.core.runs.run_files import TOTALS
+from dikast.core.runs.run_files import LOCK, TOTALS
 from dikast.core.runs.schema import TotalLine, derived_lines
 from dikast.core.verdict import Status
 
@@ -115,7 +115,12 @@ def pairs_of(
 
 def _prompts(run: Run, named: str) -> tuple[list[_Prompt], dict[str, _Prompt]]:
     """The prompts of the items in their order, and by item id."""
-    lock = read_lock(run.folder) or {}
+    lock = read_lock(run.folder)
+    if (damaged := damaged_lock(run.folder)) is not None:
+        raise damaged
+    if lock is None and not named:
+        raise UserError(f"{run.folder}: has no {LOCK}, which says where the items are: name them with --items FILE")
+    lock = lock or {}
     told = str(lock.get("items", ""))
     kept = run.folder / Path(told).name
     known = () if not told or is_address(told) else (told, str(kept))

@@ -64,5 +64,8 @@ def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"this is not a run: it has no summary\.json"):
         Run(tmp_path)
     (tmp_path / "verdicts.jsonl").touch()
+    with pytest.raises(UserError, match=r"`dikast serve` keeps this folder.*`dikast grade ITEMS --out FOLDER`"):
+        Run(tmp_path)
+    (tmp_path / "keys.txt").touch()
     with pytest.raises(UserError, match="not finished: run the command that made it again"):
         Run(tmp_path)

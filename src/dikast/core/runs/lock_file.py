@@ -8,7 +8,7 @@ from typing import Any, Literal
 import orjson
 
 from dikast.core.errors import DataError, is_machine_error
-from dikast.core.runs.run_files import LOCK
+from dikast.core.runs.run_files import AGAIN, LOCK
 from dikast.core.runs.schema import LockForm, misfit
 
 SCHEMA = 1  # of the run folder; raised when an older version could misread it
@@ -23,6 +23,13 @@ def read_lock(out: Path) -> dict[str, Any] | None:
             raise
         return None
     return value if not misfit(LockForm)(value) else None
+
+
+def damaged_lock(out: Path) -> DataError | None:
+    """Why the lock of a run folder cannot be read, with the cure; None where it can, and where there is none."""
+    if read_lock(out) is not None or not (out / LOCK).exists():
+        return None
+    return DataError(f"not the lock of a run, or damaged; {AGAIN}", path=str(out / LOCK))
 
 
 def ids_of(out: Path) -> Literal["content", "line"]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dikast.core.errors import DataError, UserError
 from dikast.core.rubric import Rubric, Sheet, load_rubric
-from dikast.core.runs.run_files import AGAIN, RUBRICS, SHEETS
+from dikast.core.runs.run_files import RUBRICS, SHEETS, cure_of
 from dikast.core.runs.schema import RubricLine, SheetLine, derived_lines
 from dikast.core.scale import Scale
 
@@ -15,14 +15,17 @@ def load_rubrics(folder: Path) -> dict[str, Rubric]:
     """The rubrics that the verdicts of a run folder were judged by, by their hashes."""
     path, found = folder / RUBRICS, {}
     if not path.is_file():
-        raise DataError(f"the rubrics of the run are missing: {AGAIN}", path=str(path))
+        raise DataError(f"the rubrics of the run are missing: {cure_of(folder)}", path=str(path))
     for record, line in derived_lines(folder, RUBRICS, RubricLine):
         try:
             rubric = load_rubric(record["rubric"])
         except (UserError, ValueError, KeyError, TypeError) as error:
-            raise DataError(f"a rubric that cannot be read ({error}): {AGAIN}", path=str(path), line=line) from error
+            raise DataError(
+                f"a rubric that cannot be read ({error}): {cure_of(folder)}", path=str(path), line=line
+            ) from error
         if not isinstance(rubric, Rubric):
-            raise DataError(f"a sheet in the place of a rubric: {AGAIN}", path=str(path), line=line)
+            told = f"a sheet in the place of a rubric: {cure_of(folder)}"
+            raise DataError(told, path=str(path), line=line)
         found[record["hash"]] = rubric
     return found
 
@@ -35,7 +38,7 @@ def load_sheets(folder: Path, rubrics: Mapping[str, Rubric]) -> dict[str, Sheet]
             criteria = (replace(rubrics[each["hash"]], weight=each["weight"]) for each in record["criteria"])
             found[record["item"]] = Sheet(record["name"], tuple(criteria))
         except (UserError, ValueError, KeyError, TypeError) as error:
-            told = f"a sheet that cannot be read ({error!r}): {AGAIN}"
+            told = f"a sheet that cannot be read ({error!r}): {cure_of(folder)}"
             raise DataError(told, path=str(path), line=line) from error
     return found
 

@@ -10,7 +10,7 @@ import orjson
 from dikast.core.errors import DataError, UserError, require
 from dikast.core.runs.current_verdicts import current_verdicts
 from dikast.core.runs.frames import to_arrow
-from dikast.core.runs.run_files import AGAIN, COMBINED, PREFERENCES, SUMMARY, VERDICTS, check
+from dikast.core.runs.run_files import AGAIN, COMBINED, KEPT, PREFERENCES, SUMMARY, VERDICTS, check, is_kept
 from dikast.core.runs.run_table import JudgeRun, RunTable
 from dikast.core.runs.schema import PreferenceLine, SummaryForm, derived_lines, misfit
 from dikast.core.text import near_miss
@@ -36,7 +36,7 @@ class Run:
 
     def _why_none(self) -> str:
         if (self.folder / VERDICTS).exists():
-            return "the run was not finished: run the command that made it again"
+            return KEPT if is_kept(self.folder) else "the run was not finished: run the command that made it again"
         if self.folder.exists():
             return f"this is not a run: it has no {SUMMARY}"
         beside = [each.name for each in self.folder.parent.glob("*/") if (each / SUMMARY).is_file()]

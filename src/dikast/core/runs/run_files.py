@@ -28,6 +28,11 @@ TOTALS = "totals.jsonl"
 RANKINGS = "rankings.jsonl"
 CHECKSUMS = "checksums.json"
 AGAIN = "run the command that made it again: it writes the file again and asks nothing twice"
+SERVED = "restore a copy of it; `dikast serve` would begin again with another --out"
+KEPT = (
+    "`dikast serve` keeps this folder, and it is no run yet: `dikast grade ITEMS --out FOLDER` with the server's judge"
+    " and rubric makes one of it, and asks nothing twice"
+)
 _CHUNK = 1 << 20
 
 
@@ -110,10 +115,20 @@ def forget_missing(folder: Path) -> None:
         write_whole(folder / CHECKSUMS, orjson.dumps(there, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")
 
 
+def cure_of(folder: Path) -> str:
+    """What to do about a damaged file of a run folder: one that a server keeps has no command that writes it again."""
+    return SERVED if is_kept(folder) else AGAIN
+
+
+def is_kept(folder: Path) -> bool:
+    """Whether a server keeps the folder: it has verdicts, and no file that a run writes before it asks."""
+    return (folder / VERDICTS).exists() and not any((folder / name).exists() for name in (LOCK, KEYS, GOLD, SUMMARY))
+
+
 def check(folder: Path, *names: str) -> None:
     """Raise DataError where one of the files is not as it was written. Folders without checksums are not checked."""
     for name, problem in changed_files(folder, *names).items():
-        raise DataError(f"{problem}; {AGAIN}", path=str(folder / name))
+        raise DataError(f"{problem}; {cure_of(folder)}", path=str(folder / name))
 
 
 def check_made(path: Path) -> None:

@@ -22,7 +22,7 @@ from dikast.core.records.items import scan_items
 from dikast.core.records.sources import is_address
 from dikast.core.records.writing import rebased
 from dikast.core.runs.current_verdicts import current_records
-from dikast.core.runs.lock_file import ids_of, read_lock
+from dikast.core.runs.lock_file import damaged_lock, ids_of, read_lock
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import COMBINED, PREFERENCES, RUBRICS, TOTALS
 from dikast.core.runs.schema import PanelLine, PreferenceLine, TotalLine, derived_lines, outcome_of
@@ -107,6 +107,8 @@ class RunTable:
 
     def _read_items(self, database: sqlite3.Connection, named: str) -> None:
         lock = read_lock(self._runs[0].folder) or {}
+        if (damaged := damaged_lock(self._runs[0].folder)) is not None:
+            self.notes.append(f"{damaged}. Until then the items are read as if no columns had been named")
         told = str(lock.get("items", ""))
         kept = self._run / Path(told).name  # of rows in memory, wherever the folder has gone since
         known = () if not told or is_address(told) else (told, kept)  # an address that a file names is not asked

@@ -15,7 +15,7 @@ from typing import Any, Literal, NotRequired, TypedDict, Union, get_args, get_or
 import orjson
 
 from dikast.core.errors import DataError
-from dikast.core.runs.run_files import AGAIN, check
+from dikast.core.runs.run_files import check, cure_of
 from dikast.core.verdict import DISAGREE, Attempt, Status, Usage
 
 _Outcome = Literal["a", "b", "tie", "disagree"]
@@ -303,5 +303,5 @@ def derived_lines(folder: Path, name: str, kind: Any) -> Iterator[tuple[dict[str
             except ValueError as error:
                 told = f" cannot be read ({error})"
             if told:
-                raise DataError(f"the record{told}: {AGAIN}", path=str(path), line=number)
+                raise DataError(f"the record{told}: {cure_of(folder)}", path=str(path), line=number)
             yield record, number

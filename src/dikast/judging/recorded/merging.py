@@ -49,7 +49,7 @@ def merge_runs(runs: Sequence[str | Path], out: str | Path) -> dict[str, Any]:
     """
     folders, out = [Path(each) for each in runs], Path(out)
     locks = _locks(folders)
-    judges = [_summary(folder)["judge"] for folder in folders]
+    judges = [_judge(folder) for folder in folders]
     lock = {**locks[0], "items": ", ".join(str(each["items"]) for each in locks), "merged": [str(f) for f in folders]}
     try:
         rubrics = {name: rubric for folder in folders for name, rubric in load_rubrics(folder).items()}
@@ -116,13 +116,19 @@ def _resolved(folders: Sequence[Path]) -> set[Path]:
     return {each.resolve() for each in folders}
 
 
-def _summary(folder: Path) -> dict[str, Any]:
-    """The summary of a run that has ended."""
+def _judge(folder: Path) -> str:
+    """The judge, as the summary of a run that has ended says; UserError where it has not."""
     if not (folder / SUMMARY).exists():
         raise UserError(f"{folder}: the run has not ended (no {SUMMARY}): run its command again, then merge")
     check(folder, SUMMARY)
-    found: dict[str, Any] = orjson.loads((folder / SUMMARY).read_bytes())
-    return found
+    try:
+        found = orjson.loads((folder / SUMMARY).read_bytes())
+        judge = found["judge"]
+        if not isinstance(judge, str):
+            raise TypeError(f"'judge' is {judge!r}")
+    except (ValueError, TypeError, KeyError) as error:
+        raise DataError(f"not the summary of a run ({error!r}); {AGAIN}", path=str(folder / SUMMARY)) from None
+    return judge
 
 
 def _join_files(folders: Sequence[Path], out: Path) -> int:

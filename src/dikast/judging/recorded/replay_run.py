@@ -17,6 +17,7 @@ from dikast.core.runs.rubrics import load_rubrics, load_sheets
 from dikast.core.runs.run_files import (
     AGAIN,
     GOLD,
+    KEPT,
     KEYS,
     LOCK,
     META,
@@ -25,6 +26,7 @@ from dikast.core.runs.run_files import (
     SUMMARY,
     VERDICTS,
     check,
+    is_kept,
     write_checked,
 )
 from dikast.core.verdict import Verdict
@@ -65,7 +67,8 @@ def replay(
     run, out = Path(run), Path(out) if out is not None else None
     lock = read_lock(run)
     if lock is None:
-        raise UserError(f"{run}: not a run that can be replayed: it has no readable {LOCK}; {AGAIN}")
+        cure = KEPT if is_kept(run) else AGAIN
+        raise UserError(f"{run}: not a run that can be replayed: it has no readable {LOCK}; {cure}")
     check_version(run)
     check(run, LOCK, GOLD)
     rubrics = load_rubrics(run)
@@ -81,7 +84,9 @@ def replay(
     def replayed(ledger: Ledger | None) -> Iterator[Verdict]:
         for old in current_verdicts(run):
             if old.hashes is None or old.hashes.rubric not in rubrics:
-                raise DataError(f"the rubric of verdict {old.key} is not in {RUBRICS}", path=str(run))
+                raise DataError(
+                    f"the rubric of verdict {old.key} is not in {RUBRICS}: {AGAIN}", path=str(run / RUBRICS)
+                )
             new = settle_again(old, rubrics[old.hashes.rubric], parser, settings)
             if format is not None and new.hashes is not None:
                 new = replace(new, hashes=replace(new.hashes, format=parser.hash))

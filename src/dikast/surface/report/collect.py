@@ -35,7 +35,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.records.sources import is_address
 from dikast.core.rubric import Rubric
-from dikast.core.runs.lock_file import ids_of, read_lock
+from dikast.core.runs.lock_file import damaged_lock, ids_of, read_lock
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import GOLD, KEYS, LOCK, RUBRICS, SUMMARY, VERDICTS
@@ -104,6 +104,8 @@ def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
         raise UserError(f"{folder}: not a run folder: it holds no {VERDICTS}{hint}")
     page = RunPage(folder, folder.resolve().name, lock=read_lock(folder) or {}, summary=_summary(folder))
     page.kind = _kind(page.summary, page.lock)
+    if (damaged := damaged_lock(folder)) is not None:
+        page.missing.append(str(damaged))
     _say_notes(page)
     _say_what_is_old(page)
     if not (folder / VERDICTS).exists() or (folder / VERDICTS).stat().st_size == 0:
