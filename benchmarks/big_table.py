@@ -1,7 +1,7 @@
 """A CSV of any size, read as items or graded: `python -m benchmarks.big_table GIGABYTES [KILOBYTES_A_ROW] [FOLDER]`.
 
-    python -m benchmarks.big_table 1                          reading alone
-    python -m benchmarks.big_table 10 50 --grade 1000         `dikast grade` with a mock judge and a budget of 1,000 calls
+    python -m benchmarks.big_table 1                      reading alone
+    python -m benchmarks.big_table 10 50 --grade 1000     `dikast grade` with a mock judge, a budget of 1,000 calls
 
 `grade` reads the whole file to plan its questions, and again to ask them; what is over the budget gets no verdict. The
 memory is the process's peak (resident), the time that of the CPU; the file is written first and

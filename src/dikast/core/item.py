@@ -1,5 +1,6 @@
 """Items: what is judged."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -15,6 +16,7 @@ ITEM_KEYS = (
     "images", "meta",
 )  # fmt: skip
 _KNOWN = frozenset(ITEM_KEYS)
+_WORDS = frozenset(("content", "contents", "contest", "goal", "goals", "idx", "ids", "inspection", "respondent"))
 ROLES = ("system", "user", "assistant")
 
 
@@ -168,7 +170,8 @@ def _check_keys(value: dict[Any, Any]) -> None:
         slip = _slip(frozenset(value))
         if slip is not None:
             key, near = slip
-            raise DataError(f"unknown key {key!r}: did you mean {near!r}? (put it under 'meta' if not)", field=key)
+            told = f"did you mean {near!r}? Then write --map {near}={key}; if not, rename it or put it under 'meta'"
+            raise DataError(f"unknown key {key!r}: {told}", field=key)
 
 
 @lru_cache(maxsize=256)  # the records of a file share a few sets of keys, and looking for near misses is slow
@@ -178,9 +181,15 @@ def _slip(keys: frozenset[str]) -> tuple[str, str] | None:
     free = [known for known in ITEM_KEYS if known.removesuffix("s") not in given]
     for key in sorted(keys - _KNOWN):
         near = near_miss(key, free)
-        if near is not None:
+        if near is not None and not _is_a_name(key, near):
             return key, near
     return None
+
+
+def _is_a_name(key: str, near: str) -> bool:
+    """Whether a key near a known one is a name of its own: `image_id`, `image2`, `goal`."""
+    plain = key.casefold().replace("-", "_").replace(" ", "_")
+    return plain in _WORDS or bool(re.fullmatch(rf"{near.removesuffix('s')}s?(_\w+|\d+)", plain))
 
 
 def _id(value: object, line: int | None) -> str:

@@ -331,6 +331,46 @@ def test_other_encodings_are_refused_with_the_command_that_converts(code: str, t
         list(read_items(path))
 
 
+def test_the_index_of_a_data_frame_is_metadata(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(",question,answer\n0,q,a\n1,q,b\n")  # as frame.to_csv("a.csv") writes it
+    assert [(texts(item), item.meta) for item in read_items(path)] == [
+        (("user: q", ["a"]), {"Unnamed: 0": "0"}),
+        (("user: q", ["b"]), {"Unnamed: 0": "1"}),
+    ]
+
+
+def test_blanks_before_quoted_cells(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('question, answer, rating\n"a, b", "c, d", 3\n"e, f", "g", 4\n')
+    found = [(*texts(item), item.gold) for item in read_items(path)]
+    assert found == [("user: a, b", ["c, d"], 3), ("user: e, f", ["g"], 4)]
+
+
+@pytest.mark.parametrize("name", ["image_id", "context_id", "image2", "response_time", "idx", "goal", "content"])
+def test_columns_near_a_field_that_are_names_of_their_own(name: str) -> None:
+    assert one(**{"question": "q", "answer": "a", name: "x"}).meta == {name: "x"}
+
+
+def test_a_column_that_is_a_slip_of_a_field_names_the_map_to_write() -> None:
+    (found,) = scan_rows([{"question": "q", "answer": "a", "references": "r"}], {})
+    assert "did you mean 'reference'? Then write --map reference=references" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"messages": [{"role": "user", "content": "hi"}]}, "no conversation in 'messages' ends with a turn of the"),
+        ({"data": [{"question": "a", "answer": "b"}]}, "no column holds text; the columns are data"),
+        ({"a": 1, "b": 2}, "no column holds text; the columns are a, b"),
+    ],
+)
+def test_what_cannot_be_named_is_not_proposed(row: dict[str, Any], told: str) -> None:
+    reading = Arrangement()
+    list(scan_rows([row], {}, reading))
+    assert lacking(1, reading.columns, reading.mapped, reading.lengths).startswith(told)
+
+
 def test_escaped_and_plain_quotation_marks(tmp_path: Path) -> None:
     escaped = table(tmp_path / "a.csv", ROWS, escapechar="\\", doublequote=False)
     assert texts(next(read_items(escaped)))[1] == ['He said "so"\nand left']

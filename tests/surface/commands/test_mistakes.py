@@ -46,7 +46,7 @@ MISTAKES = [
     ("grade three.csv " + ASK, "'output' and 'completion' could both be the response", "--map response=output"),
     ("grade odd.csv " + ASK, "the columns are question, notes, model_says, page", "--map response=model_says"),
     ("compare pairs.csv " + ASK, "two responses", "--map response_0=left_text --map response_1=right_text"),
-    ("grade text.csv " + ASK, "no column is recognised as the response", "the columns are a, b, c"),
+    ("grade text.csv " + ASK, "no column holds text", "the columns are a, b, c"),
     ("compare qa.csv " + ASK, "no column is recognised as two responses", "question, answer, human_score"),
     ("grade qa.csv --map respose=answer " + ASK, "'respose' is not a field", "did you mean 'response'?"),
     ("grade qa.csv --map response=anwser " + ASK, "there is no column 'anwser'", "did you mean 'answer'?"),

@@ -21,7 +21,7 @@ from dikast.core.records.files import (
     refuse_utf16,
     text_of_line,
 )
-from dikast.core.records.sniffing import Form, form_of
+from dikast.core.records.sniffing import Form, cells_of, form_of
 from dikast.core.records.sources import files_of
 from dikast.core.runs.run_files import check_made
 
@@ -252,14 +252,7 @@ class _Feed:
 def _table(path: str, form: Form) -> Iterator[Record | DataError]:
     csv.field_size_limit(max(csv.field_size_limit(), MOST_LINE_BYTES))  # a setting of the process; only ever raised
     feed = _Feed(path)
-    rows = csv.reader(
-        feed,
-        delimiter=form.delimiter,
-        quoting=csv.QUOTE_MINIMAL if form.quoted else csv.QUOTE_NONE,
-        escapechar=form.escape,
-        doublequote=not form.escape,
-        strict=True,
-    )
+    rows = cells_of(feed, form)
     header: list[str] | None = None
     while True:
         feed.begin_row()
@@ -294,6 +287,8 @@ def _states_delimiter(row: list[str], form: Form) -> bool:
 
 def _header(row: list[str], path: str, line: int) -> list[str]:
     names = [name.strip() for name in row]
+    if len(names) > 1 and not names[0] and all(names[1:]):
+        names[0] = "Unnamed: 0"  # the index of a data frame, under the name by which pandas reads it back
     for i, name in enumerate(names):
         if not name:
             told = "name it or remove it (a title above the header is to be removed too)"

@@ -208,6 +208,14 @@ def lacking(
     """What to say where no record has as many responses as are needed; `lengths` of the texts in each column help to
     tell which are most likely responses.
     """
+    what = "the response" if needed == 1 else "two responses"
+    talk = next((column for column, field in mapped.items() if field == "instruction and response"), "")
+    if talk and needed == 1:
+        told = f"no conversation in {talk!r} ends with a turn of the assistant, which would be judged"
+        return f"{told}: add it, or name the column of the response with --map response=COLUMN"
+    if lengths is not None and not any(lengths.values()):
+        told = f"no column holds text; the columns are {', '.join(columns)}: give one record for each item"
+        return f"{told}, with {what} as text (--map {'response' if needed == 1 else 'response_0'}=COLUMN names it)"
     used = {column for column, field in mapped.items() if field != "gold (guessed)"}
     left = [
         each for each in columns if each not in used and each not in ITEM_KEYS and plain_name(each) not in GOLD_LIKE
@@ -220,7 +228,6 @@ def lacking(
     prompt = "" if asked else likely_instruction([each for each in left if each not in likely], lengths or {})
     if prompt:
         moves.insert(0, ("instruction", prompt))
-    what = "the response" if needed == 1 else "two responses"
     told = f"no column is recognised as {what}; the columns are {', '.join(columns)}: name it with {in_words(moves)}"
     if needed == 1 and prompt:
         told += ", if these are the question and the answer to judge"

@@ -7,6 +7,7 @@ import re
 import stat
 import sys
 import zlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,12 +26,15 @@ _KNOWN = {name for names in NAMES.values() for name in names} | {f"{stem}_{end}"
 
 
 class Form(NamedTuple):
-    """The format of a file, and how a table is written: its delimiter, and how quotation marks are meant."""
+    """The format of a file, and how a table is written: its delimiter, how quotation marks are meant, and whether
+    blanks stand between a delimiter and a quoted cell.
+    """
 
     kind: Kind
     delimiter: str = ","
     quoted: bool = True
     escape: str | None = None
+    spaced: bool = False
 
 
 def form_of(path: str) -> Form:
@@ -141,6 +145,19 @@ def _has_known_names(text: bytes, delimiter: str) -> bool:
     return len(names) > 1 and any(plain_name(name) in _KNOWN for name in names)
 
 
+def cells_of(lines: Iterable[str], form: Form) -> Iterator[list[str]]:
+    """The rows of a table, as `form` says that they are written; csv.Error where they are not."""
+    return csv.reader(
+        lines,
+        delimiter=form.delimiter,
+        quoting=csv.QUOTE_MINIMAL if form.quoted else csv.QUOTE_NONE,
+        escapechar=form.escape,
+        doublequote=not form.escape,
+        skipinitialspace=form.spaced,
+        strict=True,
+    )
+
+
 def _table(head: bytes, whole: bool, suffix: str) -> Form:
     """The delimiter that gives all first rows the most cells, or that a first line `sep=;` states, with quotation marks
     doubled, escaped or plain.
@@ -150,35 +167,29 @@ def _table(head: bytes, whole: bool, suffix: str) -> Form:
     stated = ""
     if match := _SEP.match(text):
         stated, text = match[1], text[match.end() :]
-    ways: list[tuple[bool, str | None]] = [(True, None)]
+    ways: list[tuple[bool, str | None, bool]] = [(True, None, False)]
+    if ' "' in text:
+        ways.append((True, None, True))
     if '\\"' in text:
-        ways.append((True, "\\"))
+        ways.append((True, "\\", False))
     if '"' in text:
-        ways.append((False, None))
-    for quoted, escape in ways:
+        ways.append((False, None, False))
+    for quoted, escape, spaced in ways:
         delimiters = (usual, *_DELIMITERS) if quoted else ("\t",)  # commas stand in any text: there quotes must hold
         delimiters = (stated,) if stated else delimiters
-        widths = {each: _width(text, whole, each, quoted, escape) for each in delimiters}
+        widths = {each: _width(text, whole, Form("csv", each, quoted, escape, spaced)) for each in delimiters}
         best = max(widths, key=lambda each: widths[each])
         if widths[best] > 1:
-            return Form("tsv" if best == "\t" else "csv", best, quoted, escape)
+            return Form("tsv" if best == "\t" else "csv", best, quoted, escape, spaced)
     header = text.partition("\n")[0]
     best = usual if usual in header else max(_DELIMITERS, key=header.count)
     best = stated or (best if best in header else usual)
     return Form("tsv" if best == "\t" else "csv", best)
 
 
-def _width(text: str, whole: bool, delimiter: str, quoted: bool, escape: str | None) -> int:
+def _width(text: str, whole: bool, form: Form) -> int:
     """How many cells each of the first rows has; 0 where they differ or cannot be read."""
-    lines = io.StringIO(text, newline="")
-    rows = csv.reader(
-        lines,
-        delimiter=delimiter,
-        quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
-        escapechar=escape,
-        doublequote=not escape,
-        strict=True,
-    )
+    rows = cells_of(io.StringIO(text, newline=""), form)
     widths: list[int] = []
     try:
         for row in rows:
