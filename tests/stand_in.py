@@ -3,8 +3,10 @@
 import csv
 import importlib.metadata
 import os
+import re
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 PLUGIN = "dikast.testing.pytest_plugin"
 
 
+@cache
 def grades() -> dict[str, int]:
     """What the server thinks of each answer of the examples: as people do, but for every fifth, one level apart."""
     with open(ROOT / "examples" / "answers.csv", newline="") as file:
@@ -25,6 +28,12 @@ def grades() -> dict[str, int]:
     for path in sorted((ROOT / "examples" / "five-models").iterdir()):
         if path.stem not in ("north", "south"):  # whose answers are those of answers.csv
             rows += [(row["answer"], row["human_score"]) for row in map(orjson.loads, path.read_bytes().splitlines())]
+    late = [*(ROOT / "examples" / "late").glob("*.csv")]
+    for path in sorted(late):  # of these it counts sentences
+        with open(path, newline="") as file:
+            rows += [
+                (row["answer"], min(5, len(re.findall(r"[.?!](?: |$)", row["answer"])))) for row in csv.DictReader(file)
+            ]
     return {
         text: (score - 1 if score > 3 else score + 1) if k % 5 == 4 else score for k, (text, score) in enumerate(rows)
     }
