@@ -14,7 +14,7 @@ from dikast.core.records import Arrangement, scan_items
 from dikast.core.records.arranging import Ids
 from dikast.core.records.sources import is_address
 
-SIDE = 320  # pixels of a thumbnail's longer side
+SIDE, LARGE = 320, 640  # pixels of a thumbnail's longer side, and of one that comes early
 SHARP = 128  # pictures no larger than this are kept as they are
 LONGEST = 6000  # characters of a text on the page
 MOST_PICTURES = 5_000_000  # bytes of picture data in one report
@@ -75,7 +75,7 @@ class Thumbs:
     """Makes thumbnails as data URLs until the report's share of bytes is used up; each picture is made once."""
 
     def __init__(self, most: int = MOST_PICTURES) -> None:
-        self._left = most
+        self._left = self._most = most
         self._made: dict[str, Thumb] = {}
 
     def of(self, content: Content) -> list[Thumb]:
@@ -105,7 +105,8 @@ class Thumbs:
         if small:
             drawn.save(buffer, "PNG")
         else:
-            drawn.thumbnail((SIDE, SIDE))
+            side = LARGE if self._left > self._most / 2 else SIDE  # the first pictures have detail to zoom into
+            drawn.thumbnail((side, side))
             drawn.save(buffer, "JPEG", quality=80)
         if self._left < len(buffer.getvalue()) * 4 // 3:
             return Thumb(instead="left out: the images of this report have reached their size limit")

@@ -17,6 +17,7 @@ from dikast.audit.results import Agreement, Curve, Meeting, Orders
 from dikast.audit.statistics.intervals import Resampling
 from dikast.core.text import one_line, printable
 from dikast.surface.report import figures, headline
+from dikast.surface.report.claim_places import stretches
 from dikast.surface.report.collect import RunPage
 from dikast.surface.report.conclusion import conclusion, of_judge
 from dikast.surface.report.standings import as_latex, as_markdown, standings
@@ -89,7 +90,7 @@ def page_environment() -> jinja2.Environment:
         autoescape=True, finalize=page_text, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         loader=jinja2.FunctionLoader(asset),
     )  # fmt: skip
-    environment.globals.update(distribution=figures.distribution, one_line=one_line)
+    environment.globals.update(distribution=figures.distribution, one_line=one_line, stretches=stretches)
     return environment
 
 

@@ -68,6 +68,11 @@ class Entry:
         return f"{self.verdict} (one order)" if self.said and self.said[0].shown else self.verdict
 
     @property
+    def claims(self) -> list[Mapping[str, str]]:
+        """The claims of all verdicts, those of the first order first."""
+        return [claim for said in self.said for claim in said.claims]
+
+    @property
     def labels(self) -> set[str]:
         """The labels that were given."""
         return {said.label for said in self.said}

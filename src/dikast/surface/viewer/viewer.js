@@ -7,7 +7,11 @@
     try {
       if (!busy()) {
         const answer = await fetch(location.href);
-        const found = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("#live");
+        const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+        const rows = document.querySelector("#rows");
+        const now = page.querySelector("#rows");
+        if (answer.ok && rows && now && !rows.contains(document.activeElement)) rows.replaceWith(document.adoptNode(now));
+        const found = page.querySelector("#live");
         if (answer.ok && found) live().replaceWith(document.adoptNode(found));
       }
     } catch {
