@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import aiohttp
 
 import runs
+from browser import Browser
 
 
 class Served:
@@ -80,3 +82,15 @@ def table(path: Path) -> list[dict[str, str]]:
     """The rows of a CSV file."""
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
+
+
+def press(tab: Browser, key: str) -> None:
+    """Press a key and wait for the page after it."""
+    tab.run("window.old = 1")
+    tab.press(key)
+    for _ in range(400):
+        with suppress(RuntimeError):  # the page is left while it is asked
+            if tab.run("window.old === undefined && document.readyState === 'complete'"):
+                return
+            tab.run("new Promise(done => setTimeout(done, 25))")
+    raise AssertionError("no new page came")

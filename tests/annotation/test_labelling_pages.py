@@ -1,7 +1,6 @@
 """The pages in a real Chromium: keys, undo, skip, hostile items, and that everybody can read them."""
 
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ from PIL import Image
 
 import axe
 import runs
-from annotation.labelling_here import Served, table
+from annotation.labelling_here import Served, press, table
 from browser import CHROMIUM, Browser, browser
 from dikast.testing.hostile import HOSTILE, MARKUP
 
@@ -40,18 +39,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def place(tab: Browser) -> str:
     return str(tab.run("document.title"))
-
-
-def press(tab: Browser, key: str) -> None:
-    """Press a key and wait for the page after it."""
-    tab.run("window.old = 1")
-    tab.press(key)
-    for _ in range(400):
-        with suppress(RuntimeError):  # the page is left while it is asked
-            if tab.run("window.old === undefined && document.readyState === 'complete'"):
-                return
-            tab.run("new Promise(done => setTimeout(done, 25))")
-    raise AssertionError("no new page came")
 
 
 def test_a_rater_works_by_keyboard(served: Served, tab: Browser) -> None:

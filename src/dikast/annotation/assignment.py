@@ -50,7 +50,5 @@ def assign(
         for question in draw.sample(own[:half], min(half, round(repeats * len(own)))):
             tasks.insert(draw.randint(half + 1, len(tasks)), (question, "repeat"))
         whole = [*((each, "training") for each in shown), *tasks]
-        found.append(
-            [RaterTask(each.key, kind, len(each.responses) == 2 and draw.random() < 0.5) for each, kind in whole]
-        )
+        found.append([RaterTask(each.key, kind, each.paired and draw.random() < 0.5) for each, kind in whole])
     return found

@@ -103,8 +103,8 @@ class LabelStore:
     def due(self, rater: int) -> Due | None:
         """The first task of a rater without a label; None when all is done."""
         row = self._db.execute(
-            "select id, question, kind, swapped, place from task where rater=? and id not in (select task from label)"
-            " order by place limit 1",
+            "select id, question, kind, swapped, place from task where rater=?"
+            " and not exists (select 1 from label where label.task=task.id) order by place limit 1",
             (rater,),
         ).fetchone()
         return None if row is None else Due(row[0], row[1], row[2], bool(row[3]), row[4])

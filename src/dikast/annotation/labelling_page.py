@@ -3,6 +3,7 @@
 import base64
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -11,10 +12,18 @@ from markupsafe import Markup
 
 from dikast.annotation.label_store import Due
 from dikast.annotation.labelling_questions import ToLabel
-from dikast.core.part import Content, images_of, text_of
+from dikast.annotation.marks import words_of
+from dikast.core.part import Content, Video, images_of, text_of
 from dikast.core.text import printable
 
 _SHOWN = {"a": "Left is better", "b": "Right is better", "tie": "About equal"}
+_FOUND = {"right": "Right", "wrong": "Wrong", "unclear": "Cannot tell"}
+_ASKED = {
+    "claims": "Is this claim right?",
+    "spans": "Mark the words that are wrong.",
+    "boxes": "Draw a box around each place where the picture shows that the response is wrong.",
+    "feedback": "Which feedback on the response is better?",
+}
 
 
 class Button(NamedTuple):
@@ -26,11 +35,13 @@ class Button(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A part of a question: its heading, its text, and the addresses of its pictures."""
+    """A part of a question: its heading, its text, the addresses of its pictures and clips, and words to mark."""
 
     title: str
     text: str
-    pictures: tuple[str, ...]
+    pictures: tuple[str, ...] = ()
+    clips: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
 
 
 def contents(question: ToLabel) -> list[tuple[str, Content]]:
@@ -45,22 +56,36 @@ def contents(question: ToLabel) -> list[tuple[str, Content]]:
     return found + [("Response", item.responses[index]) for index in question.responses]
 
 
+def clips_of(content: Content) -> list[Video]:
+    """The clips that are files; frames that stand by themselves are pictures."""
+    return [part for part in content if isinstance(part, Video) and part.source and not part.frames]
+
+
 def render_question(question: ToLabel, due: Due, of: int, base: str, *, can_undo: int | None, said: str = "") -> str:
     """The page of one task; `can_undo` is the task whose label can be taken back."""
-    blocks, number = [], 0
+    blocks, number, clip = [], 0, 0
     for title, content in contents(question):
-        shown = images_of(content)
+        shown, played = images_of(content), clips_of(content)
         pictures = tuple(f"{base}/picture/{due.id}/{number + i}" for i in range(len(shown)))
-        number += len(shown)
-        blocks.append(Block(title, text_of(content), pictures))
+        clips = tuple(f"{base}/clip/{due.id}/{clip + i}" for i in range(len(played)))
+        number, clip = number + len(shown), clip + len(played)
+        blocks.append(Block(title, text_of(content), pictures, clips))
     many = len(question.responses)
     before, responses = blocks[:-many], blocks[-many:]
-    if many == 2:
+    if question.kind == "feedback":
+        before, responses = blocks, [Block("Feedback", each) for each in question.about]
+    elif question.kind == "claims":
+        before, responses = blocks, [Block("Claim", question.about[0])]
+    elif question.kind == "spans":
+        text = text_of(question.item.responses[question.responses[0]])
+        responses = [responses[0]._replace(words=tuple(text[start:end] for start, end in words_of(text)))]
+    if question.paired:
         responses = responses[::-1] if due.swapped else responses
         responses = [each._replace(title=title) for each, title in zip(responses, ("Left", "Right"), strict=True)]
     return _page(
-        "question", question=question, due=due, of=of, base=base, before=before, responses=responses,
-        buttons=buttons(question), can_undo=can_undo, said=said, levels=dict(question.rubric.levels),
+        "question", question=question, due=due, of=of, base=base, before=before, responses=responses, drawn=number,
+        buttons=buttons(question), can_undo=can_undo, said=said, asked=_ASKED.get(question.kind, ""),
+        levels=dict(question.rubric.levels) if question.kind == "absolute" else {},
     )  # fmt: skip
 
 
@@ -78,8 +103,10 @@ def render_owner(
 
 def buttons(question: ToLabel) -> list[Button]:
     """The answers with their keyboard shortcuts, from 1."""
-    if len(question.responses) == 2:
+    if question.paired:
         return [Button(each, _SHOWN[each], each[0]) for each in ("a", "tie", "b")]
+    if question.kind == "claims":
+        return [Button(each, _FOUND[each], key) for each, key in zip(question.labels, "rwc", strict=True)]
     labels = question.labels
     keys = list(labels) if all(len(each) == 1 for each in labels) else [str(i + 1) for i in range(len(labels))]
     return [Button(each, each, key if len(key) == 1 else "") for each, key in zip(labels, keys, strict=True)]
@@ -89,23 +116,30 @@ def policy() -> str:
     """The content security policy of the pages: their own style, script, pictures and forms, and nothing else."""
     style, script = (_sha256(_asset(name)) for name in ("annotate.css", "annotate.js"))
     return (
-        f"default-src 'none'; img-src 'self'; style-src '{style}'; script-src '{script}'; form-action 'self'; "
-        "base-uri 'none'; frame-ancestors 'none'"
+        f"default-src 'none'; img-src 'self'; media-src 'self'; style-src '{style}'; script-src '{script}'; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     )
 
 
 def _page(kind: str, **values: object) -> str:
+    style, script = Markup(_asset("annotate.css")), Markup(_asset("annotate.js"))
+    return _template().render(kind=kind, style=style, script=script, **values)
+
+
+@cache
+def _template() -> jinja2.Template:
+    """Compiled once: that takes longer than a page."""
     environment = jinja2.Environment(
         autoescape=True, finalize=_visible, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    style, script = Markup(_asset("annotate.css")), Markup(_asset("annotate.js"))
-    return environment.from_string(_asset("annotate.html.j2")).render(kind=kind, style=style, script=script, **values)
+    return environment.from_string(_asset("annotate.html.j2"))
 
 
 def _visible(value: object) -> object:
     return printable(value) if type(value) is str else value
 
 
+@cache
 def _asset(name: str) -> str:
     return files("dikast.annotation").joinpath(name).read_text("utf-8")
 

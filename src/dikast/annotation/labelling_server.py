@@ -6,16 +6,18 @@ import ssl
 import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import Any
 
 from aiohttp import web
 
 from dikast.annotation.label_store import SKIPPED, Due, LabelStore, hashed
-from dikast.annotation.labelling_page import contents, policy, render_done, render_owner, render_question
-from dikast.annotation.labelling_questions import ToLabel
+from dikast.annotation.labelling_page import clips_of, contents, policy, render_done, render_owner, render_question
+from dikast.annotation.labelling_questions import MARKS, ToLabel
+from dikast.annotation.marks import boxes_from, spans_from
 from dikast.annotation.own_pages import guard, html, serve_pages
 from dikast.annotation.precision import progress, stop_rule
-from dikast.core.media import load_image
-from dikast.core.part import Image, images_of
+from dikast.core.media import load_image, resolved
+from dikast.core.part import Image, images_of, text_of
 
 _SIDE = 2000  # pixels of a picture's longer side
 _PER_SECOND = 30  # requests of one rater, on average over ten seconds
@@ -40,10 +42,11 @@ class LabelServer:
 
     async def run(self, ready: Callable[[int], None] = lambda port: None) -> None:
         """Serve until SIGTERM or SIGINT. UserError where the address is taken."""
-        application = web.Application(client_max_size=64 * 1024, middlewares=[guard(policy())])
+        application = web.Application(client_max_size=256 * 1024, middlewares=[guard(policy())])
         application.add_routes([
             web.get("/r/{token}", self._next), web.post("/r/{token}/label", self._label),
             web.post("/r/{token}/undo", self._undo), web.get("/r/{token}/picture/{task}/{number}", self._picture),
+            web.get("/r/{token}/clip/{task}/{number}", self._clip),
             web.get("/o/{token}", self._progress),
         ])  # fmt: skip
         await serve_pages(application, self.host, self.port, self.stopping, ready, tls=self._tls)
@@ -70,12 +73,15 @@ class LabelServer:
     async def _label(self, request: web.Request) -> web.StreamResponse:
         rater, given = self._who(request), await request.post()
         task = self._task(rater, given.get("task"))
+        question = self.questions[task.question]
         value, reason = given.get("value"), given.get("reason", "")
+        if question.kind in MARKS and value != SKIPPED:
+            value = _marks(question, given)
         if not isinstance(value, str) or not isinstance(reason, str) or len(reason) > _LONGEST:
             raise web.HTTPBadRequest(text="a label has a value, and a reason of at most 500 characters")
         if value == SKIPPED and not reason.strip():
             raise web.HTTPBadRequest(text="say why you skip")
-        if value != SKIPPED and value not in self.questions[task.question].labels:
+        if value != SKIPPED and question.kind not in MARKS and value not in question.labels:
             raise web.HTTPBadRequest(text="this is not a label of the question")
         self.store.keep(task.id, _as_shown(value, task), reason if value == SKIPPED else "")
         after = f"?after={task.id}" if task.kind == "training" else ""
@@ -99,11 +105,20 @@ class LabelServer:
     async def _picture(self, request: web.Request) -> web.StreamResponse:
         rater = self._who(request)
         task, number = self._task(rater, request.match_info["task"]), request.match_info["number"]
-        shown = [image for _, content in contents(self.questions[task.question]) for image in images_of(content)]
+        shown = _pictures(self.questions[task.question])
         if not number.isdecimal() or int(number) >= len(shown):
             raise web.HTTPNotFound
         data = await asyncio.to_thread(_png, shown[int(number)])
         return web.Response(body=data, content_type="image/png", headers={"Cache-Control": "private, max-age=3600"})
+
+    async def _clip(self, request: web.Request) -> web.StreamResponse:
+        rater = self._who(request)
+        task, number = self._task(rater, request.match_info["task"]), request.match_info["number"]
+        played = [clip for _, content in contents(self.questions[task.question]) for clip in clips_of(content)]
+        if not number.isdecimal() or int(number) >= len(played):
+            raise web.HTTPNotFound
+        clip = played[int(number)]
+        return web.FileResponse(resolved(Image(clip.source, clip.root)), headers={"Cache-Control": "private"})
 
     async def _progress(self, request: web.Request) -> web.StreamResponse:
         if hashed(request.match_info["token"]) != self._owner:
@@ -126,6 +141,27 @@ class LabelServer:
         if left < 0:
             raise web.HTTPTooManyRequests(headers={"Retry-After": "1"})
         return rater
+
+
+def _marks(question: ToLabel, given: Any) -> str:
+    """The marks of a form as a label; an empty list only where the button for nothing was pressed."""
+    if given.get("value") == "nothing":
+        return "[]"
+    try:
+        if question.kind == "spans":
+            text = text_of(question.item.responses[question.responses[0]])
+            value = spans_from([str(each) for each in given.getall("word", [])], text)
+        else:
+            value = boxes_from(str(given.get("boxes", "")), len(_pictures(question)))
+    except ValueError as error:
+        raise web.HTTPBadRequest(text=str(error)) from None
+    if value == "[]":
+        raise web.HTTPBadRequest(text="mark something, or press the button that says there is nothing to mark")
+    return value
+
+
+def _pictures(question: ToLabel) -> list[Image]:
+    return [image for _, content in contents(question) for image in images_of(content)]
 
 
 def _base(request: web.Request) -> str:

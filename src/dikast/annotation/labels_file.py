@@ -1,15 +1,18 @@
 """What is made of the labels: a table for the audit, items with gold for training, the log of all events."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median_low
 from typing import Any
 
+import orjson
+
 from dikast.annotation.label_store import SKIPPED, LabelStore
 from dikast.annotation.labelling_questions import ToLabel
+from dikast.annotation.marks import most_marked
 from dikast.core.item import Item
 from dikast.core.records import write_items, write_records
 
@@ -33,12 +36,7 @@ def write_labels(folder: Path, store: LabelStore, questions: Mapping[str, ToLabe
     given = {key: given[key] for key in questions if key in given}
     rows = (_row(questions[key], said, raters) for key, said in given.items())
     write_records(folder / LABELS, rows, escape_formulas=True)
-    asked = Counter(each.item.id for each in questions.values())
-    made = (
-        _labelled(questions[key], list(said.values()), several=asked[questions[key].item.id] > 1)
-        for key, said in given.items()
-    )
-    write_items(folder / ITEMS, (item for item in made if item is not None))
+    write_items(folder / ITEMS, _taught(questions, given))
     write_records(folder / TRAIL, _trail(store, questions), escape_formulas=True)
     return sum(map(len, given.values()))
 
@@ -47,35 +45,59 @@ def _row(question: ToLabel, said: Mapping[str, str], raters: Sequence[str]) -> d
     places = ("response_index",) if len(question.responses) == 1 else ("response_a", "response_b")
     row: dict[str, Any] = {"item": question.item.id, "criterion": question.rubric.name}
     row |= dict(zip(places, map(str, question.responses), strict=True))
+    if question.kind == "claims":
+        row |= {"claim": question.claim}
     return (
         row | {"gold": _gold(question, list(said.values()))} | {f"human_{name}": said.get(name, "") for name in raters}
     )
 
 
 def _gold(question: ToLabel, said: Sequence[str]) -> str:
-    if len(question.responses) == 1:
+    if question.kind == "spans":
+        return most_marked(said)
+    if question.kind == "boxes":
+        return said[0] if len(set(said)) == 1 else ""
+    if question.kind == "absolute":
         values = [question.rubric.scale.value(each) for each in said]
         return said[0] if len(set(said)) == 1 else f"{sum(values) / len(values):.6g}"
     (most, count), *rest = Counter(said).most_common()
     return most if all(other < count for _, other in rest) else ""
 
 
-def _labelled(question: ToLabel, said: Sequence[str], *, several: bool) -> Item | None:
-    """The question as an item of its own, whose gold is a label: of scores the middle one (the lower of two), of pairs
-    what most raters chose; None where no choice has most. `several`: the item has other questions too.
+def _taught(questions: Mapping[str, ToLabel], given: Mapping[str, Mapping[str, str]]) -> Iterator[Item]:
+    """What was labelled, as items with gold; the claims of a response are one item."""
+    asked = {(each.item.id, each.rubric.name, each.responses) for each in questions.values()}
+    count = Counter(item for item, *_ in asked)
+    golds: dict[tuple[str, str, tuple[int, ...]], tuple[ToLabel, dict[str, Any]]] = {}
+    for key, said in given.items():
+        question = questions[key]
+        gold, place = _taught_gold(question, list(said.values())), (question.item.id, question.rubric.name)
+        if gold is None:
+            continue
+        if (before := golds.get((*place, question.responses))) is not None:  # another claim of the same response
+            before[1]["claims"] += gold["claims"]
+        else:
+            golds[*place, question.responses] = question, gold
+    for (name, criterion, places), (question, gold) in golds.items():
+        name = "/".join([name, criterion, *map(str, places)]) if count[name] > 1 else name
+        responses = tuple(question.item.responses[index] for index in places)
+        yield replace(question.item, id=name, rubric=question.rubric, responses=responses, gold=gold, gold_from="")
+
+
+def _taught_gold(question: ToLabel, said: Sequence[str]) -> dict[str, Any] | None:
+    """The gold that labels make: of scores the middle one (the lower of two), else what most raters said; None where
+    nothing has most.
     """
-    item, scale = question.item, question.rubric.scale
-    if len(question.responses) == 1:
+    scale = question.rubric.scale
+    several = {"raters": list(said)} if len(said) > 1 else {}
+    if question.kind == "absolute":
         value = scale.value(scale.labels[median_low(scale.labels.index(each) for each in said)])
-        gold: dict[str, Any] = {"score": int(value) if value == int(value) else value}
-    elif chosen := _gold(question, said):
-        gold = {"preference": chosen}
-    else:
+        return {"score": int(value) if value == int(value) else value, **several}
+    if question.kind == "feedback" or not (agreed := _gold(question, said)):
         return None
-    gold |= {"raters": list(said)} if len(said) > 1 else {}
-    name = "/".join([item.id, question.rubric.name, *map(str, question.responses)]) if several else item.id
-    responses = tuple(item.responses[index] for index in question.responses)
-    return replace(item, id=name, rubric=question.rubric, responses=responses, gold=gold, gold_from="")
+    if question.kind == "claims":
+        return {"claims": [{"text": question.claim, "verdict": agreed}]}
+    return {"preference": agreed, **several} if question.kind == "pairwise" else {question.kind: orjson.loads(agreed)}
 
 
 def _trail(store: LabelStore, questions: Mapping[str, ToLabel]) -> list[dict[str, Any]]:
@@ -84,7 +106,8 @@ def _trail(store: LabelStore, questions: Mapping[str, ToLabel]) -> list[dict[str
         question = questions[key]
         rows.append({
             "time": datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds"), "rater": rater,
-            "task": str(task), "kind": kind, "item": question.item.id, "criterion": question.rubric.name,
+            "task": str(task), "kind": kind, "item": question.item.id,
+            "claim": question.claim, "criterion": question.rubric.name,
             "responses": " ".join(map(str, question.responses)), "swapped": str(bool(swapped)).lower(),
             "what": what, "value": value, "reason": reason,
         })  # fmt: skip

@@ -8,7 +8,8 @@ from itertools import combinations
 import numpy as np
 
 from dikast.annotation.label_store import SKIPPED, Labelled
-from dikast.annotation.labelling_questions import ToLabel
+from dikast.annotation.labelling_questions import MARKS, ToLabel
+from dikast.annotation.marks import box_alike, span_alike
 from dikast.audit.estimate import Estimate
 from dikast.audit.statistics.intervals import clusters_of, pooled_share, share
 from dikast.audit.statistics.ppi import mean_of_labels, ppi_mean
@@ -19,10 +20,23 @@ _WORTH = {"a": 1.0, "tie": 0.5, "b": 0.0}
 
 
 def worth(question: ToLabel, value: str) -> float:
-    """A label from 0 to 1: its position on the scale, or for a pair what the item's first response earns."""
-    if len(question.responses) == 2:
+    """A label from 0 to 1: its position on the scale; for two things side by side, what the first of them earns; 1 for
+    a claim that is right, and where there was nothing to mark.
+    """
+    if question.paired:
         return _WORTH[value]
+    if question.kind == "claims":
+        return float(value == "right")
+    if question.kind in MARKS:
+        return float(value == "[]")
     return question.rubric.scale.goodness(question.rubric.scale.value(value))
+
+
+def label_alike(question: ToLabel, one: str, other: str) -> float:
+    """How far two labels agree: 1 or 0, and of marks what both cover as a share of what either does."""
+    if question.kind in MARKS:
+        return (span_alike if question.kind == "spans" else box_alike)(one, other)
+    return float(one == other)
 
 
 def progress(
@@ -30,7 +44,7 @@ def progress(
 ) -> dict[str, Estimate]:
     """The figures of the owner's page; `judged`: what a judge gave each question, from 0 to 1, for PPI++."""
     by_question: dict[str, dict[str, str]] = defaultdict(dict)
-    again: list[bool] = []
+    again: list[float] = []
     right: list[bool] = []
     for each in labels:
         if each.value == SKIPPED:
@@ -41,10 +55,13 @@ def progress(
         if each.value == SKIPPED:
             continue
         if each.kind == "repeat" and each.rater in by_question[each.question]:
-            again.append(by_question[each.question][each.rater] == each.value)
+            again.append(label_alike(questions[each.question], by_question[each.question][each.rater], each.value))
         if each.kind == "item" and questions[each.question].known:
             right.append(questions[each.question].known == each.value)
-    pairs = [[one == two for one, two in combinations(given.values(), 2)] for given in by_question.values()]
+    pairs = [
+        [label_alike(questions[key], one, two) for one, two in combinations(given.values(), 2)]
+        for key, given in by_question.items()
+    ]
     alike, many = np.array([sum(each) for each in pairs], float), np.array([len(each) for each in pairs], float)
     found = {
         "raters agree": pooled_share(alike, many, 0.95)

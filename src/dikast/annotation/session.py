@@ -123,7 +123,7 @@ def judged_by(run: Path, questions: list[ToLabel]) -> dict[str, float]:
     for record, _ in RunReader(run):
         asked = record["question"]
         question = places.get((asked["item"], asked["criterion"], tuple(asked.get("responses") or [0])))
-        if question is None or len(question.responses) != 1 or record["status"] != "ok" or asked.get("sample"):
+        if question is None or question.kind != "absolute" or record["status"] != "ok" or asked.get("sample"):
             continue
         found[question.key] = question.rubric.scale.goodness(float(record["score"]))
     if not found:

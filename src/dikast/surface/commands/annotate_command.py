@@ -2,12 +2,21 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from dikast.core.checking import like, option
 from dikast.core.errors import UserError
 from dikast.judging.run_options import MediaOptions, RunOptions
 from dikast.surface.terminal import echo, echo_json
 from dikast.surface.verbs import JsonOptions
+
+if TYPE_CHECKING:
+    from dikast.annotation.labelling_questions import Kind
+
+_KINDS: dict[str, "Kind"] = {
+    "grades": "absolute", "pairs": "pairwise", "claims": "claims", "spans": "spans", "boxes": "boxes",
+    "feedback": "feedback",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,6 +27,12 @@ class AnnotateOptions:
     out: Path = option(help="The folder of the labels; running again resumes.", metavar="FOLDER")
     rubric: str | None = like(RunOptions, "rubric")
     pairs: bool = option(False, help="Ask which of two responses is better, instead of grading each.")
+    ask: Literal["grades", "pairs", "claims", "spans", "boxes", "feedback"] = option(
+        "grades",
+        help="What to ask: a grade, the better of two responses (as --pairs), whether each claim is right, wrong words,"
+        " boxes on pictures, the better of two feedbacks (--feedback).",
+    )
+    feedback: tuple[Path, ...] = option((), help="The two runs whose feedback is compared.", metavar="RUN")
     raters: int = option(1, least=1, most=1000, help="Number of raters; each gets a personal link.")
     overlap: int = option(0, least=0, help="Number of raters for each question; 0: all.")
     repeats: float = option(0.0, least=0, most=0.5, help="Share of a rater's questions that are repeated.")
@@ -38,7 +53,7 @@ class AnnotateOptions:
 
 
 def annotate(asked: AnnotateOptions, media: MediaOptions, shown: JsonOptions) -> None:
-    """Have people label items blind, in a browser: grades, or which of two responses is better.
+    """Have people label items blind, in a browser: grades, choices, claims, marks in texts and on pictures.
 
     Example: dikast annotate items.jsonl --rubric helpfulness --raters 3 --out labels
     """
@@ -66,7 +81,8 @@ def annotate(asked: AnnotateOptions, media: MediaOptions, shown: JsonOptions) ->
         except OSError as error:
             raise UserError(f"--tls-cert {asked.tls_cert}: {error.strerror or error}") from None
     rubric = load_rubric(asked.rubric or "helpfulness")
-    questions = read_questions(asked.items, columns_of(asked.map), rubric, "pairwise" if asked.pairs else "absolute")
+    kind = _kind(asked)
+    questions = read_questions(asked.items, columns_of(asked.map), rubric, kind, asked.feedback)
     judged = None if asked.run is None else judged_by(asked.run, questions)
     shares = Shares(asked.raters, asked.overlap, asked.repeats, asked.training, asked.seed)
     with opened(asked.out, questions, shares) as session:
@@ -86,3 +102,15 @@ def annotate(asked: AnnotateOptions, media: MediaOptions, shown: JsonOptions) ->
             )  # fmt: skip
             asyncio.run(server.run(ready))
         echo(f"{asked.out / 'labels.csv'}: {session.write():,} labels", err=True)
+
+
+def _kind(asked: AnnotateOptions) -> "Kind":
+    """What is asked; UserError where flags do not go together."""
+    if asked.pairs and asked.ask not in ("grades", "pairs"):
+        raise UserError(f"--pairs and --ask {asked.ask} do not go together")
+    wanted = "pairs" if asked.pairs else asked.ask
+    if len(asked.feedback) != 2 * (wanted == "feedback"):
+        raise UserError("--ask feedback compares what two runs wrote: give --feedback twice, and only then")
+    if asked.run is not None and wanted != "grades":
+        raise UserError("--run narrows the mean of grades: leave it out")
+    return _KINDS[wanted]
