@@ -68,7 +68,12 @@ def audit_file(plan: AuditPlan | str | Path, watch: Watch | None = None) -> Audi
     gets the rows as they are read, so that other uses of them need no second pass. Raises UserError or DataError for
     input that cannot be used.
     """
-    asked = _completed(plan if isinstance(plan, AuditPlan) else AuditPlan(Path(plan)))
+    return audit_rows(plan if isinstance(plan, AuditPlan) else AuditPlan(Path(plan)), watch)[0]
+
+
+def audit_rows(plan: AuditPlan, watch: Watch | None = None) -> tuple[Audit, Data]:
+    """As `audit_file`, with the rows that were measured, in an order of their own."""
+    asked = _completed(plan)
     _check(asked)
     plan = asked if asked.gold_rule == "first" else dataclasses.replace(asked, gold=tuple(sorted_names(asked.gold)))
     data = _loaded(plan, watch)
@@ -80,7 +85,7 @@ def audit_file(plan: AuditPlan | str | Path, watch: Watch | None = None) -> Audi
     if not tables:
         raise UserError(f"{plan.file}: name a column of verdicts with --score, of gold with --gold, or both")
     told = dataclasses.replace(asked, scale=data.plan.scale)
-    return Audit(str(plan.file), len(data), tuple(tables), tuple(data.notes), told.to_dict())
+    return Audit(str(plan.file), len(data), tuple(tables), tuple(data.notes), told.to_dict()), data
 
 
 def rows_of(plan: AuditPlan) -> Data:
@@ -187,8 +192,9 @@ def _on_scales(data: Data) -> Data:
     return data
 
 
-def _scores(data: Data) -> list[Table]:
-    plan, how = data.plan, data.plan.resampling
+def judged_scores(data: Data) -> tuple[Scored | None, Distributions | None]:
+    """The scores of the rows, equated or read from probabilities where the plan says so, and these probabilities."""
+    plan = data.plan
     read = _distributions(data) if plan.equate is None else None
     between, absent = plan.between, "missing"
     if "score" in data.numbers:
@@ -213,10 +219,17 @@ def _scores(data: Data) -> list[Table]:
                 f"({read.why}): a failure of its own, {NO_DISTRIBUTION!r}"
             )
     else:
+        return None, None
+    flawed = {NO_DISTRIBUTION: read.flawed} if read is not None and read.flawed is not None and plan.logprobs else {}
+    return scored(data, values, between=between, absent=absent, known=flawed), read
+
+
+def _scores(data: Data) -> list[Table]:
+    plan, how = data.plan, data.plan.resampling
+    given, read = judged_scores(data)
+    if given is None:
         _refuse(plan, ["by"] if not plan.means else [], "--score or --mean")
         return _raters(data, scored(data, np.full(len(data), np.nan))) if plan.gold else []
-    flawed = {NO_DISTRIBUTION: read.flawed} if read is not None and read.flawed is not None and plan.logprobs else {}
-    given = scored(data, values, between=between, absent=absent, known=flawed)
     tables = [
         failure_table(given.status, how.level, data.words.get("marker"), given.cluster, data.words.get("conflict"))
     ]

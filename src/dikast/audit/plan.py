@@ -193,21 +193,10 @@ def column_mistakes(column: Column) -> list[str]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class AuditPlan:
-    """The columns of `file` and the rules of an audit.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditOptions:
+    """The columns and rules of an audit that can be named on the command line, whatever the file."""
 
-    A column is a name, a path into nested records (`human_scores.0`), or either with `@FILE` when it stands in another
-    file, which is matched on `key`. `key` names the columns that identify a row; the word `line` stands for its
-    position. `columns` are derived from others and may play any role but `key`. In long form (one row a rater) `long`
-    is the column that names the rater; rows that share `key` become one, in which `rating.NAME` is what one rater said
-    and `rating.*` what all said. `replies` reads what `parse` columns hold. Columns in `gold` are raters; `gold_rule`
-    makes one label of several ("" means: mean for scores, majority for labels).
-    """
-
-    file: Path = option(
-        argument=True, help="A run folder, or anyone's verdicts as CSV, TSV, JSONL, JSON (also .gz) or Parquet."
-    )
     score: str = option("", metavar=_COLUMN, help="Column of the judge's verdicts. In a run folder: score or expected.")
     gold: tuple[str, ...] = option(
         (), metavar=_COLUMN, help="Column of a human rater's labels; repeat for several raters."
@@ -338,6 +327,23 @@ class AuditPlan:
     draws: int = option(2000, least=1, panel=_INTERVALS, help="Bootstrap draws.")
     level: float = option(0.95, above=0, below=1, panel=_INTERVALS, help="Confidence level of intervals.")
     seed: int = option(0, panel=_INTERVALS, help="Seed of the bootstrap.")
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPlan(AuditOptions):
+    """The columns of `file` and the rules of an audit.
+
+    A column is a name, a path into nested records (`human_scores.0`), or either with `@FILE` when it stands in another
+    file, which is matched on `key`. `key` names the columns that identify a row; the word `line` stands for its
+    position. `columns` are derived from others and may play any role but `key`. In long form (one row a rater) `long`
+    is the column that names the rater; rows that share `key` become one, in which `rating.NAME` is what one rater said
+    and `rating.*` what all said. `replies` reads what `parse` columns hold. Columns in `gold` are raters; `gold_rule`
+    makes one label of several ("" means: mean for scores, majority for labels).
+    """
+
+    file: Path = option(
+        argument=True, help="A run folder, or anyone's verdicts as CSV, TSV, JSONL, JSON (also .gz) or Parquet."
+    )
     columns: tuple[Column, ...] = option((), internal=True)
     replies: ReplyReader | None = option(None, internal=True)
     scale: Scale | None = option(None, internal=True)  # `--scale` also says none
@@ -357,7 +363,7 @@ class AuditPlan:
     def to_dict(self) -> dict[str, Any]:
         """The choices that differ from the defaults, as JSON values."""
         found: dict[str, Any] = {}
-        for each in dataclasses.fields(self):
+        for each in sorted(dataclasses.fields(self), key=lambda each: each.name != "file"):
             value = getattr(self, each.name)
             if each.name in ("replies", "draws", "level", "seed"):
                 continue

@@ -2,13 +2,13 @@
 
 import dataclasses
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from dikast.audit.panel_audit import audit_source
-from dikast.audit.plan import AuditPlan
+from dikast.audit.plan import AuditPlan, Column
 from dikast.audit.rendering import Audit
 from dikast.audit.tables.column_file import read_columns
 from dikast.core.checking import Mistakes
@@ -49,13 +49,9 @@ def audit(
     the configuration spells them, `{"overall": {"mean": ["clarity", "accuracy"]}}`. Raises UserError or DataError for
     what cannot be used, all mistakes in keywords at once.
     """
-    mistakes = Mistakes(Located({"columns": columns or {}}, "columns"))
-    given = mistakes.of(lambda: filled({"plan": AuditPlan}, options, ("file",))["plan"])
-    derived, wrong = read_columns(mistakes.document)
-    mistakes += map(UserError, wrong)
-    mistakes.raise_all()
+    given, derived = _given(lambda: filled({"plan": AuditPlan}, options, ("file",)), columns)
     with _file_of(source) as file:
-        asked = completed(AuditPlan(**{**(given or {}), "file": file}), derived, str(scale), parse)
+        asked = completed(AuditPlan(**{**given["plan"], "file": file}), derived, str(scale), parse)
         plan, told = recognised(asked)
         tell_columns(ROWS if _is_rows(source) else str(file), told)
         found = audit_source(plan)
@@ -64,23 +60,34 @@ def audit(
     return found
 
 
-def report(runs: Any, out: str | Path | Sequence[str | Path] = (), **options: Any) -> Written:
+def report(
+    runs: Any,
+    out: str | Path | Sequence[str | Path] = (),
+    *,
+    columns: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Written:
     """Write the results of runs as pages or numbers; `dikast report` as a function, with its flags as keywords.
 
-    runs: a `Run`, the path of a run folder or of a file of verdicts, or a list of these, the others being compared with
-    the first; or rows of verdicts in memory (see `audit`). out: files to write, whose endings say in which form (.html,
-    .md, .json, .xml for JUnit); none for the numbers alone. Returns the files, the `gates` that `fail_under` and
-    `fail_over` set, each with `met`, and every figure in `numbers`. Raises UserError for what cannot be used, before
-    anything is written.
+    runs: a `Run`, the path of a run folder or of a file of verdicts, or a list of these, the others being compared
+    with the first; or rows of verdicts in memory (see `audit`). out: files to write, whose endings say in which
+    form (.html, .md, .json, .xml for JUnit); none for the numbers alone. columns: derived columns, as of `audit`.
+    Returns the files, the `gates` that `fail_under` and `fail_over` set, each with `met`, and every figure in
+    `numbers`. Raises UserError for what cannot be used, before anything is written.
     """
-    given = filled(_REPORT, options, ("runs", "out"))
+    given, derived = _given(lambda: filled(_REPORT, options, ("runs", "out")), columns)
     several = isinstance(runs, list | tuple) and runs and not any(map(_is_rows, runs))
     sources = [Path(each.folder if isinstance(each, Run) else each) for each in runs] if several else None
     files = [Path(each) for each in ([out] if isinstance(out, str | Path) else out)]
     with _file_of(sources[0] if sources else runs) as first, MediaOptions(**given["media"]).held():
         told = ReportOptions(runs=(first, *(sources or [])[1:]), out=tuple(files), **given["report"])
         return write_report(
-            told.runs, told.out, told.asked, title=told.title, fail_under=told.fail_under, fail_over=told.fail_over
+            told.runs,
+            told.out,
+            told.asked(derived),
+            title=told.title,
+            fail_under=told.fail_under,
+            fail_over=told.fail_over,
         )
 
 
@@ -103,6 +110,18 @@ def prove(judge: str | Engine, *, out: str | Path | None = None, watch: Watcher 
 show_keywords(audit, {"plan": AuditPlan}, ("file", "scale", "columns", "replies", "unscaled"))
 show_keywords(report, _REPORT, ("runs", "out"))
 show_keywords(prove, _PROOF, ("dry_run",))
+
+
+def _given(
+    options: Callable[[], dict[str, dict[str, Any]]], columns: Mapping[str, Any] | None
+) -> tuple[dict[str, dict[str, Any]], list[Column]]:
+    """The options by group, and the derived columns; UserError reports all mistakes in both."""
+    mistakes = Mistakes(Located({"columns": columns or {}}, "columns"))
+    given = mistakes.of(options)
+    derived, wrong = read_columns(mistakes.document)
+    mistakes += map(UserError, wrong)
+    mistakes.raise_all()
+    return given or {}, derived
 
 
 def _is_rows(source: Any) -> bool:

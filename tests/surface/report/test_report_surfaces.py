@@ -190,3 +190,54 @@ def test_failures_beyond_the_queue_are_counted_in_junit(tmp_path: Path) -> None:
     listed = len(suite.findall("testcase"))
     assert 0 < listed <= 5
     assert f"{40 - listed} errors without a test case: --queue N shows more" in (suite.findtext("system-out") or "")
+
+
+def test_a_file_is_read_by_a_report_as_by_an_audit(tmp_path: Path) -> None:
+    """The same flags say the same: both orders joined, rows picked, two games counted, columns derived."""
+    rows = [
+        {"id": k, "shown": "ab"[k % 3 == 0], "scores": [k % 4, k % 3], "gold": "ab"[k % 2], "kind": "xyz"[k % 3],
+         "one": "m1" if k % 2 else "m2", "two": "m2" if k % 2 else "m1"}
+        for k in range(60)
+    ]  # fmt: skip
+    file, config = runs.write_jsonl(tmp_path / "x.jsonl", rows), tmp_path / "audit.yaml"
+    config.write_text("columns:\n  other: {winner: [scores.0, scores.1]}\n")
+    flags = ("--config", config, "--score", "shown", "--swapped", "other", "--gold", "gold", "--two-games", "net",
+             "--first", "one", "--second", "two", "--where", "kind=x", "--draws", "20")  # fmt: skip
+    audited = json.loads(dikast("audit", file, *flags, "--json"))
+    dikast("report", file, *flags, "-o", tmp_path / "x.json")
+    (told,) = json.loads((tmp_path / "x.json").read_text())["runs"]
+    same = dict(audited["tables"])
+    same.pop("rankings", None)
+    assert told["audit"]["tables"] == same
+    counted = {each["side"]: each["share"]["value"] for each in same["preferences"]["rows"]}
+    labels = {name: each["judge"] / 20 for name, each in told["labels"].items()}
+    assert labels["a"] == counted["first wins"]
+    assert labels["disagree"] == counted["disagree"] > 0
+    assert told["rows"] == 20
+    assert sum(each["gold"] for each in told["labels"].values()) == 20
+
+
+def test_a_file_of_a_judge_of_slots_names_no_winner(tmp_path: Path) -> None:
+    rows = [{"shown": "a", "swapped": "b", "one": f"m{k % 3}", "two": f"m{(k + 1) % 3}"} for k in range(90)]
+    file = runs.write_jsonl(tmp_path / "x.jsonl", rows)
+    for flags in (
+        ("--score", "shown", "--swapped", "swapped"),
+        ("--score", "shown", "--swapped", "swapped", "--parse", "mt-bench"),
+    ):
+        if "--parse" in flags:
+            rows = [{**each, "shown": "[[A]]", "swapped": "[[B]]"} for each in rows]
+            runs.write_jsonl(file, rows)
+        dikast("report", file, *flags, "--first", "one", "--second", "two", "-o", tmp_path / "x.json", "--draws", "20")
+        (told,) = json.loads((tmp_path / "x.json").read_text())["runs"]
+        assert told["labels"]["disagree"]["judge"] == 90 == sum(each["judge"] for each in told["labels"].values())
+        assert "position decides" in told["headline"]
+        for row in told["audit"]["tables"]["players"]["rows"]:
+            assert row["win rate (half)"]["low"] <= 0.5 <= row["win rate (half)"]["high"]
+
+
+def test_a_report_of_a_run_refuses_what_only_a_file_has(tmp_path: Path) -> None:
+    file = runs.write_jsonl(tmp_path / "items.jsonl", ITEMS[:5])
+    dikast("grade", file, "--judge", ORACLE, "--rubric", "helpfulness", "--out", tmp_path / "run", "-q")
+    done = runs.dikast_here("report", tmp_path / "run", "--where", "item=i1", "-o", tmp_path / "x.md")
+    assert done.returncode == 2
+    assert "--where: only of a file of verdicts" in done.stderr

@@ -28,10 +28,12 @@ _ANYWAY = {
     "by",
     "replies",
 }  # columns that are neither verdicts nor gold
+CONFIG = "YAML file with flags and derived `columns:`; the command line takes precedence."
 _MOST_INTERVALS = 3  # with more cells in a row, intervals are printed as ±half-width
 
 
-def _mistakes_in_columns(document: Located) -> list[str]:
+def mistakes_in_columns(document: Located) -> list[str]:
+    """What is wrong with the derived columns of a configuration."""
     from dikast.audit.tables.column_file import read_columns
 
     return read_columns(document)[1]
@@ -39,8 +41,8 @@ def _mistakes_in_columns(document: Located) -> list[str]:
 
 @partial(
     verb,
-    config="YAML file with flags and derived `columns:`; the command line takes precedence.",
-    sections={"columns": _mistakes_in_columns},
+    config=CONFIG,
+    sections={"columns": mistakes_in_columns},
 )
 def audit(
     plan: AuditPlan,

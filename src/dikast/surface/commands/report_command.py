@@ -1,16 +1,19 @@
 """The verbs that show what runs say: `dikast report`, `dikast view`."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from dikast.core.checking import option
 from dikast.core.errors import UserError
 from dikast.judging.run_options import MediaOptions
+from dikast.surface.commands.audit_command import CONFIG, mistakes_in_columns
 from dikast.surface.report.report_options import ReportOptions
 from dikast.surface.terminal import echo, echo_json
-from dikast.surface.verbs import JsonOptions
+from dikast.surface.verbs import JsonOptions, verb
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,11 +24,13 @@ class ViewOptions:
     port: int = option(8070, least=0, most=65535, help="The port on 127.0.0.1; 0 takes a free one.")
 
 
-def report(told: ReportOptions, media: MediaOptions, shown: JsonOptions) -> None:
+@partial(verb, config=CONFIG, sections={"columns": mistakes_in_columns})
+def report(told: ReportOptions, media: MediaOptions, *, shown: JsonOptions, config: Any = None) -> None:
     """Write the results of runs, or of any file of verdicts, as one self-contained page, with gates for CI.
 
     Example: dikast report runs/mine -o report.html -o report.md --fail-under pearson.low=.7 --fail-over failed=.02
     """
+    from dikast.audit.tables.column_file import read_columns
     from dikast.surface.alignment_report.alignment_page import is_alignment
     from dikast.surface.report.report_file import check_report, write_report
 
@@ -34,8 +39,9 @@ def report(told: ReportOptions, media: MediaOptions, shown: JsonOptions) -> None
         return
     for path in told.out:
         check_report(path)
+    asked = told.asked(read_columns(config)[0] if config else [])
     written = write_report(
-        told.runs, told.out, told.asked, title=told.title, fail_under=told.fail_under, fail_over=told.fail_over
+        told.runs, told.out, asked, title=told.title, fail_under=told.fail_under, fail_over=told.fail_over
     )
     if shown.json:
         echo_json(written.numbers)

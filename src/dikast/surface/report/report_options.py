@@ -1,11 +1,13 @@
 """What can be said about a report: one definition for the flags of `dikast report`, its `--config` and Python."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 
-from dikast.audit.plan import AuditPlan
-from dikast.core.checking import like, option
-from dikast.core.scale import Scale
+from dikast.audit.plan import AuditOptions, AuditPlan, Column
+from dikast.core.checking import option
+from dikast.core.errors import UserError
+from dikast.surface.commands.audit_command import completed
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +21,11 @@ class Asked:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportOptions:
-    """The runs of a report, the files to write, what the audit needs to know, and the gates to check."""
+class ReportOptions(AuditOptions):
+    """The runs of a report, the files to write, what the audit needs to know, and the gates to check.
+
+    What is named of an audit means what it means to `dikast audit`; of runs, only what is in `OF_RUNS`.
+    """
 
     runs: tuple[Path, ...] = option(
         argument=True, help="Run folders, others being compared with the first; or files of verdicts (CSV, JSONL, ...)."
@@ -33,36 +38,32 @@ class ReportOptions:
     )
     title: str = option("", help="Title of the page.")
     items: str = option("", help="The items file, if it was moved.")
-    gold: tuple[str, ...] = like(AuditPlan, "gold", help="Columns of gold, as for `dikast audit`.")
-    gold_file: Path | None = like(AuditPlan, "gold_file")
-    key: tuple[str, ...] = like(AuditPlan, "key", help="The column of --gold-file that names the item.")
-    by: tuple[str, ...] = like(AuditPlan, "by")
-    score: str = like(
-        AuditPlan, "score", help="Which score to audit: score or expected; of a file, the judge's column."
-    )
     scale: str = option("", help="The scale of a file's scores: 1-5, pass/fail, poor<fair<good; none for no scale.")
+    parse: str = option("", metavar="DIALECT", help="The verdict columns of a file hold raw replies in this dialect.")
     queue: int = option(200, least=0, help="How many verdicts to show in full, largest gap from gold first.")
     redact: bool = option(False, help="Leave out all texts and images: numbers only.")
     fail_under: tuple[str, ...] = option((), metavar="METRIC=VALUE", help="Exit with 4 if it is lower.")
     fail_over: tuple[str, ...] = option((), metavar="METRIC=VALUE", help="Exit with 4 if it is higher.")
-    draws: int = like(AuditPlan, "draws")
-    level: float = like(AuditPlan, "level")
-    seed: int = like(AuditPlan, "seed")
 
-    @property
-    def asked(self) -> Asked:
-        """What is asked of each run; the plan's file stands for the folder of each."""
-        plan = AuditPlan(
-            file=self.runs[0],
-            score=self.score,
-            gold=self.gold,
-            gold_file=self.gold_file,
-            key=self.key,
-            by=self.by,
-            draws=self.draws,
-            level=self.level,
-            seed=self.seed,
-            scale=Scale.parse(self.scale) if self.scale not in ("", "none") else None,
-            unscaled=self.scale == "none",
-        )
+    def asked(self, columns: Sequence[Column] = ()) -> Asked:
+        """What is asked of each run; the plan's file stands for the folder of each. `columns` are derived ones.
+
+        UserError for what a report cannot show.
+        """
+        given = {each.name: getattr(self, each.name) for each in fields(AuditOptions)}
+        named = sorted(name for name in given if given[name] != _DEFAULTS[name]) + ["parse"] * bool(self.parse)
+        if "ranked" in named:
+            raise UserError("--ranked: a report is of scores or of pairs; `dikast audit` tells of rankings")
+        beyond = [FLAGS.get(name, name).replace("_", "-") for name in named if name not in OF_RUNS]
+        beyond += ["config (columns)"] * bool(columns)
+        folders = [each for each in self.runs if each.is_dir()]
+        if beyond and folders:
+            told = ", ".join(f"--{name}" for name in beyond)
+            raise UserError(f"{told}: only of a file of verdicts; for {folders[0]} see `dikast audit {folders[0]}`")
+        plan = completed(AuditPlan(self.runs[0], **given), columns, self.scale, self.parse)
         return Asked(plan, self.items, self.queue, self.redact)
+
+
+_DEFAULTS = {each.name: each.default for each in fields(AuditOptions)}
+FLAGS = {"means": "mean", "covariates": "covariate", "key": "id"}  # fields whose flag has another name
+OF_RUNS = {"score", "gold", "gold_file", "key", "by", "draws", "level", "seed", "width"}

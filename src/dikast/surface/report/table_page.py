@@ -1,18 +1,23 @@
 """What the report shows of somebody's file of verdicts: its audit, its labels, and the rows most worth reading."""
 
 import dataclasses
-import heapq
-import itertools
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dikast.audit.audit import audit_file
+import numpy as np
+
+from dikast.audit.audit import audit_rows, judged_scores
 from dikast.audit.plan import AuditPlan
-from dikast.audit.tables.columns import MISSING
+from dikast.audit.tables import choices
+from dikast.audit.tables.choices import FIRST, SECOND, TIE
+from dikast.audit.tables.load import Data
+from dikast.audit.tables.paired import paired
 from dikast.audit.tables.record_rows import Rows
+from dikast.audit.tables.run_rows import LABELS
+from dikast.audit.tables.statuses import OK
 from dikast.audit.verdict_columns import with_columns
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
@@ -21,19 +26,20 @@ from dikast.core.records.arranging import Arrangement, Arranger, number_in
 from dikast.core.records.files import folder_of
 from dikast.core.records.reading import Record
 from dikast.core.scale import Scale
+from dikast.core.verdict import DISAGREE
 from dikast.surface.report.collect import MOST_LABELS, RunPage
 from dikast.surface.report.contents import Thumbs
 from dikast.surface.report.queue import FAILED_SHARE, Entry, Said, add_texts
 from dikast.surface.report.report_options import Asked
 
-_CHOICES = ("a", "b", "tie")
+_CHOICES = {FIRST: "a", SECOND: "b", TIE: "tie", choices.DISAGREE: DISAGREE}
+_WORTH = {"a": 1.0, "b": 0.0, "tie": 0.5}
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class _Row:
-    """A row that the queue may show. `gap` is in the values of the column, NaN without gold or without a verdict."""
+    """A row as the audit has it. `gap` is in the values of the column, NaN without gold or without a verdict."""
 
-    record: dict[str, Any]
     line: int
     said: str
     gold: str
@@ -46,108 +52,97 @@ def collect_table(path: Path, asked: Asked) -> RunPage:
 
     Raises UserError or DataError where the file cannot be read, and where columns are not clear.
     """
-    plan, told = with_columns(dataclasses.replace(asked.plan, file=path))
+    plan, told = dataclasses.replace(asked.plan, file=path), ""
+    if not (plan.long or (plan.logprobs and not plan.score)):
+        plan, told = with_columns(plan)
     page = RunPage(path, path.stem, "pairwise" if plan.pairwise else "absolute")
-    page.summary = {"judge": f"column {plan.score}"}
+    page.summary = {"judge": f"column {plan.score}" if plan.score else "probabilities"}
     page.missing += [f"columns: {told}"] if told else []
     if not plan.gold:
         page.missing.append("no gold: agreement and gaps are unknown; name people's column with --gold")
     if plan.scale is None and not plan.pairwise and not plan.unscaled:
         page.missing.append("no scale is known: only correlations and order are told; name it with --scale")
-    page.audit = audit_file(plan)
-    page.one_order = page.pairwise and not plan.swapped
-    _read(page, plan, asked)
+    page.audit, data = audit_rows(plan)
+    rows = sorted(_pairs(page, data) if plan.pairwise else _scores(data), key=lambda row: row.line)
+    page.rows, page.failed = len(rows), sum(row.status != OK for row in rows)
+    page.differing = page.failed + sum(row.gap > 0 for row in rows)
+    said, true = Counter(row.said for row in rows if row.status == OK), Counter(row.gold for row in rows if row.gold)
+    outcomes = {*LABELS, DISAGREE} if plan.pairwise and not page.one_order else set()
+    names = sorted({*outcomes, *said, *true}, key=lambda name: _place(name, plan.scale))
+    page.labels = {name: (said[name], true[name]) for name in names} if len(names) <= MOST_LABELS else {}
+    lost = [row for row in rows if row.status != OK][: asked.queue]
+    judged = sorted((row for row in rows if row.status == OK), key=_furthest)
+    lost = lost[: max(asked.queue - len(judged), asked.queue // FAILED_SHARE)]
+    page.entries = _entries([*judged[: asked.queue - len(lost)], *lost], plan, _span(plan, data), redact=asked.redact)
     return page
 
 
-def _read(page: RunPage, plan: AuditPlan, asked: Asked) -> None:
-    """One pass over the rows, for labels and queue."""
-    said, true, ends = Counter[str](), Counter[str](), [math.inf, -math.inf]
-    gaps: list[tuple[float, int, _Row]] = []
-    failed: list[_Row] = []
-    count = itertools.count()
-    for record, line in Rows(str(plan.file)):
-        row = _row(record, line, plan, ends)
-        page.rows += 1
-        page.differing += row.status != "ok" or row.gap > 0
-        page.failed += row.status != "ok"
-        said.update([row.said] if row.status == "ok" else [])
-        true.update([row.gold] if row.gold else [])
-        if row.status != "ok":
-            failed += [row] if len(failed) < asked.queue else []
-            continue
-        entry = (-1.0 if math.isnan(row.gap) else row.gap, -next(count), row)
-        if len(gaps) < asked.queue:
-            heapq.heappush(gaps, entry)
-        elif gaps and entry[:2] > gaps[0][:2]:
-            heapq.heapreplace(gaps, entry)
-    names = sorted({*said, *true}, key=lambda name: (isinstance(number_in(name), str), str(number_in(name)).zfill(12)))
-    page.labels = {name: (said[name], true[name]) for name in names} if len(names) <= MOST_LABELS else {}
-    lost = failed[: max(asked.queue - len(gaps), asked.queue // FAILED_SHARE)]
-    chosen = [row for *_, row in sorted(gaps, key=lambda each: each[:2], reverse=True)][: asked.queue - len(lost)]
-    span = 1.0 if plan.pairwise else plan.scale.high - plan.scale.low if plan.scale else max(ends[1] - ends[0], 1e-9)
-    page.entries = _entries([*chosen, *lost], plan, span, redact=asked.redact)
+def _furthest(row: _Row) -> float:
+    return 1.0 if math.isnan(row.gap) else -row.gap
 
 
-def _row(record: dict[str, Any], line: int, plan: AuditPlan, ends: list[float]) -> _Row:
-    shown = _text(record.get(plan.score))
-    golds = [_text(record.get(name)) for name in plan.gold]
+def _pairs(page: RunPage, data: Data) -> Iterator[_Row]:
+    """Joint verdicts of both orders, or those of the only one; orders that disagree lie half a win from any gold."""
+    given = paired(data)
+    page.one_order = given.one_order
+    if given.final is None or given.status is None:
+        return
+    for i, (code, right) in enumerate(zip(given.final.tolist(), given.gold.tolist(), strict=True)):
+        status, said, gold = given.status.at(i), _CHOICES.get(code, ""), _CHOICES.get(right, "")
+        gap = math.nan
+        if status == OK and said and gold:
+            gap = 0.5 if said == DISAGREE else abs(_WORTH[said] - _WORTH[gold])
+        yield _Row(int(data.frame.lines[i]), said, gold, status, gap)
+
+
+def _scores(data: Data) -> Iterator[_Row]:
+    given, _ = judged_scores(data)
+    if given is None:
+        return
+    for i, (score, gold) in enumerate(zip(given.score.tolist(), given.gold.tolist(), strict=True)):
+        said, right = _label(score, data.plan.scale), _label(gold, data.plan.scale)
+        yield _Row(int(data.frame.lines[i]), said, right, given.status.at(i), abs(score - gold))
+
+
+def _label(value: float, scale: Scale | None) -> str:
+    if math.isnan(value):
+        return ""
+    return (scale.label(value) if scale is not None else None) or f"{value:g}"
+
+
+def _place(name: str, scale: Scale | None) -> tuple[float, str]:
+    """Where a label stands among others: by its value, words by themselves after these."""
+    if scale is not None and (label := scale.match(name)) is not None:
+        return scale.value(label), ""
+    number = number_in(name)
+    return (math.inf, name) if isinstance(number, str) else (float(number), "")
+
+
+def _span(plan: AuditPlan, data: Data) -> float:
+    """What the largest possible gap is."""
     if plan.pairwise:
-        score, values = _choice(shown, plan), [_choice(each, plan) for each in golds]
-        off = score is None
-    else:
-        score, values = _number(shown, plan.scale), [_number(each, plan.scale) for each in golds]
-        off = score is not None and plan.scale is not None and score not in plan.scale.values
-        ends[0], ends[1] = min(ends[0], *_known([score, *values])), max(ends[1], *_known([score, *values]))
-    status = "missing" if not shown else "off_scale" if off or score is None else "ok"
-    rated = _known(values)
-    gold = sum(rated) / len(rated) if rated else math.nan
-    gap = abs(score - gold) if status == "ok" and score is not None else math.nan
-    told = golds[0] if len(golds) == 1 else "" if math.isnan(gold) else f"{gold:g}"
-    return _Row(
-        record, line, _label(shown, score, plan), _label(told, values[0] if values else None, plan), status, gap
-    )
-
-
-def _known(values: Sequence[float | None]) -> list[float]:
-    return [each for each in values if each is not None and not math.isnan(each)]
-
-
-def _text(value: Any) -> str:
-    text = "" if value is None else f"{value:g}" if isinstance(value, float) else str(value).strip()
-    return "" if text in MISSING else text
-
-
-def _number(text: str, scale: Scale | None) -> float | None:
-    label = scale.match(text) if scale is not None and text else None
-    if scale is not None and label is not None:
-        return scale.value(label)
-    found = number_in(text)
-    return None if isinstance(found, str) else float(found)
-
-
-def _choice(text: str, plan: AuditPlan) -> float | None:
-    """What the first response earns."""
-    if plan.pair_labels is None:
-        return {"a": 1.0, "first": 1.0, "b": 0.0, "second": 0.0, "tie": 0.5}.get(text.casefold())
-    code = plan.pair_labels.codes().get(text.casefold())
-    return None if code is None else (1.0, 0.0, 0.5)[code]
-
-
-def _label(text: str, value: float | None, plan: AuditPlan) -> str:
-    """A label as it is counted: of pairs a, b or tie, whatever the file calls them."""
-    return text if not plan.pairwise or value is None else _CHOICES[(1.0, 0.0, 0.5).index(value)] if value in (
-        1.0, 0.0, 0.5,
-    ) else text  # fmt: skip
+        return 1.0
+    if plan.scale is not None:
+        return plan.scale.high - plan.scale.low
+    columns = [values for name, values in data.numbers.items() if name == "score" or name.startswith("gold ")]
+    known = np.concatenate([values[~np.isnan(values)] for values in columns]) if columns else np.zeros(0)
+    return max(float(np.ptp(known)), 1e-9) if len(known) else 1.0
 
 
 def _entries(rows: Sequence[_Row], plan: AuditPlan, span: float, *, redact: bool) -> list[Entry]:
     found, thumbs = [], Thumbs()
-    named = {plan.score, *plan.gold}
-    arrange = Arranger({}, Arrangement())
+    named = {plan.score, plan.swapped, *plan.gold}
+    arrange, wanted = Arranger({}, Arrangement()), {row.line for row in rows}
+    records: dict[int, dict[str, Any]] = {}
+    for record, line in Rows(str(plan.file)):
+        if line in wanted:  # of a JSON file on one line nobody can tell which record a row is
+            records[line] = record if line not in records else {}
     for row in rows:
-        item = None if redact else _item(row, arrange, named, str(plan.file))
-        name = next((str(row.record[key]) for key in ("id", "uid") if row.record.get(key)), f"line {row.line}")
+        record = records.get(row.line, {})
+        item = None if redact else _item(record, row.line, arrange, named, str(plan.file))
+        name = next((str(record[key]) for key in ("id", "uid") if record.get(key)), f"line {row.line}")
+        raw = record.get(plan.score)
+        verdict = row.said or ("" if raw is None else str(raw).strip()) or "none"
         entry = Entry(
             anchor="v-" + fingerprint([str(plan.file), row.line])[:12],
             item=name,
@@ -156,9 +151,9 @@ def _entries(rows: Sequence[_Row], plan: AuditPlan, span: float, *, redact: bool
             response=None,
             gap=row.gap / span,
             status=row.status,
-            verdict=row.said or "none",
+            verdict=verdict,
             gold=row.gold,
-            said=[_said(row, redact=redact)],
+            said=[_said(row.status, verdict, record, redact=redact)],
         )
         if item is not None:
             responses = [0, 1] if plan.pairwise else [0]
@@ -167,18 +162,18 @@ def _entries(rows: Sequence[_Row], plan: AuditPlan, span: float, *, redact: bool
     return found
 
 
-def _item(row: _Row, arrange: Arranger, named: set[str], path: str) -> Item | None:
+def _item(record: dict[str, Any], line: int, arrange: Arranger, named: set[str], path: str) -> Item | None:
     """The texts of a row; None where its columns do not tell them."""
-    record = {key: each for key, each in row.record.items() if key not in named}
+    kept = {key: each for key, each in record.items() if key not in named}
     try:
-        return arrange.item(Record(record, row.line), path=path, root=folder_of(path))
+        return arrange.item(Record(kept, line), path=path, root=folder_of(path))
     except (DataError, UserError):
         return None
 
 
-def _said(row: _Row, *, redact: bool) -> Said:
-    why: Mapping[str, str] = {key.casefold(): str(each) for key, each in row.record.items() if isinstance(each, str)}
+def _said(status: str, verdict: str, record: Mapping[str, Any], *, redact: bool) -> Said:
+    why: Mapping[str, str] = {key.casefold(): str(each) for key, each in record.items() if isinstance(each, str)}
     told = next(
         (why[name] for name in ("feedback", "rationale", "explanation", "reason", "critique") if name in why), ""
     )
-    return Said("", row.status, row.said, "", "" if redact else told, "", {}, None, None, "", 1)
+    return Said("", status, verdict, "", "" if redact else told, "", {}, None, None, "", 1)
