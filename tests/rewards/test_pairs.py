@@ -20,6 +20,8 @@ from dikast.corpus.schemas import get_schema, guess_schema
 from dikast.engines.mock import Failures, Oracle, Random
 from dikast.judging.judge import Judge
 from dikast.judging.judge_file import compare_file, grade_file
+from dikast.ranking.rank_file import rank_file
+from dikast.ranking.rank_options import RankOptions
 from dikast.rewards.pairs import Pair, matched, pairs_of
 from dikast.surface.cli import app
 from dikast.surface.export.preference_file import SCHEMA_OF, write_preferences
@@ -87,6 +89,14 @@ def test_orders_that_disagree_are_left_out_and_counted(tmp_path: Path) -> None:
     found = pairs_of(tmp_path / "run")
     assert found.pairs == []
     assert found.dropped["the two orders disagree"] >= 3
+
+
+def test_pairs_of_one_order_are_told(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    compare_file(Judge("mock:first-slot", "helpfulness"), rows(tmp_path), out, both_orders=False)
+    assert pairs_of(out).summary()["one_order"] is True
+    done = CliRunner().invoke(app, ["prefs", str(out), "--format", "trl", "--out", str(tmp_path / "p.jsonl")])
+    assert "each pair was asked in one order only" in done.output
 
 
 def test_missing_verdicts_leave_the_prompt_out(tmp_path: Path) -> None:
@@ -245,3 +255,23 @@ def test_trl_trains_on_its_rows(graded: Path, tmp_path: Path) -> None:
     losses = [line["loss"] for line in trainer.state.log_history if "loss" in line]
     assert len(losses) == 2
     assert losses[0] == pytest.approx(0.6931, abs=1e-3)
+
+
+def test_pairs_of_a_ranking_are_those_of_its_places(tmp_path: Path) -> None:
+    asked = [
+        {"id": f"r{k}", "instruction": f"Say {k}?", "responses": [f"{k} {j}" for j in range(4)], "gold": [1, 4, 2, 5]}
+        for k in range(6)
+    ]
+    source = tmp_path / "items.jsonl"
+    source.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in asked))
+    for judge in ("mock:first-slot", "mock:oracle,r=1,nats=3"):
+        out = tmp_path / judge.split(":")[1][:5]
+        rank_file(Judge(judge, "helpfulness"), source, out, RankOptions(schedule="half"))
+        found, places = pairs_of(out), list(read_records(out / "rankings.jsonl"))
+        if "slot" in judge:  # nothing but the slot speaks: nobody is better
+            assert not found.pairs
+            assert found.dropped["equal"] == 6
+            continue
+        ends = [f"{line.value['order'][0]}{line.value['order'][-1]}" for line in places]
+        assert [texts(each)[0][-1] + texts(each)[1][-1] for each in found.pairs] == ends
+        assert all(0 < each.margin <= 1 for each in found.pairs)

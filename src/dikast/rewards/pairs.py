@@ -21,13 +21,14 @@ from dikast.core.records.sources import is_address
 from dikast.core.runs.lock_file import damaged_lock, ids_of, read_lock
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run import Run
-from dikast.core.runs.run_files import LOCK, TOTALS
-from dikast.core.runs.schema import TotalLine, derived_lines
+from dikast.core.runs.run_files import LOCK, RANKINGS, TOTALS
+from dikast.core.runs.schema import RankingLine, TotalLine, derived_lines
 from dikast.core.verdict import Status
 
 Take = Literal["best-and-worst", "all"]
 _WITHIN = 0.1  # matched pairs differ in the size of their difference in words by at most this share, or by _WORDS
 _WORDS = 2
+_EQUAL = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class Pairs:
     prompts: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     unmatched: int = 0
+    one_order: bool = False  # each pair was asked in one order: a judge's taste for a slot is in the pairs
 
     def summary(self) -> dict[str, Any]:
         """As JSON: counts, and how the preferred responses differ in length."""
@@ -60,6 +62,7 @@ class Pairs:
             "pairs": len(self.pairs),
             "dropped": dict(self.dropped),
             **({"unmatched_length": self.unmatched} if self.unmatched else {}),
+            **({"one_order": True} if self.one_order else {}),
             "chosen_longer": longer,
             "chosen_shorter": shorter,
             "mean_words_longer": sum(each.words for each in self.pairs) / len(self.pairs) if self.pairs else None,
@@ -92,8 +95,10 @@ def pairs_of(
 
     `take` best-and-worst gives one pair per prompt, all gives every two responses. A prompt is left out if a missing
     verdict could change the choice, if its best and worst are equal or less than `margin` apart, or if the two orders
-    of the pair disagree. Comparisons of more than two responses are ordered by wins minus losses. `match_length` keeps
-    equally many pairs with the longer and with the shorter response preferred, with similar differences in words.
+    of the pair disagree. Comparisons of more than two responses are ordered by wins minus losses, those of a ranking by
+    their rewards, from which the judge's taste for a slot is taken out: most pairs of a ranking are asked in one order.
+    `match_length` keeps equally many pairs with the longer and with the shorter response preferred, with similar
+    differences in words.
     UserError for a run of a panel, for several criteria without a named one or a known total, and for missing items.
     """
     run = run if isinstance(run, Run) else Run(run)
@@ -103,8 +108,10 @@ def pairs_of(
         raise UserError(f"a margin lies between 0 and 1, got {margin}")
     prompts, by_id = _prompts(run, str(items))
     graded = run.kind == "absolute"
-    (_grades if graded else _comparisons)(run, by_id, criterion)
-    found = Pairs([], prompts=len(prompts))
+    ranked = (run.folder / RANKINGS).exists()
+    (_grades if graded else _rankings if ranked else _comparisons)(run, by_id, criterion)
+    alone = not ranked and bool((run.summary.get("preferences") or {}).get("one_order"))
+    found = Pairs([], prompts=len(prompts), one_order=alone)
     for prompt in prompts:
         found.pairs.extend(_chosen(prompt, margin, take, found.dropped, graded=graded))
     if match_length:
@@ -205,6 +212,33 @@ def _comparisons(run: Run, by_id: Mapping[str, _Prompt], criterion: str) -> None
         prompt.worth[b] = prompt.worth.get(b, 0.0) - edge
 
 
+def _rankings(run: Run, by_id: Mapping[str, _Prompt], criterion: str) -> None:
+    """As `_comparisons`, by the place of each response in the ranking of its item; equal places are equal."""
+    _criterion([rubric.name for rubric in load_rubrics(run.folder).values()], criterion, run)
+    for line, _ in derived_lines(run.folder, RANKINGS, RankingLine):
+        if (prompt := by_id.get(line["item"])) is None:
+            continue
+        prompt.missing += line["missing"]
+        placed = [
+            (number, rank, i)
+            for i, rank in enumerate(line["ranks"])
+            if rank is not None and (number := prompt.numbers.get((line["item"], i))) is not None
+        ]
+        values = line["rewards"] if line["grades"] is None else line["grades"]
+        for (a, above, i), (b, below, j) in combinations(placed, 2):
+            if a == b:
+                continue
+            first, second = values[i], values[j]
+            apart = 0.0 if above == below or first is None or second is None else abs(first - second)
+            if line["grades"] is None:
+                apart /= 2 * (len(line["ranks"]) - len(line["left_out"]))  # rewards are 2k times strengths
+                apart = math.tanh(apart / 2) if line["values"] == "logit" else min(apart, 1.0)
+            edge = math.copysign(max(apart, 2 * _EQUAL), below - above) if above != below else 0.0
+            prompt.better[a, b], prompt.better[b, a] = edge, -edge
+        for number, rank, _ in placed:
+            prompt.worth.setdefault(number, float(-rank))
+
+
 def _chosen(prompt: _Prompt, margin: float, take: Take, dropped: Counter[str], *, graded: bool) -> Iterator[Pair]:
     """The pairs of one prompt; prompts and pairs that are left out are counted."""
     known = sorted(prompt.worth)
@@ -222,7 +256,7 @@ def _chosen(prompt: _Prompt, margin: float, take: Take, dropped: Counter[str], *
             dropped["a verdict is missing"] += 1
         elif (a, b) in prompt.disagree:
             dropped["the two orders disagree"] += 1
-        elif abs(edge) < 1e-9:
+        elif abs(edge) < _EQUAL:
             dropped["equal"] += 1
         elif not graded and take == "best-and-worst" and edge < 0:
             dropped["the worst won against the best"] += 1

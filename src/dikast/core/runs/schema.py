@@ -39,6 +39,27 @@ class PreferenceLine(TypedDict):
     outcome: NotRequired[_Outcome | None]
 
 
+class RankingLine(TypedDict):
+    """A line of `rankings.jsonl`: the places of an item's responses, as `ranking.item_ranking.Ranking` says."""
+
+    item: str
+    schedule: str
+    values: str
+    order: tuple[int, ...]
+    ranks: tuple[int | None, ...]
+    rewards: tuple[float | None, ...]
+    low: tuple[float | None, ...]
+    high: tuple[float | None, ...]
+    best: tuple[float | None, ...]
+    cycles: int
+    triples: int
+    comparisons: int
+    missing: int
+    left_out: Mapping[str, Any]
+    grades: tuple[float | None, ...] | None
+    reason: str
+
+
 class TotalLine(TypedDict):
     """A line of `totals.jsonl`: the weighted total of a response, and the scores that it is made of."""
 

@@ -60,6 +60,8 @@ def prefs(
     echo(f"{options.out}: {counted(rows, 'row')} from {counted(len(found.pairs), 'pair')}", err=True)
     for reason, n in sorted(found.dropped.items(), key=lambda each: -each[1]):
         echo(f"left out: {n:,} ({reason})", err=True)
+    if found.one_order:
+        echo("each pair was asked in one order only: what the judge prefers may be the first slot", err=True)
     if found.unmatched:
         echo(f"left out: {found.unmatched:,} (no pair with the opposite difference in length)", err=True)
     echo(

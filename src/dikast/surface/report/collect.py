@@ -41,6 +41,7 @@ from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import GOLD, KEYS, LOCK, RUBRICS, SUMMARY, VERDICTS
 from dikast.core.runs.schema import SummaryForm, misfit
 from dikast.core.scale import Scale
+from dikast.core.text import counted
 from dikast.core.verdict import DISAGREE
 from dikast.judging.notes import notes_of
 from dikast.surface.report.contents import Contents, read_contents
@@ -238,6 +239,7 @@ class _Counts:
     gold: str  # the column of gold, "" where there is none
     scales: Scales
     queue: Queue
+    read: RunRows
     said: Counter[str] = field(default_factory=Counter)
     true: Counter[str] = field(default_factory=Counter)
     rows: int = 0
@@ -259,6 +261,7 @@ class _Counts:
             column if column in rows.gold else "",
             scales,
             Queue(asked.queue, rubrics, has_gold=bool(rows.gold)),
+            rows,
         )
 
     def add(self, row: Mapping[str, Any]) -> None:
@@ -297,9 +300,13 @@ class _Counts:
         names = sorted(outcomes | set(self.said) | set(self.true), key=_in_order)
         page.labels = {name: (self.said[name], self.true[name]) for name in names} if len(names) <= MOST_LABELS else {}
         due = page.folder / KEYS
-        planned = due.stat().st_size // 33 if due.exists() else 0
-        if planned > self.answers:
-            page.missing.append(f"unfinished: {self.answers:,} of {planned:,} questions have an answer")
+        planned, answers = due.stat().st_size // 33 if due.exists() else 0, self.answers + self.read.asked_once
+        if self.read.asked_once:
+            page.missing.append(
+                f"{counted(self.read.asked_once, 'pair')} that the ranking asked in one order only left out"
+            )
+        if planned > answers:
+            page.missing.append(f"unfinished: {answers:,} of {planned:,} questions have an answer")
 
 
 def _gold_scale(folder: Path, plan: AuditPlan) -> Scale | None:

@@ -140,7 +140,9 @@ def _entries(rows: Sequence[_Row], plan: AuditPlan, span: float, *, redact: bool
     for row in rows:
         record = records.get(row.line, {})
         item = None if redact else _item(record, row.line, arrange, named, str(plan.file))
-        name = next((str(record[key]) for key in ("id", "uid") if record.get(key)), f"line {row.line}")
+        name = next(
+            (str(record[key]) for key in ("id", "uid") if record.get(key) not in (None, "")), f"line {row.line}"
+        )
         raw = record.get(plan.score)
         verdict = row.said or ("" if raw is None else str(raw).strip()) or "none"
         entry = Entry(
