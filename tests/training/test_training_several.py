@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -106,6 +107,49 @@ def test_adapters_in_shards_end_as_adapters_in_one_process_do(
     assert any(not torch.equal(tensor, base[name]) for name, tensor in one.items())
     for name, tensor in one.items():
         assert torch.allclose(tensor, two[name], atol=5e-4), name
+
+
+@pytest.mark.slow
+def test_shares_are_written_and_read_by_any_number_of_processes(write_config: Write, tmp_path: Path) -> None:
+    # the first checkpoint is one process's, whole; two go on from it and write shares, from which one ends the run
+    settings: dict[str, Any] = {"family": "llama", "batch_size": 2, "steps": 3, "save_every": 1, "shards": None}
+    sft(write_config("alone", **settings))
+    out = tmp_path / "run-mixed"
+    sft(write_config("mixed", **settings, stop_at=1))
+    assert launched(write_config("mixed", **settings, stop_at=2), "fsdp2.yaml", tmp_path)["steps"] == 2
+    assert len(list(out.glob("checkpoints/step-00000002/shard-*.safetensors"))) == 2
+    assert not (out / "checkpoints/step-00000002/weights.safetensors").exists()
+    sft(write_config("mixed", **settings))
+    one, two = (load_file(tmp_path / f"run-{name}/model/model.safetensors") for name in ("alone", "mixed"))
+    assert one.keys() == two.keys()
+    assert all(torch.allclose(tensor, two[name], atol=5e-4) for name, tensor in one.items())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_shares_of_adapters_go_on_bit_for_bit_and_past_a_damaged_checkpoint(
+    precision: str, write_config: Write, tiny: Callable[[str], Path], tmp_path: Path
+) -> None:
+    settings: dict[str, Any] = {"train": "lora", "lora": {"rank": 4}, "precision": precision, "checkpointing": True}
+    settings |= {"init": None, "model": str(tiny("llava")), "batch_size": 2, "steps": 3, "save_every": 1, "keep": 3}
+    sft(write_config("alone", **settings))
+    together = write_config("together", **settings)
+    launched(together, "fsdp2.yaml", tmp_path)
+    out = tmp_path / "run-together"
+    unbroken = load_file(out / "model/model.safetensors")
+    alone = load_file(tmp_path / "run-alone/model/model.safetensors")
+    near = 5e-4 if precision == "fp32" else 5e-3
+    assert all(torch.allclose(tensor, alone[name], atol=near) for name, tensor in unbroken.items())
+    for part in ("model", "checkpoints/step-00000003"):
+        shutil.rmtree(out / part)
+    newest = max(out.glob("checkpoints/step-00000002/shard-*.safetensors"))
+    data = bytearray(newest.read_bytes())
+    data[len(data) * 3 // 4] ^= 4
+    newest.write_bytes(data)
+    assert launched(together, "fsdp2.yaml", tmp_path)["steps"] == 3
+    assert (out / "checkpoints/damaged-step-00000002").is_dir()
+    resumed = load_file(out / "model/model.safetensors")
+    assert all(torch.equal(tensor, unbroken[name]) for name, tensor in resumed.items())
 
 
 RANK = """

@@ -11,33 +11,21 @@ import orjson
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
-from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.distributed.tensor import DTensor
 
 from dikast.core.errors import DataError, UserError
 from dikast.core.runs.run_files import changed_files, record_all
+from dikast.training.fsdp.sharded_checkpoint import ShareReader, is_sharded, save_shares
 from dikast.training.processes import SingleProcess
 
 _log = logging.getLogger(__name__)
 _NAME = re.compile(r"step-(\d{8})")
+_DRAWN = ("cpu", "cuda")  # the tensors of random states
 
 
 def trained(model: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
     """The parameters that are trained, by name."""
     return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
-
-
-def whole(tensor: torch.Tensor) -> torch.Tensor:
-    """The full tensor, gathered if processes hold shards of it; a collective call, so every process must make it."""
-    full = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
-    return full.detach().contiguous()
-
-
-def like(tensor: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
-    """A full tensor, sharded as the parameter is."""
-    if isinstance(parameter, DTensor):
-        placed = tensor.to(parameter.device_mesh.device_type)
-        return distribute_tensor(placed, parameter.device_mesh, parameter.placements)
-    return tensor.to(parameter.device)
 
 
 def random_state() -> dict[str, torch.Tensor]:
@@ -56,7 +44,10 @@ def save_checkpoint(
     team: SingleProcess,
     keep: int,
 ) -> Path:
-    """Write `folder/step-N` and remove all but the last `keep`; `draws` is the `random_state` after that step."""
+    """Write `folder/step-N` and remove all but the last `keep`; `draws` is the `random_state` after that step.
+
+    Where processes hold shares of the model, each writes its own (`shard-*.safetensors`), and nothing is gathered.
+    """
     temporary, final = folder / "part", folder / f"step-{step:08d}"
 
     def begin() -> None:
@@ -65,16 +56,20 @@ def save_checkpoint(
 
     team.from_main(begin)
     names = trained(model)
-    weights = {name: whole(parameter) for name, parameter in names.items()}
+    weights: dict[str, torch.Tensor] = {name: parameter.detach() for name, parameter in names.items()}
     moments: dict[str, torch.Tensor] = {}
     for name, parameter in names.items():
         for key, value in optimizer.state[parameter].items():
-            moments[f"{key}:{name}"] = whole(torch.as_tensor(value))
+            moments[f"{key}:{name}"] = torch.as_tensor(value).detach()
+    if shared := {name: each for name, each in (weights | moments).items() if isinstance(each, DTensor)}:
+        save_shares(temporary, shared)
+    weights, moments = ({k: v.contiguous() for k, v in some.items() if k not in shared} for some in (weights, moments))
     save_file(draws, temporary / f"draws-{team.rank}.safetensors")
     team.wait()
 
     def finish() -> None:
-        save_file(weights, temporary / "weights.safetensors")
+        if weights:
+            save_file(weights, temporary / "weights.safetensors")
         save_file(moments, temporary / "optimizer.safetensors")
         (temporary / "state.json").write_bytes(orjson.dumps({**state, "step": step}, option=orjson.OPT_INDENT_2))
         record_all(temporary)
@@ -134,7 +129,7 @@ def _fault(path: Path) -> str:
             return "; ".join(f"{name}: {why}" for name, why in sorted(changed.items()))
         if not isinstance(state, dict) or not {"run", "step", "seconds"} <= state.keys():
             return "state.json: fields are missing"
-        for name in ("weights.safetensors", "optimizer.safetensors"):
+        for name in ("optimizer.safetensors", *(() if is_sharded(path) else ("weights.safetensors",))):
             with safe_open(path / name, "pt"):
                 pass
     except (OSError, ValueError, SafetensorError, DataError) as error:
@@ -152,10 +147,7 @@ def load_checkpoint(
             f"{path}: this checkpoint belongs to a run with other data or settings: give another 'out', or remove the "
             "folder to start again"
         )
-    names = load_weights(path, model)
-    for key, value in load_file(path / "optimizer.safetensors").items():
-        kind, _, name = key.partition(":")
-        optimizer.state[names[name]][kind] = value if kind == "step" else like(value, names[name])
+    _load_moments(path, load_weights(path, model), optimizer)
     draws = path / f"draws-{team.rank}.safetensors"
     if draws.is_file():  # missing for a process that the earlier run did not have
         known = load_file(draws)
@@ -166,12 +158,37 @@ def load_checkpoint(
 
 
 def load_weights(path: Path, model: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
-    """Load the trained weights of a checkpoint into a model; returns them by name."""
-    weights = load_file(path / "weights.safetensors")
-    names = trained(model)
-    if missing := names.keys() ^ weights.keys():
+    """Load the trained weights of a checkpoint into a model; returns them by name. Of weights that are dealt out over
+    processes each reads its slices, whoever wrote the checkpoint.
+    """
+    reader, names = ShareReader(path), trained(model)
+    known = {name for name in reader.tensors if ":" not in name and name not in _DRAWN}
+    if missing := names.keys() ^ known:
         raise UserError(f"{path}: this checkpoint holds other parameters than the model trains: {sorted(missing)[:3]}")
-    with torch.no_grad():
-        for name, parameter in names.items():
-            parameter.copy_(like(weights[name], parameter))
+    reader.read_into({name: parameter.detach() for name, parameter in names.items()}, alone=not _dealt_out(names))
     return names
+
+
+def _load_moments(path: Path, names: dict[str, torch.nn.Parameter], optimizer: Any) -> None:
+    """Load what the optimizer keeps of each parameter, dealt out as the parameter is where it has its shape."""
+    reader, shared = ShareReader(path), dict[str, torch.Tensor]()
+    with safe_open(path / "optimizer.safetensors", "pt") as alike:
+        for key, known in reader.tensors.items():
+            kind, _, name = key.partition(":")
+            if not name:
+                continue
+            parameter = names[name]
+            if kind == "step":
+                found: torch.Tensor = alike.get_tensor(key)
+            elif known.size == parameter.shape:
+                found = torch.zeros_like(parameter, dtype=known.properties.dtype, requires_grad=False)
+                shared[key] = found
+            else:
+                found = torch.zeros(known.size, dtype=known.properties.dtype, device=parameter.device)
+                shared[key] = found
+            optimizer.state[parameter][kind] = found
+    reader.read_into(shared, alone=not _dealt_out(names))
+
+
+def _dealt_out(names: dict[str, torch.nn.Parameter]) -> bool:
+    return any(isinstance(parameter, DTensor) for parameter in names.values())

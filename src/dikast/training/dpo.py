@@ -18,6 +18,7 @@ from dikast.training.data.batches import BatchPlan, Unit, micro_batches
 from dikast.training.data.collate import Batch, collate, cross_entropies, units_of
 from dikast.training.data.prepare import data_hash, prepare_shards
 from dikast.training.data.shards import Shards
+from dikast.training.fsdp.sharded_model import dealt_out_again
 from dikast.training.log import read_log
 from dikast.training.loop import Loop, Watcher, fits, logits_of
 from dikast.training.models.model import about, open_model, source_of
@@ -47,7 +48,7 @@ def dpo(config: "PreferenceConfig | str | Path", *, watch: Watcher = lambda line
 
 def _dpo(config: PreferenceConfig, team: SingleProcess, watch: Watcher) -> dict[str, Any]:
     team.from_main(lambda: check_before_loading(config))
-    out, loaded = config.path(config.out), open_model(config)
+    out, loaded = config.path(config.out), open_model(config, shards=team.shards)
     shards = prepare_shards(config, loaded, about(loaded), data := data_hash(config), team)
     start = source_of(config).identity() if config.model else about(loaded)
     data = fingerprint([data, shards.shown])
@@ -220,11 +221,18 @@ def _computed(config: PreferenceConfig, loaded: Loaded, shards: Shards, team: Si
         step = [(2 * pair, 2 * pair + 1) for pair in range(start, min(start + chunk, len(found)))]
         units = pair_units(step, shards, loaded, config)
         runs = micro_batches(units, most, packed=config.pack != "none")
-        for run in runs[team.rank :: team.size]:
+        for turn in range(0, len(runs), team.size):
+            mine = turn + team.rank < len(runs)
+            if not mine and team.shards == 1:
+                break
+            # processes that hold shares of one model pass through it together: one without a run repeats the first
+            run = runs[turn + team.rank if mine else 0]
             numbers = [number for unit in run for number in unit.numbers]
             batch = collate(shards, numbers, loaded, pack=config.pack)
             with torch.no_grad(), fits(batch, shards):
                 logprobs, _ = replies_of(loaded.model, batch, loaded, config)
-            found[np.array(numbers[::2]) // 2] = logprobs.float().cpu().numpy()
+            if mine:
+                found[np.array(numbers[::2]) // 2] = logprobs.float().cpu().numpy()
+    dealt_out_again(loaded.model)
     loaded.model.train(mode)
     return found

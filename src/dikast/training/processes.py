@@ -10,6 +10,7 @@ import torch
 
 from dikast.core.errors import RunError, UserError, machine_error
 from dikast.training.config import Config
+from dikast.training.fsdp.sharded_model import launched_for_fsdp
 
 _T = TypeVar("_T")
 _PATIENCE = timedelta(hours=6)  # while one process prepares the data for all
@@ -20,6 +21,7 @@ class SingleProcess:
     """A single process. Training is the body of its `with`, which several processes leave together."""
 
     rank, size, main = 0, 1, True
+    shards = 1  # of how many a model is dealt out over the processes
     about = "1"
 
     def __enter__(self) -> Self:
@@ -78,7 +80,9 @@ class Distributed(SingleProcess):
         self.rank = self._accelerator.process_index
         self.size = self._accelerator.num_processes
         self.main = self._accelerator.is_main_process
-        self.about = f"{self.size}, {self._accelerator.distributed_type.value}"
+        sharded = launched_for_fsdp()
+        self.shards = self.size if sharded else 1
+        self.about = f"{self.size}, {'FSDP2' if sharded else self._accelerator.distributed_type.value}"
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         """Close the process group, when all are here: a process whose peer has gone may be aborted as it ends."""
@@ -97,23 +101,11 @@ class Distributed(SingleProcess):
         AcceleratorState._reset_state(reset_partial_state=True)  # else it would take the next group for this one
 
     def join(self, model: Any, optimizer: Any) -> tuple[Any, Any]:
-        """As `SingleProcess.join`; with FSDP every repeated layer is sharded by itself."""
-        if os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true":
-            self._shard_by_layer(model)
+        """As `SingleProcess.join`; a model that is dealt out was so when it was opened."""
+        if self.shards > 1:
+            return model, optimizer
         prepared: tuple[Any, Any] = self._accelerator.prepare(model, optimizer)
         return prepared
-
-    def _shard_by_layer(self, model: Any) -> None:
-        from accelerate.utils import DistributedType, FullyShardedDataParallelPlugin
-
-        state = self._accelerator.state
-        if state.distributed_type is DistributedType.MULTI_CPU:  # torch can shard here, accelerate does not ask it
-            state.distributed_type = DistributedType.FSDP
-            state.fsdp_plugin = FullyShardedDataParallelPlugin()
-        names = [type(module).__name__ for module in model.modules()]
-        repeated = {name for name in model._no_split_modules or () if names.count(name) > 1}
-        state.fsdp_plugin.transformer_cls_names_to_wrap = sorted(repeated)
-        self.about = f"{self.size}, FSDP{state.fsdp_plugin.fsdp_version}"
 
     def backward(self, loss: torch.Tensor) -> None:
         """As for a single process; the loss is scaled by the number of processes, which average their gradients."""

@@ -32,6 +32,7 @@ def _sft(config: Config, team: "SingleProcess", watch: Watcher) -> dict[str, Any
     import torch
 
     from dikast.training.data.prepare import data_hash, prepare_shards
+    from dikast.training.fsdp.sharded_model import dealt_out_again
     from dikast.training.log import Log, read_log
     from dikast.training.loop import Loop
     from dikast.training.metrics import held_out, judge_metrics
@@ -43,7 +44,7 @@ def _sft(config: Config, team: "SingleProcess", watch: Watcher) -> dict[str, Any
     team.from_main(lambda: check_before_loading(config))
     out = config.path(config.out)
     held = held_out(config)
-    loaded = open_model(config)
+    loaded = open_model(config, shards=team.shards)
     data = data_hash(config)
     shards = prepare_shards(config, loaded, about(loaded), data, team)
     start = source_of(config).identity() if config.model else about(loaded)
@@ -61,6 +62,7 @@ def _sft(config: Config, team: "SingleProcess", watch: Watcher) -> dict[str, Any
         # the evaluation must not change the training's random state
         with torch.random.fork_rng(), torch.autocast(kind, torch.bfloat16, enabled=mixed):
             lines = list(judge_metrics(loaded, held, config, step=step)) if held else []
+        dealt_out_again(loaded.model)
         loaded.model.train()
         team.from_main(lambda: tell(lines))
 

@@ -43,16 +43,24 @@ def in_folder(config: Config, work: "Callable[[SingleProcess], dict[str, Any]]")
 
 
 def save_result(loaded: "Loaded", config: Config, team: "SingleProcess") -> None:
-    """Write `out`/model from a finished run; called in the main process alone."""
+    """Write `out`/model from a finished run; called in the main process alone.
+
+    What several processes hold is put together from the last checkpoint tensor by tensor, where the source allows it.
+    """
     from dikast.training.checkpoint import checkpoints, load_weights
+    from dikast.training.fsdp.streamed_model import streamed
     from dikast.training.models.model import frozen_in_bf16, open_model, save_model
 
-    out, made = config.path(config.out), loaded
-    if team.size > 1 or frozen_in_bf16(config):  # gathers sharded weights, or takes those that were not rounded
-        precision = "fp32" if config.precision == "bf16" else config.precision
-        made = open_model(replace(config, device="cpu", precision=precision))
-        load_weights(checkpoints(out / "checkpoints")[-1], made.model)
-    save_model(made, config, out / "model")
+    out = config.path(config.out)
+    if team.size == 1 and not frozen_in_bf16(config):
+        return save_model(loaded, config, out / "model")
+    last = checkpoints(out / "checkpoints")[-1]
+    if (write := streamed(loaded, config, last)) is not None:
+        return save_model(loaded, config, out / "model", write=write)
+    precision = "fp32" if config.precision == "bf16" else config.precision  # weights that were not rounded
+    made = open_model(replace(config, device="cpu", precision=precision))
+    load_weights(last, made.model)
+    return save_model(made, config, out / "model")
 
 
 def told_of(config: Config, outcome: "Outcome", team: "SingleProcess", *, examples: int, run: str) -> dict[str, Any]:

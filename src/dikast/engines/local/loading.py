@@ -46,11 +46,14 @@ class Loaded:
         return torch.device(self.model.device)
 
 
-def load(source: ModelSource, *, device: str, dtype: str, as_video: bool = True) -> Loaded:
-    """Load a model; UserError says what is missing or does not fit. Without `as_video` clips are seen as images."""
+def load(source: ModelSource, *, device: str, dtype: str, as_video: bool = True, distributed: Any = None) -> Loaded:
+    """Load a model; UserError says what is missing or does not fit. Without `as_video` clips are seen as images.
+
+    distributed: transformers' `DistributedConfig`, with which each of several processes reads only its share.
+    """
     try:
         with _quiet():
-            return _load(source, device=device, dtype=dtype, as_video=as_video)
+            return _load(source, device=device, dtype=dtype, as_video=as_video, distributed=distributed)
     except UserError:
         raise
     except torch.OutOfMemoryError as error:
@@ -60,12 +63,13 @@ def load(source: ModelSource, *, device: str, dtype: str, as_video: bool = True)
         raise UserError(f"{source.folder}: this model cannot be loaded: {error}") from error
 
 
-def _load(source: ModelSource, *, device: str, dtype: str, as_video: bool) -> Loaded:
+def _load(source: ModelSource, *, device: str, dtype: str, as_video: bool, distributed: Any) -> Loaded:
     source.check()
     config = pretrained(transformers.AutoConfig, source.folder)
     sees = sees_images(config, source)
     processor = load_processor(source, config, sees=sees, as_video=as_video)
-    return limits(_load_weights(source, config, sees=sees, device=device, dtype=dtype), processor)
+    model = _load_weights(source, config, sees=sees, device=device, dtype=dtype, distributed=distributed)
+    return limits(model, processor)
 
 
 def sees_images(config: Any, source: ModelSource) -> bool:
@@ -129,11 +133,12 @@ def fixed_settings(loaded: Loaded) -> dict[str, Any]:
     }
 
 
-def _load_weights(source: ModelSource, config: Any, *, sees: bool, device: str, dtype: str) -> Any:
+def _load_weights(source: ModelSource, config: Any, *, sees: bool, device: str, dtype: str, distributed: Any) -> Any:
     place = _device(device)
+    dealt = {} if distributed is None else {"distributed_config": distributed}
     kind: Any = transformers.AutoModelForImageTextToText if sees else transformers.AutoModelForCausalLM
     model, about = pretrained_weights(
-        kind, source.folder, config=config, dtype=_dtype(dtype, place), output_loading_info=True
+        kind, source.folder, config=config, dtype=_dtype(dtype, place), output_loading_info=True, **dealt
     )
     if missing := sorted(about["missing_keys"]):
         raise UserError(

@@ -12,11 +12,11 @@ import orjson
 from dikast.core.errors import DataError, RunError, UserError
 from dikast.core.output_folder import one_writer
 from dikast.core.runs.run_files import CHECKSUMS, changed_files, check_model, checksum, record_all, recorded
+from dikast.training.models.tensor_files import SIZES
 
 if TYPE_CHECKING:
     import torch
 
-_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
 _WHOLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
 
 
@@ -62,7 +62,7 @@ class Weights:
             raise DataError(f"{min(missing)} is in none of its files: save the model again", path=str(folder / _INDEX))
         if not self.files:
             raise UserError(f"{folder / _WHOLE}: holds no tensor: save the model again")
-        if strange := set(self.kinds.values()) - _BYTES.keys():
+        if strange := set(self.kinds.values()) - SIZES.keys():
             raise UserError(f"{folder}: holds tensors of the type {min(strange)}: save the model in bf16 or fp32")
 
     def _placed(self) -> dict[str, Path]:
@@ -92,7 +92,7 @@ class Weights:
 
     def size(self, name: str) -> int:
         """Bytes of a tensor."""
-        return math.prod(self.shapes[name]) * _BYTES[self.kinds[name]]
+        return math.prod(self.shapes[name]) * SIZES[self.kinds[name]]
 
     def __enter__(self) -> "Weights":
         self._stack = ExitStack()

@@ -12,7 +12,7 @@ import json
 import math
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from dikast.core.errors import UserError, require
 from dikast.core.runs.run_files import CHECKSUMS
 from dikast.engines.local.trusted import pretrained
 from dikast.training.models.folders import Weights, laid_out, read_json
+from dikast.training.models.tensor_files import Stored, write_tensors
 
 if TYPE_CHECKING:
     import torch
@@ -279,28 +280,9 @@ def _flat(value: dict[str, Any], passing: re.Pattern[str], at: str = "") -> Iter
 
 def _write(inputs: Sequence[Weights], recipe: Recipe, has_base: bool, folder: Path, shard_bytes: int) -> list[str]:
     """Write merged tensors into safetensors files of about `shard_bytes`, one tensor in memory at a time."""
-    groups: list[list[str]] = [[]]
-    room = shard_bytes
     first = inputs[0]
-    for name in sorted(first.files):
-        size = first.size(name)
-        if groups[-1] and size > room:
-            groups.append([])
-            room = shard_bytes
-        groups[-1].append(name)
-        room -= size
-    files = (
-        ["model.safetensors"]
-        if len(groups) == 1
-        else [f"model-{i:05d}-of-{len(groups):05d}.safetensors" for i in range(1, len(groups) + 1)]
-    )
-    for file, names in zip(files, groups, strict=True):
-        _write_file(folder / file, names, first, lambda name: _one(name, inputs, recipe, has_base))
-    if len(files) > 1:
-        placed = {name: file for file, names in zip(files, groups, strict=True) for name in names}
-        index = {"metadata": {"total_size": sum(map(first.size, first.files))}, "weight_map": placed}
-        (folder / "model.safetensors.index.json").write_text(json.dumps(index, indent=2), encoding="utf-8")
-    return files
+    layout = {name: Stored(first.kinds[name], first.shapes[name]) for name in sorted(first.files)}
+    return write_tensors(folder, layout, lambda name: _one(name, inputs, recipe, has_base), shard_bytes)
 
 
 def _one(name: str, inputs: Sequence[Weights], recipe: Recipe, has_base: bool) -> "torch.Tensor":
@@ -319,29 +301,6 @@ def _one(name: str, inputs: Sequence[Weights], recipe: Recipe, has_base: bool) -
             f"{name}: merged values are too large for {inputs[0].kinds[name]}: give smaller weights or scale"
         )
     return made
-
-
-def _write_file(
-    path: Path,
-    names: Sequence[str],
-    first: Weights,
-    make: "Callable[[str], torch.Tensor]",
-) -> None:
-    """A safetensors file whose header is known before its tensors are."""
-    import torch
-
-    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
-    at = 0
-    for name in names:
-        end = at + first.size(name)
-        header[name] = {"dtype": first.kinds[name], "shape": list(first.shapes[name]), "data_offsets": [at, end]}
-        at = end
-    spelt = json.dumps(header, separators=(",", ":")).encode()
-    spelt += b" " * (-len(spelt) % 8)
-    with path.open("wb") as file:
-        file.write(len(spelt).to_bytes(8, "little") + spelt)
-        for name in names:
-            file.write(make(name).contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
 
 
 def _about(inputs: Sequence[Weights], recipe: Recipe, base: Path | None) -> dict[str, Any]:

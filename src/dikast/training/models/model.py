@@ -3,6 +3,8 @@
 import os
 import re
 import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from dikast.engines.local.processor import load_processor
 from dikast.engines.local.source import ModelSource, locate
 from dikast.engines.local.trusted import pretrained
 from dikast.training.config import Config
+from dikast.training.fsdp.sharded_model import deal_out_adapters, dealt_out, launched_for_fsdp, sharding
 
 PROJECTORS = re.compile(r"(^|\.)(multi_modal_projector|image_newline|visual\.(merger|deepstack_merger_list))(\.|$)")
 _NOT_LANGUAGE = re.compile(r"(^|\.)(vision_tower|visual|vision_model|multi_modal_projector|lm_head)(\.|$)")
@@ -30,24 +33,36 @@ def source_of(config: Config) -> ModelSource:
     return locate(str(beside) if beside.is_dir() else name)
 
 
-def open_model(config: Config) -> Loaded:
-    """Open the model for training: trained parameters require gradients, the others do not."""
+def open_model(config: Config, *, shards: int = 1) -> Loaded:
+    """Open the model for training: trained parameters require gradients, the others do not.
+
+    shards: over so many processes it is dealt out; each reads only its share (a model from scratch each draws whole).
+    """
     source = source_of(config)
     adapters = frozen_in_bf16(config) and config.train == "lora"  # nothing of what is trained is in the file
     dtype = "bfloat16" if config.precision == "bf16-master" or adapters else "float32"
     if config.model:
-        loaded = load(source, device=config.device, dtype=dtype)
+        shape = pretrained(transformers.AutoConfig, source.folder) if shards > 1 else None
+        dealt = sharding(config, blank_model(shape), shards) if shards > 1 else None
+        loaded = load(source, device=config.device, dtype=dtype, distributed=dealt)
     else:
         loaded = _assembled(source, blank=False, seed=config.seed)
         loaded.model.to(device_of(config), getattr(torch, dtype))
-    made_ready(loaded.model, config)
+        if shards > 1:
+            loaded = replace(loaded, model=dealt_out(loaded.model, config, shards))
+    made_ready(loaded.model, config, sharded=shards > 1)
     return loaded
 
 
-def made_ready(model: Any, config: Config) -> Any:
+def made_ready(model: Any, config: Config, *, sharded: bool = False) -> Any:
     """The model itself with what is trained chosen, frozen weights in their type and checkpointing as configured."""
     choose_trained(model, config)
-    if frozen_in_bf16(config):
+    if sharded and config.train == "lora":  # what is frozen was read in its type
+        for parameter in model.parameters():
+            if parameter.requires_grad and config.precision != "bf16-master":
+                parameter.data = parameter.data.float()
+        deal_out_adapters(model, config)
+    elif frozen_in_bf16(config) and not sharded:
         for parameter in model.parameters():  # norms take no weights of another type than their input
             whole = parameter.requires_grad or parameter.ndim < 2
             parameter.data = parameter.data.to(torch.float32 if whole else torch.bfloat16)
@@ -66,9 +81,12 @@ def blank_model(shape: Any, device: str = "meta") -> Any:
 
 
 def frozen_in_bf16(config: Config) -> bool:
-    """Whether matrices that are not trained are held in bfloat16; shards of several processes have one type."""
+    """Whether matrices that are not trained are held in bfloat16. Where processes hold shares of the model, only under
+    adapters, whose weights are shared out by themselves: a share has one type.
+    """
     alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
-    return config.precision == "bf16" and (config.train != "full" or bool(config.frozen)) and alone
+    kept = config.train != "full" or bool(config.frozen)
+    return config.precision == "bf16" and kept and (alone or (launched_for_fsdp() and config.train == "lora"))
 
 
 def device_of(config: Config) -> torch.device:
@@ -145,8 +163,11 @@ def _example(model: Any) -> str:
     return ", ".join(names[:: max(1, len(names) // 3)][:3])
 
 
-def save_model(loaded: Loaded, config: Config, folder: Path) -> None:
-    """Save the model, with adapters merged, as a checkpoint that any engine opens; all files are written or none."""
+def save_model(loaded: Loaded, config: Config, folder: Path, *, write: Callable[[Path], None] | None = None) -> None:
+    """Save the model, with adapters merged, as a checkpoint that any engine opens; all files are written or none.
+
+    write: writes weights and configuration, in place of what `loaded` holds.
+    """
     temporary = folder.with_name(folder.name + ".part")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
@@ -155,19 +176,23 @@ def save_model(loaded: Loaded, config: Config, folder: Path) -> None:
         for path in (path for pattern in _BESIDE_WEIGHTS for path in beside.glob(pattern)):
             if not _WRITTEN_ANEW.fullmatch(path.name):
                 shutil.copyfile(path, temporary / path.name)
-    model = loaded.model
-    if config.train == "lora":
-        model = _merged(model)
-    shown = transformers.utils.logging.is_progress_bar_enabled()
-    transformers.utils.logging.disable_progress_bar()
-    try:
-        model.save_pretrained(temporary)
-    finally:
-        if shown:
-            transformers.utils.logging.enable_progress_bar()
+    if write is not None:
+        write(temporary)
+    else:
+        _write_whole(_merged(loaded.model) if config.train == "lora" else loaded.model, temporary)
     record_all(temporary)
     shutil.rmtree(folder, ignore_errors=True)
     temporary.rename(folder)
+
+
+def _write_whole(model: Any, folder: Path) -> None:
+    shown = transformers.utils.logging.is_progress_bar_enabled()
+    transformers.utils.logging.disable_progress_bar()
+    try:
+        model.save_pretrained(folder)
+    finally:
+        if shown:
+            transformers.utils.logging.enable_progress_bar()
 
 
 def _merged(model: Any) -> Any:
