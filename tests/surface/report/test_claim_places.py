@@ -1,7 +1,13 @@
 """Claims are marked in the response, which stays the text that it was."""
 
 import random
+from pathlib import Path
 
+import pytest
+
+import axe
+import runs
+from browser import Browser
 from dikast.surface.report.claim_places import kind_of, stretches
 from dikast.testing.hostile import HOSTILE
 
@@ -26,3 +32,25 @@ def test_the_text_stays_whole() -> None:
             {"text": text[cuts[2] : cuts[3]], "verdict": "x"},
         ]
         assert "".join(part.text for part in stretches(text, claims)) == text
+
+
+@pytest.mark.slow
+def test_everybody_can_read_claims_and_pictures(tmp_path: Path, tab: Browser) -> None:
+    """A judge that says claims, of drawings: opened, enlarged, light and dark, on a phone and a desk."""
+    if axe.SCRIPT is None:
+        pytest.skip(axe.WHY)
+    made = runs.dikast_here("world", "make", "-n", 4, "--out", tmp_path / "world")
+    assert made.returncode == 0, made.stderr
+    items = tmp_path / "world" / "items-00000.jsonl"
+    done = runs.dikast_here("grade", items, "--judge", "scout", "--out", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    done = runs.dikast_here("report", tmp_path / "run", "-o", tmp_path / "page.html")
+    assert done.returncode == 0, done.stderr
+    for width, dark in [(390, False), (390, True), (1440, False), (1440, True)]:
+        tab.open(tmp_path / "page.html", width=width, dark=dark)
+        small = tab.run("document.querySelector('.zoom img').getBoundingClientRect().width")
+        assert tab.run("[...document.querySelectorAll('.entry, .zoom')].map(each => each.open = true).length") > 4
+        assert tab.run("document.querySelectorAll('mark sup').length") > 4
+        assert tab.run("document.querySelector('.zoom img').getBoundingClientRect().width") > small
+        assert axe.violations(tab) == []
+        assert tab.run("document.documentElement.scrollWidth") <= width
