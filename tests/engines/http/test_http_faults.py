@@ -141,7 +141,7 @@ def test_a_server_that_is_not_there_ends_the_run_soon(tmp_path: Path) -> None:
     kept = verdicts(tmp_path / "run")
     assert all(each["reason"].startswith(("connection:", "unreachable:")) for each in kept)
     assert all(each["attempts"] for each in kept)
-    assert len(kept) < 100  # what was on its way at once; nothing is known of the others, and they stay unasked
+    assert 1 <= len(kept) <= 16  # those that failed by themselves; no other was ever sent, and they stay unasked
     assert f"({500 - len(kept)} questions were not asked)" in summary["gave_up"]
     assert (summary["asked"], summary["verdicts"]) == (len(kept), len(kept))
 

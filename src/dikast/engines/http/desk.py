@@ -118,7 +118,7 @@ class Desk:
         if job.flow.verdict_on_all is not None:
             why = job.flow.verdict_on_all
             told = f"not sent, as what was sent before failed: {why}"
-            error = EngineError(told, kind=why.kind, retryable=True, sent=bool(job.began))
+            error = EngineError(told, kind=why.kind, retryable=True, sent=bool(job.began) and why.sent)
             return Completion(job.request.key, finish="error", error=error)
         now = time.monotonic()
         job.began = job.began or now
@@ -223,7 +223,8 @@ class Desk:
             failure = replace(failure, message=f"{failure.message}; {told}")
         if flow.consecutive >= most and flow.verdict_on_all is None:
             kind = failure.kind if failure.hopeless else "unreachable"
-            self.gave_up = flow.verdict_on_all = EngineError(failure.message, kind=kind)
+            reached = not (never and failure.unreached)  # else no try of any question has left this machine
+            self.gave_up = flow.verdict_on_all = EngineError(failure.message, kind=kind, sent=reached)
         usage = failure.usage or Usage()
         return Completion(job.request.key, failure.text, finish="error", usage=usage, error=failure.error(job.tries))
 
