@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -72,13 +73,25 @@ HEAVY = (
 )
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a file, which many tests look at."""
+    return ast.parse(path.read_text("utf-8"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forget_trees() -> Iterator[None]:
+    yield
+    parsed.cache_clear()
+
+
 def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
 def imported_names(path: Path) -> Iterator[str]:
     """Every module that a file imports, also inside functions and under TYPE_CHECKING."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: write the absolute import"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
@@ -123,7 +136,7 @@ def modules() -> dict[str, Path]:
 
 def run_time_imports(path: Path, known: Container[str]) -> set[str]:
     """The modules of the package that a file imports when it runs, also inside functions."""
-    tree, found = ast.parse(path.read_text("utf-8")), set()
+    tree, found = parsed(path), set()
     hints = [n for n in ast.walk(tree) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.dump(n.test)]
     skipped = {id(inner) for node in hints for outer in node.body for inner in ast.walk(outer)}
     for node in ast.walk(tree):
@@ -166,6 +179,19 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
     assert cycle({"a": ["b"], "b": ["c"], "c": ["b"]}) == ["b", "c", "b"]
 
 
+def test_the_walks_name_what_exists() -> None:
+    walks = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text("utf-8").partition("## The rooms")[0]
+    hops = re.findall(r"\*\*`([\w.]+)`\*\*", walks)
+    known = [name.removeprefix("dikast.") for name in modules()]
+    lost = [
+        hop
+        for hop in hops
+        if not any(f".{name}".endswith(f".{each}") for name in known for each in (hop, hop.rpartition(".")[0]) if each)
+    ]
+    assert len(hops) >= 50
+    assert not lost
+
+
 def test_rooms_of_many_files_have_rooms_of_their_own() -> None:
     flat = {}
     for folder in {path.parent for path in FILES} - {PACKAGE}:
@@ -194,12 +220,7 @@ def test_no_two_files_have_the_same_name() -> None:
 
 
 def test_no_class_name_stands_more_than_twice() -> None:
-    names = [
-        node.name
-        for path in FILES
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.ClassDef)
-    ]
+    names = [node.name for path in FILES for node in ast.walk(parsed(path)) if isinstance(node, ast.ClassDef)]
     often = {name: n for name, n in Counter(names).items() if n > 2}
     assert often == SAME_CLASS_NAME, "name classes by what they are, or take what is mended off the list"
 
@@ -263,11 +284,7 @@ assert not loaded, f"importing loaded {{loaded}}"
 
 def test_every_test_file_holds_a_test() -> None:
     for path in Path(__file__).parent.rglob("test_*.py"):
-        names = [
-            n.name
-            for n in ast.walk(ast.parse(path.read_text("utf-8")))
-            if isinstance(n, ast.FunctionDef | ast.ClassDef)
-        ]
+        names = [n.name for n in ast.walk(parsed(path)) if isinstance(n, ast.FunctionDef | ast.ClassDef)]
         assert any(name.startswith(("test", "Test")) for name in names), f"{path} holds no test"
 
 
@@ -315,7 +332,7 @@ NO_DEFINITION = {"labels_for_pearson", "pairs_for_mcnemar", "fisher_mean_over", 
 def second_definitions(path: Path) -> Iterator[str]:
     """Statistics that a file outside their own defines by name, or takes from a library."""
     own = path.stem if "statistics" in path.parts else ""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.FunctionDef) and node.name not in NO_DEFINITION:
             for word, home in DEFINED.items():
                 named = f"_{word}_" in f"_{node.name}_".replace("__", "_")
@@ -330,7 +347,7 @@ def bodies(paths: Iterable[Path]) -> dict[str, list[str]]:
     """Functions by what they do: their statements, without docstrings and names of variables."""
     found: dict[str, list[str]] = {}
     for path in paths:
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.FunctionDef):
                 body = node.body[1:] if ast.get_docstring(node) else node.body
                 names: dict[str, str] = {}

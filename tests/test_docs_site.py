@@ -13,6 +13,7 @@ import pytest
 import dikast
 from browser import CHROMIUM, Browser, browser
 
+pytestmark = pytest.mark.slow  # building the site takes half a minute; `make docs` builds it as well
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(r'<(a|img|link|script)\b[^>]*?\s(href|src)="?([^"\s>]+)')
 

@@ -60,6 +60,7 @@ def test_a_notebook_gives_the_outputs_it_shows(path: Path, server: FaultServer, 
     assert sum(map(len, outputs)) >= 5
 
 
+@pytest.mark.slow
 def test_the_action_passes_on_good_answers_and_fails_on_bad_ones(server: FaultServer, here: Path) -> None:
     action = yaml.safe_load((EXAMPLES / "github-action.yml").read_text("utf-8"))
     steps = [step for job in action["jobs"].values() for step in job["steps"] if "run" in step]

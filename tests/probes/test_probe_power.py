@@ -16,6 +16,7 @@ def bench(suite: Path) -> Bench:
     return Bench(suite.parent)
 
 
+@pytest.mark.slow
 def test_a_seeded_sample(bench: Bench) -> None:
     deaf_card = bench.card(Oracle(r=0.7, deaf=0.4, seed=0))
     assert deaf_card["deafness"].result == "faulty"

@@ -71,6 +71,7 @@ def test_drift_is_told_as_drift(suite: Path, tmp_path: Path) -> None:
     assert made["run-order"].effect.low < -0.75 < made["run-order"].effect.high
 
 
+@pytest.mark.slow
 def test_more_calls_make_more_sets(suite: Path, tmp_path: Path) -> None:
     judge, items = Judge(Oracle(r=0.9)), load_items(str(suite))
     few = probe(judge, items, tmp_path / "few", calls=100, only=("image-blanked", "style"))

@@ -290,6 +290,7 @@ def line_of(verb: str, form: str, run: Path, made: Path, out: Path) -> list[str]
     return verb_line(verb, run, out)
 
 
+@pytest.mark.slow
 @pytest.mark.soak(5_000)
 def test_whatever_a_record_holds_every_verb_ends_and_says_where_and_what_to_do(
     folders: Path, tmp_path: Path, tries: int

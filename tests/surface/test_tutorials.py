@@ -22,7 +22,7 @@ from hub_server import served
 from stand_in import ROOT, AnyModel, Hub, environment, reply
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
-SLOW = ("circle", "reward", "train")
+SLOW = ("circle", "five-models", "gate", "last-year", "my-csv", "panel", "reward", "train", "two-models")
 WRITE = os.environ.get("DIKAST_WRITE_GOLDEN") == "1"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 

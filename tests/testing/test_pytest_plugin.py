@@ -90,6 +90,7 @@ def test_what_nobody_answered_is_asked_again(pytester: pytest.Pytester) -> None:
     done.stdout.fnmatch_lines(["dikast: 2 questions asked*"])
 
 
+@pytest.mark.slow
 def test_pairs_panels_of_rubrics_and_spoilt_lines(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("""
         from dikast.testing import assert_grade, assert_prefers

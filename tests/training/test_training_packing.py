@@ -181,6 +181,7 @@ def test_a_packed_run_ends_with_the_weights_of_a_padded_one(write_config: Write,
     assert not any("shared" in line for line in read_log(tmp_path / "run-rows/train.jsonl"))
 
 
+@pytest.mark.slow
 def test_a_run_on_trees_says_how_much_is_shared_and_is_judged_between(write_config: Write, tmp_path: Path) -> None:
     items = str(graded(tmp_path, images=True))
     data = [{"items": [items], "formats": ["absolute-short.yaml"]}]

@@ -41,6 +41,7 @@ def _config(folder: Path, **keys: object) -> Config:
     return load_config(path)
 
 
+@pytest.mark.slow
 def test_every_patch_comes_to_be_named_and_the_model_can_be_trained_on(config: Config) -> None:
     import torch
 

@@ -45,6 +45,7 @@ def test_the_reader_shares_no_code_with_the_maker() -> None:
             assert not (isinstance(node, ast.Import) and any(a.name.startswith("dikast") for a in node.names))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("responses", [1, 2, 5])
 def test_an_independent_reading_gives_the_gold(responses: int) -> None:
     for settings in _settings(responses):

@@ -72,6 +72,7 @@ def test_the_split_of_attributes_states_held_out_pairs() -> None:
     assert 0.35 < right[True] / right.total() < 0.65  # held-out pairs are no sign of an error
 
 
+@pytest.mark.slow
 def test_fifty_thousand_rubrics() -> None:
     rng, rules, kinds = Stream("rubrics"), Rules(held_together=None, wordings="all"), list(Scenes.kinds)
     seen: set[tuple[str, tuple[tuple[str, str], ...]]] = set()

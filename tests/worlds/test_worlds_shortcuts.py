@@ -39,6 +39,7 @@ def test_information_by_hand() -> None:
     assert abs(information(rng.random(20000), rng.integers(0, 5, 20000), np.full(20000, "s"))) < 2e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("domain", "ties"), [("scenes", 33), ("text", 10), ("pictures", 50)])
 def test_pairs_are_even(domain: str, ties: int) -> None:
     slots = first_slot(Settings(domain=domain, responses=2, ties=ties), 800)

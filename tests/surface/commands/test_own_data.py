@@ -82,6 +82,7 @@ def test_a_folder_begun_with_line_numbers_goes_on_with_them(tmp_path: Path) -> N
     assert lines(tmp_path / "new" / "verdicts.jsonl")[0]["question"]["item"].startswith("row-")
 
 
+@pytest.mark.slow
 def test_pairs_of_two_models_are_ranked_by_their_columns(tmp_path: Path) -> None:
     made = [(f"q{i}", f"good {i}", "x", "gpt", "llama", ("model_a", "tie")[i % 2]) for i in range(6)]
     arena = table(tmp_path / "arena.csv", ("prompt", "answer_a", "answer_b", "model_a", "model_b", "winner"), *made)

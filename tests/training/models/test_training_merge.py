@@ -201,6 +201,7 @@ def test_what_does_not_match_is_refused_and_nothing_is_written(
         merge([a, a], half, linear)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_holds_one_tensor_of_each_model(tmp_path: Path) -> None:
     size, count = 4 * 2**20, 40  # bytes of a tensor, tensors: 160 MB a model

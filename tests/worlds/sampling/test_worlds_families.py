@@ -55,6 +55,7 @@ def _both(samples: list[Sample]) -> list[list[float]]:
     return [list(each) for each in zip(*rows, strict=True)]
 
 
+@pytest.mark.slow
 def test_levels_are_even_and_text_says_nothing() -> None:
     counts: dict[str, np.ndarray] = {}
     for sample in drawn("scenes", 1200):
