@@ -31,6 +31,7 @@ _KEPT = ("verdicts.jsonl", "[0-9]-*.jsonl")
 _UNLIKE = ("checksums.json", "curves.svg", "state.json", "README.md", "links.json", "labels.sqlite", "cost.json")
 _MADE = ("corpus/absolute/items.jsonl", "judge/model/model.safetensors", "graded.jsonl")
 _TRAINING = ("train", "new", "look", "release", "demo", "make-judge", "dpo", "merge")
+_ANEW = ("doctor", "replay", "merge-runs")  # what these write of verdicts is made anew from files that are whole
 _FILES = ("report", "convert", "export csv", "export parquet", "export inspect", "prefs", "verl", "card", "learn",
           "bench new", "bench report", "lab report", "rubric", "peek")  # verbs that write single files  # fmt: skip
 _LAB = {
@@ -256,7 +257,7 @@ def kill_often(
 
     A run that ends before its kill has to be `same` as an unbroken one, and another begins in its place.
     """
-    start, found, tries, repairs = out.with_name("start"), Kept(), 0, arguments[0] == "doctor"
+    start, found, tries, anew = out.with_name("start"), Kept(), 0, arguments[0] in _ANEW
     if out.exists():
         shutil.copytree(out, start)
     began = time.monotonic()
@@ -270,7 +271,7 @@ def kill_often(
         assert code in ((0,) if last else (0, -signal.SIGKILL)), code
         now = written(out)
         for path, raw in before.items():
-            assert repairs or now[path].startswith(raw), (found.kills, path)
+            assert anew or now[path].startswith(raw), (found.kills, path)
         if code:
             found.kills, before = found.kills + 1, now
             continue
