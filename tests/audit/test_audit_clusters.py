@@ -206,7 +206,7 @@ def test_slices_without_gold(tmp_path: Path, run_audit: Run) -> None:
     found = run_audit(write(tmp_path / "y.csv", pairs), "--score", "won", "--pairwise", "--by", "part", "--failed", "?")
     assert rows_of(found, "by part", "part")["y"]["second wins"]["value"] == 1
     told = refused(run_audit, write(tmp_path / "z.csv", scores(12)), "--gold", "gold", "--by", "id")
-    assert told == "--by: says something only with --score or --mean"
+    assert told == "--by: applies only with --score or --mean"
 
 
 def test_scores_of_another_scale_and_spans_and_widths(tmp_path: Path, run_audit: Run) -> None:

@@ -131,7 +131,7 @@ def test_mistakes_are_told_with_their_place_and_their_cure(tmp_path: Path, run_a
     other = write(tmp_path / "other.csv", [{"id": "i1", "gold2": 1}, {"id": "i1", "gold2": 2}])
     twice = refused(run_audit, file, "--score", "score", "--gold", f"gold2@{other}")
     assert "other.csv:3" in twice
-    assert "stands here again (first on line 2)" in twice
+    assert "is repeated here (first on line 2)" in twice
     apart = write(tmp_path / "apart.csv", [{"id": "q", "gold2": 1}])
     assert "no row of it belongs" in refused(run_audit, file, "--score", "score", "--gold", f"gold2@{apart}")
     assert isinstance(_caught(run_audit, file, "--score", "id", "--gold", "gold"), DataError)

@@ -1,6 +1,6 @@
 """The inputs of an alignment, checked before the first sample: prompts, images, models, settings."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from dikast.core.records import read_items
 from dikast.core.text import Located
 from dikast.engines.local.source import file_sha256, locate
 from dikast.judging.judge import Judge
+from dikast.judging.run_options import allowed_failures
 from dikast.training.preferences import PreferenceConfig, load_preference_config
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ _OWN = ("model", "init", "data", "out", "seed")
 
 @dataclass(frozen=True)
 class Given:
-    """Everything that a run is made of. `settings` are those of `train dpo`; `allowed` is a count, or below 1 a share.
+    """Everything that a run is made of. `settings` are those of `train dpo`; `allowed` says how many of
+    n verdicts may be missing.
 
     `identity` determines samples, rewards and weights; a folder holds runs of one identity. `about` says of models and
     files what a report says.
@@ -43,7 +45,7 @@ class Given:
     second: Judge | None
     policy: str
     settings: Mapping[str, Any]
-    allowed: float
+    allowed: Callable[[int], float]
     own_judge: bool
     overlap: int
     identity: dict[str, Any]
@@ -60,7 +62,7 @@ def checked(options: AlignOptions) -> Given:
     prompts = mistakes.of(lambda: _items(options.prompts, "--prompts")) or []
     held = mistakes.of(lambda: _items(options.held_out, "--held-out")) or []
     settings = mistakes.of(lambda: _settings(options.training)) or {}
-    allowed = mistakes.of(lambda: _allowed(options.max_failures))
+    allowed = mistakes.of(lambda: allowed_failures(options.max_failures))
     judge = mistakes.of(lambda: Judge(options.judge, options.rubric))
     second = mistakes.of(lambda: Judge(options.second_judge, options.rubric) if options.second_judge else None)
     source = mistakes.of(lambda: _policy(options.policy))
@@ -176,14 +178,3 @@ def _settings(path: Path | None) -> dict[str, Any]:
         if name in found:
             raise UserError(f"--training {path}: {name!r} is set by the alignment itself: leave it out")
     return found
-
-
-def _allowed(text: str) -> float:
-    """A count, or below 1 a share."""
-    try:
-        value = float(text.removesuffix("%"))
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf") or (text.endswith("%") and value > 100):
-        raise UserError(f"--max-failures {text!r}: write a count (10) or a share (5%)")
-    return min(value / 100, 0.999999) if text.endswith("%") else value if value >= 1 else 0.0

@@ -1,7 +1,7 @@
 """The judge's rewards of a round's replies, and the best and the worst of each prompt as a pair."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,12 +43,17 @@ class RoundPairs(NamedTuple):
 
 
 def make_pairs(
-    judge: Judge, items: Sequence[Item], folder: Path, schedule: str, margin: float, allowed: float
+    judge: Judge,
+    items: Sequence[Item],
+    folder: Path,
+    schedule: str,
+    margin: float,
+    allowed: Callable[[int], float],
 ) -> RoundPairs:
     """Judge `samples.jsonl` of the folder into `judge/`, and write `rankings.jsonl` and `pairs.jsonl`.
 
     A prompt gives no pair where its replies are all the same, a verdict is missing, or its best and worst are equal or
-    less than `margin` apart. TooManyMissing where more than the share `allowed` of the verdicts is; they are kept.
+    less than `margin` apart. TooManyMissing where more than `allowed` says of n verdicts is; they are kept.
     """
     different = [item for item in items if len({text_of(response) for response in item.responses}) > 1]
     dropped: Counter[str] = Counter()
@@ -104,10 +109,9 @@ def counted(summary: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
-def check_failures(told: Mapping[str, int], allowed: float, folder: Path) -> None:
-    """TooManyMissing where more verdicts are missing than allowed: a count, or below 1 a share."""
-    most = allowed * told["verdicts"] if allowed < 1 else allowed
-    if told["missing"] > most:
+def check_failures(told: Mapping[str, int], allowed: Callable[[int], float], folder: Path) -> None:
+    """TooManyMissing where more verdicts are missing than allowed."""
+    if told["missing"] > allowed(told["verdicts"]):
         raise TooManyMissing(
             f"{folder}: {told['missing']:,} of {told['verdicts']:,} verdicts are missing, more than --max-failures"
             f" allows: see why with `dikast audit {folder}`; what was answered is kept, and the same command goes on"

@@ -1,7 +1,7 @@
 """Measures of the policy on the held-out prompts, and the rules for stopping an alignment."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ class Measured:
 
 def measure(
     items: Sequence[Item], folder: Path, judge: Judge, second: Judge | None, start: Path | None,
-    models: tuple[str, str], *, compare: bool, device: str, allowed: float, frames: int,
+    models: tuple[str, str], *, compare: bool, device: str, allowed: Callable[[int], float], frames: int,
 ) -> tuple[Measured, dict[str, int]]:  # fmt: skip
     """Measure the replies in `samples.jsonl` of the folder; returns the numbers and the counts of questions.
 

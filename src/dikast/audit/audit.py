@@ -108,7 +108,7 @@ def _check(plan: AuditPlan) -> None:
     if given:
         kind = "rankings" if plan.ranked else "pairs" if plan.pairwise else "scores"
         options = ", ".join("--" + name.replace("_", "-") for name in given)
-        raise UserError(f"{options}: has no meaning for {kind}; leave it out")
+        raise UserError(f"{options}: does not apply to {kind}; leave it out")
     lone = ["rival", "system", "gold_rule", "equate"] if not plan.gold else []
     _refuse(plan, lone, "--gold")
     _refuse(plan, ["equate"] if plan.scale is None else [], "--scale, the scale of gold")
@@ -124,7 +124,7 @@ def _refuse(plan: AuditPlan, names: list[str], due: str) -> None:
     for name in names:
         if getattr(plan, name):
             option = {"covariates": "covariate"}.get(name, name.replace("_", "-"))
-            raise UserError(f"--{option}: says something only with {due}")
+            raise UserError(f"--{option}: applies only with {due}")
 
 
 def _completed(plan: AuditPlan) -> AuditPlan:
@@ -179,7 +179,7 @@ def _on_scales(data: Data) -> Data:
     found = row_scales(rubrics, data.words["rubric"], data.words["criterion"], str(path))
     if len(found.scales) == 1 and plan.gold_scale is None:
         if found.scales[0].lower_is_better:
-            data.notes.append(f"lower is better on the scale {found.scales[0]}: scores are told as they are")
+            data.notes.append(f"lower is better on the scale {found.scales[0]}: scores are reported as they are")
         data.plan = dataclasses.replace(plan, scale=plan.scale or found.scales[0])
         return data
     if plan.scale is not None and plan.gold_scale is None:
@@ -216,7 +216,7 @@ def judged_scores(data: Data) -> tuple[Scored | None, Distributions | None]:
         if read.refused:
             data.notes.append(
                 f"{counted(read.refused, 'row')} whose numbers cannot be log-probabilities of different labels "
-                f"({read.why}): a failure of its own, {NO_DISTRIBUTION!r}"
+                f"({read.why}): failures of their own kind, {NO_DISTRIBUTION!r}"
             )
     else:
         return None, None
@@ -286,7 +286,7 @@ def _alt_test(data: Data, given: Scored) -> Iterator[Table]:
         yield alt_test_table(given.score, given.raters, data.plan, given.cluster, nominal=False)
     elif len(given.raters) > 2:
         data.notes.append(
-            "no alt-test: it measures how far judge and raters are apart, which takes one scale: state the --scale "
+            "no alt-test: it measures the distance between judge and raters, which needs one scale: state the --scale "
             "that they share, or put scores on that of raters with --equate"
         )
 

@@ -20,7 +20,7 @@ Unscored = Literal["drop", "tie", "wrong"]
 TwoGames = Literal["both", "net", "tie"]
 FLOOR = math.log(1e-5)
 _COLUMN = "COLUMN[@FILE]"
-_BESIDE = "Columns beside"  # panels of the help
+_BESIDE = "Columns for comparison"  # panels of the help
 _PROBABILITIES = "Probabilities"
 _PAIRS = "Pairs and rankings"
 _INTERVALS = "Intervals and output"
@@ -105,10 +105,10 @@ class ReplyReader(Protocol):
 OPERATORS: Mapping[str, str] = {
     "mean": "their mean",
     "geometric": "their geometric mean",
-    "least": "the least of them",
-    "greatest": "the greatest of them",
+    "least": "their minimum",
+    "greatest": "their maximum",
     "total": "their sum",
-    "difference": "the first less the second",
+    "difference": "the first minus the second",
     "ratio": "the first divided by the second",
     "winner": "the choice between two scores",
     "checklist": "the share of answers that hold",
@@ -179,7 +179,7 @@ def column_mistakes(column: Column) -> list[str]:
     elif column.weights and not any(column.weights):
         found.append("weights are all 0: at least one is above it")
     if column.name in column.all_inputs:
-        found.append("it is made of itself")
+        found.append("it is derived from itself")
     if column.within and operator != "winner":
         found.append(f"{operator} has no within")
     if not (math.isfinite(column.within) and column.within >= 0):

@@ -146,7 +146,7 @@ class RankedPlayer:
 
     `controlled` is that chance with covariates equal, None without covariates. `prior` says whether a prior made the
     strength finite: "only by prior", "only by the anchor's", "in 3 % of draws", or "". `group` counts from 1: players
-    of one group met, directly or by way of others, and only they are compared; None for a player without a game.
+    of one group met, directly or through others, and only they are compared; None for a player without a game.
     """
 
     beats_anchor: Estimate

@@ -57,6 +57,15 @@ class Observed:
         return self.rubric.scale if self.rubric else None
 
     @property
+    def texts(self) -> Iterator[tuple[str, str, str]]:
+        """What contamination is looked for in: kind of text, what it is called in messages, and the text."""
+        yield "instruction", "instruction", self.instruction
+        for i, each in enumerate(self.responses):
+            yield "response", f"response {i}", each.response
+        if self.rubric is not None:
+            yield "rubric", "rubric", self.rubric.criterion
+
+    @property
     def key(self) -> str:
         """Fingerprint of the instruction, its images and the rubric."""
         images = [image.source for image in self.item.images]

@@ -19,8 +19,7 @@ import orjson
 
 from dikast.core.distribution import flaw_of_shares
 from dikast.core.errors import EngineError, UserError
-from dikast.core.message import Message, Span
-from dikast.core.part import Image
+from dikast.core.message import Message
 from dikast.core.secrets import Scrubber
 from dikast.core.verdict import Usage
 from dikast.engines.base import Closing, Completion, Engine, Request
@@ -31,7 +30,7 @@ from dikast.engines.http.engine import Contract, HttpEngine, within_budget
 from dikast.engines.http.failure import Failure
 from dikast.engines.http.images import Encoded
 from dikast.engines.http.prices import Price
-from dikast.engines.http.sanitise import VERSION, sanitise
+from dikast.engines.http.sanitise import VERSION, sent_parts
 from dikast.engines.http.server_settings import Address, ServerSettings, address_of, extra_fields, key_from
 from dikast.engines.options import read_options
 
@@ -329,28 +328,13 @@ def _spelling(address: Address) -> Spelling:
     )
 
 
-def _parts(message: Message) -> Iterator[str | Image]:
-    """Texts, with control tokens in untrusted ones made inert, and images in order; a clip is its frames."""
-    spans: list[Span] = []
-    for part in message.parts:
-        if isinstance(part, Span):
-            spans.append(part)
-            continue
-        if spans:
-            yield sanitise(spans)
-            spans = []
-        yield from (part,) if isinstance(part, Image) else part.frames
-    if spans:
-        yield sanitise(spans)
-
-
 def _message(message: Message, images: Encoded) -> dict[str, Any]:
     kind = "output_text" if message.role == "assistant" else "input_text"
     content = [
         {"type": kind, "text": part}
         if isinstance(part, str)
         else {"type": "input_image", "image_url": images.url(part).decode()}
-        for part in _parts(message)
+        for part in sent_parts(message)
     ]
     return {"type": "message", "role": message.role, "content": content}
 
@@ -358,7 +342,7 @@ def _message(message: Message, images: Encoded) -> dict[str, Any]:
 def _with_assets(message: Message, told: str, assets: dict[str, Any], images: Encoded) -> str:
     """The text with a unique word (not in `told`) where each image belongs; fills `assets`."""
     found = []
-    for part in _parts(message):
+    for part in sent_parts(message):
         if isinstance(part, str):
             found.append(part)
             continue

@@ -56,7 +56,7 @@ class Record:
     failed: str = ""
 
     def names(self) -> list[tuple[str, str]]:
-        """What it can be looked up by, the surest first."""
+        """What it can be looked up by, the most certain first."""
         question = [("question", question_of(self.item, self.responses, self.criterion, self.sample))]
         return ([("key", self.key)] if self.key is not None else []) + (question if self.item is not None else [])
 

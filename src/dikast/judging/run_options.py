@@ -4,7 +4,7 @@ Each class is a group of options that several verbs share; `core.checking.Option
 and how it is spelt as a flag.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -210,3 +210,14 @@ class JudgingOptions:
     replies: ReplyOptions
     media: MediaOptions
     spend: SpendOptions
+
+
+def allowed_failures(text: str) -> Callable[[int], float]:
+    """From `--max-failures`, a count or a share (`5%`): how many of n verdicts may be missing."""
+    try:
+        value = float(text.removesuffix("%"))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise UserError(f"--max-failures {text!r}: write a count (10) or a share (5%)")
+    return (lambda n: n * value / 100) if text.endswith("%") else (lambda n: value)

@@ -7,15 +7,14 @@ from dikast.core.text import counted, markdown
 from dikast.lab.findings import Finding
 
 NOTICE = (
-    "These judges are tiny, and so are their worlds. A claim that fails here is not said to fail at 7 billion"
-    " parameters; one that holds here is not said to hold there. The same files run with a model, data and judge of"
-    " your own."
+    "These judges are tiny, and so are their worlds. A claim that fails here may hold at 7 billion parameters, and one"
+    " that holds here may fail there. The same files run with a model, data and judge of your own."
 )
 HOW = (
     "A verdict follows from a rule that was written before the first run: the claim holds, or fails, where the whole 95"
-    " % interval lies in the region named; else it cannot be told at this size. Intervals of judges that were trained"
-    " join the variance over items, which all arms and seeds share, and over seeds; those of judges that were not are"
-    " over items. A judge trained with one seed has no interval, and no verdict."
+    " % interval lies in the region named; otherwise the size is too small to decide. Intervals of trained judges"
+    " combine the variance over items, which all arms and seeds share, with that over seeds; intervals of other judges"
+    " are over items alone. A judge trained with one seed has no interval, and no verdict."
 )
 
 

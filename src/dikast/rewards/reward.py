@@ -18,7 +18,7 @@ from dikast.engines.wrapper import found_in
 from dikast.judging.joining import join_samples
 from dikast.judging.judge import Judge
 from dikast.judging.settling import Read
-from dikast.rewards.gathering import Gathering
+from dikast.rewards.dynamic_batching import Gathering
 from dikast.rewards.rollouts import Pictures, item_of_rollout
 
 _log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from dikast.judging.judge import Judge
 from dikast.judging.task import Shape, Task
 from dikast.ranking.item_ranking import Ranking
 from dikast.ranking.rank_item import rank_rounds
-from dikast.rewards.gathering import Gathering
+from dikast.rewards.dynamic_batching import Gathering
 from dikast.serving.known import KnownVerdicts
 from dikast.serving.messages import Refused, told_preference, told_scores
 

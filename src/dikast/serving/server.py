@@ -1,6 +1,6 @@
 """The HTTP server: routes, authorisation, shutdown.
 
-Requests are read and answered in one event loop; the judge runs in a thread of its own (`rewards.gathering`), which
+Requests are read and answered in one event loop; the judge runs in its own thread (`rewards.dynamic_batching`), which
 batches the questions of all clients.
 """
 

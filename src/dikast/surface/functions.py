@@ -16,7 +16,7 @@ from dikast.core.errors import UserError
 from dikast.core.item import Item
 from dikast.core.records import Arrangement, write_items
 from dikast.core.records.items import scan_rows
-from dikast.core.records.tables import rows_in
+from dikast.core.records.rows_in_memory import rows_in
 from dikast.core.runs.lock_file import ids_of
 from dikast.core.runs.run import Run
 from dikast.core.text import Located, hint

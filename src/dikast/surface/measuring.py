@@ -15,7 +15,7 @@ from dikast.core.checking import Mistakes
 from dikast.core.errors import UserError
 from dikast.core.item import Item
 from dikast.core.records import write_records
-from dikast.core.records.tables import rows_in
+from dikast.core.records.rows_in_memory import rows_in
 from dikast.core.runs.run import Run
 from dikast.core.scale import Scale
 from dikast.core.text import Located

@@ -149,7 +149,7 @@ def _once(engine: Engine, asked: list[Request]) -> Iterator[str]:
 
 def _keys(asked: list[Request], found: list[Completion]) -> Iterator[str]:
     if strangers := [type(each).__name__ for each in found if not isinstance(each, Completion)]:
-        yield f"the stream holds {strangers[0]} where completions are due"
+        yield f"the stream holds {strangers[0]} where completions were expected"
         return
     counts = Counter(each.key for each in found)
     missing = [request.key for request in asked if not counts[request.key]]
@@ -200,7 +200,7 @@ def _errors(engine: Engine, asked: list[Request]) -> Iterator[str]:
     try:
         found = list(engine.stream(iter(mixed)))
     except Exception as error:  # the very thing the rule forbids
-        yield f"raised {type(error).__name__} where a completion with an error is due: {error}"
+        yield f"raised {type(error).__name__} where a completion with an error was expected: {error}"
         return
     yield from _keys(mixed, found)
     for each in found:

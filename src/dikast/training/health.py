@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from dikast.core.runs.examine import Examined, Problem, examine_files, examine_lines, record_anew, set_aside
+from dikast.core.runs.examine import Examined, Problem, examine_files, examine_lines, repair_lines
 from dikast.core.runs.opening import UNCHECKED, checksums_are_gone
 from dikast.core.runs.run_files import CHECKSUMS
 from dikast.training.log import parsed
 
-_LOGS = ("train.jsonl", "eval.jsonl")
 _AGAIN = "run the command that made it again: it resumes from what is undamaged, and writes the file again"
 
 
@@ -18,12 +17,8 @@ def is_training(folder: Path) -> bool:
 
 def examine_training(folder: Path) -> Examined:
     """Check the logs of a training run line by line, and its shards, checkpoints and model by their checksums."""
-    lines, files, problems = 0, 0, list[Problem]()
-    for path in (folder / name for name in _LOGS if (folder / name).is_file()):
-        cure = f"`dikast doctor FOLDER --repair`, then {_AGAIN}"
-        n, found = examine_lines(path, lambda raw, number, path=path: parsed(raw, path, number), cure, folder)  # type: ignore[misc]
-        lines += n
-        problems += found
+    lines, problems = examine_lines(_logs(folder), parsed, f"`dikast doctor FOLDER --repair`, then {_AGAIN}", folder)
+    files = 0
     sealed = checksums_are_gone(folder, "train.jsonl") or (folder / CHECKSUMS).exists()
     parts = [*sorted((folder / "checkpoints").glob("step-*")), *sorted((folder / "shards").glob("*")), folder / "model"]
     for part in (folder, *(each for each in parts if each.is_dir())):
@@ -38,14 +33,8 @@ def examine_training(folder: Path) -> Examined:
 
 def repair_training(folder: Path) -> int:
     """Move damaged lines of the logs to files beside them; returns how many. The curves leave them out."""
-    moved = 0
-    for path in (folder / name for name in _LOGS if (folder / name).is_file()):
+    return repair_lines(folder, _logs(folder), parsed)
 
-        def keep(raw: bytes, number: int, path: Path = path) -> bytes:
-            parsed(raw, path, number)
-            return raw
 
-        moved += set_aside(path, keep)
-    if (folder / CHECKSUMS).exists():
-        record_anew(folder)
-    return moved
+def _logs(folder: Path) -> list[Path]:
+    return [folder / name for name in ("train.jsonl", "eval.jsonl") if (folder / name).is_file()]

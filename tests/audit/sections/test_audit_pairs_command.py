@@ -66,7 +66,7 @@ def test_pairs_asked_again_and_columns_without_meaning(tmp_path: Path, run_audit
     found = run_audit(file, "--score", "score", "--gold", "gold", "--pairwise", "--retest", "again")
     assert rows_of(found, "beside", "who")["the judge asked again (test-retest)"]["all"]["value"] == 15 / 20
     told = refused(run_audit, file, "--score", "score", "--gold", "gold", "--pairwise", "--system", "again")
-    assert told == "--system: has no meaning for pairs; leave it out"
+    assert told == "--system: does not apply to pairs; leave it out"
 
 
 def test_feedback_of_two_judges_as_blind_preferences(tmp_path: Path, run_audit: Run) -> None:

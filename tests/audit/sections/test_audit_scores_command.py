@@ -202,11 +202,9 @@ def test_a_test_retest_needs_no_gold_and_other_columns_do(tmp_path: Path, run_au
     file = write(tmp_path / "x.csv", rows)
     found = run_audit(file, "--score", "score", "--retest", "again", "--scale", "1-5")
     assert rows_of(found, "beside", "who")["the judge asked again (test-retest)"]["exact"]["value"] == 15 / 20
-    assert (
-        refused(run_audit, file, "--score", "score", "--rival", "again") == "--rival: says something only with --gold"
-    )
+    assert refused(run_audit, file, "--score", "score", "--rival", "again") == "--rival: applies only with --gold"
     told = refused(run_audit, file, "--score", "score", "--pairwise", "--covariate", "again")
-    assert told == "--covariate: says something only with --first and --second"
+    assert told == "--covariate: applies only with --first and --second"
 
 
 def test_without_items_of_three_raters_the_alt_test_says_nothing(tmp_path: Path, run_audit: Run) -> None:
@@ -231,7 +229,7 @@ def test_claims_that_cannot_be_compared_are_counted(tmp_path: Path, run_audit: R
         "1 row without gold claims, left out of the F1",
         "no interval (too few rows, or every draw alike): claims found (F1), claims with the right verdict (F1)",
     ]
-    assert feedback["notes"][4] == "undefined (nothing was claimed and nothing was due): faults found (F1)"
+    assert feedback["notes"][4] == "undefined (no claims on either side): faults found (F1)"
     assert (feedback["rows"][0]["value"]["value"], feedback["rows"][0]["value"]["n"]) == (1, 8)
     assert "--claims" in refused(run_audit, file, "--score", "score", "--gold-claims", "due")
 

@@ -1,4 +1,4 @@
-"""Means over slices, plain and by way of Fisher's z."""
+"""Means over slices, plain and through Fisher's z."""
 
 import math
 from pathlib import Path

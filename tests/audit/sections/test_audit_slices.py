@@ -18,7 +18,7 @@ def test_slices_of_scores_carry_every_headline_statistic(slices: int, tmp_path: 
     file = write(tmp_path / "x.csv", [{**row, "id": i} for i, row in enumerate(rows)])
     found = run_audit(file, *COMMON, "--by", "kind")
     by = rows_of(found, "by kind", "kind")
-    told = any("intervals of more than 100 slices" in note for note in found["tables"]["by kind"]["notes"])
+    told = any("with more than 100 slices" in note for note in found["tables"]["by kind"]["notes"])
     assert told == (slices > 100)
     alone = values(run_audit(file, *COMMON, "--where", "kind=k2"))
     for name, estimate in alone.items():

@@ -139,5 +139,5 @@ def test_a_temperature_without_an_upper_end_is_no_figure() -> None:
     assert told.startswith(f"temperature on 60 rows: at least {found.low:.3f}, with no upper end")
     assert "inf" not in told
     known = cal.temperature_told(cal.temperature_estimate(*judge(500, 2.0), 0.95))
-    assert "(above 1: too sure)" in known
+    assert "(above 1: overconfident)" in known
     assert "inf" not in known

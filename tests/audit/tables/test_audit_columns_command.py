@@ -124,10 +124,10 @@ def test_derived_columns_that_cannot_be_made(tmp_path: Path, run_audit: Run) -> 
 @pytest.mark.parametrize(
     ("columns", "told"),
     [
-        ("own: {mean: [clarity, own]}", "'columns.own': it is made of itself"),
+        ("own: {mean: [clarity, own]}", "'columns.own': it is derived from itself"),
         (
             "a: {mean: [b]}\n  b: {least: [c]}\n  c: {total: [a]}",
-            "'columns.a': a -> b -> c -> a goes round in a circle",
+            "'columns.a': a -> b -> c -> a is a cycle",
         ),
         ("bare: {winner: [clarity, accuracy, zero]}", "winner takes two columns, not 3"),
         ("odd: {meen: [clarity]}", "did you mean 'mean'?"),
@@ -147,7 +147,8 @@ def test_an_operator_on_two_numbers_that_never_finds_two(tmp_path: Path, run_aud
     file, settings = write(tmp_path / "x.csv", ROWS), config(tmp_path, "columns: {best: {winner: clarity}}")
     told = refused(run_audit, file, "--config", settings, "--score", "best", "--pairwise")
     assert (
-        "winner takes two columns, or one of two entries; every row of clarity has 1 number where two are due" in told
+        "winner takes two columns, or one of two entries; every row of clarity has 1 number where two are needed"
+        in told
     )
 
 
@@ -207,8 +208,8 @@ def test_a_crowd_is_taken_rating_by_rating(tmp_path: Path, run_audit: Run) -> No
     [
         (LONG, ("--score", "rating"), "x.csv:3: field 'rating': differs from line 2"),
         (LONG, ("--score", "rating", "--gold", "rating.*"), "'rating' differs among raters"),
-        ([*LONG, LONG[0]], ("--gold", "rating.*"), "'ann' stands here a second time for '0' (first on line 2)"),
-        ([*LONG, {**LONG[0], "who": ""}], ("--gold", "rating.*"), "x.csv:10: field 'who': no rater stands here"),
+        ([*LONG, LONG[0]], ("--gold", "rating.*"), "'ann' is repeated here for '0' (first on line 2)"),
+        ([*LONG, {**LONG[0], "who": ""}], ("--gold", "rating.*"), "x.csv:10: field 'who': no rater is named here"),
         (LONG, ("--gold", "rating.eve"), "there is no column 'rating.eve'"),
         (LONG, ("--gold", "ratng.*"), "there is no column 'ratng'; did you mean 'rating'?"),
         ([{**row, "rating": ""} for row in LONG], ("--gold", "rating.*"), "nobody rated 'rating'"),
@@ -298,7 +299,7 @@ def test_an_infinite_score_is_no_number(text: str, tmp_path: Path, run_audit: Ru
     rows = [{"score": text if k == 3 else k % 5 + 1, "gold": k % 5 + 1} for k in range(20)]
     file = write(tmp_path / "x.csv", rows)
     told = refused(run_audit, file, "--score", "score", "--gold", "gold")
-    assert f"x.csv:5: field 'score': a number is due here, not '{text}': name it with --failed" in told
+    assert f"x.csv:5: field 'score': expected a number here, not '{text}': name it with --failed" in told
     found = run_audit(file, "--score", "score", "--gold", "gold", "--failed", text)
     assert rows_of(found, "failures", "status")["failed"]["count"] == 1
 

@@ -86,7 +86,7 @@ def test_two_scores_make_a_winner() -> None:
     column = Column("x", "winner", ("a", "b"))
     assert made(column, (7, 8), (8, 8), (9, "3"), (9, "")) == ["second", "tie", "first", "no input"]
     assert made(Column("x", "winner", ("both",)), ("[7, 8]",), ([3, 1],), ([1, 2, 3],)) == [
-        "second", "first", "3 numbers where two are due",
+        "second", "first", "3 numbers where two are needed",
     ]  # fmt: skip
     near = Column("x", "winner", ("a", "b"), within=0.1)
     assert made(near, (0.3, 0.2), (0.31, 0.2)) == ["tie", "first"]
@@ -100,7 +100,9 @@ def test_failures_are_not_averaged() -> None:
     assert made(Column("x", "mean", ("a", "b")), (5, -1.0), setting=Setting(failed=frozenset({"-1"}))) == ["no input"]
     labelled = Setting(scale=Scale.parse("pass/fail"))
     assert made(Column("x", "mean", ("a", "b")), ("pass", "FAIL"), setting=labelled) == [0.5]
-    with pytest.raises(DataError, match=r"x.csv:3: field 'b': a number is due here, not 'good' \(for the column 'x'\)"):
+    with pytest.raises(
+        DataError, match=r"x.csv:3: field 'b': expected a number here, not 'good' \(for the column 'x'\)"
+    ):
         made(Column("x", "mean", ("a", "b")), (1, 2), (1, "good"))
 
 
@@ -125,7 +127,7 @@ def test_checklists() -> None:
         ({"1": 2}, {}, "neither yes nor no, nor with a number from 0 to 1"),
         ({"1": "yes"}, {"1": [7]}, "'1' depends on '7', which has no answer"),
         ({"1": "yes"}, {"9": [1]}, "parents are given for '9', which has no answer"),
-        ({"1": "yes", "2": "yes"}, {"1": [2], "2": [1]}, "go round in a circle"),
+        ({"1": "yes", "2": "yes"}, {"1": [2], "2": [1]}, "form a cycle"),
     ],
 )
 def test_checklists_that_cannot_be_read(answers: dict[str, Any], parents: dict[str, Any], told: str) -> None:
@@ -145,7 +147,7 @@ def test_checklists_of_columns_and_of_cells() -> None:
 def test_columns_follow_what_they_are_made_of() -> None:
     a, b, c = Column("a", "mean", ("b", "x")), Column("b", "least", ("c",)), Column("c", "total", ("x", "y"))
     assert [column.name for column in in_order([a, b, c], ["a"])] == ["c", "b", "a"]
-    with pytest.raises(UserError, match="b -> c -> b goes round in a circle"):
+    with pytest.raises(UserError, match="b -> c -> b is a cycle"):
         list(in_order([a, b, Column("c", "total", ("b",))], ["a"]))
 
 
@@ -159,7 +161,7 @@ def test_columns_follow_what_they_are_made_of() -> None:
         ({"operator": "least", "inputs": ("a",), "weights": (1.0,)}, "weights are of mean, geometric and total"),
         ({"operator": "mean", "inputs": ("a",), "weights": (-1.0,)}, "weights are numbers of 0 or more"),
         ({"operator": "mean", "inputs": ("a", "b"), "weights": (0.0, 0.0)}, "weights are all 0"),
-        ({"operator": "mean", "inputs": ("a", "x")}, "it is made of itself"),
+        ({"operator": "mean", "inputs": ("a", "x")}, "it is derived from itself"),
         ({"operator": "winner", "inputs": ("a", "b"), "missing": "skip"}, "winner cannot skip what is missing"),
     ],
 )

@@ -359,7 +359,7 @@ def test_the_alt_test_equates_or_refuses(tmp_path: Path, run_audit: Run) -> None
     small = people(tmp_path / "small.csv", lambda truth: (truth - 1) / 4)
     found = run_audit(small, "--score", "score", *GOLD)
     assert "alt-test" not in found["tables"]
-    assert any("no alt-test: it measures how far judge and raters are apart" in note for note in found["notes"])
+    assert any("no alt-test: it measures the distance between judge and raters" in note for note in found["notes"])
     same = people(tmp_path / "same.csv", lambda truth: truth)
     due = run_audit(same, "--score", "score", *GOLD, "--scale", "1-5")["tables"]["alt-test"]["title"]
     put = run_audit(small, "--score", "score", *GOLD, "--scale", "1-5", "--equate", "0-1/0.25")

@@ -6,7 +6,7 @@ import pytest
 
 from dikast.core.errors import UserError
 from dikast.core.item import Item
-from dikast.core.records.tables import rows_in
+from dikast.core.records.rows_in_memory import rows_in
 
 ROWS = [{"instruction": "q", "response": "a", "gold": 3}, {"instruction": "r", "response": "b", "gold": None}]
 PLAIN = [{"instruction": "q", "response": "a", "gold": 3}, {"instruction": "r", "response": "b"}]

@@ -147,7 +147,7 @@ def test_check_and_card_on_the_command_line(tmp_path: Path) -> None:
     text = card.read_text("utf-8")
     assert text.startswith("# Ours\n")
     assert "| 5 | 4 | 20.0% |" in text
-    assert "Leakage was not looked for" in text
+    assert "Leakage was not checked" in text
 
 
 @pytest.mark.parametrize("verb", ["check", "card"])
@@ -161,7 +161,7 @@ def test_flags_of_both_verbs_come_from_one_place_and_from_files(verb: str, tmp_p
     told = CliRunner().invoke(app, ["corpus", verb, str(path), *more, "--config", str(config), "--language", "en"])
     assert told.exit_code == 0, told.output
     text = (tmp_path / "card.md").read_text() if verb == "card" else told.output
-    assert "Leakage was not looked for" not in text
+    assert "Leakage was not checked" not in text
     config.write_text("draws: 3\nlanguag: en\n")
     refused = CliRunner().invoke(app, ["corpus", verb, str(path), *more, "--config", str(config)])
     assert "did you mean 'language'?" in str(refused.exception)

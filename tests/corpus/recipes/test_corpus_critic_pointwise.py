@@ -353,7 +353,7 @@ def test_quotas_are_even_and_keep_the_share_of_text() -> None:
     assert quotas([few, many, text], 40, 0.25) == [3, 27, 10]
     assert quotas([few, many], 0, 0.0) == [3, 90]
     assert quotas([many, text], 0, 0.5) == [20, 20]
-    with pytest.raises(UserError, match="30 questions about pictures with text are due, the sources have 20"):
+    with pytest.raises(UserError, match="30 questions about pictures with text are needed, the sources have 20"):
         quotas([many, text], 60, 0.5)
 
 

@@ -195,7 +195,7 @@ def test_images_come_from_folders_patterns_and_lists(tmp_path: Path) -> None:
     for images, n in (("photos", 3), ("photos/[12].png", 2), ("list.txt", 2), ("list.jsonl", 1), ("photos/0.png", 1)):
         assert estimate(engine_recipe(tmp_path, images=images))[0].calls == n
     assert estimate(engine_recipe(tmp_path, take=2))[0].calls == 2
-    with pytest.raises(UserError, match="3 images are due, 2 can be read"):
+    with pytest.raises(UserError, match="3 images are needed, 2 can be read"):
         estimate(engine_recipe(tmp_path, images="list.txt", take=3))
     with pytest.raises(UserError, match=r"nothing found at .*nowhere"):
         estimate(engine_recipe(tmp_path, images="nowhere"))
@@ -216,7 +216,7 @@ def test_shares_of_text_and_of_sensitive_content_are_kept(tmp_path: Path) -> Non
     hard = [r for r in engine.requests if "hard cases" in r.messages[0].text]
     assert len({r.about["picture"] for r in hard}) == 4
     assert Counter(sensitive_of(40, 0.1, 3)) == {"": 36, "explicit": 2, "implicit": 2}
-    with pytest.raises(UserError, match="6 images with text are due, 1 can be read"):
+    with pytest.raises(UserError, match="6 images with text are needed, 1 can be read"):
         drawn([Listed("a", True), *(Listed(str(i)) for i in range(9))], 8, 0.75, 0)
 
 

@@ -15,7 +15,7 @@ from surface.viewer.viewing_here import words
 def lineage(root: Path, run: str) -> str:
     """The steps of a run as the page shows them."""
     page = words(ViewerPages(RunIndex(root)).run({"of": run}))
-    return page.partition("Where it comes from")[2].partition("A report of this run")[0]
+    return page.partition("Provenance")[2].partition("A report of this run")[0]
 
 
 def test_a_run_on_a_world(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_items_that_are_gone_are_told(tmp_path: Path) -> None:
     grade(items, tmp_path / "runs" / "one", "mock:random")
     items.unlink()
     told = lineage(tmp_path / "runs", "one")
-    assert "not there any more" in told
+    assert "no longer there" in told
     assert "--gold-file LABELS (the run has no gold)" in told
 
 

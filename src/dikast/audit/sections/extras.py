@@ -66,11 +66,11 @@ def ppi_table(data: Data, given: Scored) -> Table | None:
     rows.append(["what a label is worth beside the verdicts", worth])
     return table(
         "few labels",
-        f"The mean of gold from {counted(n, 'label')} and {counted(many, 'verdict')} without one{given.unit}",
+        f"Mean of gold, from {counted(n, 'label')} and {counted(many, 'verdict')} without a label{given.unit}",
         ("from", "mean"),
         rows,
         *notes,
-        "differences of systems are of independent rows: if systems share items, give --cluster"
+        "differences of systems assume independent rows: if systems share items, give --cluster"
         if "system" in data.words and inside is None
         else "",
     )
@@ -142,7 +142,7 @@ def alt_test_table(score: Floats, raters: Floats, plan: AuditPlan, cluster: Code
         ("left out", "n", "judge as close", "annotator as close", "difference", "p", "p (BY)", "judge wins"),
         rows,
         f"epsilon {plan.epsilon:g}; passes from a winning rate of .5, which is over these annotators: no interval",
-        "judge wins: its difference is above -epsilon by more than chance explains; not shown is not shown worse",
+        "judge wins: its difference is above -epsilon by more than chance explains; 'not shown' does not mean 'worse'",
         "how often the judge is at least as close as the annotator left out, over all of these: "
         f"{found.advantage:.4f} (n = {found.advantage.n:,}, {found.advantage.method})"
         if found.advantage.n
@@ -179,7 +179,7 @@ def feedback_table(data: Data, given: Scored, how: Resampling) -> Table:
         first, second, codes = _both(marked, due, given.cluster)
         rows.append(["marked characters (F1)", span_f1(first, second, how, codes)])
         if lost := len(marked) - len(first):
-            notes.append(f"{counted(lost, 'row')} without spans on both sides: a list of [start, end] is due")
+            notes.append(f"{counted(lost, 'row')} without spans on both sides: a list of [start, end] is expected")
     return table("feedback", "The judge's feedback", ("statistic", "value"), rows, *notes)
 
 

@@ -202,7 +202,7 @@ def readout_table(
     )
     tied = int(given.tied[rows_used].sum())
     equal = f"{counted(tied, 'row')} with several likeliest labels: the mode is the lowest of them" if tied else ""
-    title, columns = f"Read-out of {counted(len(true), 'distribution')}", ("score", *names)
+    title, columns = f"Scores read from {counted(len(true), 'distribution')}", ("score", *names)
     return table("readout", title, columns, rows, note, equal, cal.CROSS_FITTED_TOLD)
 
 
@@ -338,7 +338,7 @@ def _ece(sure: Floats, right: Masks, how: Resampling, cluster: Codes | None) -> 
             middle = (low + high) / 2
             low, high = (low, middle) if how.interval(drawn(middle)).high >= value else (middle, high)
     ends = (low * value, whole.high) if math.isfinite(whole.high) else whole
-    return Estimate(value, len(sure), *ends, how.level, "gaps of bins drawn")
+    return Estimate(value, len(sure), *ends, how.level, "gaps of bins resampled")
 
 
 def reliability_table(
@@ -370,10 +370,10 @@ def abstain_table(
         rows.append([f"{each.coverage:.0%}", f"{reached:.0%}", len(each.rows), points[-1].y])
     return table(
         "abstaining",
-        f"Exact agreement where the judge is surest, of {counted(len(sure), 'row')} with a label and gold",
+        f"Exact agreement on the most confident rows, of {counted(len(sure), 'row')} with a label and gold",
         ("coverage", "reached", "n", "exact"),
         rows,
-        "reached: equal confidences stay together, so that no order of rows decides",
+        "reached: rows of equal confidence stay together, so the order of rows does not matter",
         result=Curve("reached", "exact", tuple(points)),
     )
 

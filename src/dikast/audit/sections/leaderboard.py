@@ -68,7 +68,7 @@ def _told(result: Leaderboard, order: list[str], unit: str) -> Table:
         f"{len(order)} systems by mean score{unit}",
         ("system", *(["rank"] if ranked else []), "n", "mean score", "win rate", "no verdict"),
         rows,
-        "win rate: against each other system on the same prompt, a tie is half a win; intervals draw prompts anew",
+        "win rate: against each other system on the same prompt, a tie is half a win; intervals resample prompts",
         _RANKED if ranked else "",
         note,
         result=result,

@@ -139,7 +139,7 @@ def _bounds(given: Paired, rule: TieRule) -> list[Cell]:
 
 
 _SLOTS_READ = (
-    "the orders agree less than chance would have it: either position decides, or the column of the other order names "
+    "the orders agree less often than by chance: either position decides, or the column of the other order names "
     "slots (first shown, second shown) where responses were read; if so, say --swapped-as slots"
 )
 
@@ -205,7 +205,7 @@ def class_table(given: Paired) -> Table:
         *(["disagree"] if given.swapped is not None else []),
         "discrimination",
     )
-    note = "a disagreement of the orders is a miss and no class of its own; discrimination is of the other verdicts"
+    note = "a disagreement of the orders counts as a miss, not as a class; discrimination is of the other verdicts"
     told = note if given.swapped is not None else ""
     return table("classes", "As classes: first, second, tie", columns, rows, told, one_order=given.one_order)
 
@@ -341,7 +341,7 @@ def other_judge_table(data: Data, given: Paired) -> Table:
         if rule == "all":
             test = mcnemar(one.worth[both] == 1, two.worth[both] == 1, given.clusters(both))
             note = mcnemar_told(test, names, "right", given.level)
-    title = f"{names.own} beside {names.rival}, on the same pairs"
+    title = f"{names.own} compared with {names.rival}, on the same pairs"
     return table("rival", title, ("statistic", *names, "difference"), rows, note)
 
 
@@ -362,10 +362,10 @@ def preference_table(given: Paired) -> Table:
     needed = labels_for_rate(wins / decided, level=1 - given.level) if decided else float("inf")
     note = ""
     if np.isfinite(needed):
-        told = "of the pairs that were decided in this one order" if given.one_order else "of the decided"
-        note = f"to tell {wins / decided:.3f} {told} from one half with a chance of .8 takes {needed:,} of them"
+        told = "pairs decided in this one order" if given.one_order else "decided pairs"
+        note = f"to distinguish {wins / decided:.3f} from one half with power .8 takes {needed:,} {told}"
         if given.one_order:
-            note += ": also where it is the slot that wins, and no response"
+            note += ": also where it is the slot that wins, not a response"
     joint = "joint verdicts of both orders: "
     joint += "a side wins where both name it" if given.two_games == "both" else TWO_GAMES[given.two_games]
     return table(

@@ -193,9 +193,9 @@ def _board(data: Data, given: Paired, names: list[str], ranking: Ranking, contro
         f"Bradley-Terry ranking of {counted(len(names) - len(idle), 'player')}{apart} from {games}",
         columns,
         rows,
-        f"beats anchor: the chance to beat {against}, a tie being half a win; strength: its log-odds",
+        f"beats anchor: the probability of beating {against}, a tie being half a win; strength: its log-odds",
         _GROUPS_TOLD if several else "",
-        "a soft preference is that part of a win, and the rest of a loss" if given.soft else "",
+        "a soft preference p counts as p of a win and 1 - p of a loss" if given.soft else "",
         _disagreement_told(given) if joint and not given.soft else ONE_ORDER if given.one_order else "",
         f"no game with a verdict, so no strength and no rank: {', '.join(idle)}" if idle else "",
         _PRIOR_TOLD if touched else "",
@@ -208,14 +208,14 @@ def _board(data: Data, given: Paired, names: list[str], ranking: Ranking, contro
 
 
 def _groups(ranking: Ranking) -> Codes:
-    """Players who met, directly or by way of others, counted from 1 (the largest group first); 0 without a game."""
+    """Players who met, directly or through others, counted from 1 (the largest group first); 0 without a game."""
     sizes = np.bincount(ranking.leagues, ranking.played > 0)
     order = np.argsort(np.argsort(-sizes, kind="stable"), kind="stable")
     return np.where(ranking.played > 0, order[ranking.leagues] + 1, 0).astype(np.int64)
 
 
 _GROUPS_TOLD = (
-    "group: players who met, directly or by way of others; no game says how players of two groups compare, so "
+    "group: players who met, directly or through others; no game says how players of two groups compare, so "
     "strengths and ranks are those within the group"
 )
 
@@ -229,9 +229,9 @@ def _disagreement_told(given: Paired) -> str:
 
 
 _PRIOR_TOLD = (
-    "prior: the games alone give no finite strength to players that never won, never lost, or met the others only so "
-    f"(in the data, or in that share of draws), so these were given {PRIOR:g} games, half won, against an average "
-    "player; that moves nobody else, and a strength that exists only by it has no interval"
+    "prior: players that never won, never lost, or met the others only in such games have no finite strength (in the "
+    f"data, or in that share of draws), so each was given {PRIOR:g} games, half of them won, against an average player;"
+    " the other players are not affected, and a strength that exists only because of the prior has no interval"
 )
 
 

@@ -41,7 +41,7 @@ def rater_pairs_table(
 
 
 def raters_table(raters: Floats, how: Resampling, *, nominal: bool, cluster: Codes | None = None) -> Table:
-    """Coefficients over all raters at once; items are drawn anew for intervals."""
+    """Coefficients over all raters at once; items are resampled for intervals."""
     present = ~np.isnan(raters)
     complete = raters[:, present.all(0)]
     inside = None if cluster is None else cluster[present.all(0)]
@@ -62,7 +62,7 @@ def raters_table(raters: Floats, how: Resampling, *, nominal: bool, cluster: Cod
         told["icc_2_1"] = _drawn(complete, icc_2_1, how, inside)
     title = f"{counted(len(raters), 'rater')}, {counted(rated, 'item')} with two or more ratings"
     rows: list[list[Cell]] = [[name, each.n, each] for name, each in told.items()]
-    everybody = "alpha takes items with two ratings or more, the others those that all raters rated"
+    everybody = "alpha uses items with two ratings or more, the other statistics those that all raters rated"
     if not complete.shape[1]:
         everybody = (
             f"no item was rated by all {len(raters)} raters, which the share of all equal, Fleiss' kappa and ICC need"
@@ -86,7 +86,7 @@ def _drawn(ratings: Floats, statistic: object, how: Resampling, cluster: Codes |
         return np.array([function(np.repeat(ratings, each.astype(np.int64), axis=1)) for each in weights])
 
     if n * few.draws > 4e8:
-        return Estimate(value, n, level=how.level, note="too many items to draw anew")
+        return Estimate(value, n, level=how.level, note="too many items to resample")
     codes = None if cluster is None else clusters_of(cluster)
     draws = bootstrap(weighted, n, few, cluster=codes)
     groups = n if codes is None else int(codes.max()) + 1

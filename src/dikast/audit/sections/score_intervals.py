@@ -78,7 +78,7 @@ def conformal_table(
         rows,
         f"radii from the other {cal.FOLDS - 1} of {cal.FOLDS} folds, cut to the scale; 'own': one a slice (Mondrian)",
         "sets: contiguous labels, from probabilities recalibrated on other rows" if sets is not None else "",
-        "intervals of widths: what the radius could have been (Woodruff), and which rows there are",
+        "intervals of widths: the uncertainty of the radius (Woodruff) and of the sample of rows",
         "intervals of coverage are approximate, too wide: radii are fitted to reach the aim, so coverage varies less "
         "than a share of rows does (it lay inside in 100 % of 1,000 simulations)",
         result=ScoreIntervals(width_of_all if isinstance(width_of_all := rows[0][4], Estimate) else None, AIM),

@@ -68,7 +68,7 @@ def agreement_table(given: Scored, how: Resampling, wanted: float = 0.03, gold_r
         f"worst and best: if the {unscored:,} unscored had been anything on the scale"
         if unscored and allowed is not None
         else "",
-        "without --scale only correlations and order are told" if given.scale is None and given.own is None else "",
+        "without --scale only correlations and order are reported" if given.scale is None and given.own is None else "",
         _between_told(given, score, gold),
         f"gold: the {gold_rule} of {counted(len(given.raters), 'rater')}" if len(given.raters) > 1 else "",
         result=Agreement(statistics),
@@ -150,7 +150,7 @@ def baselines_table(data: Data, given: Scored, how: Resampling) -> Table:
         "discrimination: 0 if one label takes all, 1 if all labels are used alike (Ferguson's delta)"
         if given.scale is not None
         else "",
-        "baselines are drawn within each scale: what can be known from the scale alone"
+        "baselines are drawn within each scale, so they know the scale and nothing else"
         if given.own is not None
         else "",
         "no human ceiling: give more than one --gold" if len(given.raters) < 2 else "",
@@ -296,13 +296,13 @@ def spread_of(scores: Floats, scale: Scale | None, how: Resampling, cluster: Cod
 
 
 _SYSTEMS_DRAWN = (
-    "intervals draw systems anew; of few systems those of ranks are approximate, wide (of 10 systems they held the "
+    "intervals resample systems; of few systems those of ranks are approximate, wide (of 10 systems they held the "
     "truth in 99 % of 1,000 simulations)"
 )
 
 
 def systems_table(system: Words, given: Scored, how: Resampling) -> Table:
-    """Does the judge rank systems as gold does? Correlations of their mean scores, systems drawn anew for intervals."""
+    """Does the judge rank systems as gold does? Correlations of their mean scores, systems resampled for intervals."""
     chosen = given.paired & (system.codes >= 0)
     codes = np.unique(system.codes[chosen], return_inverse=True)[1].ravel()
     scores, gold = (group_means(each[chosen], codes) for each in (given.score, given.gold))
@@ -329,7 +329,7 @@ def other_judge_table(names: Judges, rival: Floats, given: Scored, how: Resampli
         note = mcnemar_told(mcnemar(score == gold, other == gold, cluster), names, "exact", how.level)
     return table(
         "rival",
-        f"{names.own} beside {names.rival}, on the same {counted(len(gold), 'row')}{given.unit}",
+        f"{names.own} compared with {names.rival}, on the same {counted(len(gold), 'row')}{given.unit}",
         ("statistic", *names, "difference"),
         rows,
         note,

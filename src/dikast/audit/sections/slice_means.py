@@ -1,4 +1,4 @@
-"""Means over slices: every slice counts alike, whatever its size; correlations also by way of Fisher's z."""
+"""Means over slices: every slice counts alike, whatever its size; correlations also through Fisher's z."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +36,7 @@ def mean_over(
 ) -> Estimate:
     """The mean of the statistic over its slices, those aside in which it is undefined; n is the number of slices.
 
-    The interval is that of these slices, their rows drawn anew (not of other slices like them): from what each row adds
+    The interval is that of these slices, their rows resampled (not of other slices like them): from what each row adds
     (`rows` are the indices (n,) that `parts` belong to), summed within clusters where there are any. No end lies
     outside `within`, the values that the statistic can have.
     """
@@ -109,9 +109,9 @@ def _table(by: str, slices: int, columns: Sequence[str], cells: list[list[Cell]]
     undefined = ", ".join(f"{name} in {count}" for name, count in lost.items())
     return table(
         f"over {by}",
-        f"Means over {counted(slices, 'slice')} by {by}, each counting alike{unit}",
+        f"Means over {counted(slices, 'slice')} by {by}, each weighted equally{unit}",
         columns,
         cells,
-        "intervals: of these slices, their rows drawn anew; not of other slices like them",
+        "intervals: for these slices, with their rows resampled; they do not extend to other slices",
         f"undefined in some slices, which are left out: {undefined}" if undefined else "",
     )

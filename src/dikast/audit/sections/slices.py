@@ -27,8 +27,9 @@ COUNTS = ("total", "n", "failed")  # of each slice: all of its rows, those its f
 _DRAWN = 100  # with more slices, intervals are Fisher's, Wilson's and linearised: drawing them would take minutes
 _FEW_DRAWS = 200  # then, of what is not linearised
 _NOT_DRAWN = (
-    f"intervals of more than {_DRAWN} slices are not drawn as elsewhere: pearson by Fisher's formula (in clusters"
-    f" linearised), orders linearised, mae and bias Student's; kappas by at most {_FEW_DRAWS} draws"
+    f"with more than {_DRAWN} slices most intervals are formulas in place of a bootstrap: Fisher's for pearson (in"
+    f" clusters linearised), linearised for rank correlations, Student's for mae and bias; kappas take at most"
+    f" {_FEW_DRAWS} draws"
 )
 
 
@@ -100,7 +101,7 @@ def unlabelled_table(slices: Sequence[tuple[str, Masks]], given: Scored, how: Re
         (f"By {by}: {counted(len(slices), 'slice')}, without gold" if by else "Scores, without gold") + given.unit,
         columns,
         rows,
-        "without gold nothing is said about who is right",
+        "without gold it is unknown which verdicts are right",
         counts_told("rows", "score"),
         result=by_slice(by, columns, rows) if by else None,
     )
@@ -121,7 +122,7 @@ def worst_decile(names: Sequence[str], values: Sequence[float], what: str) -> st
     named = ", ".join(name for _, name in worst[:5]) + (", ..." if len(worst) > 5 else "")
     undefined = len(values) - len(known)
     more = f"; undefined in {undefined}" if undefined else ""
-    picked = "picked for being worst, so chance makes it look worse than it is: no interval"
+    picked = "selected as the worst, so it looks worse than it is by chance: no interval"
     return f"worst decile ({len(worst)} of {len(known)}): mean {what} {mean:z.4f} ({named}){more}; {picked}"
 
 

@@ -34,9 +34,9 @@ def within_table(words: Words, given: Scored, how: Resampling, by: str) -> Table
         f"Agreement within {by}: {counted(len(score), 'score')} of {counted(found.groups, 'group')}{given.unit}",
         ("statistic", "value", "one score a group"),
         rows,
-        "one score a group: the most that a judge can have which does not tell the rows of a group apart, such as one"
-        " that ignores the rubric where a group is one response under several",
-        f"contrasts: {many:,} pairs of rows of a group whose gold differs; ties count half, each group once",
+        "one score a group: the highest value of a judge that gives all rows of a group the same score, such as one"
+        " that ignores the rubric where a group is one response under several rubrics",
+        f"contrasts: {many:,} pairs of rows of the same group with different gold; ties count half, each group once",
         centred.note,
         result=found,
     )

@@ -48,7 +48,7 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike, *, weights: Costs = "none")
     """
     a, b = np.asarray(first), np.asarray(second)
     if a.shape != b.shape or a.ndim != 1:
-        raise ValueError(f"two raters of the same items are due, got shapes {a.shape} and {b.shape}")
+        raise ValueError(f"expected two raters of the same items, got shapes {a.shape} and {b.shape}")
     if weights == "none":  # labels of any kind
         a, b = np.split(np.unique(np.concatenate([a, b]), return_inverse=True)[1].ravel(), 2)
     return point(functools.partial(weighted_kappa, costs=weights), a, b)

@@ -125,7 +125,7 @@ def _one_sided(difference: Floats, epsilon: float, cluster: Codes | None) -> flo
 
 
 def _advantage(f: Floats, h: Floats, alignment: Alignment, how: Resampling, cluster: Codes | None) -> Estimate:
-    """The mean over annotators of the judge's advantage, items drawn anew."""
+    """The mean over annotators of the judge's advantage, items resampled."""
     worth, counts = np.zeros((len(h), len(f))), np.zeros((len(h), len(f)))
     for j in range(len(h)):
         usable = _usable(f, h, j)

@@ -36,7 +36,7 @@ class Bin(NamedTuple):
 
 
 def reliability(confidence: ArrayLike, correct: ArrayLike, bins: int = BINS) -> list[Bin]:
-    """Bins of equal mass, from the least sure to the surest; equal confidences stay together."""
+    """Bins of equal mass, from the least to the most confident; equal confidences stay together."""
     sure, right = np.asarray(confidence, np.float64), np.asarray(correct, np.float64)
     if len(sure) == 0:
         return []
@@ -44,7 +44,7 @@ def reliability(confidence: ArrayLike, correct: ArrayLike, bins: int = BINS) -> 
 
 
 def bin_rows(confidence: ArrayLike, bins: int = BINS) -> list[Codes]:
-    """Which rows fall into each bin of equal mass, from the least sure to the surest."""
+    """Which rows fall into each bin of equal mass, from the least to the most confident."""
     given = np.asarray(confidence, np.float64)
     order = np.argsort(given, kind="stable")
     sure = given[order]
@@ -134,7 +134,7 @@ def temperature_estimate(probabilities: Floats, gold: Codes, level: float, clust
     mean = (q * logits).sum(1)
     curve = float(((q * logits**2).sum(1) - mean**2).sum())
     if curve <= 0:
-        return Estimate(fitted, len(y), level=level, note="the probabilities do not tell labels apart")
+        return Estimate(fitted, len(y), level=level, note="the probabilities do not discriminate between labels")
     parts = (logits[np.arange(len(y)), y] - mean) / curve
     half = z_of(level) * error_of(parts, None if cluster is None else cluster[::step]).error
     slow, fast = 1 / fitted - half, 1 / fitted + half
@@ -146,8 +146,8 @@ def temperature_told(found: Estimate) -> str:
     rows = counted(found.n, "row")
     if math.isinf(found.high) or found.value > HIGHEST:
         least = f"at least {found.low:.3f}, with no upper end" if math.isfinite(found.low) else "without an upper end"
-        return f"temperature on {rows}: {least}; it cannot be excluded that the probabilities say nothing of gold"
-    return f"temperature on {rows}: {found:.3f} (above 1: too sure)"
+        return f"temperature on {rows}: {least}; the probabilities may say nothing about gold"
+    return f"temperature on {rows}: {found:.3f} (above 1: overconfident)"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

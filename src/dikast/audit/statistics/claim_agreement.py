@@ -83,7 +83,7 @@ def f1_of(counts: Floats, how: Resampling, cluster: Codes | None = None) -> Esti
     """Micro F1 from (items, 3) of true positives, claimed and gold; undefined when nothing was claimed or due."""
     hits, claimed, due = counts.sum(0) if len(counts) else (0.0, 0.0, 0.0)
     if claimed + due == 0:
-        return undefined(len(counts), "nothing was claimed and nothing was due", level=how.level)
+        return undefined(len(counts), "no claims on either side", level=how.level)
 
     def f1(hits: Floats, claimed: Floats, due: Floats) -> Weighted:
         def statistic(weights: Floats) -> Floats:

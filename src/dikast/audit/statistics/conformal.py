@@ -71,7 +71,7 @@ def ordinal_sets(probabilities: ArrayLike, threshold: float) -> NDArray[np.bool_
 
 
 class Selective(NamedTuple):
-    """The share `coverage` of rows on which the judge is surest: `rows` indexes them."""
+    """The share `coverage` of rows on which the judge is most confident: `rows` indexes them."""
 
     coverage: float
     rows: Codes
@@ -80,7 +80,7 @@ class Selective(NamedTuple):
 def accuracy_coverage(
     confidence: ArrayLike, coverages: tuple[float, ...] = (1.0, 0.8, 0.6, 0.4, 0.2)
 ) -> list[Selective]:
-    """What the judge may abstain from: the rows where it is surest, at several coverages at least.
+    """What the judge may abstain from: the rows where it is most confident, at several coverages at least.
 
     Equal confidences are taken together, so that the order of rows decides nothing and more may be covered. None of no
     rows.

@@ -281,7 +281,7 @@ def _redrawn(bouts: Bouts, how: Resampling) -> Iterator[Games]:
 def cyclic_triples(wins: ArrayLike) -> Estimate:
     """Share of triples of players that beat each other in a circle, among triples where each pair has a majority.
 
-    wins: (players, players), wins[i, j] how often i beat j (half for ties). No interval: games drawn anew make circles
+    wins: (players, players), wins[i, j] how often i beat j (half for ties). No interval: resampled games contain cycles
     of their own; `cycles_by_chance` is what to compare with. A random tournament has one quarter.
     """
     given = np.asarray(wins, np.float64)
@@ -289,7 +289,7 @@ def cyclic_triples(wins: ArrayLike) -> Estimate:
     decided = ahead + ahead.T
     triples = float(np.trace(decided @ decided @ decided)) / 6
     cycles = float(np.trace(ahead @ ahead @ ahead)) / 3
-    note = "redrawn games make circles of their own: compare with the next row"
+    note = "resampled games contain cycles of their own: compare with the next row"
     return Estimate(cycles / triples if triples else math.nan, round(triples), note=note)
 
 

@@ -56,8 +56,8 @@ def mcnemar_told(test: McNemar, names: tuple[str, str], right: str, level: float
     )
     if gain:
         needed = pairs_for_mcnemar(gain / test.n, discordant / test.n, level=1 - level)
-        told += f"; to see a difference like this with a chance of .8 takes {counted(int(needed), 'item')}"
-        told += " (were they independent)" if test.clustered else ""
+        told += f"; detecting such a difference with power .8 takes {counted(int(needed), 'item')}"
+        told += " (if independent)" if test.clustered else ""
     return told
 
 

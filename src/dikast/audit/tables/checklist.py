@@ -31,7 +31,7 @@ def checklist(
 
     def settle(name: str, below: tuple[str, ...]) -> float:
         if name in below:
-            raise UserError(f"the parents of {name!r} go round in a circle")
+            raise UserError(f"the parents of {name!r} form a cycle")
         if name not in held:
             above = [settle(each, (*below, name)) for each in _parents(name, parents, known)]
             unknown = any(math.isnan(each) for each in above)

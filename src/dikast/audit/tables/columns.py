@@ -135,7 +135,7 @@ def match(frame: Frame, keys: Sequence[str], other: Frame, other_keys: Sequence[
     for i, key in enumerate(other_keys):
         if key in place:
             raise DataError(
-                f"the key {key.replace(chr(31), ', ')!r} stands here again (first on line {other.lines[place[key]]}): "
+                f"the key {key.replace(chr(31), ', ')!r} is repeated here (first on line {other.lines[place[key]]}): "
                 "keep one, or name more columns with --id so that keys differ",
                 path=other.path,
                 line=int(other.lines[i]),
@@ -305,7 +305,7 @@ class NumberColumn:
         told = (
             f"{shown} is not on the scale {self.scale}: name it with --failed if it marks a failure, or correct --scale"
             if worded
-            else f"a number is due here, not {shown}: name it with --failed if it marks a failure, "
+            else f"expected a number here, not {shown}: name it with --failed if it marks a failure, "
             "say --pairwise if these are choices, or give the --scale whose labels these are"
         )
         return DataError(

@@ -20,8 +20,8 @@ from dikast.core.text import counted
 OK = "ok"
 NO_INPUT = "no input"
 BY_ZERO = "divided by zero"
-TWO_DUE = " where two are due"
-_CIRCLE, _ARROW = " goes round in a circle", " -> "
+TWO_DUE = " where two are needed"
+_CIRCLE, _ARROW = " is a cycle", " -> "
 Values = Sequence[Any]
 Pairs = list[tuple[float, Fraction]]  # numbers with their weights
 
@@ -101,9 +101,9 @@ def _number(value: Any, at: int, setting: Setting, scale: Scale | None) -> float
             value = float(value)
         except ValueError:
             shown = repr(value) if len(repr(value)) <= 60 else repr(value)[:57] + "..."
-            raise _BadValue(f"a number is due here, not {shown}", at) from None
+            raise _BadValue(f"expected a number here, not {shown}", at) from None
     if not isinstance(value, int | float):
-        raise _BadValue(f"a number is due here, not {type(value).__name__}", at)
+        raise _BadValue(f"expected a number here, not {type(value).__name__}", at)
     found = float(value)
     if not math.isfinite(found) or (scale is not None and found not in scale.values):
         return math.nan

@@ -338,7 +338,7 @@ def _say_duplicates(data: Data, keys: tuple[str, ...]) -> None:
     if count:
         data.notes.append(
             f"{counted(count, 'id')} {'occurs' if count == 1 else 'occur'} more than once (the first is {first!r}): "
-            f"every row counts by itself, nothing is averaged; --cluster {keys[0]} draws them together"
+            f"every row counts by itself, nothing is averaged; --cluster {keys[0]} resamples them together"
         )
 
 
@@ -377,7 +377,7 @@ def _without_empty_gold(data: Data) -> Data:
         return data
     empty = ", ".join(repr(name) for i, name in enumerate(gold) if i not in rated)
     if not rated and data.plan.file.is_dir() and data.plan.gold_file is None and gold == ("gold",):
-        data.notes.append("the gold of the run says nothing of these rows")
+        data.notes.append("the run has no gold for these rows")
     elif not rated:
         raise UserError(f"{data.frame.path}: no row has gold in {empty}: is it the right column?")
     else:

@@ -65,14 +65,14 @@ class LongRows(Rows):
                 row["line"] = line
             name = "" if row[self.rater] is None else text_of(row[self.rater])
             if not name:
-                raise DataError("no rater stands here", path=self.path, line=line, field=self.rater)
+                raise DataError("no rater is named here", path=self.path, line=line, field=self.rater)
             asked = tuple("" if row[part] is None else text_of(row[part]) for part in self.key)
             item, begun, seen = items.setdefault(
                 asked, ({each: {} for each in spread} | {each: row[each] for each in {*plain, *self.key}}, line, {})
             )
             if name in seen:
                 raise DataError(
-                    f"{name!r} stands here a second time for {', '.join(asked)!r} (first on line {seen[name]}): keep "
+                    f"{name!r} is repeated here for {', '.join(asked)!r} (first on line {seen[name]}): keep "
                     "one, or name more columns with --id so that rows of different items differ",
                     path=self.path,
                     line=line,

@@ -189,14 +189,14 @@ def _counted_words(other: Mapping[str, int]) -> str:
 
 
 def ruled(found: Choices | None, rule: str) -> Codes | None:
-    """The unscored as the plan's rule says; a rule other than drop is told beside every figure."""
+    """The unscored as the plan's rule says; a rule other than drop is reported with every figure."""
     if found is None:
         return None
     return np.where(found.codes == NONE, _UNSCORED[rule], found.codes).astype(np.int64)
 
 
 def ratio(worth: Floats, counts: Floats, given: Paired) -> Estimate:
-    """Several shares per item, pooled; items (or clusters) are drawn anew."""
+    """Several shares per item, pooled; items (or clusters) are resampled."""
 
     def value(weights: Floats) -> Floats:
         due = weights @ counts

@@ -57,6 +57,6 @@ def clustered(data: Data) -> Data:
     rows, named = counted(len(items.codes), "row"), counted(len(np.unique(items.codes)), "item")
     data.notes.append(
         f"{rows} of {named}: rows of an item are drawn together "
-        "(as --cluster item); --cluster none draws each by itself"
+        "(as with --cluster item); --cluster none resamples each by itself"
     )
     return data

@@ -181,7 +181,7 @@ def note_of(scales: RowScales) -> str:
         )
     return (
         f"rows lie on {counted(len(scales.scales), 'scale')}, {scales.told()}: all pooled figures are of goodness "
-        "(0 worst, 1 best) on each row's own scale; raw scores stand in the table 'by scale'"
+        "(0 worst, 1 best) on each row's own scale; raw scores are in the table 'by scale'"
     )
 
 

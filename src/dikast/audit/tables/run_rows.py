@@ -353,7 +353,7 @@ def gold_by_item(path: str | Path, columns: Sequence[str], key: str = "") -> dic
             )
         item, asked = str(record[name]), _asked_in(record)
         if asked in place.setdefault(item, {}):
-            message = f"the item {item!r} stands here again (first on line {place[item][asked]}): keep one"
+            message = f"the item {item!r} is repeated here (first on line {place[item][asked]}): keep one"
             raise DataError(message, path=str(path), line=line, field=name)
         place[item][asked] = line
         for column in columns:

@@ -191,11 +191,11 @@ def _cures(data: Data) -> str:
     if plan.file.is_dir():
         return (
             "--equate {scale} says that gold has a scale of its own, on which scores are put by equal ranks; "
-            "--scale none tells correlations and order alone"
+            "--scale none reports only correlations and order"
         )
     return (
         f"--scale {{scale}} is right if scores lie on it too; --scale {{scale}} --equate {plan.scale} puts scores on "
-        "gold's scale by equal ranks; without --scale correlations and order are told alone"
+        "gold's scale by equal ranks; without --scale only correlations and order are reported"
     )
 
 

@@ -1,10 +1,9 @@
 """What is wrong with an output folder, and repair what can be repaired without throwing anything away."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -40,6 +39,7 @@ from dikast.core.verdict import Status, verdict_from
 
 DAMAGED = "verdicts.damaged.jsonl"
 REPAIR = "`dikast doctor FOLDER --repair`"
+LineCheck = Callable[[bytes, Path, int], object]  # raises DataError for a damaged line
 _FILES = (KEYS, RUBRICS, GOLD, META, SHEETS, LOCK, NOTES, SUMMARY, COMBINED, PREFERENCES, TOTALS, RANKINGS)
 
 
@@ -105,21 +105,38 @@ def examine_files(folder: Path, cure: str = AGAIN, root: Path | None = None) -> 
         return 0, [Problem(place + CHECKSUMS, None, "the file is damaged", f"{REPAIR}, or remove it and {cure}")]
 
 
-def examine_lines(path: Path, check: Callable[[bytes, int], Any], cure: str, root: Path) -> tuple[int, list[Problem]]:
-    """How many whole lines a journal or log holds, and what is wrong with them; `check` raises DataError."""
-    problems, lines, name = list[Problem](), 0, str(path.relative_to(root))
-    with path.open("rb") as file:
-        for number, raw in enumerate(file, 1):
-            if not raw.endswith(b"\n"):
-                what = "the last line is torn: the process was killed, or is going on"
-                problems.append(Problem(name, number, what, "run the command that made it again"))
-                break
-            lines += 1
-            try:
-                check(raw, number)
-            except DataError as error:
-                problems.append(Problem(name, number, _bare(error, path, number), cure))
+def examine_lines(paths: Iterable[Path], check: LineCheck, cure: str, root: Path) -> tuple[int, list[Problem]]:
+    """How many whole lines journals or logs hold, and what is wrong with them."""
+    problems, lines = list[Problem](), 0
+    for path in paths:
+        name = str(path.relative_to(root))
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, 1):
+                if not raw.endswith(b"\n"):
+                    what = "the last line is torn: the process was killed, or is going on"
+                    problems.append(Problem(name, number, what, "run the command that made it again"))
+                    break
+                lines += 1
+                try:
+                    check(raw, path, number)
+                except DataError as error:
+                    problems.append(Problem(name, number, _bare(error, path, number), cure))
     return lines, problems
+
+
+def repair_lines(folder: Path, paths: Iterable[Path], check: LineCheck) -> int:
+    """Move damaged lines of the journals or logs of a folder to files beside them; returns how many."""
+    moved = 0
+    for path in paths:
+
+        def keep(raw: bytes, number: int, path: Path = path) -> bytes:
+            check(raw, path, number)
+            return raw
+
+        moved += set_aside(path, keep)
+    if (folder / CHECKSUMS).exists():
+        record_anew(folder)
+    return moved
 
 
 def _bare(error: DataError, path: Path, number: int) -> str:

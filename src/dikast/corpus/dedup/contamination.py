@@ -41,11 +41,8 @@ class Apart:
             for each in observations(path):
                 self.rows[path.name] += 1
                 where = f"{path}:{each.line}"
-                self._known["instruction"].add(each.instruction, f"{where} instruction")
-                for i, response in enumerate(each.responses):
-                    self._known["response"].add(response.response, f"{where} response {i}")
-                if each.rubric is not None:
-                    self._known["rubric"].add(each.rubric.criterion, f"{where} rubric")
+                for kind, name, text in each.texts:
+                    self._known[kind].add(text, f"{where} {name}")
                 for image in each.item.images:
                     with suppress(*([DataError] if bare else [])):
                         self._shown(image, where)

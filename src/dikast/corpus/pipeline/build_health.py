@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dikast.core.runs.examine import Examined, Problem, examine_files, examine_lines, record_anew, set_aside
+from dikast.core.runs.examine import Examined, Problem, examine_files, examine_lines, repair_lines
 from dikast.core.runs.opening import UNCHECKED, checksums_are_gone
 from dikast.core.runs.run_files import CHECKSUMS
 from dikast.corpus.pipeline.journal import parsed
@@ -20,11 +20,8 @@ def is_build(folder: Path) -> bool:
 def examine_build(folder: Path) -> Examined:
     """Check the journals of a build line by line, and its other files by their checksums; reads only."""
     files, problems = examine_files(folder, _AGAIN)
-    lines = 0
-    for path in _journals(folder):
-        n, found = examine_lines(path, lambda raw, number, path=path: parsed(raw, path, number), _CURE, folder)  # type: ignore[misc]
-        lines += n
-        problems += found
+    lines, found = examine_lines(_journals(folder), parsed, _CURE, folder)
+    problems += found
     if any(checksums_are_gone(folder, str(path.relative_to(folder))) for path in _journals(folder)):
         problems.append(Problem(CHECKSUMS, None, UNCHECKED, "run the command that made it again"))
     return Examined("build", lines, files, tuple(problems))
@@ -32,17 +29,7 @@ def examine_build(folder: Path) -> Examined:
 
 def repair_build(folder: Path) -> int:
     """Move damaged lines of journals to files beside them; returns how many. The next run asks their tasks again."""
-    moved = 0
-    for path in _journals(folder):
-
-        def keep(raw: bytes, number: int, path: Path = path) -> bytes:
-            parsed(raw, path, number)
-            return raw
-
-        moved += set_aside(path, keep)
-    if (folder / CHECKSUMS).exists():
-        record_anew(folder)
-    return moved
+    return repair_lines(folder, _journals(folder), parsed)
 
 
 def _journals(folder: Path) -> list[Path]:

@@ -91,7 +91,7 @@ def response_reader(recipe: Recipe, record: Record, score: str) -> Any:
             raise Rejected("the feedback names a score", f"the feedback names a score ({said.said!r})")
         n = len(words_of(response))
         if not recipe.world and abs(n - recipe.options.words) > recipe.tolerance * recipe.options.words:
-            raise Rejected("length", f"the response has {n} words where about {recipe.options.words} are due")
+            raise Rejected("length", f"the response has {n} words where about {recipe.options.words} were asked for")
         made = {**record, "score": int(score), "response": response, "feedback": feedback}
         return [{**made, "claims": value["claims"]} if isinstance(value.get("claims"), list) else made]
 

@@ -140,11 +140,8 @@ class _Checker:
         for observation in observations(path):
             n += 1
             where = f"{name}:{observation.line}"
-            self.bench["instruction"].add(observation.instruction, f"{where} instruction")
-            for i, each in enumerate(observation.responses):
-                self.bench["response"].add(each.response, f"{where} response {i}")
-            if observation.rubric is not None:
-                self.bench["rubric"].add(observation.rubric.criterion, f"{where} rubric")
+            for kind, what, text in observation.texts:
+                self.bench[kind].add(text, f"{where} {what}")
             for image in observation.item.images if self.near else ():
                 with suppress(DataError):
                     self.pictures["bench"].add(image, where)

@@ -26,7 +26,7 @@ def card(check: Check, *, title: str = "", plots: str = "") -> str:
     if check.preferences:
         rows = ((p, f"{n:,}", f"{n / check.pairs_n:.1%}") for p, n in sorted(check.preferences.items()))
         parts.append("## Preferences\n\n" + _table(("better", "pairs", "share"), rows))
-    for name, found in (("the score", check.information), ("the preference (A less B)", check.pairs)):
+    for name, found in (("the score", check.information), ("the preference (A minus B)", check.pairs)):
         if found:
             parts.append(
                 f"## What surface features tell about {name}\n\n{_told(found, check)}\n\n{_informations(found)}"
@@ -42,9 +42,9 @@ def card(check: Check, *, title: str = "", plots: str = "") -> str:
     parts.append("## Duplicates, leakage, contradictions\n\n" + _table(("what", "found", "first places"), rows))
     if check.against:
         told = ", ".join(f"`{path}` ({n:,} records)" for path, n in check.against.items())
-        parts.append(f"Leakage was looked for against {told}.")
+        parts.append(f"The data was checked for leakage against {told}.")
     else:
-        parts.append("Leakage was not looked for: no benchmark file was given (`--against`).")
+        parts.append("Leakage was not checked: no benchmark file was given (`--against`).")
     return "\n\n".join(parts) + "\n"
 
 

@@ -127,7 +127,9 @@ def drawn(images: list[Listed], take: int, text_rich: float, seed: int) -> list[
     for each, there in sorts.items():
         if counts[each] > len(there):
             what = "images" if not text_rich else "images with text" if each else "other images"
-            raise UserError(f"take: {counts[each]} {what} are due, {len(there)} can be read: take fewer, or add some")
+            raise UserError(
+                f"take: {counts[each]} {what} are needed, {len(there)} can be read: take fewer, or add some"
+            )
     chosen = {image for each, there in sorts.items() for image in rng.sample(there, counts[each])}
     return [image for image in images if image in chosen]
 

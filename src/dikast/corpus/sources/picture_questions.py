@@ -69,7 +69,7 @@ def quotas(sources: list[QuestionSource], pairs: int, text_rich: float) -> list[
         if due > there:
             what = {True: " about pictures with text", False: " about other pictures", None: ""}[sort]
             raise UserError(
-                f"pairs: {due} questions{what} are due, the sources have {there}: ask for fewer, or add some"
+                f"pairs: {due} questions{what} are needed, the sources have {there}: ask for fewer, or add some"
             )
         for left, i in enumerate(sorted(members[sort], key=lambda i: sizes[i]), -len(members[sort])):
             found[i] = min(sizes[i], due // -left)

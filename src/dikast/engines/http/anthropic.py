@@ -10,12 +10,11 @@ from typing import Any
 import orjson
 
 from dikast.core.errors import EngineError
-from dikast.core.message import Message, Span
-from dikast.core.part import Image
+from dikast.core.message import Message
 from dikast.engines.base import Request
 from dikast.engines.http.body import GO_ON, Form, joined, with_extra, written
 from dikast.engines.http.images import Encoded
-from dikast.engines.http.sanitise import sanitise
+from dikast.engines.http.sanitise import sent_parts, sent_text
 
 OPTIONAL: Mapping[str, tuple[str, ...]] = {
     "response_format": ("output_config",),
@@ -76,7 +75,7 @@ class MessagesBodies:
         }
         if sampling.temperature > 0 and sampling.top_p < 1:
             fields["top_p"] = sampling.top_p
-        if system := "\n\n".join(_text(each) for each in request.messages if each.role == "system"):
+        if system := "\n\n".join(sent_text(each) for each in request.messages if each.role == "system"):
             fields["system"] = system
         if request.schema is not None and "response_format" not in self.refused:
             fields["output_config"] = {"format": {"type": "json_schema", "schema": dict(request.schema)}}
@@ -84,25 +83,18 @@ class MessagesBodies:
 
     def _message(self, message: Message, pieces: list[bytes]) -> None:
         pieces.append(b'{"role":"' + message.role.encode() + b'","content":[')
-        comma, spans = b"", list[Span]()
-        for part in (*message.parts, None):
-            if isinstance(part, Span):
-                spans.append(part)
+        comma = b""
+        for part in sent_parts(message):
+            if part == "":  # which the API refuses
                 continue
-            if spans and (text := sanitise(spans)):
-                pieces.append(comma + b'{"type":"text","text":' + orjson.dumps(text) + b"}")
-                comma = b","
-            spans = []
-            for image in () if part is None else (part,) if isinstance(part, Image) else part.frames:
-                mime, data = self.images.base64(image)
+            if isinstance(part, str):
+                pieces.append(comma + b'{"type":"text","text":' + orjson.dumps(part) + b"}")
+            else:
+                mime, data = self.images.base64(part)
                 head = comma + b'{"type":"image","source":{"type":"base64","media_type":"' + mime + b'","data":"'
                 pieces += [head, data, b'"}}']
-                comma = b","
+            comma = b","
         pieces.append(b"]}")
-
-
-def _text(message: Message) -> str:
-    return sanitise([part for part in message.parts if isinstance(part, Span)])
 
 
 def as_chat(value: Any) -> Any:

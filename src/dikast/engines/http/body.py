@@ -12,7 +12,7 @@ from dikast.core.message import Message, Span
 from dikast.core.part import Image
 from dikast.engines.base import Request
 from dikast.engines.http.images import Encoded
-from dikast.engines.http.sanitise import sanitise
+from dikast.engines.http.sanitise import sent_parts, sent_text
 
 Form = Literal["plain", "continue"]
 READ_TOKENS = 8  # after a marker that we wrote: room for markdown, a space and a label of several tokens
@@ -102,30 +102,19 @@ class Bodies:
     def _message(self, message: Message, lead: bytes, pieces: list[bytes]) -> None:
         role = b'{"role":"' + message.role.encode() + b'","content":'
         if all(isinstance(part, Span) for part in message.parts):
-            text = sanitise([part for part in message.parts if isinstance(part, Span)])
+            text = sent_text(message)
             pieces.append(lead + role + orjson.dumps(text) + b"}")
             return
         pieces.append(lead + role + b"[")
-        comma, spans = b"", list[Span]()
-
-        def flush() -> None:
-            nonlocal comma
-            if spans:
-                pieces.append(comma + b'{"type":"text","text":' + orjson.dumps(sanitise(spans)) + b"}")
-                spans.clear()
-                comma = b","
-
-        for part in message.parts:
-            if isinstance(part, Span):
-                spans.append(part)
-                continue
-            flush()
-            for image in (part,) if isinstance(part, Image) else part.frames:
-                mime, data = self.images.base64(image)
+        comma = b""
+        for part in sent_parts(message):
+            if isinstance(part, str):
+                pieces.append(comma + b'{"type":"text","text":' + orjson.dumps(part) + b"}")
+            else:
+                mime, data = self.images.base64(part)
                 head = comma + b'{"type":"image_url","image_url":{"url":"data:' + mime + b";base64,"
                 pieces += [head, data, b'"}}']
-                comma = b","
-        flush()
+            comma = b","
         pieces.append(b"]}")
 
 

@@ -11,12 +11,11 @@ from urllib.parse import quote
 import orjson
 
 from dikast.core.errors import EngineError
-from dikast.core.message import Message, Span
-from dikast.core.part import Image
+from dikast.core.message import Message
 from dikast.engines.base import Request
 from dikast.engines.http.body import GO_ON, Form, joined, reads_labels, seed_of, with_extra
 from dikast.engines.http.images import Encoded
-from dikast.engines.http.sanitise import sanitise
+from dikast.engines.http.sanitise import sent_parts, sent_text
 
 OPTIONAL: Mapping[str, tuple[str, ...]] = {
     "logprobs": ("responseLogprobs", "logprobs"),
@@ -89,28 +88,21 @@ class GeminiBodies:
         own = dict(self.extra)
         inner = own.pop(_CONFIG, {})
         fields: dict[str, Any] = {_CONFIG: with_extra(config, inner if isinstance(inner, Mapping) else {})}
-        if system := "\n\n".join(_text(each) for each in request.messages if each.role == "system"):
+        if system := "\n\n".join(sent_text(each) for each in request.messages if each.role == "system"):
             fields["systemInstruction"] = {"parts": [{"text": system}]}
         return with_extra(fields, own)
 
     def _parts(self, message: Message, pieces: list[bytes]) -> None:
-        comma, spans = b"", list[Span]()
-        for part in (*message.parts, None):
-            if isinstance(part, Span):
-                spans.append(part)
+        comma = b""
+        for part in sent_parts(message):
+            if part == "":  # which the API refuses
                 continue
-            if spans and (text := sanitise(spans)):
-                pieces.append(comma + b'{"text":' + orjson.dumps(text) + b"}")
-                comma = b","
-            spans = []
-            for image in () if part is None else (part,) if isinstance(part, Image) else part.frames:
-                mime, data = self.images.base64(image)
+            if isinstance(part, str):
+                pieces.append(comma + b'{"text":' + orjson.dumps(part) + b"}")
+            else:
+                mime, data = self.images.base64(part)
                 pieces += [comma + b'{"inlineData":{"mimeType":"' + mime + b'","data":"', data, b'"}}']
-                comma = b","
-
-
-def _text(message: Message) -> str:
-    return sanitise([part for part in message.parts if isinstance(part, Span)])
+            comma = b","
 
 
 def as_chat(value: Any) -> Any:

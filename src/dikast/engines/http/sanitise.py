@@ -7,9 +7,10 @@ characters that read the same. Spellings that no released model is known to use 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from dikast.core.message import Span
+from dikast.core.message import Message, Span
+from dikast.core.part import Image
 
 ZERO_WIDTH_SPACE = "\u200b"
 VERSION = 1  # rises when the same text would be sent otherwise
@@ -52,3 +53,25 @@ def sanitise(spans: Sequence[Span]) -> str:
 def _suspect(text: str) -> bool:
     """Whether the text holds any character that begins or ends a spelling."""
     return "<" in text or "[" in text or ">" in text or "]" in text
+
+
+def sent_text(message: Message) -> str:
+    """All text of a message, sanitised; media are left out."""
+    return sanitise([part for part in message.parts if isinstance(part, Span)])
+
+
+def sent_parts(message: Message) -> Iterator[str | Image]:
+    """What a server is sent of a message, in order: sanitised texts (adjacent spans joined) and images; a clip is its
+    frames.
+    """
+    spans: list[Span] = []
+    for part in message.parts:
+        if isinstance(part, Span):
+            spans.append(part)
+            continue
+        if spans:
+            yield sanitise(spans)
+            spans = []
+        yield from (part,) if isinstance(part, Image) else part.frames
+    if spans:
+        yield sanitise(spans)

@@ -1,14 +1,12 @@
 """The verbs `grade`, `compare`, `rank`, `replay` and `merge-runs`."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dikast.core.checking import Mistakes
-from dikast.core.errors import UserError
-from dikast.judging.run_options import EndOptions, FormatOptions, JudgingOptions, PairOptions
+from dikast.judging.run_options import EndOptions, FormatOptions, JudgingOptions, PairOptions, allowed_failures
 from dikast.ranking.rank_options import RankOptions
 from dikast.surface.show import show_plans, show_summary
 from dikast.surface.terminal import echo
@@ -107,7 +105,7 @@ def _run(
         wrong.of(lambda: check_report(report))
     if len(ask.judge) > 1 and "-" in ask.items:
         wrong.tell("a panel reads the items once for each judge: give it a file, not standard input")
-    allowed, columns = wrong.of(lambda: _allowed(end.max_failures)), wrong.of(lambda: columns_of(ask.map))
+    allowed, columns = wrong.of(lambda: allowed_failures(end.max_failures)), wrong.of(lambda: columns_of(ask.map))
     judges = judges_of(told, ask.judge, ask.rubric, ask.format, wrong, _silent if shown.quiet else _say_format)
     assert allowed is not None
     for limit in () if shown.quiet else (each for judge in judges for each in told_limits(judge)):
@@ -161,14 +159,3 @@ def _say_format(spec: str, kind: str) -> None:
 
 def _silent(spec: str, kind: str) -> None:
     """Tell nothing."""
-
-
-def _allowed(text: str) -> Callable[[int], float]:
-    """From `--max-failures`: how many of n verdicts may be missing."""
-    try:
-        value = float(text.removesuffix("%"))
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise UserError(f"--max-failures {text!r}: write a count (10) or a share (5%)")
-    return (lambda n: n * value / 100) if text.endswith("%") else (lambda n: value)

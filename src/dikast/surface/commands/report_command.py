@@ -69,7 +69,7 @@ def _alignment(told: ReportOptions, shown: JsonOptions) -> None:
 
 
 def view(asked: ViewOptions, shown: JsonOptions) -> None:
-    """Leaf through many runs in a browser: lists, live progress, items, two runs side by side, notes.
+    """Browse many runs in a browser: lists, live progress, items, two runs side by side, notes.
 
     Example: dikast view runs
     """

@@ -58,7 +58,7 @@ def list_(*, shown: JsonOptions) -> None:
 @app.command("run")
 @verb
 def run(told: LabRunOptions, *, shown: ShowOptions) -> None:
-    """Run experiments: draw their items, train their judges, grade; what is done is not done again.
+    """Run experiments: draw their items, train their judges, grade; finished parts are not repeated.
 
     Example: dikast lab run drift references --out lab --jobs 2
     """

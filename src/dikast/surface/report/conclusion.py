@@ -63,7 +63,9 @@ def of_judge(page: RunPage) -> Conclusion:
     if math.isnan(found.value):
         said = [label for label, (count, _) in page.labels.items() if count]
         if len(said) == 1 and found.n >= FEW:
-            return Conclusion("red", f"Do not use: the judge always says {said[0]}", "a constant tells nothing")
+            return Conclusion(
+                "red", f"Do not use: the judge always says {said[0]}", "a constant verdict carries no information"
+            )
         return Conclusion("grey", "Not known whether the judge is right", found.note or "the agreement is undefined")
     figure = f"{what} {_figure(found)} on {rows}"
     if found.n < FEW or math.isnan(found.low):
@@ -89,7 +91,9 @@ def _against_people(figure: str, found: Estimate, ceiling: Estimate | None) -> C
             return Conclusion("green", told, f"the low end lies at most {MARGIN:g} below people's agreement")
         told = "Better than chance, but people agree more with each other"
         if not found.high < ceiling.value:
-            told = "Better than chance; whether it agrees with people as well as they with each other cannot be told"
+            told = (
+                "Better than chance; it is unknown whether it agrees with people as well as they agree with each other"
+            )
         told = f"{told}. {figure}; {people}"
         return Conclusion("amber", told, f"the low end lies more than {MARGIN:g} below people's agreement")
     if found.low >= CLOSE:
@@ -97,7 +101,7 @@ def _against_people(figure: str, found: Estimate, ceiling: Estimate | None) -> C
             "green", f"Agrees closely with gold. {figure}", f"the whole interval lies at {CLOSE:g} or above"
         )
     told = f"Better than a judge that ignores the input; how good it must be is not known. {figure}"
-    return Conclusion("amber", told, f"the interval reaches below {CLOSE:g}, and one rater tells no ceiling")
+    return Conclusion("amber", told, f"the interval reaches below {CLOSE:g}, and one rater gives no ceiling")
 
 
 def of_systems(page: RunPage) -> Conclusion | None:
@@ -138,15 +142,13 @@ def _by_pairs(page: RunPage, ranking: PlayerRanking, met: HeadToHead | None) -> 
     first, second = names[:2]
     groups = {each.group for each in ranking.players.values()}
     if len(groups) > 1:
-        return Conclusion(
-            "amber", f"Cannot tell which of {_all(names)} is best", "some never met, even by way of others"
-        )
+        return Conclusion("amber", f"Cannot tell which of {_all(names)} is best", "some never met, even through others")
     open_to = [name for name, each in ranking.players.items() if not each.rank.low > 1]
     meeting = met.of(first, second) if met is not None else None
     if len(open_to) > 2:
         return Conclusion("amber", f"Cannot tell which of {_all(open_to)} is best", "the rank of each may be 1")
     if meeting is None:
-        told = "no pair is of both, so their orders tell nothing"
+        told = "no pair contains both, so their orders decide nothing"
         return Conclusion("amber", f"Cannot tell {first} from {second}: they never met", told)
     rate = f"{_percent(meeting.rate)} of {counted(meeting.rate.n, 'pair')}"
     even = f"Cannot tell {first} from {second}"

@@ -61,7 +61,7 @@ def collect_table(path: Path, asked: Asked) -> RunPage:
     if not plan.gold:
         page.missing.append("no gold: agreement and gaps are unknown; name people's column with --gold")
     if plan.scale is None and not plan.pairwise and not plan.unscaled:
-        page.missing.append("no scale is known: only correlations and order are told; name it with --scale")
+        page.missing.append("no scale is known: only correlations and order are reported; name it with --scale")
     page.audit, data = audit_rows(plan)
     rows = sorted(_pairs(page, data) if plan.pairwise else _scores(data), key=lambda row: row.line)
     page.rows, page.failed = len(rows), sum(row.status != OK for row in rows)

@@ -63,7 +63,7 @@ def take_back(folder: Path, note: str) -> None:
     """Take a note back; its line stays in the file. UserError where there is none such."""
     found = next((each for each in notes_in(folder)[0] if each.id == note), None)
     if found is None:
-        raise UserError("there is no such note any more")
+        raise UserError("this note no longer exists")
     _append(folder, Note(found.id, found.item, "", time.time()))
 
 

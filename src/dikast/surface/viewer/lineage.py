@@ -76,7 +76,7 @@ def _data(folder: Path, told: str, what: str) -> Iterator[Step]:
                 yield Step(kind, above.name, tuple(_leaves(lock)))
                 yield Step(what, told, ())
                 return
-    yield Step(what, told or "unknown", () if path is not None else (("file", "not there any more"),))
+    yield Step(what, told or "unknown", () if path is not None else (("file", "no longer there"),))
 
 
 def _leaves(lock: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ from dikast.engines.base import Completion, Request
 from dikast.engines.mock import Random
 from dikast.judging.judge import Judge
 from dikast.judging.task import Task
-from dikast.rewards.gathering import Gathering
+from dikast.rewards.dynamic_batching import Gathering
 
 
 class Counting(Random):
