@@ -81,6 +81,10 @@ MECHANISMS: Mapping[str, Sequence[str]] = {
         "corpus/topics.py", "training/shards.py", "engines/http/event_loop.py", "corpus/quality/languages.py",
         "corpus/dedup/image_dedup.py", "corpus/quality/topics.py", "training/data/shards.py",
     ),
+    "rooms of c5cb13d": tuple(f"{room}/*.py" for room in (
+        "audit", "core", "corpus", "engines", "judging", "models", "probes", "prompts", "surface", "testing",
+        "training", "worlds",
+    )),
     "all of src": ("*.py",),
 }  # fmt: skip
 

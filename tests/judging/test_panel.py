@@ -45,6 +45,7 @@ def test_a_judge_without_a_verdict_is_no_number_and_no_vote() -> None:
     assert (found.mean, found.median, found.spread, found.majority) == (4.0, 4.0, 0.0, "4")
     two = PanelVerdict(ASKED, (4.0, None, None), ("4", None, None))
     assert (two.mean, two.spread, two.majority) == (4.0, None, None)
+    assert repr(two).endswith(": '4', no verdict, no verdict>")
     none = PanelVerdict(ASKED, (None, None), (None, None))
     assert (none.mean, none.median, none.spread, none.majority) == (None, None, None, None)
 

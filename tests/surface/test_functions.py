@@ -103,6 +103,7 @@ def test_own_columns_and_own_rubric() -> None:
     ("options", "told"),
     [
         ({"temprature": 1.0}, "unknown keyword 'temprature': did you mean 'temperature'?"),
+        ({"rubrik": "helpfulness"}, "unknown keyword 'rubrik': did you mean 'rubric'?"),
         ({"samples": 0}, "samples: expected a whole number of at least 1"),
         ({"samples": 3}, "several samples at temperature 0"),
         ({"read": "maybe"}, "read: expected 'auto', 'only' or 'never', got 'maybe'"),

@@ -38,6 +38,10 @@ class PanelVerdict:
     verdicts: tuple[Verdict, ...] = ()
     scale: Scale | None = None  # of the scores, where it is known
 
+    def __repr__(self) -> str:
+        said = ", ".join("no verdict" if label is None else repr(label) for label in self.labels)
+        return f"<PanelVerdict of {self.question.in_words}: {said}>"
+
     @property
     def given(self) -> list[float]:
         """The scores that were given."""

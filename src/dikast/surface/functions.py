@@ -109,7 +109,7 @@ _GROUPS: Mapping[str, Groups] = {  # of options, by their name in `Told`
 
 def _told(options: Mapping[str, Any], verb: str) -> Told:
     """The groups of options that the keywords fill; UserError reports all mistakes."""
-    given = filled(_GROUPS[verb], options, _OWN)
+    given = filled(_GROUPS[verb], options, _OWN, ("rubric", "format", "out", "watch"))
     given["ask"] |= {"items": (), "judge": ()}
     return Told(**{name: kind(**given[name]) for name, kind in _GROUPS[verb].items()})
 

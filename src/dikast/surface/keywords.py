@@ -16,17 +16,20 @@ ROWS = "rows"  # what rows in memory are called in messages, with their number f
 Groups = Mapping[str, type[Any]]
 
 
-def filled(groups: Groups, keywords: Mapping[str, Any], own: Iterable[str] = ()) -> dict[str, dict[str, Any]]:
+def filled(
+    groups: Groups, keywords: Mapping[str, Any], own: Iterable[str] = (), named: Iterable[str] = ()
+) -> dict[str, dict[str, Any]]:
     """The values of the keywords by group, each as its option asks for it; UserError reports all mistakes.
 
-    `own` are options that are parameters of the function itself, or of the command line alone, and no keywords.
+    `own` are options that are parameters of the function itself, or of the command line alone, and no keywords. `named` are the
+    parameters of the function, for near misses.
     """
     known = {key: name for name, kind in groups.items() for key in keys_of(kind) if key not in own}
     mistakes = Mistakes(Located({}, "options"))
     given: dict[str, dict[str, Any]] = {name: {} for name in groups}
     for key, value in keywords.items():
         if key not in known:
-            mistakes.tell(f"unknown keyword {key!r}: {hint(key, sorted(known))}")
+            mistakes.tell(f"unknown keyword {key!r}: {hint(key, sorted({*known, *named}))}")
             continue
         asked = keys_of(groups[known[key]])[key]
         if key == "map" and isinstance(value, Mapping):
