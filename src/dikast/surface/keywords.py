@@ -21,8 +21,8 @@ def filled(
 ) -> dict[str, dict[str, Any]]:
     """The values of the keywords by group, each as its option asks for it; UserError reports all mistakes.
 
-    `own` are options that are parameters of the function itself, or of the command line alone, and no keywords. `named` are the
-    parameters of the function, for near misses.
+    `own` are options that are parameters of the function itself, or of the command line alone, and no keywords.
+    `named` are the parameters of the function, for near misses.
     """
     known = {key: name for name, kind in groups.items() for key in keys_of(kind) if key not in own}
     mistakes = Mistakes(Located({}, "options"))
