@@ -106,7 +106,7 @@ def test_what_is_of_one_order_says_so_in_its_name(tmp_path: Path) -> None:
     for name in ("accuracy", "classes", "beside", "confusion", "preferences", "by criterion"):
         if name in page["audit"]["tables"]:
             assert page["audit"]["tables"][name]["title"].endswith(", in one order"), name
-    told = [note for note in page["audit"]["tables"]["preferences"]["notes"] if "of them" in note]
+    told = [note for note in page["audit"]["tables"]["preferences"]["notes"] if "power .8" in note]
     assert "in this one order" in told[0]
     assert page["labels_of"] == "Verdicts in one order of each pair"
     assert page["labels_of"] in forms["html"]
