@@ -118,7 +118,7 @@ def test_pairs_of_two_models_are_ranked_by_their_columns(tmp_path: Path) -> None
 )
 def test_what_is_not_clear_stops_before_a_call(verb: str, header: str, told: str, tmp_path: Path) -> None:
     log, path = tmp_path / "log", tmp_path / "a.csv"
-    path.write_text(header + "\n" + "1,2,3\n" * 50, "utf-8")
+    path.write_text(header + "\n" + "one,two,three\n" * 50, "utf-8")
     done = dikast(
         verb, path, "--judge", f"mock:constant,log={log}", "--rubric", "helpfulness", "--out", tmp_path / "run"
     )
