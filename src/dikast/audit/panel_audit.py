@@ -38,7 +38,7 @@ def audit_source(plan: AuditPlan) -> Audit:
 def panel_audit(plan: AuditPlan) -> Audit:
     """A row for each judge and for their joint verdict (the mean score, of pairs the majority), then the joint verdict.
 
-    `plan` says how, as of a run; columns are those of the judges' runs. Raises UserError where no judge has finished.
+    `plan` is used as for a run; columns are those of the judges' runs. Raises UserError where no judge has finished.
     """
     run = Run(plan.file)
     judges = run.runs
@@ -104,7 +104,7 @@ def _plan(
 
 
 def _among(plan: AuditPlan, file: Path, first: Path, count: int) -> tuple[Table, ...]:
-    """Agreement among the judges, as among raters."""
+    """Agreement among the judges, measured as among raters."""
     found = audit_file(
         AuditPlan(
             file, gold=tuple(f"judge {number}" for number in range(1, count + 1)), scale=scale_of(first),

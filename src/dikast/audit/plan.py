@@ -25,7 +25,7 @@ _PROBABILITIES = "Probabilities"
 _PAIRS = "Pairs and rankings"
 _INTERVALS = "Intervals and output"
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?")
-NO_CLUSTER = "none"  # as `cluster`: every row by itself, also the rows of one item of a run
+NO_CLUSTER = "none"  # value of `cluster`: rows are independent, also those of one item of a run
 
 
 _OUTCOMES = ("the first", "the second", "a tie")

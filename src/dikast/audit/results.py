@@ -22,7 +22,7 @@ class Failures:
     """The failures: shares of missing verdicts by reason.
 
     `statuses` counts the failures by status; `forced` is the share of verdicts whose marker Dikast added, `conflicts`
-    the share that another verdict of the same reply contradicts; None where nothing tells.
+    the share that another verdict of the same reply contradicts; None if that is not known.
     """
 
     failed: Estimate
@@ -67,7 +67,7 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Baselines:
-    """The judge beside baselines (judges that ignore the input) and people (ceiling)."""
+    """The judge compared with baselines (judges that ignore the input) and people (ceiling)."""
 
     rows: tuple[Baseline, ...]
 
@@ -282,8 +282,9 @@ class Leaderboard:
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """Agreement within groups: `pearson` over all rows beside the most that one score a group can have; `centred`, each
-    group's means taken away; `contrasts`, the share of right orders among `pairs` of a group whose gold differs.
+    """Agreement within groups: `pearson` over all rows, with the maximum for a judge that gives each group one score;
+    `centred`: the same after subtracting each group's means; `contrasts`, the share of right orders among `pairs` of a
+    group whose gold differs.
     """
 
     pearson: Estimate

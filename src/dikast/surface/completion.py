@@ -1,4 +1,4 @@
-"""What shells complete: rubrics, judges, formats. Loaded on the TAB key alone, and quick."""
+"""What shells complete: rubrics, judges, formats. Loaded only for completion, so it has to load fast."""
 
 from collections.abc import Iterable
 

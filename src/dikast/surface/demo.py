@@ -1,4 +1,4 @@
-"""The main job on fresh items: make them, grade them with the judge that ships inside, compare pairs, audit, report."""
+"""The main workflow on new items: make them, grade them with the bundled judge, compare pairs, audit, report."""
 
 import shlex
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ _DOMAINS = ("scenes",)  # what scout grades best
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """What a demo left: its folder, the audits of grades and of pairs, and what to try next."""
+    """The results of a demo: its folder, the audits of grades and of pairs, and commands to try next."""
 
     folder: Path
     graded: "Audit"
@@ -34,7 +34,7 @@ class Demo:
 
 
 def demo(out: str | Path, *, seed: int = 7, n: int = 120, pairs: int = 60, tell: Callable[[str], None]) -> Demo:
-    """Grade `n` fresh items and compare `pairs` fresh pairs with `scout`, and audit them.
+    """Grade `n` new items and compare `pairs` new pairs with `scout`, and audit them.
 
     Everything is kept under `out`: `items` and `pairs` (worlds), `graded` and `compared` (run folders), `report.html`.
     The same seed gives the same verdicts. tell: called with a line for each step. UserError if `out` contains other
@@ -86,7 +86,7 @@ def _is_demo(folder: Path) -> bool:
 
 @contextmanager
 def _one_thread(torch: ModuleType) -> Iterator[None]:
-    """Torch with one thread: a model as small as `scout` only waits for its own threads."""
+    """Run torch with one thread: for a model as small as `scout`, more threads only cost time."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -1,7 +1,7 @@
 """What is installed, what works, and how to fix what does not.
 
-Every package is imported in a process of its own, so that one that is broken, or crashes, harms nothing but its own
-finding. The usual break is a torchvision built for another torch: it is reported, never patched.
+Every package is imported in a separate process, so that a broken or crashing package affects only its own finding. The
+most common fault is a torchvision built for another torch; it is reported, never patched.
 """
 
 import importlib.metadata
@@ -25,7 +25,7 @@ TIMEOUT = 180.0  # seconds for one import; a cold torch on a slow disk takes abo
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at. `cure` is empty where nothing needs repair."""
+    """The result of one check. `cure` is empty where nothing needs repair."""
 
     name: str
     state: State

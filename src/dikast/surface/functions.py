@@ -60,14 +60,14 @@ def grade(items: Any, judge: Judges, rubric: Rubrics | None = None, **options: A
 
 
 def compare(items: Any, judge: Judges, rubric: Rubrics | None = None, **options: Any) -> Run:
-    """Say which response is better, in both orders; `dikast compare` as a function. Parameters as of `grade`."""
+    """Decide which response is better, in both orders; `dikast compare` as a function. Parameters as of `grade`."""
     return _judged("compare", items, judge, rubric, **options)
 
 
 def rank(items: Any, judge: Judges, rubric: Rubrics | None = None, **options: Any) -> Run:
     """Order the responses of each item from best to worst; `dikast rank` as a function. Parameters as of `grade`.
 
-    The folder's `rankings.jsonl` holds a line for each item, and the run's `summary["ranking"]` what they say together.
+    The folder's `rankings.jsonl` holds a line for each item, and the run's `summary["ranking"]` sums them up.
     """
     return _judged("rank", items, judge, rubric, **options)
 

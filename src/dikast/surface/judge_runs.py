@@ -49,7 +49,7 @@ class Told(JudgingOptions):
     ranks: RankOptions | None = None
 
     def check(self, mistakes: Mistakes) -> None:
-        """Tell what no option alone can say."""
+        """Report mistakes that lie in several options together."""
         pairs, samples = self.pairs, self.draws.samples
         if odd := [each for each in self.ask.without if each not in ("rubric", "reference", "media")]:
             mistakes.tell(f"--without {odd[0]!r}: what can be left out is rubric, reference or media")
@@ -155,7 +155,7 @@ def stop_if_given_up(each: Sequence[Mapping[str, Any]]) -> None:
 
 
 def told_limits(judge: Judge) -> list[str]:
-    """What the judge's engine is known not to do and what follows, as far as it matters to this judge."""
+    """What the judge's engine is known not to support, and the consequences for this judge."""
     settings = judge.settings
     matters = {"logprobs": settings.read != "never", "seed": settings.sampling.temperature > 0}
     cannot: Mapping[str, str] = found_in(judge.engine, "cannot", {})

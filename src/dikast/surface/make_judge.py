@@ -1,6 +1,6 @@
 """From recipes to an audited judge: build, check, describe, train, grade what was held out, audit, report.
 
-Every stage calls the function of its verb, and each of these goes on where it stopped, so the same command goes on too.
+Every stage calls the function of its verb, and each of these resumes where it stopped, so the same command resumes too.
 """
 
 from collections.abc import Callable
@@ -78,7 +78,7 @@ class _Plan:
 
 
 def make_judge(source: str | Path, out: str | Path, *, say: Say = lambda line: None) -> dict[str, Any]:
-    """Make the judge that a recipe describes in the folder `out`; running it again goes on.
+    """Make the judge that a recipe describes in the folder `out`; running it again resumes.
 
     `out` gets `corpus/NAME/` with its card, `held/`, `judge/` (the training run, with `judge/model/`), `graded/` and
     `compared/`, `report.html` with `report.json` (every figure of the audit), and `made.json`. say: hears what is

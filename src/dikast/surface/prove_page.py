@@ -1,4 +1,6 @@
-"""A judge proved, and the page of it: a table of abilities beside their floors, and one set of each to look at."""
+"""Proving a judge, and the page of the result: a table of abilities beside their floors, and one example set of
+each.
+"""
 
 import base64
 import math

@@ -1,4 +1,4 @@
-"""Rubrics as people write them: a commented file to start from, and what judges may trip over."""
+"""Rubrics that people write: a commented file to start from, and warnings about what makes judging unreliable."""
 
 from dikast.core.rubric import Rubric, Sheet
 from dikast.core.scale import Scale
@@ -37,7 +37,7 @@ def _quoted(text: str) -> str:
 
 
 def advice(rubric: Rubric | Sheet) -> list[str]:
-    """What makes a rubric hard to judge by, each with what to do; empty for one without fault."""
+    """What makes a rubric hard to judge by, each with a remedy; empty if nothing was found."""
     told: list[str] = []
     rubrics = rubric.rubrics if isinstance(rubric, Sheet) else (rubric,)
     for one in rubrics:

@@ -1,4 +1,6 @@
-"""What is printed: whatever files, models and servers say in it, a terminal shows it and obeys none of it."""
+"""Printing: control characters in text from files, models and servers are shown as escapes, so a terminal never obeys
+them.
+"""
 
 import logging
 from typing import Any

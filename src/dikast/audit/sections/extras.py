@@ -81,7 +81,7 @@ def _labelled_first(cluster: Codes | None, labelled: Masks, rest: Masks) -> Code
 
 
 def _systems(system: Words, given: Scored, how: Resampling) -> Iterator[list[Cell]]:
-    """The PPI++ mean of each system with enough labels, and each less the first of them."""
+    """The PPI++ mean of each system with enough labels, and each minus the first of them."""
     parts: dict[str, tuple[tuple[Floats, Floats, Floats], Codes | None]] = {}
     for code, name in enumerate(system.names):
         mine = (system.codes == code) & ~np.isnan(given.score)

@@ -74,7 +74,9 @@ class Distributions:
 
 
 class Labels(NamedTuple):
-    """The label that each row's probabilities are read as (n,): its place on the scale, -1 for none, and `why` none."""
+    """The label read from each row's probabilities (n,): its place on the scale, -1 for none, and `why` there is
+    none.
+    """
 
     codes: Codes
     why: str
@@ -89,7 +91,7 @@ class Labels(NamedTuple):
         return np.where(self.codes < 0, np.nan, settled(probabilities[np.arange(len(at)), at], 1))
 
     def told(self) -> str:
-        """How many rows have no label; nothing where all have one."""
+        """A note on how many rows have no label; none if all have one."""
         lost = int((self.codes < 0).sum())
         return (
             f"accuracy, confidence and ECE leave out {counted(lost, 'row')} of {len(self.codes):,} without a label "
@@ -207,7 +209,7 @@ def readout_table(
 
 
 def uncalibrated_table(why: str) -> Table:
-    """An empty table in the place of the calibration, which says why probabilities that were read are not used."""
+    """An empty table instead of the calibration; its note says why the probabilities are not used."""
     told = f"label probabilities were read, and are not used: {why}"
     return table("calibration", "Calibration", ("probabilities", "ECE"), [], told, result=Calibration({}, told))
 
@@ -225,7 +227,7 @@ def calibration_table(
     """Before and after recalibration, always fitted on other rows; notes say why there is none.
 
     `nominal` labels have no order: no ordinal recalibration and no distances. `labels` are what rows are read as, if
-    not their likeliest label: a temperature changes how sure the judge is, and never what it says.
+    not their likeliest label: a temperature changes the confidence of the judge, never its label.
     """
     values = np.asarray(given.scale.values)
     rows_used = given.known & np.isin(gold, values)
@@ -315,8 +317,8 @@ def _calibration_row(
 def _ece(sure: Floats, right: Masks, how: Resampling, cluster: Codes | None) -> Estimate:
     """ECE, and an interval from drawing the gap of each bin (normal, with its own error); the bins stay.
 
-    Chance makes ECE larger, never smaller: of few rows most of it may be chance. The low end is that of the smallest
-    share of the gaps with which so large an ECE would be no rarity (the upper percentile of its draws).
+    Chance makes ECE larger, never smaller; with few rows most of it may be chance. The low end is found by scaling the
+    gaps down until the observed ECE is at the upper percentile of its draws.
     """
     value = cal.expected_calibration_error(sure, right)
     parts = cal.bin_rows(sure)
@@ -381,7 +383,7 @@ def abstain_table(
 def _paired_with_gold(
     given: Distributions, gold: Floats, cluster: Codes | None, labels: Labels
 ) -> tuple[Floats, Masks, Codes | None]:
-    """How sure, whether right, and the cluster of each row that has a label and gold."""
+    """The confidence, the correctness and the cluster of each row that has a label and gold."""
     used = given.known & ~np.isnan(gold) & (labels.codes >= 0)
     said = np.asarray(given.scale.values)[labels.codes[used]]
     return labels.rows(used).confidence(given.probabilities[used]), said == gold[used], _codes(cluster, used)

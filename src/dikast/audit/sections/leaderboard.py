@@ -111,7 +111,8 @@ _RANKED = (
 
 
 def _places(scores: Floats, place: Codes, means: Floats, level: float) -> list[Estimate | None]:
-    """The place of each system by its mean (K,), and from which to which it may be: those surely better, surely worse.
+    """The place of each system by its mean (K,), and the range of places it may have, from the systems that are
+    certainly better or worse.
 
     The differences of all pairs hold together at `level` (Bonferroni). None for a system without a score.
     """

@@ -71,7 +71,7 @@ def _with_n(found: Estimate | None) -> tuple[int | None, Estimate | None]:
 
 
 def _at_random(final: Codes, given: Paired, rules: Sequence[TieRule]) -> dict[str, Estimate]:
-    """A judge with the same shares of labels and no eye for the pairs: accuracy expected under independence.
+    """A judge that draws labels with the same shares, independently of the pairs: its expected accuracy.
 
     Shares are those among the pairs that the rule counts, which are also those that `n` counts.
     """

@@ -29,7 +29,7 @@ from dikast.core.scale import Scale
 
 
 def pair_tables(data: Data, slices: Slices) -> list[Table]:
-    """What the columns of choices allow to say; `slices` are those asked for."""
+    """The tables that the columns of choices allow; `slices` are those requested."""
     plan, given = data.plan, paired(data)
     tables: list[Table] = []
     tables.extend(_failures(data, given))
@@ -85,13 +85,13 @@ def _readouts(data: Data, given: Paired) -> Iterator[Table]:
 
 
 def _labels(given: Paired) -> Labels:
-    """What each pair is held for, whatever its mean probabilities: none where the orders disagree."""
+    """The label of each pair, whatever its mean probabilities: none if the orders disagree."""
     final = np.full(len(given.gold), NONE) if given.final is None else given.final
     return Labels(np.where(np.isin(final, (FIRST, SECOND, TIE)), final, -1), "the orders disagree")
 
 
 def _failures(data: Data, given: Paired) -> Iterator[Table]:
-    """Failures of pairs, where either order failing is one; then of each order by itself."""
+    """Failures of pairs: a pair fails if either order fails; then of each order by itself."""
     level, cluster = data.plan.resampling.level, given.cluster
     if given.status is None:
         return

@@ -104,7 +104,7 @@ def _orders_told(given: Paired) -> str:
 
 
 def _views(given: Paired) -> dict[str, Codes]:
-    """The joint verdict first; what is about one order has that order's name."""
+    """The views of the pairs: the joint verdict first, then each order under its name."""
     if given.choice is None or given.final is None:
         return {}
     if given.swapped is None:

@@ -106,7 +106,7 @@ def _players(data: Data) -> tuple[list[str], Codes, Codes]:
         if words is None:
             raise UserError("a ranking needs both players: --first and --second, each a column or =NAME")
         codes = np.full(len(words.names) + 1, -1, np.int64)  # the last one is for rows without a name
-        for code in np.unique(words.codes[words.codes >= 0]):  # rows that --where left out bring no player
+        for code in np.unique(words.codes[words.codes >= 0]):  # players occur only in rows that --where keeps
             codes[code] = index.setdefault(words.names[code], len(index))
         columns.append(codes[words.codes])
     return list(index), columns[0], columns[1]
@@ -126,7 +126,7 @@ def _bouts(data: Data, given: Paired, names: list[str], first: Codes, second: Co
 def _bouts_by_order(data: Data, given: Paired, names: list[str], first: Codes, second: Codes) -> Bouts | None:
     """One game for each order of the same pairs, with covariates (who was shown first among them); None without any."""
     extra = [data.numbers[f"covariate {i}"] for i in range(len(data.plan.covariates))]
-    if "length" in data.numbers:  # squashed, as in length-controlled AlpacaEval, so that extremes do not rule
+    if "length" in data.numbers:  # tanh, as in length-controlled AlpacaEval, so that extreme values do not dominate
         length = data.numbers["length"]
         spread = float(np.nanstd(length)) or 1.0
         extra.append(np.tanh(length / spread))
@@ -137,7 +137,7 @@ def _bouts_by_order(data: Data, given: Paired, names: list[str], first: Codes, s
     at = np.flatnonzero(usable)
     if not len(at):
         return None
-    # covariates favour the first player; columns are told as second less first
+    # covariates favour the first player; columns are given as second minus first
     parts = [
         np.column_stack([np.zeros((len(at), 0)), *(-each[at] for each in extra), *([slots] if len(orders) > 1 else [])])
         for slots in (np.full(len(at), slot) for _, slot in orders)
@@ -295,7 +295,7 @@ def _soft_rate(worth: Floats, rows: Masks, given: Paired) -> WinRate:
     return win_rate(worth[known], "half", given.level, given.clusters(known))
 
 
-_RATES: Mapping[WinRule, str] = {  # of a judge that never decides, no win is no defeat
+_RATES: Mapping[WinRule, str] = {  # ties are not won, which does not make them losses
     "half": "win rate (half)",
     "wins": "share won",
     "decided": "win rate (decided)",

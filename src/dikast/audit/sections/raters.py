@@ -17,7 +17,7 @@ from dikast.core.text import counted
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
-_DRAWS = 500  # alpha and its kin are computed anew in each draw
+_DRAWS = 500  # alpha and the other coefficients are recomputed in each draw
 
 
 def rater_pairs_table(

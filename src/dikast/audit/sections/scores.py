@@ -212,7 +212,7 @@ def _ignoring_the_input(
 
 
 def _constant(given: Scored) -> tuple[Floats, str]:
-    """The best judge that always says the same (n paired,): one label, or one of each scale; and how it is called."""
+    """The best constant judge (n paired,): one label, or one for each scale; and its name."""
     gold, values = given.gold[given.paired], np.array([np.median(given.gold[given.paired])])
     if given.own is not None:
         own, out = given.own.rows(given.paired), np.empty(len(gold))
@@ -245,9 +245,9 @@ def _place_within(values: Floats, codes: Codes) -> Floats:
 def _at_random(
     given: Scored, names: Sequence[str], judge: Mapping[str, Estimate], how: Resampling
 ) -> dict[str, Estimate]:
-    """What a judge can expect that draws labels with the shares of this one, whatever the item: correlations of 0
-    (undefined where those of the judge are), and means over all pairs of a score and a gold. On several scales it
-    knows the scale of each item: pairs are of one scale.
+    """The expected figures of a judge that draws labels with the same shares as this one, whatever the item:
+    correlations of 0 (undefined where those of the judge are), and means over all pairs of a score and a gold. On
+    several scales it knows the scale of each item: pairs are of one scale.
     """
     chosen = given.paired
     score, gold, cluster = given.score[chosen], given.gold[chosen], given.clusters(chosen)

@@ -1,4 +1,4 @@
-"""Means over slices: every slice counts alike, whatever its size; correlations also through Fisher's z."""
+"""Means over slices: every slice has equal weight, whatever its size; correlations also through Fisher's z."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ def mean_over(
     cluster: Codes | None = None,
     within: tuple[float, float] = (-math.inf, math.inf),
 ) -> Estimate:
-    """The mean of the statistic over its slices, those aside in which it is undefined; n is the number of slices.
+    """The mean of the statistic over its slices, except those in which it is undefined; n is the number of slices.
 
     The interval is that of these slices, their rows resampled (not of other slices like them): from what each row adds
     (`rows` are the indices (n,) that `parts` belong to), summed within clusters where there are any. No end lies

@@ -15,7 +15,7 @@ from dikast.audit.statistics.significance import benjamini_yekutieli
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Alignment = Literal["exact", "rmse"]
-LEAST = 30  # items per annotator; below, Student's test is not to be trusted and the row says so
+LEAST = 30  # items per annotator; below, Student's test is unreliable and the row says so
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class AgainstAnnotator:
     items: int
     judge: Estimate
     annotator: Estimate
-    less: Estimate  # judge less annotator, paired
+    less: Estimate  # judge minus annotator, paired
     p: float
     adjusted: float
     judge_wins: bool
@@ -110,7 +110,7 @@ def _closeness(answer: Floats, others: Floats, alignment: Alignment) -> Floats:
 
 
 def _one_sided(difference: Floats, epsilon: float, cluster: Codes | None) -> float:
-    """p-value that the mean of annotator less judge is not below epsilon."""
+    """p-value that the mean of annotator minus judge is not below epsilon."""
     n = len(difference)
     if n < 2:
         return math.nan
@@ -119,7 +119,7 @@ def _one_sided(difference: Floats, epsilon: float, cluster: Codes | None) -> flo
     found, gap = error_of((difference - difference.mean()) / n, cluster), float(difference.mean()) - epsilon
     if found.groups < 2:
         return math.nan
-    if found.error < ALIKE:  # all differences alike; or none between clusters, which are too few to say
+    if found.error < ALIKE:  # all differences are equal, or there are too few clusters
         return math.nan if np.ptp(difference) > 0 else 0.0 if gap < 0 else 1.0
     return float(stdtr(found.groups - 1, gap / found.error))
 

@@ -44,7 +44,7 @@ class Games:
     ) -> "Games":  # fmt: skip
         """From games one by one: codes (n,) of both players, outcome (n,) 0 first won, 1 second won, 2 tie.
 
-        Games of a player against itself say nothing and are left out.
+        Games of a player against itself carry no information and are left out.
         """
         meetings = Meetings.of(first, second, outcome, players=players, covariates=covariates)
         return meetings.games(np.ones(len(meetings.side)) if weights is None else np.asarray(weights, np.float64))
@@ -182,8 +182,8 @@ def fit_players(
     and `prior` games, half won, against a player of strength 0. Where no two players are in a group, everyone is
     touched. Players without a game have no strength (NaN) and move nobody.
 
-    A covariate that decides every game in which it is not 0 has no finite effect (NaN). In the limit these games say
-    nothing about anything else, so the others are fitted without them.
+    A covariate that decides every game in which it is not 0 has no finite effect (NaN). In the limit these games carry
+    no information about anything else, so the others are fitted without them.
     """
     leagues = games.leagues if leagues is None else leagues
     fit = _fit_players(games, model, prior, start, leagues)
@@ -222,7 +222,7 @@ def _fit_players(games: Games, model: Model, prior: float, start: "Strengths | N
 
 
 def _cores(games: Games, met: NDArray[np.bool_], leagues: Codes) -> NDArray[np.bool_]:
-    """Who is in the largest group of its league (players,), of two players or more; of equals, the one that played."""
+    """Who is in the largest group of its league (players,), of two players or more (most games if equal)."""
     groups, core = games.groups, np.zeros(games.players, bool)
     sizes, heaviest = np.bincount(groups, met), np.bincount(groups, games.played)
     for league in np.unique(leagues[met]):
@@ -234,7 +234,7 @@ def _cores(games: Games, met: NDArray[np.bool_], leagues: Codes) -> NDArray[np.b
 
 
 def _centred(strength: Floats, centre: NDArray[np.bool_], leagues: Codes) -> Floats:
-    """Strengths (players,) less the mean of the `centre` of each league."""
+    """Strengths (players,) minus the mean of the `centre` of each league."""
     count = np.bincount(leagues, centre)
     total = np.bincount(leagues, np.where(centre, strength, 0.0))
     mean = np.divide(total, count, out=np.zeros(len(count)), where=count > 0)

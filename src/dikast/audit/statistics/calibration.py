@@ -79,7 +79,7 @@ def log_losses(probabilities: ArrayLike, gold: ArrayLike) -> Floats:
 
 
 def floored_told(probabilities: ArrayLike, gold: ArrayLike) -> str:
-    """What to mind of a mean log loss where gold had a probability of 0; "" where it had none."""
+    """A caveat of a mean log loss if gold had a probability of 0; "" otherwise."""
     p, y = np.asarray(probabilities, np.float64), np.asarray(gold, np.int64)
     lost = int((p[np.arange(len(y)), y] < FLOOR).sum())
     told = f"of {counted(lost, 'row')} whose gold has probability 0, which counts as {FLOOR:g}"
@@ -142,7 +142,7 @@ def temperature_estimate(probabilities: Floats, gold: Codes, level: float, clust
 
 
 def temperature_told(found: Estimate) -> str:
-    """The temperature; only how high it is at least where the probabilities may say nothing of gold."""
+    """The temperature in words; only its lower bound if the probabilities may say nothing about gold."""
     rows = counted(found.n, "row")
     if math.isinf(found.high) or found.value > HIGHEST:
         least = f"at least {found.low:.3f}, with no upper end" if math.isfinite(found.low) else "without an upper end"
@@ -190,7 +190,7 @@ def fit_ordinal(probabilities: Floats, gold: Codes) -> Ordinal:
 
 
 def _enough(probabilities: Floats, gold: Codes) -> tuple[Floats, Codes]:
-    """Evenly spaced rows, at most 5,000: a handful of parameters needs no more."""
+    """Evenly spaced rows, at most 5,000, which is enough for a few parameters."""
     step = -(-len(gold) // _MOST_ROWS) if len(gold) else 1
     return probabilities[::step], gold[::step]
 

@@ -1,4 +1,6 @@
-"""Kendall's tau and its kin: concordant and discordant pairs in O(n log^2 n), in numpy, with exact handling of ties."""
+"""Kendall's tau and related statistics: concordant and discordant pairs in O(n log^2 n), in numpy, with exact handling
+of ties.
+"""
 
 from typing import NamedTuple
 
@@ -15,7 +17,7 @@ _MOST_CELLS = 10_000
 class Order(NamedTuple):
     """What statistics of order are made of: how the pairs of observations fall, for one sample or for many tables."""
 
-    net: Numbers  # concordant less discordant pairs
+    net: Numbers  # concordant minus discordant pairs
     untied_first: Numbers  # pairs that the first variable tells apart
     untied_second: Numbers
     n: Numbers  # observations
@@ -86,7 +88,7 @@ def _below(table: Floats) -> Floats:
 class ByItem(NamedTuple):
     """How the partners of each observation (n,) fall, and the order of all pairs, which is half of their sums."""
 
-    net: Floats  # concordant less discordant partners
+    net: Floats  # concordant minus discordant partners
     untied_first: Floats  # partners with another value of the first variable
     untied_second: Floats
     order: Order

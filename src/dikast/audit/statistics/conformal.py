@@ -30,7 +30,7 @@ class ScoreInterval(NamedTuple):
 
 
 def score_intervals(centre: ArrayLike, radius: ArrayLike, low: float, high: float) -> ScoreInterval:
-    """Centre +/- radius, cut to the scale: what lies beyond it was never possible."""
+    """Centre +/- radius, cut to the scale, since scores beyond it are impossible."""
     c, r = np.asarray(centre, np.float64), np.asarray(radius, np.float64)
     return ScoreInterval(np.maximum(c - r, low), np.minimum(c + r, high))
 
@@ -80,7 +80,7 @@ class Selective(NamedTuple):
 def accuracy_coverage(
     confidence: ArrayLike, coverages: tuple[float, ...] = (1.0, 0.8, 0.6, 0.4, 0.2)
 ) -> list[Selective]:
-    """What the judge may abstain from: the rows where it is most confident, at several coverages at least.
+    """Selective verdicts: the rows on which the judge is most confident, at several coverages.
 
     Equal confidences are taken together, so that the order of rows decides nothing and more may be covered. None of no
     rows.

@@ -20,7 +20,7 @@ _BETS = np.array([0.02, 0.05, 0.1, 0.2, 0.4, 0.7])
 class Drift:
     """What changed from `earlier` to `later` on the anchors that both runs scored.
 
-    `shift`: mean of later less earlier. `changed`: share of anchors with another score. `icc`: how alike the runs are.
+    `shift`: mean of later minus earlier. `changed`: share of anchors with another score. `icc`: how alike the runs are.
     `evidence` is an e-value against "no shift": under that hypothesis its mean is at most 1, so 20 is as rare as p =
     .05, and it may be looked at after every anchor (clusters enter by their mean). `lost` and `gained` count anchors
     scored in one run only.

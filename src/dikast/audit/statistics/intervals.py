@@ -50,7 +50,7 @@ class Resampling:
 
         NaN ends if it was undefined in more than a tenth of them: the sample is too thin to say. Likewise if all are
         alike, unless the statistic may honestly be known to a `point` (a rank): the bootstrap of a judge that was right
-        ten times of ten has width 0, and that is no certainty.
+        ten times out of ten has width 0, which does not mean certainty.
         """
         known = draws[~np.isnan(draws)]
         if len(known) < 0.9 * len(draws):
@@ -76,7 +76,7 @@ def z_of(level: float) -> float:
 def fisher(r: float, n: int, level: float = 0.95) -> Interval:
     """Fisher's interval of a Pearson correlation: normal in atanh r with variance 1/(n - 3).
 
-    It applies to independent, roughly bivariate normal observations; otherwise the bootstrap is the honest one.
+    It applies to independent, roughly bivariate normal observations; otherwise use the bootstrap.
     """
     if n <= 3 or not abs(r) < 1:
         return UNDEFINED
@@ -245,7 +245,7 @@ def mean_estimate(
 def kept_within(found: Estimate, bounds: tuple[float, float]) -> Estimate:
     """The estimate with its value and both ends cut to the values that it can have.
 
-    What is cut off held no truth, so the interval covers as often as before. One that lies wholly outside is undefined.
+    Values outside are impossible, so cutting does not change the coverage. An interval wholly outside is undefined.
     """
     value, low, high = (float(np.clip(each, *bounds)) for each in (found.value, found.low, found.high))
     if low < high or not found.low < found.high:

@@ -15,7 +15,7 @@ def length_slope(
     level: float = 0.95,
     cluster: NDArray[np.int64] | None = None,
 ) -> Estimate:
-    """By how many units of the scale the error (score less gold) rises when the response is twice as long.
+    """By how many units of the scale the error (score minus gold) rises when the response is twice as long.
 
     score, gold, length: arrays (n,), lengths above 0 in any unit. The least-squares slope of the error on log2 length;
     the interval is normal with the heteroscedasticity-robust variance (White 1980), summed over clusters where they are

@@ -71,7 +71,7 @@ def ppi_difference(
     *,
     within: tuple[float, float] = ANY,
 ) -> Estimate:
-    """The difference of two means of gold, first less second, each as in `ppi_mean` (gold, judged, unlabelled).
+    """The difference of two means of gold, first minus second, each as in `ppi_mean` (gold, judged, unlabelled).
 
     For two independent samples of items (Welch's degrees of freedom), or with the `clusters` of both, as in `ppi_mean`,
     for samples that share clusters: two systems on the same items, each item a cluster, give the paired interval.
@@ -109,8 +109,8 @@ def mean_of_labels(
 def label_multiplier(correlation: float, labelled: int, unlabelled: int) -> float:
     """How many labels each label is worth with verdicts beside it: 1 / (1 - r^2 N/(N + n)).
 
-    From the least variance of `ppi_mean`: var(gold)/n (1 - r^2 N/(N+n)). It is r that sets the price, not agreement:
-    at r = .5 no more than 1.33, at .9 up to 5.3.
+    From the least variance of `ppi_mean`: var(gold)/n (1 - r^2 N/(N+n)). It depends on r, not on exact agreement: at r
+    = .5 it is at most 1.33, at .9 up to 5.3.
     """
     if labelled + unlabelled == 0 or not abs(correlation) <= 1:
         return math.nan

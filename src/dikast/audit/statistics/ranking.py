@@ -296,7 +296,8 @@ def cyclic_triples(wins: ArrayLike) -> Estimate:
 def cycles_by_chance(games: Games, fit: Strengths, how: Resampling) -> Estimate:
     """The share of cyclic triples if there were none in truth: games drawn from the fitted strengths, ties as they are.
 
-    The value is the mean of the draws, the interval holds `how.level` of them: more cycles than that are no accident.
+    The value is the mean of the draws, the interval holds `how.level` of them: more cycles than that are unlikely to be
+    chance.
     """
     gap = fit.strength[games.i] - fit.strength[games.j] + games.covariates @ fit.effects
     decided, ties = np.round(games.wins + games.losses).astype(np.int64), games.ties

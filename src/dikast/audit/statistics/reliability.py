@@ -34,9 +34,10 @@ def fleiss_kappa(ratings: ArrayLike) -> float:
 
 
 def krippendorff_alpha(ratings: ArrayLike, level: Level) -> float:
-    """Krippendorff's alpha: 1 less observed over expected disagreement; any number of raters, NaN where one is missing.
+    """Krippendorff's alpha: 1 minus observed over expected disagreement; any number of raters, NaN where one is
+    missing.
 
-    ratings: (raters, items) numbers. Items with fewer than two ratings say nothing and are left out. NaN when only one
+    ratings: (raters, items) numbers. Items with fewer than two ratings are left out. NaN when only one
     value occurs. The differences: nominal 0 or 1; interval (c - k)^2; ordinal the squared count of ratings from c to k,
     those at the ends halved. Source: Krippendorff 2011, "Computing Krippendorff's alpha-reliability".
     """

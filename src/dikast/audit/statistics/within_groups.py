@@ -15,12 +15,12 @@ from dikast.audit.statistics.intervals import Resampling, bootstrap, rate
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
-_ROUNDING = 1e-9  # a difference of scores that is none
+_ROUNDING = 1e-9  # a difference of scores that counts as none
 ONE_SCORE = "each group has one score"
 
 
 def less_group_means(values: Floats, group: Codes) -> Floats:
-    """Each value less the mean of its group (codes from 0 without gaps)."""
+    """Each value minus the mean of its group (codes from 0 without gaps)."""
     sizes = np.bincount(group)
     return values - (np.bincount(group, values) / sizes)[group]
 
@@ -28,7 +28,7 @@ def less_group_means(values: Floats, group: Codes) -> Floats:
 def agreement_within(
     score: Floats, gold: Floats, group: Codes, how: Resampling, cluster: Codes | None = None
 ) -> Estimate:
-    """Pearson's correlation after each group's mean is taken from both, with an interval over whole groups.
+    """Pearson's correlation after subtracting each group's mean from both, with an interval over whole groups.
 
     cluster: codes (from 0 without gaps) of what is drawn instead, such as the phrases by which rubrics name what they
     weigh, for an interval over other phrases. 0 where each group has one score; NaN where gold is alike within each
@@ -66,6 +66,8 @@ def _sign(difference: float) -> float:
 
 
 def most_without(gold: Floats, group: Codes) -> float:
-    """The correlation of gold with each group's mean of gold, which no judge exceeds that gives a group one score."""
+    """The correlation of gold with each group's mean of gold: the maximum for a judge that gives each group one
+    score.
+    """
     means = gold - less_group_means(gold, group)
     return pearson(means, gold) if len(gold) > 2 else math.nan

@@ -1,8 +1,8 @@
 """Rows in a canonical order that depends on their content alone, so that no figure depends on the order of a file.
 
 Sums of floats, folds, bootstrap draws and ties in confidence all go by position. Rows are therefore sorted by all that
-is known of them and then shuffled by a fixed seed: whatever goes by position is the same for every order of the file,
-and has nothing to do with content. Names are numbered in their own order, not in that of their first appearance.
+is known of them and then shuffled by a fixed seed: whatever depends on position is the same for every order of the
+file, and is independent of content. Names are numbered in their own order, not in that of their first appearance.
 """
 
 import re
@@ -18,7 +18,7 @@ from dikast.audit.tables.load import Data
 
 Codes = NDArray[np.int64]
 _SEED = 20_261_122
-_MANY = 1_000  # names; beyond, nobody reads them in a table, and plain text order is enough
+_MANY = 1_000  # names; for more, plain text order is enough, since no table shows them
 _NUMBERS = re.compile(r"(\d+)")
 
 

@@ -21,8 +21,8 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Masks = NDArray[np.bool_]
 FIRST, SECOND, TIE, NONE = 0, 1, 2, -1
-WRONG = 3  # a verdict that is right for no gold: the unscored under the rule "wrong"
-DISAGREE = 4  # two orders with different verdicts: no verdict on the responses, and no tie
+WRONG = 3  # a verdict that is wrong for any gold: the unscored under the rule "wrong"
+DISAGREE = 4  # two orders with different verdicts: neither a verdict on the responses nor a tie
 NAMES = ("first", "second", "tie")
 ONE_ORDER = "one order of each pair: a preference for a slot would look like one for a response"
 
@@ -62,7 +62,7 @@ def read_choices(words: Words, labels: PairLabels | None, column: str, worth: Fl
 
     With `worth` (one a word, what the first response earns), a preference is the choice that it is nearest to.
     `disagree`, as joint verdicts of two orders spell it, is always read.
-    Any other word is no verdict. UserError if no word at all is a choice, for then the labels are wrong.
+    Any other word is no verdict. UserError if no word is a choice, since the labels must then be wrong.
     """
     spelt = None if labels is None else labels.codes()
     read = [_choice(name, spelt) for name in words.names] or [(NONE, False)]
@@ -134,7 +134,8 @@ def accuracy(choice: ArrayLike, gold: ArrayLike, rule: TieRule) -> Share:
 
 
 def joint(first_order: ArrayLike, second_order: ArrayLike, rule: TwoGames = "both") -> Codes:
-    """What two orders say together under a named rule (TWO_GAMES), by `joint_outcome` unless the rule says otherwise.
+    """The joint verdict of two orders under a named rule (TWO_GAMES), by `joint_outcome` unless the rule says
+    otherwise.
 
     NONE where either is missing; WRONG where either was counted as wrong.
     """

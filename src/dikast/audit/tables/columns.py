@@ -129,7 +129,7 @@ class Match(NamedTuple):
 
 
 def match(frame: Frame, keys: Sequence[str], other: Frame, other_keys: Sequence[str]) -> Match:
-    """Match two files on keys; a key twice in the other file is an error, for nobody could say which one is meant."""
+    """Match two files on keys; a key that occurs twice in the other file is an error, since it is ambiguous."""
     del frame
     place: dict[str, int] = {}
     for i, key in enumerate(other_keys):
@@ -274,7 +274,7 @@ class NumberColumn:
             self.values.append(known)
         elif value is None:
             self.values.append(np.nan)
-        elif isinstance(value, bool) and self.scale is not None:  # true is a label of two, and no number of five
+        elif isinstance(value, bool) and self.scale is not None:  # true is a label of a two-valued scale, not a number
             if len(self.scale.values) != 2:
                 raise self._error(value, line)
             self.values.append(self.scale.values[value])

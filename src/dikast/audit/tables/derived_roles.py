@@ -111,7 +111,7 @@ def _words(texts: Sequence[str], *, hidden: str) -> Words:
 
 
 def _refuse_number_of_inputs(plan: AuditPlan, column: Column, made: Made) -> None:
-    """An operator on two numbers that never finds two is wrongly written."""
+    """UserError for an operator on two numbers that never has two inputs."""
     reasons = {why for why in made.why if why != NO_INPUT}
     if len(reasons) == 1 and (told := next(iter(reasons))).endswith(TWO_DUE):
         raise UserError(

@@ -71,7 +71,7 @@ class Paired:
 
     @property
     def final(self) -> Codes | None:
-        """What is held for the judge's verdict: both orders together (`pairs.joint`), or the only one."""
+        """The judge's final verdict: both orders together (`pairs.joint`), or the only one."""
         if self.choice is None or self.swapped is None:
             return self.choice
         return np.where(self.scored, pairs.joint(self.choice, self.swapped, self.two_games), self.unscored).astype(
@@ -79,7 +79,7 @@ class Paired:
         )
 
     def fillings(self) -> Iterator[Codes]:
-        """The verdicts (n,) if those that are missing had been any one choice, in each order by itself."""
+        """The verdicts (n,) if all missing ones had been one and the same choice, for each order separately."""
         for one in (FIRST, SECOND, TIE):
             shown = np.where(self.known, one if self.choice is None else self.choice, one).astype(np.int64)
             if self.swapped is None:
@@ -161,7 +161,7 @@ def _verdicts(data: Data, role: str, column: str) -> tuple[Choices | None, Words
 
 
 def read_column(data: Data, role: str, column: str, words: Words | None = None) -> Choices:
-    """The choices in a column; what stands there that is no choice is told, and refused where it is over a tenth.
+    """The choices in a column; other words are reported, and refused if they are more than a tenth.
 
     `words` are those of the role with the rows left out that failed already. Words in --failed mark failures, so they
     are not what could not be read. UserError over MOST_UNREAD of the rows that hold something, unless `allow_unread`.

@@ -16,8 +16,8 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Masks = NDArray[np.bool_]
 UNIT = " as goodness (0 worst, 1 best)"
-_DIGITS = 12  # of goodness: 1 - 0.7 is to tie with 0.3, and no scale has labels that lie so close
-_FEWEST = 10  # ratings that a column needs before its range says anything
+_DIGITS = 12  # of goodness: 1 - 0.7 must tie with 0.3, and no scale has labels that close
+_FEWEST = 10  # ratings that a column needs before its range is informative
 _MOST_TOLD = 5
 
 
@@ -118,7 +118,7 @@ def row_scales(rubrics: Mapping[str, tuple[str, Scale]], rubric: Words, criterio
             told = f"a verdict of the criterion {criterion.at(i)!r} has a rubric that is not in it: run the items again"
             raise DataError(told, path=path)
         codes[i] = places[own]
-    used = np.unique(codes)  # in an order that hangs neither on rows nor on rubrics
+    used = np.unique(codes)  # in an order that depends neither on rows nor on rubrics
     return RowScales(tuple(list(places)[code] for code in used), np.searchsorted(used, codes))
 
 

@@ -99,7 +99,7 @@ class RunRows(Rows):
     def _of_schedule(
         self, pairs: Mapping[tuple[Any, ...], tuple[dict[str, Any], int]]
     ) -> dict[tuple[Any, ...], tuple[dict[str, Any], int]]:
-        """The pairs of a ranking that can be read alike: those with both orders if there are any, else all in one."""
+        """The pairs of a ranking that are comparable: those with both orders if there are any, else all in one."""
         twice = {key: found for key, found in pairs.items() if all(order in found[0] for order in ORDERS)}
         self.asked_once = len(pairs) - len(twice) if twice else 0
         return twice or {key: (_as_shown(row), line) for key, (row, line) in pairs.items()}
@@ -296,7 +296,7 @@ def scale_of(folder: Path) -> Scale | None:
 
 
 def check_same_scale(folder: Path, other: Path) -> None:
-    """UserError when the scores of two runs lie on different scales, for then nothing of them can be compared."""
+    """UserError if the scores of two runs lie on different scales, since they then cannot be compared."""
     scales = [scale_of(each) for each in (folder, other)]
     if None not in scales and len({(each.labels, each.values, each.lower_is_better) for each in scales if each}) > 1:
         raise UserError(

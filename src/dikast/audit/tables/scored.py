@@ -130,7 +130,7 @@ def scored(
 
 
 def _check_on_scale(data: Data, role: str, failed: NDArray[np.bool_], *, between: bool) -> None:
-    """UserError where most of a column of scores is off the stated scale; what is less is told."""
+    """UserError where most of a column of scores is off the stated scale; a smaller share is reported."""
     plan, values = data.plan, data.numbers[role]
     if plan.scale is None:
         return
@@ -221,7 +221,7 @@ def equated(data: Data, own: Scale) -> Floats:
         found = equate(score[anchors], gold[anchors])
         mine = valid & (fold == each)
         out[mine] = np.clip(found(score[mine]), plan.scale.low, plan.scale.high)
-    out[~valid & ~np.isnan(score)] = plan.scale.high + 1  # a value that was off its own scale is off this one
+    out[~valid & ~np.isnan(score)] = plan.scale.high + 1  # a value off its own scale stays off the scale
     data.notes.append(
         f"scores on {own} were put on the scale {plan.scale} by equal ranks, learnt on other rows ({FOLDS} folds): "
         "bias and distances to gold are small by construction, order and correlation are not"

@@ -34,7 +34,8 @@ class BenchRunOptions(BenchDataOptions, FormatOptions):
         "dikast", help="dikast, native (as rendered in the bench's rows) or learnt (a format learnt from these rows)."
     )
     protocol: Literal["dikast", "authors"] = option(
-        "dikast", help="authors: their samples of each question, at their temperature; dikast: as told, else one."
+        "dikast",
+        help="authors: the samples per question and the temperature of the authors; dikast: --samples, by default one.",
     )
     without: tuple[str, ...] = like(RunOptions, "without")
     limit: int | None = option(None, least=1, help="A seeded sample of N rows of each bench, stratified by group.")

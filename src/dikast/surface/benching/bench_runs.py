@@ -97,17 +97,17 @@ def prepare(
 
 
 def _draws(bench: Bench, asked: BenchRunOptions, draws: DrawOptions) -> DrawOptions:
-    """How often each question is asked; UserError where both the user and the authors are to say."""
+    """How often each question is asked; UserError if options contradict `--protocol authors`."""
     if asked.protocol == "dikast":
         return draws
     if draws != replace(DrawOptions(), frames=draws.frames):
-        raise UserError("--protocol authors: leave out --samples, --temperature and --top-p, which the bench says")
+        raise UserError("--protocol authors: leave out --samples, --temperature and --top-p, which the bench sets")
     own = bench.protocol
     return replace(draws, samples=own.samples, temperature=own.temperature, top_p=own.top_p)
 
 
 def _told_asked(bench: Bench, asked: BenchRunOptions, draws: DrawOptions) -> Iterator[str]:
-    """What differs from how the authors ask, or from asking with all there is."""
+    """How the questions differ from the authors' protocol, and what was left out of them."""
     own = bench.protocol
     if draws.samples != own.samples:
         theirs = f"{own.samples} at temperature {own.temperature:g} (--protocol authors)"

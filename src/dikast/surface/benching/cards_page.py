@@ -1,4 +1,4 @@
-"""Scorecards of benches as one HTML file: no script, no network, every word of a model escaped."""
+"""Scorecards of benches as one HTML file: no script, no network, all text from models escaped."""
 
 from collections.abc import Sequence
 from importlib.metadata import version

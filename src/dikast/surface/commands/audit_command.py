@@ -1,4 +1,4 @@
-"""The verb `dikast audit`: a thin skin over `dikast.audit.audit.audit_file`."""
+"""The verb `dikast audit`: a thin wrapper around `dikast.audit.audit.audit_file`."""
 
 from collections.abc import Sequence
 from dataclasses import fields, replace

@@ -56,7 +56,7 @@ def convert(
         echo(f"  {n:,} left out: {reason}", err=True)
     if done.missing:
         shown = ", ".join(done.examples[:3])
-        echo(f"  {done.missing:,} of {done.images:,} images are not there: {shown}; see --images", err=True)
+        echo(f"  {done.missing:,} of {done.images:,} images are missing: {shown}; see --images", err=True)
 
 
 @app.command("check")

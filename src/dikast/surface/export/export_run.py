@@ -26,7 +26,7 @@ _PREFIXED: dict[str, Callable[[Run, RunTable, Path], int]] = {
 
 
 class Exported(NamedTuple):
-    """How many rows were written, and what could not be had."""
+    """How many rows were written, and what is missing from them."""
 
     rows: int
     notes: list[str]

@@ -103,9 +103,9 @@ def _enter(path: Path, form: str) -> None:
     try:
         known = orjson.loads(info.read_bytes()) if info.exists() else {}
     except ValueError as error:
-        raise DataError(f"cannot be read as JSON ({error}): mend it or remove it", path=str(info)) from None
+        raise DataError(f"cannot be read as JSON ({error}): repair it or remove it", path=str(info)) from None
     if not isinstance(known, dict):
-        raise DataError("is no object of data sets: mend it or remove it", path=str(info))
+        raise DataError("is not a JSON object of data sets: repair it or remove it", path=str(info))
     columns = {"messages": "conversations", "images": "images"}
     columns |= {"kto_tag": "kto_tag"} if form.endswith("kto") else {"chosen": "chosen", "rejected": "rejected"}
     entry: dict[str, Any] = {"file_name": path.name, "formatting": "sharegpt", "columns": columns}

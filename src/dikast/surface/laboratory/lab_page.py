@@ -1,4 +1,4 @@
-"""The findings of the lab as one HTML file: no script, no network, every word of a file escaped."""
+"""The findings of the lab as one HTML file: no script, no network, all text from files escaped."""
 
 from collections.abc import Sequence
 from importlib.metadata import version

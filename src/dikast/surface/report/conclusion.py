@@ -26,7 +26,9 @@ class Conclusion(NamedTuple):
 
 
 def conclusion(page: RunPage) -> Conclusion:
-    """Who is best where systems are known, and otherwise whether the judge can be used; red always comes first."""
+    """Which system is best if systems are known, otherwise whether the judge can be used; red always takes
+    precedence.
+    """
     judge = of_judge(page)
     systems = of_systems(page)
     if systems is None or judge.light == "red":
@@ -181,7 +183,7 @@ def _most_slot(orders: Orders) -> tuple[str, Estimate]:
 
 
 def _lost(page: RunPage) -> str:
-    """Why failures forbid green; "" where they do not."""
+    """Why failures rule out green; "" if they do not."""
     failures = page.audit.result(Failures) if page.audit else None
     if failures is None or not failures.failed.value > LOST:
         return ""

@@ -14,7 +14,7 @@ from dikast.core.records import Arrangement, scan_items
 from dikast.core.records.arranging import Ids
 from dikast.core.records.sources import is_address
 
-SIDE, LARGE = 320, 640  # pixels of a thumbnail's longer side, and of one that comes early
+SIDE, LARGE = 320, 640  # pixels of a thumbnail's longer side; the first ones are larger
 SHARP = 128  # pictures no larger than this are kept as they are
 LONGEST = 6000  # characters of a text on the page
 MOST_PICTURES = 5_000_000  # bytes of picture data in one report

@@ -24,8 +24,8 @@ class Gate:
     value: float | None
     low: float | None = None
     high: float | None = None
-    full: str = ""  # the metric's full name, where it is of one order of pairs only
-    n: int | None = None  # of the value; None where it is none of an estimate
+    full: str = ""  # the metric's full name, if it concerns one order of pairs only
+    n: int | None = None  # of the value; None if the value is not an estimate
 
     @property
     def met(self) -> bool:
@@ -50,8 +50,8 @@ class Gate:
 def check(audit: Audit | None, run: str, side: Side, text: str) -> Gate:
     """`METRIC=VALUE`, where a metric is a row of a table (`pearson`, `failed`), or `TABLE/ROW/COLUMN`.
 
-    `.low` and `.high` after it take the end of the interval: a gate on `pearson.low` is one on what is sure. A run
-    without an audit has no metric, so no gate on it is met.
+    `.low` and `.high` after it take that end of the interval, so that a gate on `pearson.low` takes the uncertainty
+    into account. A run without an audit has no metric, so no gate on it is met.
     """
     metric, _, limit = text.partition("=")
     try:

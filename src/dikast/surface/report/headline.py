@@ -1,4 +1,4 @@
-"""The first screen: what a sceptic asks first, in a handful of cards and a sentence."""
+"""The first screen: the main results as a few cards and one sentence."""
 
 import math
 from collections.abc import Iterator
@@ -106,7 +106,7 @@ def leaders(page: RunPage) -> list[str]:
 
 
 def lead_told(found: Leaderboard) -> str:
-    """How far the first system is from the second, and whether that may be chance; "" where prompts do not tell."""
+    """The difference of the first two systems, and whether it may be chance; "" if they share no prompts."""
     first, second = list(found.systems)[:2]
     lead = found.lead
     if lead is None or math.isnan(lead.value):
@@ -139,7 +139,7 @@ def _failed_in_words(failed: Estimate | None, what: str, *, one_order: bool) -> 
 
 
 def _position_in_words(page: RunPage) -> Iterator[str]:
-    """What the order of the responses does to the verdicts of pairs; that it decides, where it decides most of them."""
+    """How the order of the responses affects the verdicts of pairs; says so if it decides most of them."""
     if not page.pairwise or page.audit is None:
         return
     orders = page.audit.result(Orders)
@@ -327,7 +327,7 @@ def _cost(page: RunPage) -> Card:
 
 
 def _best_baseline(page: RunPage, statistic: str) -> tuple[str, Estimate] | None:
-    """The best of the judges that do not look: what it does, and its value."""
+    """The best baseline that ignores the input: what it does, and its value."""
     beside = page.audit.result(Baselines) if page.audit else None
     best = beside.best(statistic) if beside else None
     return None if best is None else (best.label.removeprefix("a judge that "), best.statistics[statistic])

@@ -1,4 +1,4 @@
-"""The report as one HTML file: no network, no outside resource, every word of a model escaped."""
+"""The report as one HTML file: no network, no outside resource, all text from models escaped."""
 
 import base64
 import hashlib
@@ -25,7 +25,9 @@ from dikast.surface.report.subject import subject
 
 
 def page_text(value: object) -> object:
-    """Text as the page shows it, from a file or a model: control characters are visible, and turn nothing round."""
+    """Text as the page shows it, from a file or a model: control characters are shown as escapes and cannot reverse the
+    text.
+    """
     return printable(value) if type(value) is str else value
 
 

@@ -16,7 +16,7 @@ from dikast.core.runs.current_verdicts import records_at
 from dikast.surface.report.contents import Contents, Thumb, Thumbs, clipped
 from dikast.surface.report.gaps import doubt_of, gap_of
 
-FAILED_SHARE = 4  # one in so many places of a full queue is kept for verdicts that failed
+FAILED_SHARE = 4  # one place in this many of a full queue is reserved for failed verdicts
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Said:
     marker: str
     attempts: int
     claims: tuple[Mapping[str, str], ...] = ()
-    earlier: tuple[tuple[str, str, str], ...] = ()  # of attempts before the last: how, what came of it, the reply
+    earlier: tuple[tuple[str, str, str], ...] = ()  # attempts before the last: how, why it failed, the reply
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ class Entry:
 
 
 class Queue:
-    """Keeps the most telling rows that were offered; `entries` then makes them whole."""
+    """Keeps the rows with the largest gaps of those offered; `entries` then reads them in full."""
 
     def __init__(self, most: int, rubrics: Mapping[str, Rubric], *, has_gold: bool) -> None:
         self._most, self._rubrics, self._has_gold = most, rubrics, has_gold
@@ -110,7 +110,7 @@ class Queue:
         return gap > 0
 
     def _push(self, heap: list[tuple[float, int, dict[str, Any]]], weight: float, row: dict[str, Any]) -> None:
-        entry = (weight, -next(self._count), row)  # of equal gaps, the first read stays
+        entry = (weight, -next(self._count), row)  # of entries with equal gaps, the one read first is kept
         if len(heap) < self._most:
             heapq.heappush(heap, entry)
         elif heap and entry[:2] > heap[0][:2]:
@@ -144,7 +144,9 @@ class Queue:
 
 
 def kept_of(row: Mapping[str, Any], gold: Any) -> dict[str, Any]:
-    """What of a row is kept until `entry_of` makes it whole; `lines` are those of its verdicts."""
+    """The part of a row that is kept until `entry_of` reads it in full; `lines` are the line numbers of its
+    verdicts.
+    """
     kept = {
         name: row.get(name)
         for name in ("item", "criterion", "sample", "response", "first", "second", "rubric", "choice")

@@ -68,7 +68,7 @@ def write_report(
         for number, each in enumerate(runs)
     ]
     _tell_apart(pages)
-    first = next((page.name for page in pages if page.folder == runs[0]), "")  # of a panel its first judge
+    first = next((page.name for page in pages if page.folder == runs[0]), "")  # of a panel the first judge
     for page in pages:
         page.compared_with = first
     wanted: list[tuple[gates.Side, str]] = [("under", text) for text in fail_under]
@@ -106,8 +106,8 @@ def _queued(pages: Sequence[RunPage], path: Path, *, redact: bool) -> list[Item]
 
 
 def headlines(pages: Sequence[RunPage]) -> list[str]:
-    """What the pages say first, a line or two each: failures, agreement with gold, of pairs who won, and the
-    leaderboard of several systems.
+    """The first lines of each page: failures, agreement with gold, for pairs who won, and the leaderboard if there are
+    several systems.
     """
     told: list[str] = []
     for page in pages:
@@ -138,7 +138,7 @@ def judge_folders(folder: Path) -> list[Path]:
 
 
 def _tell_apart(pages: Sequence[RunPage]) -> None:
-    """Runs whose folders are called alike are named by the folders above them too."""
+    """Runs whose folders have the same name also get the names of the folders above."""
     names = [page.name for page in pages]
     for page in pages:
         if names.count(page.name) > 1:

@@ -15,7 +15,7 @@ from dikast.core.runs.lines import open_record, seal_record
 
 FILE = "item_notes.jsonl"
 LONGEST = 4000  # characters
-_TRIES = 50  # to get hold of the file, while another process writes a line
+_TRIES = 50  # to wait for the file, while another process writes a line
 
 
 class Note(NamedTuple):
@@ -49,7 +49,7 @@ def notes_in(folder: Path) -> tuple[list[Note], int]:
 
 
 def add_note(folder: Path, item: str, text: str) -> Note:
-    """Put a note on the disk. UserError for one that is empty or too long, RunError where the disk refuses."""
+    """Write a note to disk. UserError for one that is empty or too long, RunError if writing fails."""
     text = text.replace("\r\n", "\n").strip()
     if not text or len(text) > LONGEST:
         raise UserError(f"a note has from 1 to {LONGEST:,} characters, this one has {len(text):,}")

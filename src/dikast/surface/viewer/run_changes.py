@@ -104,7 +104,7 @@ def count_compared(index: RunIndex, one: Listed, other: Listed, show: str, words
 
 
 def changes(root: Path, one: Listed, other: Listed) -> list[Change]:
-    """What differs in what two runs say of themselves: judge, prompt, rubrics, items, samples, versions."""
+    """The differences between the locks of two runs: judge, prompt, rubrics, items, samples, versions."""
     first, second = (read_lock(root / each.path) or {} for each in (one, other))
     found = [Change("judge as asked for", _pieces(one.judge, other.judge))]
     found.append(Change("model and settings", _pieces(_told(first.get("identity")), _told(second.get("identity")))))

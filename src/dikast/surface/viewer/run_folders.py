@@ -1,4 +1,4 @@
-"""What is known of each run folder without reading its verdicts: who judged what, how far it is, what is wrong."""
+"""What is known of each run folder without reading its verdicts: judge, data, progress, faults."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from dikast.core.runs.schema import SummaryForm, misfit
 from dikast.core.verdict import Status
 
 DEEPEST = 6  # folders below the one that is shown
-LIVE_SECONDS = 60.0  # after the last verdict an unfinished run counts as being written for so long
+LIVE_SECONDS = 60.0  # an unfinished run counts as being written for this long after its last verdict
 STATES = ("finished", "being written", "unfinished", "damaged")
 _WATCHED = (VERDICTS, SUMMARY, LOCK, KEYS)
 _SKIPPED = ("frames", "cache")
@@ -93,7 +93,7 @@ def state_now(state: str, written: float, now: float) -> str:
 
 
 def read_facts(root: Path, path: str) -> RunFacts:
-    """Read one run's lock and summary; whatever is wrong with them is told, not raised."""
+    """Read one run's lock and summary; faults are reported in the result, not raised."""
     folder = root / path
     try:
         return _read(folder, path)
@@ -131,7 +131,7 @@ def _read(folder: Path, path: str) -> RunFacts:
 
 
 def _summary(folder: Path) -> dict[str, Any] | None:
-    """What a run says of itself at its end; None where it says nothing that can be read."""
+    """The contents of a run's `summary.json`; None if it is missing or unreadable."""
     try:
         value = orjson.loads((folder / SUMMARY).read_bytes())
     except (OSError, ValueError):
@@ -158,7 +158,7 @@ def _wrong(folder: Path, lock: Mapping[str, Any] | None, summary: Mapping[str, A
 
 
 def _engine(lock: Mapping[str, Any]) -> str:
-    """The judge of a run that has not said how it was asked for: its engine and model."""
+    """The name of the judge if the lock has no spec: its engine and model."""
     engine = (lock.get("identity") or {}).get("engine") or {}
     if not isinstance(engine, Mapping):
         return ""
@@ -179,7 +179,7 @@ def _rubric_names(folder: Path, lock: Mapping[str, Any]) -> str:
 
 
 def _figure(summary: Mapping[str, Any] | None) -> str:
-    """What the run says in one figure: a mean with its interval, or who was chosen."""
+    """The main figure of a run: a mean with its interval, or who was chosen."""
     if summary is None:
         return ""
     choices = (summary.get("preferences") or {}).get("choices")

@@ -1,6 +1,6 @@
 """The index of a folder of runs: SQLite beside them, made again whenever it is stale, damaged or of another version.
 
-It holds nothing that the runs do not say; deleting it costs the time of reading them again.
+It contains only what is in the runs; deleting it costs the time of reading them again.
 """
 
 import os

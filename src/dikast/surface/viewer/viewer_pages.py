@@ -1,4 +1,4 @@
-"""The pages of the viewer: the list of runs, a run, an item with what was said of it, two runs side by side."""
+"""The pages of the viewer: the list of runs, a run, an item with its verdicts, two runs side by side."""
 
 import time
 from collections import Counter
@@ -102,7 +102,7 @@ class ViewerPages:
         )  # fmt: skip
 
     def run(self, query: Query) -> str:
-        """One run: what it is, how far it is, and its rows."""
+        """One run: its facts, its progress, and its rows."""
         run = self._run(query.get("of", ""))
         given = {name: query.get(name, "") for name in ("q", "status", "criterion", "said")}
         given["show"] = query.get("show", "") if query.get("show") in _ROW_SHOWS else "all"
@@ -195,7 +195,7 @@ class ViewerPages:
         return run._replace(state=state_now(run.state, run.written, time.time()))
 
     def _entry(self, run: Listed, anchor: str, thumbs: Thumbs) -> tuple[Entry, str, tuple[Any, ...]]:
-        """A row made whole; what of it could not be had; the fingerprints of judge, prompt, rubric and item."""
+        """A row read in full; what is missing from it; the fingerprints of judge, prompt, rubric and item."""
         found = self.index.kept(run.id, anchor)
         if found is None:
             raise NotHere("There is no such question in this run (yet).")

@@ -55,7 +55,7 @@ def by_chance(name: str, score: ArrayLike, gold: ArrayLike, level: float, cluste
     return replace(found, value=value, low=float(low), high=float(high), method="expected under independence")
 
 
-_MOST_CELLS = 40_000  # beyond, the value is told without an interval: drawing tables would take minutes
+_MOST_CELLS = 40_000  # beyond, the value is reported without an interval: drawing tables would take minutes
 _BATCH = 4_000_000
 
 

@@ -30,13 +30,13 @@ def _macro(table: Floats, of: Floats, x: Floats) -> Floats:
 
 
 def macro_precision(table: Floats, x: Floats, y: Floats) -> Floats:
-    """Mean over labels of how often the label was right when it was said."""
+    """Mean over labels of how often the label was right when it was given."""
     del y
     return _macro(table, table.sum(-1), x)
 
 
 def macro_recall(table: Floats, x: Floats, y: Floats) -> Floats:
-    """Mean over labels of how often the label was said when it was due."""
+    """Mean over labels of how often the label was given when gold has it."""
     del y
     return _macro(table, table.sum(-2), x)
 

@@ -30,7 +30,7 @@ from dikast.core.text import counted
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 RATES = ("exact", "within_1")
-FEW = 10  # pairs; below, figures are given but called what they are
+FEW = 10  # pairs; below, figures are given with a note that they are too few
 _MOST_CELLS = 2500  # above, scores are treated as continuous
 _FEW_VALUES = 50
 _MANY = 20_000  # rows; above, intervals of continuous scores are drawn from bins
@@ -137,7 +137,7 @@ def measure(
 def _coarse_deviations(
     score: Floats, gold: Floats, names: Sequence[str], how: Resampling, cluster: Codes | None
 ) -> dict[str, Floats]:
-    """Draws less value of each statistic on scores put into bins: how much it varies, at a cost free of n."""
+    """Draws minus value of each statistic on binned scores: its variation, at a cost that does not depend on n."""
     cells = Cells.of(*_binned(score, gold))
     draws = bootstrap_tables(cells, {name: MEASURES[name].table for name in names}, how, cluster)
     return {name: draws[name] - float(MEASURES[name].table(cells.table, cells.x, cells.y)) for name in names}
@@ -214,7 +214,7 @@ def mean_over_pairs(
 def difference(
     first: Floats, second: Floats, gold: Floats, names: Sequence[str], how: Resampling, cluster: Codes | None = None
 ) -> dict[str, Estimate]:
-    """Each statistic of `first` less that of `second`, on the same items, drawn jointly (a paired interval)."""
+    """Each statistic of `first` minus that of `second`, on the same items, drawn jointly (a paired interval)."""
     columns = np.vstack([first, second, gold])
     values = {name: MEASURES[name].value(first, gold) - MEASURES[name].value(second, gold) for name in names}
     draws = _joint(columns, [(0, 2), (1, 2)], [1, -1], names, how, cluster)

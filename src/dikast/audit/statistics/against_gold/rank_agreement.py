@@ -22,7 +22,7 @@ Ranks = Mapping[str, float]
 def read_ranking(value: Any) -> Ranks | None:
     """Ranks from 1 by name: from a list, best first (a list inside it is a tie), an object name -> rank, or `B>A=C`.
 
-    None for anything else, and when a name stands twice: no ranking is better than a guessed one.
+    None for anything else, and if a name occurs twice, since a ranking is never guessed.
     """
     if isinstance(value, str):
         groups: list[Any] = [re.split(r"\s*=\s*", part.strip()) for part in value.split(">")] if value.strip() else []

@@ -17,7 +17,7 @@ Weighted = Callable[[Floats], Floats]
 Statistic = Callable[[ArrayLike, ArrayLike], Weighted]
 TableStatistic = Callable[[Floats, Floats, Floats], Floats]
 _FEW_CELLS = 256
-ROUNDING = 1e-12  # a spread below this share of the largest it could be is rounding: all are alike
+ROUNDING = 1e-12  # a spread below this share of its maximum is rounding: all values count as equal
 
 
 def mean_of(values: ArrayLike) -> Weighted:
@@ -89,7 +89,7 @@ class Groups:
 
 
 def centred(values: ArrayLike) -> Floats:
-    """Values (n,) less the one nearest to their mean: moments do not cancel, and those of whole numbers stay exact."""
+    """Values (n,) minus the one nearest to their mean: moments do not cancel, and those of whole numbers stay exact."""
     given = np.asarray(values, np.float64)
     return np.asarray(given - given[np.abs(given - given.mean()).argmin()])
 
