@@ -1,6 +1,4 @@
-"""The audit of a file: load the columns of the plan, compute every statistic that they allow, report what was left
-out.
-"""
+"""The audit of a file: load the columns of the plan, compute every statistic they allow, report what was left out."""
 
 import dataclasses
 import itertools
@@ -277,7 +275,7 @@ def _sliced(given: Scored, slices: Slices, how: Resampling, *, labelled: bool) -
     for codes, names, view, by in ways:
         if labelled:
             yield slice_table(codes, names, view, how, by)
-            if len(names) > 1 and view is given:  # a mean over raw scores of several scales has no meaning
+            if len(names) > 1 and view is given:  # a mean over several scales has no meaning
                 yield slice_means.scores_table(codes, names, view, how.level, by)
         else:
             yield unlabelled_table([(each, codes == code) for code, each in enumerate(names)], view, how, by)

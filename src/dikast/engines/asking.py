@@ -1,4 +1,4 @@
-"""The one loop that puts questions to an engine, again where an answer asks for another try."""
+"""The one loop that asks an engine questions, and asks again where an answer calls for another try."""
 
 import itertools
 from collections import deque
@@ -37,7 +37,7 @@ def ask_all(
     """A result for every question, in order of arrival; questions are pulled only as the engine asks for requests.
 
     `settle` makes the result of a completion, or sets the question's next request and returns None, and it is asked
-    again, ahead of new questions. `unanswered` makes the result where the engine ends its stream without a word on a
+    again, ahead of new questions. `unanswered` makes the result where the engine ends its stream without answering a
     question. Completions under a key that was never asked are dropped; questions that share a key are answered in the
     order in which they were asked.
     """

@@ -54,8 +54,8 @@ class Request:
     """One question to a model. `prefill` is text the model's reply is made to start with.
 
     `schema` asks for JSON of that JSON schema; `choices` for exactly one of these strings. An engine that cannot honour
-    `readout`, `schema` or `choices` answers without them; the completion shows this. `about` says what the request is
-    about (item id, responses in their order, criterion, sample): mocks and replays use it, models never see it.
+    `readout`, `schema` or `choices` answers without them; the completion shows this. `about` describes the request
+    (item id, responses in their order, criterion, sample): mocks and replays use it, models never see it.
     """
 
     key: str
@@ -70,14 +70,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What came back. `text` is what the model generated (without `prefill`), untouched.
+    """The answer to a request. `text` is what the model generated (without `prefill`), unchanged.
 
     `label_logprobs` are natural logarithms of absolute probabilities (not renormalised) for the labels asked for, None
-    when the engine did not read them. `unread` says why not, where something came back that is no distribution.
-    `finish` is `stop`, `length` (cut off at the token limit), `error`, or a server's own word for a reason that is not
-    known, after which the text may be cut. `marker` says who wrote the marker. With `error`, nothing else holds; `text`
-    is then what could be read of the reply. `refusal` is the server's own refusal field. `server` is the address that
-    answered, where there are several.
+    when the engine did not read them. `unread` says why, if what came back is not a distribution.
+    `finish` is `stop`, `length` (cut off at the token limit), `error`, or, for a reason that is not known here, the
+    server's own word; the text may then be cut off. `marker` says who wrote the marker. With `error` the other fields
+    have no meaning, except that `text` is what could be read of the reply. `refusal` is the server's own refusal field.
+    `server` is the address that answered, where there are several.
     """
 
     key: str

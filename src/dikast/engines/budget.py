@@ -9,7 +9,7 @@ from dikast.core.part import Image
 from dikast.engines.base import Completion, Engine, Request
 from dikast.engines.wrapper import Wrapper
 
-_CHARACTERS = 3  # characters that make a token, until the model has counted some
+_CHARACTERS = 3  # characters per token, until the model has counted some
 _IMAGE_TOKENS = 1500
 
 
@@ -25,11 +25,12 @@ class Spent:
 class Budget(Wrapper):
     """Lets requests through to `engine` until `calls`, `tokens` (in and out) or `money` are spent; None sets no bound.
 
-    A request is sent only if the budget covers it together with everything in flight, each taken to use as much as the
-    dearest answer so far; before the first, its own length and the longest reply it may get, and for money one request
-    alone. What the budget does not cover fails with the kind `budget` and is not sent, so that running the same
-    command again asks it. Tries that failed count as their request's one call, and what a server charges for them is
-    not known here. A model that does not count tokens ends a budget of tokens or money after its first answer.
+    A request is sent only if the budget covers it together with everything in flight, each estimated at the most
+    expensive answer so far. Before the first answer, tokens are estimated from the request's length and its token
+    limit, and with a budget of money only one request is sent. What the budget does not cover fails with the kind
+    `budget` and is not sent, so that running the same command again asks it. Tries that failed count as their request's
+    one call, and what a server charges for them is not known here. A model that does not count tokens ends a budget of
+    tokens or money after its first answer.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Budget(Wrapper):
         return f"{' and '.join(found)} left" if found else ""
 
     def around(self, engine: Engine) -> "Budget":
-        """The same budget around another engine: what one of them spends the other cannot."""
+        """The same budget around another engine; both spend from it."""
         other = Budget(engine, calls=self._calls, tokens=self._tokens, money=self._money)
         other.spent = self.spent
         return other
@@ -95,7 +96,7 @@ class Budget(Wrapper):
                     yield completion
                 if held is None:
                     return
-                if self.spent.calls == before:  # nothing else was in flight, and still it did not fit
+                if self.spent.calls == before:  # nothing else is in flight, and it still does not fit
                     break
         finally:
             self._in_flight -= len(sent)

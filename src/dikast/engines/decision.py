@@ -2,8 +2,8 @@
 
 Two protocols are supported, selected by the end of the address: `/decisions` (questions of the types `predicate`,
 `choice` and `score`) and `/systemone` (`noul`, `choice` and `score`). Label scoring over a scale becomes a `score`
-question, over a scale of two labels a `predicate` or `noul`, and any other a `choice`. The rendered prompt is what the
-question is about. Everything else, from retries to budgets, is the HTTP engine's.
+question, over a scale of two labels a `predicate` or `noul`, and any other a `choice`. The rendered prompt is the
+material that the question is about. Everything else, from retries to budgets, is as in the HTTP engine.
 """
 
 import importlib.metadata
@@ -143,7 +143,7 @@ class SystemOne:
         return {"state": state, "questions": {_NAME: question}, **({"assets": assets} if assets else {})}
 
     def probabilities(self, value: Mapping[str, Any], asked: DecisionQuestion) -> dict[str, float] | None:
-        """Levels are matched by the legend where there is one, else by their number from 0."""
+        """Levels are matched by the legend if there is one, else by their number from 0."""
         answer = value["answers"][_NAME]
         if answer["type"] == "refusal":
             return None
@@ -180,7 +180,7 @@ class _Bodies:
             raise EngineError(f"the text cannot be sent as JSON: {error}", kind="bad_request") from None
 
     def fields(self, request: Request, form: Form) -> Mapping[str, Any]:
-        """Nothing of a decision may be left out."""
+        """No part of a decision may be left out."""
         return {}
 
 
@@ -253,7 +253,7 @@ class _Answers:
 
 
 class DecisionEngine(Closing):
-    """A typed decision endpoint as an engine: it reads labels and writes nothing.
+    """A typed decision endpoint as an engine: it scores labels and writes no text.
 
     A request without label scoring or choices is an error of kind `bad_request`. The probabilities are those among the
     answers offered, so that the mass on the labels is 1 whatever the model thinks of the question. Prefills, sampling
@@ -273,7 +273,7 @@ class DecisionEngine(Closing):
 
     @property
     def noticed(self) -> Mapping[str, int]:
-        """How often something was asked for that a decision endpoint does not give, by what that was."""
+        """How often something was requested that a decision endpoint does not provide, by name."""
         return self.engine.noticed
 
     def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:

@@ -346,7 +346,7 @@ def _held_out(recipe: Recipe, options: ImprovementOptions, judge: Judge) -> list
     for item in read_items(recipe.path(options.held)):
         rubric = item.rubric or judge.rubric
         if not isinstance(rubric, Rubric) or len(item.responses) != 1:
-            raise UserError(f"{item.origin}: held-out items have one response and one rubric; {item.id!r} has not")
+            raise UserError(f"{item.origin}: held-out items have one response and one rubric; {item.id!r} does not")
         due = due_label(item, rubric)
         if due is None:
             raise UserError(f"{item.origin}: the held-out item {item.id!r} has no gold: give it one, or leave it out")

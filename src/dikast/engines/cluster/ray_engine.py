@@ -25,7 +25,7 @@ _LARGEST = 256  # requests of a batch
 _AHEAD = 2  # batches per worker, so that it never waits for the driver
 _TRIES = 3  # attempts for a batch whose workers die
 _STARTING = 600.0  # seconds in which a worker must have opened its engine
-_LETTING_GO = 10.0  # seconds in which workers that have ended give back what they held
+_LETTING_GO = 10.0  # seconds within which workers that have ended release their resources
 _ALONE = 60.0  # seconds without any worker before the run stops
 
 
@@ -123,7 +123,7 @@ class RayEngine(Closing):
         self.cannot = self._first.told.get("cannot", {})
 
     def _free(self, there: int) -> int:
-        """How many CPUs or GPUs are free; a cluster that was just busy has some seconds to let go of them."""
+        """How many CPUs or GPUs are free; a cluster that was just busy gets some seconds to release them."""
         until = time.monotonic() + _LETTING_GO
         while True:
             free = int(self._ray.available_resources().get(self._kind, 0))

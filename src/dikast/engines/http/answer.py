@@ -1,4 +1,4 @@
-"""Reads a server's reply and checks that it did what was asked: only what the reply itself shows counts."""
+"""Reads a server's reply and checks, from the reply alone, that the server did what was requested."""
 
 import logging
 import math
@@ -20,7 +20,7 @@ from dikast.engines.http.prices import Price
 
 _log = logging.getLogger(__name__)
 _SURE = 0.5  # label probability at which a reply is taken to go on after the marker
-_GIVE_UP = 3  # requests that did not go on, before we stop asking a server that never did
+_GIVE_UP = 3  # requests that were not continued, before this is no longer tried with a server that never did it
 
 _PINNED = re.compile(r"|-latest|-v?\d[\d.-]*|[@:].+")  # what may follow a model's name: a date, a revision, a tag
 
@@ -42,10 +42,10 @@ _TOLD = {
 
 @dataclass(slots=True)
 class Answers:
-    """Reads the replies of one server. `noticed` counts what it was asked for and did not do.
+    """Reads the replies of one server. `noticed` counts what was requested and not done.
 
     `as_chat` turns a reply of another format into a chat completion; `shape` says what a reply needs. `known` is what
-    the server is known to lack, of which nothing is said. `own_names`: models go by names of the user's own.
+    the server is known to lack, which is not reported. `own_names`: models go by names of the user's own.
     """
 
     model: str
@@ -135,7 +135,7 @@ class Answers:
     def _continued(
         self, request: Request, readout: Readout, text: str, places: list[Place], usage: Usage
     ) -> Completion | None:
-        """A reply that should go on after the marker with a label."""
+        """A reply that should continue after the marker with a label."""
         read, unread = None, ""
         try:
             read = read_at_start(places, readout.labels, self.seen) if places else None
@@ -153,7 +153,9 @@ class Answers:
         return Completion(request.key, text, "stop", usage=usage, unread=unread)  # cut off, if at all, by our limit
 
     def check_model(self, answered: object) -> None:
-        """Failure `wrong_model` unless the reply comes from the model asked for (a dated or pinned name will do)."""
+        """Failure `wrong_model` unless the reply comes from the requested model (a dated or pinned name is
+        accepted).
+        """
         if not isinstance(answered, str) or not answered:
             self.notice("model_unnamed")
             return
@@ -167,7 +169,7 @@ class Answers:
         )
 
     def is_model(self, name: str) -> bool:
-        """Whether a name that a server tells is that of the model asked for."""
+        """Whether a name that a server reports is that of the requested model."""
         if name in (self.model, self.served_as) or (self.own_names and not self.served_as):
             return True
         said, asked = name.casefold(), (self.served_as or self.model).casefold()
@@ -175,7 +177,7 @@ class Answers:
         return said.startswith(asked) and _PINNED.fullmatch(said[len(asked) :]) is not None
 
     def _ended(self, finish: object) -> str:
-        """`stop`, `length`, or the server's own word where it is not known; the reply may then be cut, and is kept."""
+        """`stop`, `length`, or the server's own word if it is not known; the reply may then be cut off, and is kept."""
         if finish is None or finish in _WHOLE:
             return "stop"
         if finish == "length":
@@ -226,7 +228,7 @@ class Notices(Protocol):
 def usage_of(
     answers: Notices, tokens_in: object, cached: object, tokens_out: object, price: Price | None, seconds: float
 ) -> Usage:
-    """What a server says that a reply cost; a count that cannot be one is unknown, and noticed."""
+    """The usage that a server reports for a reply; an impossible count is unknown, and noticed."""
     read, again, wrote = count_of(tokens_in), count_of(cached or 0), count_of(tokens_out)
     if read is None or again is None or wrote is None:
         answers.notice("usage")

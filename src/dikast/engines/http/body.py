@@ -15,7 +15,7 @@ from dikast.engines.http.images import Encoded
 from dikast.engines.http.sanitise import sent_parts, sent_text
 
 Form = Literal["plain", "continue"]
-READ_TOKENS = 8  # after a marker that we wrote: room for markdown, a space and a label of several tokens
+READ_TOKENS = 8  # after a marker that Dikast wrote: room for markdown, a space and a label of several tokens
 
 GO_ON = "Your reply stops there. Write only the words that come next."
 """What a model is told after a begun reply where a reply cannot end the conversation."""
@@ -37,10 +37,10 @@ Without `max_tokens` the field `max_completion_tokens` takes its place.
 
 @dataclass(slots=True)
 class Bodies:
-    """Makes bodies for one model. `refused` are the names in `OPTIONAL` that the server would not take.
+    """Makes bodies for one model. `refused` are the names in `OPTIONAL` that the server rejected.
 
-    `continues` says whether the server is known to continue a prefilled reply. Until then it is asked to
-    show that text again, as proof; with that vLLM works out log-probabilities of the whole prompt, too.
+    `continues` says whether the server is known to continue a prefilled reply. Until that is known it is asked to echo
+    that text as proof; with this option vLLM also computes log-probabilities of the whole prompt.
     """
 
     model: str
@@ -119,7 +119,7 @@ class Bodies:
 
 
 def beginning(request: Request) -> tuple[str, ...]:
-    """What sorts requests so that those which share the most from the start are neighbours: roles, texts, pictures."""
+    """The sort key that puts requests with long common prefixes next to each other: roles, texts, pictures."""
     found: list[str] = []
     for message in request.messages:
         found.append(message.role)
@@ -133,7 +133,7 @@ def beginning(request: Request) -> tuple[str, ...]:
 
 
 def with_extra(fields: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields and the user's own; null takes one out."""
+    """The fields with the user's own added; null removes one."""
     for key, value in extra.items():
         if value is None:
             fields.pop(key, None)
@@ -148,7 +148,7 @@ def reads_labels(request: Request) -> bool:
 
 
 def written(request: Request, form: Form) -> str:
-    """What the reply is made to start with: the prefill, and the marker where labels are read with no text before."""
+    """The beginning of the reply: the prefill, and the marker if labels are scored without text before it."""
     readout = request.readout
     if form == "plain" or readout is None or readout.generate or request.prefill.endswith(readout.marker):
         return request.prefill

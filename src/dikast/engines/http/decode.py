@@ -1,4 +1,4 @@
-"""A reply's bytes as values. What servers send is not always JSON to the letter, and may have been paid for."""
+"""A reply's bytes as values. Replies are not always strictly valid JSON, and may have been paid for."""
 
 import json
 import re
@@ -12,8 +12,8 @@ _LONE = re.compile("[\ud800-\udfff]")
 def decoded(raw: bytes) -> Any:
     """The JSON value in `raw`; ValueError if there is none, or not all of it.
 
-    Read are also bytes that are not UTF-8 (replaced), halves of surrogate pairs (replaced, as they could not be written
-    down again), NaN and Infinity, control characters inside strings, and numbers of any size (as far as a float goes).
+    It also reads bytes that are not UTF-8 (replaced), halves of surrogate pairs (replaced, since they cannot be written
+    to a file), NaN and Infinity, control characters inside strings, and numbers of any size (as far as a float goes).
     """
     try:
         return orjson.loads(raw)
@@ -28,7 +28,7 @@ def decoded(raw: bytes) -> Any:
 
 
 def said(value: object) -> str:
-    """What a value of any type says, as text."""
+    """A value of any type as text."""
     if isinstance(value, str):
         return value
     try:
@@ -38,7 +38,7 @@ def said(value: object) -> str:
 
 
 def count_of(value: object) -> int | None:
-    """A number of tokens; None for what cannot be one."""
+    """A number of tokens; None for a value that cannot be one."""
     if type(value) is float and value.is_integer():
         value = int(value)
     return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None

@@ -1,4 +1,4 @@
-"""One request at a time on its way: what is sent, what a reply or a failure means for it, whether it is tried again."""
+"""The handling of one request: what is sent, what a reply or a failure means, whether it is retried."""
 
 import asyncio
 import random
@@ -22,15 +22,15 @@ from dikast.engines.http.server_settings import ServerSettings
 from dikast.engines.http.transport import Transport
 
 _LONGEST_BACKOFF = 30.0
-_BRIEF = ("timeout", "bad_response", "wrong_model")  # waiting longer before these are asked again does not help
-_REJECTIONS = 5  # times `retries` is how often one request may be turned away before it fails
-_ROW = 64  # requests in a row that may fail for good before the rest of a stream is not sent; fewer at the start
+_BRIEF = ("timeout", "bad_response", "wrong_model")  # failures for which a longer wait before the retry does not help
+_REJECTIONS = 5  # multiplied by `retries`: how often one request may be rejected before it fails
+_ROW = 64  # consecutive requests that may fail for good before the rest of a stream is not sent; fewer at the start
 _BROAD = ("timeout", "connection", "server_error", "rate_limited", "overloaded", "wrong_model", "bad_response")
 _UNREACHED = 5.0  # seconds of tries to connect to a server that has never answered
 _LOOKS = 3.0  # seconds to look up which models a server has
 _SHOWN = 8  # of them
 _NAMES, _NAME = 1000, 100  # names of models that are looked at, and characters of each
-_UNUSABLE = 4  # further tries after replies that were paid for and cannot be used; 1 before any could be
+_UNUSABLE = 4  # further tries after replies that were paid for and are unusable; 1 until one was usable
 
 
 _NO_TEMPERATURE = (
@@ -62,12 +62,12 @@ class Asks(Protocol):
         ...
 
     def fields(self, request: Request, form: Form) -> Mapping[str, Any]:
-        """What of the body may be left out when the server complains of it."""
+        """The parts of the body that may be left out when the server complains about them."""
         ...
 
 
 class Reads(Protocol):
-    """Reads the replies. `noticed` counts what the server was asked for and did not do."""
+    """Reads the replies. `noticed` counts what was requested of the server and not done."""
 
     noticed: Counter[str]
     continues: bool | None
@@ -91,8 +91,8 @@ class Desk:
         self.transport, self.bodies, self.answers, self.settings = transport, bodies, answers, settings
         self.about = about
         self.answered = 0  # requests that this server has answered
-        self.gave_up: EngineError | None = None  # why nothing is sent any more
-        self.status = ""  # what is waited for before another try
+        self.gave_up: EngineError | None = None  # why nothing more is sent
+        self.status = ""  # the reason for waiting before another try
         self._models: asyncio.Task[str] | None = None
         self.longest_wait = self.waited = 0.0
         self.elsewhere: Callable[[Job, Failure], Later | None] = lambda job, failure: None  # to another server
@@ -105,12 +105,12 @@ class Desk:
             return Job(request, form, self.bodies.make(request, form), flow)
         except EngineError as error:
             return Completion(request.key, finish="error", error=error)
-        except Exception as error:  # a request that surprises us must not end the stream of all others
+        except Exception as error:  # an unexpected error of one request must not end the stream of all others
             told = EngineError(f"{type(error).__name__} while the request was made: {error}", kind="internal")
             return Completion(request.key, finish="error", error=told)
 
     async def work(self, job: Job) -> Completion | Later:
-        """One try; never raises but for cancellation. Every completion leaves through here, without the key."""
+        """One try; raises nothing except cancellation. Every completion passes through here, where keys are removed."""
         outcome = await self._tried(job)
         return outcome if isinstance(outcome, Later) else clean(outcome, self.transport.scrub)
 
@@ -140,7 +140,7 @@ class Desk:
                 failure.hopeless = True
         except Failure as caught:
             failure = caught
-        except Exception as error:  # a fault of ours must not take other requests down
+        except Exception as error:  # a bug in Dikast must not fail other requests
             failure = Failure("internal", self.transport.scrub.quote(f"{type(error).__name__}: {error}"))
         if failure.refusal:
             job.flow.consecutive = 0
@@ -157,7 +157,7 @@ class Desk:
         return outcome
 
     async def _cured(self, failure: Failure) -> str:
-        """What to do about it, to go behind its message; of a missing model also which ones there are."""
+        """The cure that is appended to a failure's message; for a missing model also the available ones."""
         told = cure(failure.kind, self.about.provider, key_env=self.settings.key_env, model=self.about.model)
         if failure.kind == "not_found":
             if self._models is None:
@@ -166,7 +166,7 @@ class Desk:
         return f"; {told}" if told else ""
 
     async def look(self) -> tuple[bool, str]:
-        """Whether the server is there, and what it has in place of the model, where it lists models and lacks it."""
+        """Whether the server is reachable, and which models it lists instead if it lacks the requested one."""
         status, body = await self.transport.look(self.about.models_url, _LOOKS)
         names = _names(body) if status == 200 else []
         if not names or any(map(self.about.is_model, names)):
@@ -223,7 +223,7 @@ class Desk:
             failure = replace(failure, message=f"{failure.message}; {told}")
         if flow.consecutive >= most and flow.verdict_on_all is None:
             kind = failure.kind if failure.hopeless else "unreachable"
-            reached = not (never and failure.unreached)  # else no try of any question has left this machine
+            reached = not (never and failure.unreached)  # otherwise no request has reached the server
             self.gave_up = flow.verdict_on_all = EngineError(failure.message, kind=kind, sent=reached)
         usage = failure.usage or Usage()
         return Completion(job.request.key, failure.text, finish="error", usage=usage, error=failure.error(job.tries))
@@ -233,7 +233,7 @@ class Desk:
         return "continue" if asks and self.answers.continues is not False else "plain"
 
     def _plainly(self, job: Job) -> Completion | Later:
-        """Ask a question again whose reply did not go on after the marker."""
+        """Ask a question again whose reply did not continue after the marker."""
         try:
             job.form, job.body = "plain", self.bodies.make(job.request, "plain")
         except EngineError as error:
@@ -241,7 +241,7 @@ class Desk:
         return Later(0.0)
 
     def _concedes(self, job: Job, failure: Failure, status: int) -> bool:
-        """Leave out an optional part that the server complains of; True if the job is ready to be sent again."""
+        """Leave out an optional part that the server complains about; True if the job is ready to be sent again."""
         fields = self.bodies.fields(job.request, job.form)
         optional, body = self.bodies.optional, job.body[0]
         sent = {name: keys for name, keys in optional.items() if any(f'"{key}":'.encode() in body for key in keys)}
@@ -274,7 +274,7 @@ def _names(raw: bytes) -> list[str]:
 
 
 def clean(done: Completion, scrub: Scrubber) -> Completion:
-    """The completion without the secrets that `scrub` knows, and with nothing in it that could not be written down."""
+    """The completion without the secrets that `scrub` knows, and without anything that cannot be written to a file."""
     if done.error is not None:
         told = scrub(whole(str(done.error)))
         error = EngineError(told, kind=done.error.kind, retryable=done.error.retryable, sent=done.error.sent)

@@ -21,7 +21,7 @@ from dikast.engines.http.transport import Transport
 
 
 class Contract(NamedTuple):
-    """What is spoken with a server: where requests go, and how they and their replies are spelt."""
+    """The protocol of a server: where requests go, and the format of requests and replies."""
 
     url: str
     asks: Asks
@@ -39,7 +39,7 @@ class Waits(NamedTuple):
 
 
 def transport_to(url: str, settings: ServerSettings, provider: Provider, key: str, host: str = "") -> Transport:
-    """The connection to one server; `host` is what it is called by where the URL holds the number of a machine."""
+    """The connection to one server; `host` is its host name if the URL holds an IP address."""
     return Transport(
         url,
         key=key,
@@ -54,7 +54,7 @@ def transport_to(url: str, settings: ServerSettings, provider: Provider, key: st
 
 
 class HttpEngine(Closing):
-    """A model behind `POST {url}/chat/completions`, or behind what else the provider speaks.
+    """A model behind `POST {url}/chat/completions`, or behind another API of the provider.
 
     Errors have these kinds: `timeout`, `connection`, `rate_limited`, `overloaded`, `server_error`, `bad_response`,
     `wrong_model`, `too_large`, `redirect`, `certificate`, `tls`, `auth`, `quota`, `not_found`, `context_length`,
@@ -93,7 +93,7 @@ class HttpEngine(Closing):
         self._loop_thread = EventLoopThread(routes, opening=transport.open, closing=transport.close)
 
     def _contract(self) -> Contract:
-        """What is spoken with the provider."""
+        """The protocol of the provider."""
         address, provider, top = self.address, self.provider, self.settings.top_logprobs
         answers = Answers(address.model, self.settings.served_as, self.price, self.name, known=provider.lacks)
         answers.own_names, answers.reports_cost = provider.own_names, provider.reports_cost
@@ -119,12 +119,12 @@ class HttpEngine(Closing):
 
     @property
     def price_unknown(self) -> bool:
-        """Whether replies may cost money and how much is not known: no server of one's own, and no price."""
+        """Whether replies may cost an unknown amount of money: not a local server, and without a price."""
         return self.price is None and not self.provider.start and not self.provider.reports_cost
 
     @property
     def cannot(self) -> Mapping[str, str]:
-        """What the provider is known not to do, by name, each with what follows."""
+        """What the provider is known not to support, by name, each with the consequence."""
         return self.provider.cannot()
 
     def __repr__(self) -> str:
@@ -132,7 +132,7 @@ class HttpEngine(Closing):
 
     @property
     def noticed(self) -> Mapping[str, int]:
-        """How often the server did not do what it was asked for, by what that was."""
+        """How often the server did not do what was requested, by name."""
         return dict(self._desk.answers.noticed)
 
     @property
@@ -142,21 +142,23 @@ class HttpEngine(Closing):
 
     @property
     def gave_up(self) -> EngineError | None:
-        """Why nothing more is sent to a server that has never answered: it would fail as well."""
+        """Why nothing more is sent to a server that has never answered."""
         return self._desk.gave_up
 
     @property
     def status(self) -> str:
-        """What is waited for before another try, for people; "" while answers come."""
+        """The reason for waiting before another try, for people; "" while answers arrive."""
         return self._desk.status
 
     @property
     def in_flight(self) -> int:
-        """The most requests that may be in flight just now."""
+        """The current maximum of requests in flight."""
         return self._loop_thread.limit
 
     def close(self) -> None:
-        """Close all connections and end the engine's thread; done by itself when the engine is no longer used."""
+        """Close all connections and end the engine's thread; this happens automatically when the engine is
+        garbage-collected.
+        """
         self._finalizer()
 
     def identity(self) -> Mapping[str, Any]:
@@ -180,9 +182,9 @@ class HttpEngine(Closing):
     def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
         """Answers in order of arrival. Requests are pulled here, in the caller's thread, a little ahead of the limit.
 
-        Those that are pulled together are sent in the order of their texts and pictures, so that prompts which begin
-        alike meet in a server's prefix cache.
-        If `requests` raises, what was sent is still answered first, as it is paid for.
+        Those that are pulled together are sent in the order of their texts and pictures, so that prompts with a common
+        prefix find it in the server's prefix cache. If `requests` raises, what was sent is still answered first, as it
+        is paid for.
         """
         if not self._finalizer.alive:
             raise UserError(f"{self.name}: this engine is closed; open it again")

@@ -1,8 +1,8 @@
-"""The engine's own event loop, in a thread, and the way of requests into it and of completions out of it.
+"""The engine's own event loop, in a thread, with queues of requests into it and of completions out of it.
 
 Nothing is shared with a loop of the caller's, so an engine works the same in a script, inside a notebook's running
-loop, and while another of its streams is suspended. Both ways are taken in batches: a wake-up of the other thread costs
-as much as a request.
+loop, and while another of its streams is suspended. Both queues are emptied in batches, since waking the other thread
+costs as much as a request.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from dikast.engines.base import Completion, Request
 from dikast.engines.http.body import Form
 from dikast.engines.http.limit import Limit
 
-_FLUSH = 0.002  # seconds that completions may wait for company while many are due
+_FLUSH = 0.002  # seconds that completions may be held back to be delivered in a batch
 _FEW = 32
 _CLOSING = 5.0
 
@@ -30,13 +30,13 @@ class Flow:
     submitted: int = 0
     taken: int = 0
     delivered: int = 0
-    low: int = 0  # fewer waiting than this and the caller is woken to bring more
+    low: int = 0  # with fewer waiting requests than this, the caller is woken to submit more
     closed: bool = False
     outbox: "SimpleQueue[list[Completion]]" = field(default_factory=SimpleQueue)
     done: list[Completion] = field(default_factory=list)
     flushing: bool = False
     poked: bool = False
-    consecutive: int = 0  # requests in a row that failed for good
+    consecutive: int = 0  # consecutive requests that failed for good
     verdict_on_all: EngineError | None = None  # why the rest of the stream is not sent
 
     @property
@@ -53,7 +53,7 @@ class Flow:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A request on its way."""
+    """A request in progress."""
 
     request: Request
     form: Form
@@ -70,7 +70,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Try again after so many seconds. `rejected`: the server had too much to do, and wants to `rest` for so long."""
+    """Try again after so many seconds. `rejected`: the server was overloaded and asks to wait `rest` seconds."""
 
     seconds: float
     rejected: bool = False
@@ -81,32 +81,31 @@ Work = Callable[[Job], Awaitable[Completion | Later]]
 
 
 class Lane:
-    """The way to one server: its queue, its limit, and what is out there. Belongs to the event loop's thread."""
+    """The lane of one server: its queue, its limit, and its requests in flight. Belongs to the event loop's thread."""
 
     def __init__(self, work: Work, limit: Limit) -> None:
         self.work, self.limit = work, limit
         self.queue: deque[Job] = deque()
         self.active = 0
         self.gate = 0.0  # loop time before which nothing is sent
-        self.turned_away = 0  # tries in a row that were rejected
-        self.tries: OrderedDict[Job, float] = OrderedDict()  # out there since, by loop time; the oldest first
-        self.stalled: set[Job] = set()  # of these, the ones that take none of the limit's places
+        self.turned_away = 0  # consecutive rejected tries
+        self.tries: OrderedDict[Job, float] = OrderedDict()  # starts of those in flight; the oldest first
+        self.stalled: set[Job] = set()  # of these, the stalled ones, which do not count towards the limit
         self.put_by = 0  # jobs that wait for another try
 
     @property
     def idle(self) -> int:
-        """Jobs that are under way and take none of the limit's places: they wait for another try, or hang."""
+        """Jobs in progress that do not count towards the limit: they wait for another try, or are stalled."""
         return self.put_by + len(self.stalled)
 
     def room(self) -> int:
-        """How many more workers may be put on; below 0 where there are too many."""
+        """How many more workers may be started; below 0 if there are too many."""
         return min(self.limit.value + len(self.stalled), self.limit.most) - self.active
 
     def note_stalled(self, now: float) -> None:
-        """Give up the places of tries that take far longer than answers do; the connection stays open for them.
-
-        A request that hangs is no load, and a few of them would hold every place until their timeouts. This is called
-        as answers come, so a server that stands still altogether is sent no more.
+        """Stop counting tries towards the limit that take far longer than answers do; their connections stay open. A
+        stalled request is no load, and a few of them would occupy every place until their timeouts. This is called as
+        answers arrive, so a server that does not answer at all gets no further requests.
         """
         before = now - self.limit.patience
         while self.tries and (oldest := next(iter(self.tries.items())))[1] < before:
@@ -123,11 +122,11 @@ class Routes(Protocol):
         ...
 
     def place(self, job: Job) -> Lane:
-        """The lane for a job that has none, or that its last lane handed back."""
+        """The lane for a new job, or for one that its last lane returned."""
         ...
 
     def refill(self, lane: Lane) -> None:
-        """Bring jobs of other lanes into the queue of one that has run out."""
+        """Move jobs of other lanes into the queue of one that is empty."""
         ...
 
 
@@ -138,15 +137,15 @@ class OneLane:
         self.lanes = (lane,)
 
     def place(self, job: Job) -> Lane:
-        """The one there is."""
+        """The only lane."""
         return self.lanes[0]
 
     def refill(self, lane: Lane) -> None:
-        """There are no others."""
+        """Does nothing, since there are no other lanes."""
 
 
 class EventLoopThread:
-    """A thread with an event loop that works jobs off, as many at once on each lane as its limit allows."""
+    """A thread with an event loop that processes jobs, on each lane as many at once as its limit allows."""
 
     def __init__(self, routes: Routes, *, opening: Callable[[], None], closing: Callable[[], Awaitable[None]]) -> None:
         self.routes = routes
@@ -158,17 +157,17 @@ class EventLoopThread:
 
     @property
     def idle(self) -> int:
-        """Jobs that are under way and take none of the limits' places: they wait for another try, or hang."""
+        """Jobs in progress that do not count towards the limits: they wait for another try, or are stalled."""
         return sum(lane.idle for lane in self.routes.lanes)
 
     @property
     def limit(self) -> int:
-        """How many requests may be in flight just now."""
+        """The current maximum of requests in flight."""
         return sum(lane.limit.value for lane in self.routes.lanes)
 
     @property
     def most(self) -> int:
-        """How many requests may ever be in flight."""
+        """The largest possible number of requests in flight."""
         return sum(lane.limit.most for lane in self.routes.lanes)
 
     def start(self) -> None:
@@ -182,12 +181,12 @@ class EventLoopThread:
             ready.wait()
 
     def submit(self, jobs: Sequence[Job]) -> None:
-        """Hand jobs over; from any thread."""
+        """Submit jobs; may be called from any thread."""
         assert self.loop is not None
         self.loop.call_soon_threadsafe(self._accept, jobs)
 
     def take(self, flow: Flow) -> list[Completion]:
-        """Wait for completions of a stream, the last first; in the thread of the caller. May be none."""
+        """Wait for completions of a stream, the last one first; called in the caller's thread. May return none."""
         while True:
             try:
                 done = flow.outbox.get(timeout=_CLOSING)
@@ -201,7 +200,7 @@ class EventLoopThread:
             return done
 
     def abandon(self, flow: Flow) -> None:
-        """Drop what is left of a stream, and break off what is in flight for it."""
+        """Drop the remaining requests of a stream, and cancel those in flight."""
         flow.closed = True
         if self.loop is not None and self.loop.is_running():
             self.loop.call_soon_threadsafe(self._drop, flow)
@@ -242,12 +241,12 @@ class EventLoopThread:
         self.staff_all()
 
     def staff_all(self) -> None:
-        """Put workers on wherever there is work and room for them."""
+        """Start workers on every lane that has work and room for them."""
         for lane in self.routes.lanes:
             self._staff(lane)
 
     def _staff(self, lane: Lane) -> None:
-        """Put on as many workers as there is work and room for."""
+        """Start as many workers as there is work and room for."""
         assert self.loop is not None
         if lane.gate > self.loop.time():
             return
@@ -278,7 +277,7 @@ class EventLoopThread:
                 began = lane.tries[job] = self.loop.time()
                 try:
                     outcome = await lane.work(job)
-                except Exception as error:  # a fault of ours must not leave the caller waiting
+                except Exception as error:  # a bug in Dikast must not leave the caller waiting
                     told = EngineError(f"{type(error).__name__} while a request was handled", kind="internal")
                     outcome = Completion(job.request.key, finish="error", error=told)
                 finally:
@@ -331,7 +330,7 @@ class EventLoopThread:
                 self.loop.call_soon(flow.flush)
 
     def _put_off(self, lane: Lane, job: Job, later: Later) -> None:
-        """Bring a job back later. When nothing but rejections comes back, nothing at all is sent until then."""
+        """Schedule a job for a later try. While all replies are rejections, nothing is sent until then."""
         assert self.loop is not None
         lane.turned_away = lane.turned_away + 1 if later.rejected else 0
         if lane.turned_away >= max(8, lane.active):

@@ -12,7 +12,7 @@ from dikast.core.secrets import Scrubber, without_secrets
 from dikast.core.verdict import Usage
 from dikast.engines.http.decode import decoded, said
 
-_NO_WAIT = 366 * 86400.0  # seconds; who says "in the year 9999" does not say when to come back
+_NO_WAIT = 366 * 86400.0  # seconds; longer waits, such as "in the year 9999", are ignored
 _OVERLOADED = (429, 503, 529)
 _RETRIED = (408, 409, 425, 500, 502, 504, 520, 521, 522, 523, 524)
 _CONTEXT = (
@@ -33,11 +33,10 @@ _FILTER = ("content_filter", "content_policy", "responsibleai")
 class Failure(Exception):
     """One failed try.
 
-    `wait` is what the server asked for, in seconds; `rejected` says that it had too much to do; `brief` faults are
-    asked again soon, as waiting does not help; `hopeless` ones would meet every request in the same way; `unreached`
-    says that no connection came about.
-    `refusal` is set where the server would not answer this question, which is an answer. `text` and `usage` are what
-    could be read of a reply that is none.
+    `wait` is what the server asked for, in seconds; `rejected` says that it was overloaded; `brief` failures are
+    retried soon, since waiting does not help; `hopeless` ones would affect every request; `unreached` says that there
+    was no connection. `refusal` is set if the server declined to answer this question, which counts as an answer.
+    `text` and `usage` are what could be read of an invalid reply.
     """
 
     kind: str
@@ -59,7 +58,7 @@ class Failure(Exception):
 
 
 def failure_of(status: int, headers: Mapping[str, str], raw: bytes, where: str, scrub: Scrubber) -> Failure:
-    """What an answer with a status other than 200 means."""
+    """The failure that a status other than 200 means."""
     quoted = scrub.quote(_words(raw))
     told = f"{where} answers {status}" + (f": {quoted}" if quoted else "")
     words = quoted.casefold()
@@ -111,7 +110,7 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
                 date = email.utils.parsedate_to_datetime(text)
                 date = date.replace(tzinfo=UTC) if date.tzinfo is None else date
                 seconds = date.timestamp() - (time.time() if now is None else now)
-            except (ValueError, TypeError, OverflowError):  # no date, or one that no clock will show
+            except (ValueError, TypeError, OverflowError):  # not a date, or one out of range
                 continue
         if seconds < _NO_WAIT:
             return max(0.0, seconds)

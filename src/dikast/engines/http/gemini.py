@@ -43,7 +43,7 @@ def url_of(base: str, model: str) -> str:
 
 @dataclass(slots=True)
 class GeminiBodies:
-    """Makes bodies for one model. A begun reply is a turn of the model's with a user's after it."""
+    """Makes bodies for one model. A prefilled reply is sent as a turn of the model, followed by a turn of the user."""
 
     model: str
     top_logprobs: int
@@ -106,7 +106,9 @@ class GeminiBodies:
 
 
 def as_chat(value: Any) -> Any:
-    """A response as a chat completion; anything else as it is. Thoughts are left out and counted as written."""
+    """A response as a chat completion; anything else as it is. Thoughts are left out, but their tokens count as
+    written.
+    """
     if not isinstance(value, dict):
         return value
     usage = _usage(value.get("usageMetadata"))

@@ -18,7 +18,7 @@ class Encoded:
     """MIME type and base64 by image, as bytes ready for a JSON string; the least recently used are dropped.
 
     PNG, JPEG, WebP and GIF files go out as they are if every decoder sees the same in them: 8 bits, upright, opaque,
-    one frame. Any other is sent as a PNG of what `core.media` makes of it.
+    one frame. Others are sent as a PNG made by `core.media`.
     """
 
     def __init__(self, most: int = MOST_BYTES) -> None:

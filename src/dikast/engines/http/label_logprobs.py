@@ -1,12 +1,12 @@
 """Label probabilities from the token log-probabilities of a reply.
 
-A server returns, for every token that the model wrote, the likeliest alternatives at that place. The labels are
-behind the verdict marker, after blanks and markdown if the model put any. There a label's probability is the sum over
+A server returns, for every token that the model wrote, the likeliest alternatives at that place. The labels follow the
+verdict marker, after blanks and markdown if the model wrote any. There a label's probability is the sum over
 alternatives that spell it, whatever blank they begin with. A label of several tokens can be followed only along what
 the model wrote: "10" behind a written "1" is the probability of "1" times that of "0" after it, and "1" keeps the rest.
-What cannot be known (a beginning that was not written, labels beyond the alternatives) must stay small, or nothing is
-read: unknown is not zero. Numbers that cannot be probabilities raise `NoDistribution`, and the caller parses the text.
-Nothing inside a model's thinking is read.
+If the probability that cannot be resolved (prefixes that were not written, labels beyond the alternatives) is not
+small, nothing is read: unknown is not zero. Numbers that cannot be probabilities raise `NoDistribution`, and the caller
+parses the text. Nothing inside a model's thinking is read.
 """
 
 import math
@@ -26,7 +26,7 @@ _FLOOR = 1e-12
 class Place(NamedTuple):
     """One token as written, and the log-probabilities of the alternatives there, its own included.
 
-    `flaw` says why these cannot be read, where the reply's own words about this token are not what they should be.
+    `flaw` says why these cannot be read, if the reply's data on this token are invalid.
     """
 
     text: bytes
@@ -55,7 +55,9 @@ def places_of(value: Any) -> list[Place]:
 def read_after_marker(
     text: str, places: Sequence[Place], marker: str, labels: Sequence[str], seen: Spellings
 ) -> dict[str, float] | None:
-    """Log-probabilities of the labels behind the last marker that one follows, or the last at all; None unread."""
+    """Log-probabilities of the labels after the last marker that a label follows, or after the last marker; None if
+    unreadable.
+    """
     whole = text.encode("utf-8", "surrogatepass")
     base = _where(whole, places)
     spelt = marker.encode().rstrip()
@@ -79,7 +81,7 @@ def read_after_marker(
 
 
 def read_at_start(places: Sequence[Place], labels: Sequence[str], seen: Spellings) -> dict[str, float] | None:
-    """Log-probabilities of the labels where the reply begins, for a reply that goes on after the marker."""
+    """Log-probabilities of the labels at the beginning of the reply, for a reply that continues after the marker."""
     whole = b"".join(place.text for place in places)
     return _read(places, 0, _gap(whole, 0), labels, seen)
 
@@ -178,7 +180,7 @@ def _check(place: Place) -> None:
 
 
 def _place(entry: Mapping[str, Any]) -> Place:
-    """One token; what cannot be probabilities becomes its flaw, and its text is kept, so that the others still fit."""
+    """One token; invalid probabilities become its flaw, and its text is kept, so that the others still align."""
     text, others, flaw = _spelt(entry), entry.get("top_logprobs"), ""
     options: dict[bytes, float] = {}
     if not isinstance(others, list | None):

@@ -1,9 +1,8 @@
-"""How many requests may be in flight: found by what the server does, between 1 and the user's limit.
-
-The measure is answers a second. The limit doubles while that brings enough more of them; then steps up (down, when
-the server turns requests away) are tried and kept only where they pay. So it settles at the fewest requests in flight
-that get the most answers: under a rate limit where rejections begin, beside a busy server where its queue begins.
-Rejections that do not depend on the load do not move it, since stepping down costs answers.
+"""Adaptive concurrency: how many requests may be in flight, between 1 and the user's limit. It maximises answers per
+second. The limit doubles while the throughput grows enough; then steps up (down, when the server rejects requests) are
+tried and kept only if they pay off. It settles at the smallest concurrency with the highest throughput: under a rate
+limit where rejections begin, with a busy server where its queue begins. Rejections that do not depend on the load do
+not move it, since stepping down costs answers.
 
 After every change the first answers still come from before it; they are ignored for as long as one answer takes.
 """
@@ -20,11 +19,11 @@ _STEP = 0.125  # the first step of a trial, as a share; twice as large after eac
 _LARGEST_STEP = 1.0
 _UP_PAYS = 0.3  # share of its own size that a step up must bring, and that a step down may cost
 _DOWN_COSTS = 0.2
-_LEAST_SAMPLE = 96  # tries in a measurement of a trial
+_LEAST_SAMPLE = 96  # requests in one measurement of a trial
 _REST = 6  # measurements between a trial that failed and the next
 _TOLERATED = 0.03  # share of rejections that is not worth stepping down for
 _LONGEST_PAUSE = 1.0
-_STALLS = 4.0  # times what an answer takes; few replies are that much longer than the others
+_STALLS = 4.0  # multiples of the usual answer time; few replies take that much longer than the others
 
 
 @dataclass(slots=True)
@@ -35,12 +34,12 @@ class Limit:
     clock: Callable[[], float] = time.monotonic
     jitter: random.Random = field(default_factory=random.Random)  # spreads tries over time; no answer depends on it
     value: int = field(init=False)
-    _latency: float = 0.0  # seconds that an answer takes, a moving average
+    _latency: float = 0.0  # seconds per answer, a moving average
     _n: int = 0
     _good: int = 0
     _rejected: int = 0
     _idle: bool = False
-    _from: float | None = None  # when the measurement under way begins
+    _from: float | None = None  # start of the current measurement
     _seeking: bool = True
     _best: tuple[int, float] | None = None  # the value to return to, and its answers a second
     _trial: int = 0  # +1 and -1: a step up or down is being tried
@@ -52,7 +51,7 @@ class Limit:
 
     @property
     def pause(self) -> float:
-        """Seconds that a place stays empty after a rejection: about as long as an answer would have taken.
+        """Seconds that a slot stays empty after a rejection: about as long as an answer takes.
 
         Drawn again each time (jitter), so that requests rejected together are not sent again together.
         """
@@ -60,13 +59,12 @@ class Limit:
 
     @property
     def patience(self) -> float:
-        """Seconds after which a try is taken to hang rather than to be worked on; infinite before any answer."""
+        """Seconds after which a request counts as stalled; infinite before the first answer."""
         return _STALLS * self._latency if self._latency else math.inf
 
     def finished(self, *, good: bool, rejected: bool, busy: bool, seconds: float) -> None:
-        """Note a try that ended after `seconds`: with an answer, rejected by the server, or otherwise.
-
-        `busy`: every place was taken and more was waiting.
+        """Record a request that ended after `seconds`: answered, rejected by the server, or otherwise. `busy`: every
+        slot was taken and more requests were waiting.
         """
         now = self.clock()
         if good:
@@ -88,7 +86,7 @@ class Limit:
         share, idle, before = self._rejected / self._n, self._idle, self.value
         self._n = self._good = self._rejected = 0
         self._from, self._idle = now, False
-        if idle and not share:  # there was less to send than might have been: nothing is learnt
+        if idle and not share:  # there was too little to send to learn anything
             return
         if rate == 0 and share > 0.5:
             self.value, self._best, self._trial, self._seeking = max(1, self.value // 2), None, 0, True
@@ -129,7 +127,7 @@ class Limit:
                 self._rest -= 1
                 return
         down = share > _TOLERATED
-        if self._trial == (1 if down else -1):  # it turned round
+        if self._trial == (1 if down else -1):  # the direction has changed
             self._step = _STEP
         self._trial = 0
         if down and self.value > 1:

@@ -1,4 +1,4 @@
-"""Providers by name, as data: where each is, which variable holds its key, what it does not take. No engine code."""
+"""Providers by name, as data: address, variable of the key, unsupported parameters. No engine code."""
 
 import os
 from collections.abc import Mapping
@@ -28,9 +28,8 @@ class Provider:
     `key_needed` is sent if it is set. wire: the format that it speaks. lacks: parts of requests that are never sent to
     it, by their names in `body.OPTIONAL` (without `max_tokens` goes `max_completion_tokens`). own_names: models are
     called by names of the user's own, so that the model named in a reply is another. any_make: the variable often names
-    a server of another make, of which nothing is known then. prices: its part of the price
-    table. start: the command that starts a server, `get` the one that brings it a model. source: the documentation
-    that this was read in.
+    a server of another kind, about which nothing is then known. prices: its section of the price table. start: the
+    command that starts a server, `get` the one that downloads a model. source: the documentation of these facts.
     """
 
     url: str = ""
@@ -52,7 +51,7 @@ class Provider:
     source: str = ""
 
     def cannot(self) -> dict[str, str]:
-        """What it cannot do that matters to verdicts, by name, each with what follows."""
+        """What it does not support that matters to verdicts, by name, each with the consequence."""
         return {name: told for name, told in CANNOT.items() if name in self.lacks}
 
     def base(self, name: str, given: str = "") -> str:
@@ -74,7 +73,7 @@ class Provider:
 
 
 def cure(kind: str, provider: Provider, *, key_env: str, model: str) -> str:
-    """What to do about a failure that every request would meet; "" where nothing is known."""
+    """The cure for a failure that would affect every request; "" if none is known."""
     if kind in ("connection", "timeout", "unreachable"):
         return f"start the server ({provider.start}), or correct its address" if provider.start else _ADDRESS
     if kind == "auth" and key_env:

@@ -3,7 +3,7 @@
 A server renders and tokenises the prompt itself, so its tokenizer does not know which text is trusted, as the local
 engine's is. Instead a zero-width space goes in after the first character of every known spelling of a control token
 or media placeholder in untrusted text: `<|im_end|>` is sent as `<` U+200B `|im_end|>`. The model then sees ordinary
-characters that read the same. Spellings that no released model is known to use are not recognised.
+characters that look the same. Spellings that no released model is known to use are not recognised.
 """
 
 import re
@@ -13,7 +13,7 @@ from dikast.core.message import Message, Span
 from dikast.core.part import Image
 
 ZERO_WIDTH_SPACE = "\u200b"
-VERSION = 1  # rises when the same text would be sent otherwise
+VERSION = 1  # increased when the same text would be sent differently
 
 _ANGLED = (
     "s|bos|eos|pad|unk|mask|image|video|audio|img|IMG_CONTEXT|image_soft_token|audio_soft_token|image_pad|video_pad"

@@ -25,12 +25,12 @@ class ServerSettings:
 
     key_env: the environment variable that holds the key; without it no key is sent (`openai:` takes OPENAI_API_KEY).
     concurrency: the most requests in flight; the engine finds what the server can take below it.
-    timeout: for one try, from sending to the last byte. retries: further tries after a fault, with `backoff` seconds
+    timeout: for one try, from sending to the last byte. retries: further tries after a failure, with `backoff` seconds
     before the first (doubled each time, with jitter); five times as many after rejections. max_wait: the longest
     `Retry-After` that is obeyed.
     max_reply_mb: a larger reply is refused unread. top_logprobs: alternatives asked for at each token.
     served_as: the name under which the server answers, where that is not the model's. continues: whether the server
-    goes on with an assistant's last message (`continue_final_message`); `auto` finds out.
+    continues an assistant's last message (`continue_final_message`); `auto` finds out.
     extra: a JSON object, or a file with one, whose fields are added to every request (null takes a field out).
     ca: a PEM file with the certificate authority to trust. prices: a table of prices (see `docs/servers.md`).
     server: the name that stands for the server's address in keys of verdicts, for servers that move.

@@ -1,4 +1,4 @@
-"""One try over the wire: send a body, take a bounded reply, or say what went wrong."""
+"""One HTTP request: send a body, read a reply of bounded size, or report the failure."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ _JSON = "application/json"
 
 
 class HttpReply:
-    """What came back: a status, headers, and the whole body."""
+    """A reply: status, headers, and the whole body."""
 
     __slots__ = ("headers", "raw", "status")
 
@@ -127,7 +127,7 @@ class Transport:
         self._headers = {**own, **(headers or {}), **({"Host": host} if host else {})}
         self._name = urlsplit(f"//{host}").hostname if host and parts.scheme == "https" else None
         self._session: aiohttp.ClientSession | None = None
-        self._answered = False  # a server that has answered and breaks a connection is likely to be there still
+        self._answered = False  # a server that has answered before and breaks a connection is probably still running
 
     def open(self) -> None:
         """Make the session; must run inside the event loop."""
@@ -144,7 +144,7 @@ class Transport:
             await self._session.close()
 
     async def post(self, pieces: list[bytes]) -> HttpReply:
-        """Send a body and take the reply, whatever its status; Failure when there is none."""
+        """Send a body and read the reply, whatever its status; Failure if there is none."""
         assert self._session is not None
         data = pieces[0] if len(pieces) == 1 and len(pieces[0]) < _MB else Pieces(pieces)
         task = asyncio.current_task()
@@ -187,7 +187,7 @@ class Transport:
             self._deadlines.stop(task)
 
     async def get(self, url: str, seconds: float) -> bytes:
-        """What is at another address of the same server; b"" if nothing can be had there."""
+        """The content at another address of the same server; b"" if there is none."""
         status, body = await self.look(url, seconds)
         return body if status == 200 else b""
 

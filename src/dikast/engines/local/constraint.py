@@ -48,7 +48,7 @@ class Constraint:
         self._ends = list(ends)
 
     def take(self, token: int) -> None:
-        """The reply went on with `token`."""
+        """The reply was continued with `token`."""
         if not self._matcher.is_stopped():
             self._matcher.consume_token(token)
 

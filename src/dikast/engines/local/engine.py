@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Job:
-    """A request on its way: its prompt, then its reply."""
+    """A request in progress: its prompt, then its reply."""
 
     request: Request
     prompt: "Prompt"
@@ -37,15 +37,15 @@ class LocalEngine(Closing):
     device: `auto` (CUDA, else MPS, else CPU) or a torch device. dtype: `auto` (as saved; float32 on a CPU) or a torch
     dtype's name. Requests are taken `window` at a time, and replies are written for `batch_size` of them at a time,
     by default 32 that share or 8 that do not.
-    share: what prompts begin with alike is computed once for all of a window; otherwise they are sorted by length and
-    padded. memory: GB that keys and values may take where prompts are shared; they are then computed in parts that fit.
-    base: the model that an adapter goes over, where it is not where the adapter says; the adapter is merged into it.
-    clips: a clip goes in as `video` where the model knows video, or as its `frames`, one image each, as in every other
-    model. The checkpoint's own sampling defaults are not applied: `Request.sampling` alone decides.
+    share: common prefixes of the prompts in a window are computed once; otherwise prompts are sorted by length and
+    padded. memory: GB that keys and values may take if prefixes are shared; the window is then computed in parts that
+    fit. base: the base model of an adapter, if it is not where the adapter says; the adapter is merged into it. clips:
+    a clip is given to the model as `video` if the model supports video, or as its `frames`, one image each, as for
+    every other model. The checkpoint's own sampling defaults are not applied: `Request.sampling` alone decides.
 
     Errors of single requests have these kinds: `context_length`, `no_vision`, `bad_media`, `chat_template`, `schema`,
     `tokenizer`, `missing_extra`, `out_of_memory` (after halving the batch down to one), and `model` (anything else
-    that the model raised). The time of a batch is shared out among its requests.
+    that the model raised). The time of a batch is divided among its requests.
     """
 
     def __init__(
@@ -116,12 +116,12 @@ class LocalEngine(Closing):
 
     @property
     def notes(self) -> dict[str, int]:
-        """What readers of the verdicts should know, with the number of requests it is about."""
+        """Warnings for readers of the verdicts, with the number of requests that they concern."""
         return dict(self._execution.notes) if hasattr(self, "_execution") else {}
 
     @property
     def work(self) -> dict[str, int]:
-        """Tokens and pictures asked and computed so far, where what requests share is computed once."""
+        """Tokens and pictures requested and computed so far, if common prefixes are computed once."""
         return dict(self._execution.counts) if hasattr(self, "_execution") else {}
 
     def stop_sharing(self) -> None:
@@ -182,7 +182,7 @@ class LocalEngine(Closing):
             raise EngineError(f"{type(error).__name__}: {error}", kind="model") from error
 
     def _run(self, batch: Sequence[_Job]) -> Iterator[Completion]:
-        """One batch; where memory does not suffice or the model raises, its halves, down to single requests."""
+        """Run one batch; if memory does not suffice or the model raises, its halves, down to single requests."""
         import torch
 
         started = time.perf_counter()

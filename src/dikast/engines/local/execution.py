@@ -1,4 +1,6 @@
-"""How the requests of a window run through a model: each by itself in padded batches, or what they share once."""
+"""How the requests of a window run through a model: separately in padded batches, or with common prefixes computed
+once.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -17,14 +19,14 @@ from dikast.engines.local.sharing.tree_forward import Path, TreeModel, TreeRow, 
 from dikast.engines.local.sharing.tree_replies import OWN, TreeReply, write
 from dikast.engines.local.sharing.trie import agreed, parting, sorted_rows
 
-_MOST_TOKENS = 65536  # whose keys and values are held together, where `memory` says nothing
+_MOST_TOKENS = 65536  # bytes of keys and values held together, if `memory` is not set
 _ALONE, _TOGETHER = 8, 32  # requests that write at a time
 
 Planned = tuple[Prompt, Ask | None]
 
 
 class Running(Protocol):
-    """A batch on its way."""
+    """A batch in progress."""
 
     def generate(self, asks: Sequence[Ask]) -> list[GeneratedReply]:
         """A reply for each ask of the batch, in order."""
@@ -36,13 +38,13 @@ class Running(Protocol):
 
 
 class Execution(Protocol):
-    """A way to run requests. `shares`: what they share is computed once."""
+    """A way to run requests. `shares`: common prefixes are computed once."""
 
     shares: bool
 
     @property
     def notes(self) -> Mapping[str, int]:
-        """Why nothing is shared, where that was not asked for, with the number of requests."""
+        """Why nothing is shared although sharing was not switched off, with the number of requests."""
         ...
 
     @property

@@ -11,7 +11,7 @@ from dikast.core.secrets import without_secrets
 from dikast.core.text import one_line
 from dikast.engines.http.server_settings import Address, address_of
 
-_MOST, _MOST_BYTES = 10_000, 4_000_000  # servers of one list; what a file of them may have
+_MOST, _MOST_BYTES = 10_000, 4_000_000  # servers of one list; bytes of a file of servers
 
 
 class Location(NamedTuple):
