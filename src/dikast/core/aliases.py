@@ -1,7 +1,7 @@
-"""Keys of configurations that have had another name: the one table of them.
+"""The table of configuration keys that have changed their name.
 
-Files written under a former name are read as before, and fingerprints are taken under it, so that what was made before
-the change of name goes on.
+Files with a former name are read as before, and fingerprints use the former name, so that work begun before the change
+can be resumed.
 """
 
 from collections.abc import Container, Mapping
@@ -16,7 +16,7 @@ _PRESENT_NAMES = {former: present for present, former in FORMER_NAMES.items()}
 
 
 def present_name(key: Any, known: Container[Any]) -> Any:
-    """The name under which a key is `known` now; the key itself where it has no other."""
+    """The name under which a key is `known` now; the key itself if it has not changed."""
     present = _PRESENT_NAMES.get(key) if isinstance(key, str) else None
     return present if key not in known and present in known else key
 

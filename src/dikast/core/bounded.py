@@ -10,7 +10,7 @@ V = TypeVar("V")
 
 
 class Bounded(Generic[K, V]):
-    """Forgets what was used longest ago when the weights of its values pass `most`; the latest value always stays."""
+    """Drops the least recently used values when the sum of weights exceeds `most`; the latest value always stays."""
 
     def __init__(self, most: int, weigh: Callable[[V], int]) -> None:
         self._most, self._weigh, self._total = most, weigh, 0

@@ -29,13 +29,13 @@ _INNER = {str: "text", float: "numbers", int: "whole numbers", Any: "values"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """What a field says in addition to its name, type and default.
+    """Additional properties of a field, besides its name, type and default.
 
     `least` and `most` are inclusive bounds of a number (of each number of a list), `above` and `below` exclusive ones.
-    An `internal` field is no key of a file and no flag. The rest spells a flag: `names` (made from the field's name
-    where there are none), `help`, `metavar`, `panel` (the heading in the help), `argument` (given by position), and
-    `commas` (one text with commas between the values of a list, in place of a flag that is repeated), and `complete`
-    (what shells complete its value from, by its name in `surface.completion`).
+    An `internal` field is no key of a file and no flag. The rest spells a flag: `names` (made from the field's name if
+    there are none), `help`, `metavar`, `panel` (the heading in the help), `argument` (given by position), and `commas`
+    (the values of a list are separated by commas instead of repeating the flag), and `complete` (the name of the
+    function in `surface.completion` that completes its value).
     """
 
     least: float = -math.inf
@@ -112,11 +112,11 @@ class Mistakes(list[UserError]):
         self.append(self.document.error(message, *at))
 
     def tell(self, message: str) -> None:
-        """Keep a mistake that is at no place in the document."""
+        """Keep a mistake that has no place in the document."""
         self.append(UserError(message))
 
     def of(self, step: Callable[[], T]) -> T | None:
-        """What `step` gives, or None when it raises a UserError, which is kept."""
+        """The result of `step`, or None if it raises a UserError, which is kept."""
         try:
             return step()
         except UserError as error:
@@ -180,8 +180,8 @@ def _noting(wrong: Wrong, told: list[str]) -> Wrong:
 def fit(kind: Any, value: Any, wrong: Wrong, *at: object, option: Option = Option(), text: bool = False) -> Any:
     """`value` as the type `kind`: scalars, tuples, mappings, dataclasses, unions, literals, and classes with `parse`.
 
-    What does not fit is reported to `wrong`, with the keys that lead to it, and gives None. With `text` the value is as
-    typed on a command line: `3`, `true` and `none` are read as what `kind` asks for.
+    A value that does not fit is reported to `wrong`, with the keys that lead to it, and gives None. With `text` the
+    value is as typed on a command line: `3`, `true` and `none` are read as what `kind` asks for.
     """
     origin, inner = get_origin(kind), get_args(kind)
     if dataclasses.is_dataclass(kind) and not hasattr(kind, "parse"):
@@ -235,7 +235,7 @@ def _listed(inner: tuple[Any, ...], value: Any, wrong: Wrong, *at: object, optio
 
 
 def _scalar(kind: Any, value: Any, *, text: bool) -> Any:
-    """ValueError, TypeError or KeyError for what is not of the kind; a UserError of its own from a `parse`."""
+    """ValueError, TypeError or KeyError for a value of another kind; a UserError of its own from a `parse`."""
     if get_origin(kind) is Literal:
         return {(str(each) if text else each): each for each in get_args(kind)}[value]
     if kind is Any or (

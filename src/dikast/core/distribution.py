@@ -1,4 +1,4 @@
-"""What is a probability distribution and what is not: the one place that decides, for every engine and every table."""
+"""Whether numbers are a probability distribution: decided in one place, for every engine and every table."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,7 +7,7 @@ ROUNDING = 0.01
 """How far above 1 a sum of probabilities may lie: log-probabilities worked out in bfloat16 are off by half of that."""
 
 
-_DIGITS = 12  # probabilities that agree in as many are equal: sums are rounded
+_DIGITS = 12  # digits to which equal probabilities agree, since sums are rounded
 
 
 class NoDistribution(ValueError):
@@ -15,7 +15,7 @@ class NoDistribution(ValueError):
 
 
 def flaw_of_shares(shares: Iterable[object], rounding: float = ROUNDING) -> str:
-    """Why these are no probabilities of different outcomes; "" if they are. They may sum to less than 1."""
+    """Why these cannot be probabilities of different outcomes; "" if they can. They may sum to less than 1."""
     known = []
     for share in shares:
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < math.inf:
@@ -52,7 +52,7 @@ def likeliest(probabilities: Mapping[str, float]) -> list[str]:
 def likeliest_choice(probabilities: Mapping[str, float]) -> str:
     """Of a pair, the choice that is likelier than every other; `tie` where several are equally likely.
 
-    Equal probabilities prefer nobody: the first of them would be the response that happens to be named first.
+    Equal probabilities are a tie; taking the first of them would favour the response that happens to be named first.
     """
     found = likeliest(probabilities)
     return found[0] if len(found) == 1 else "tie"

@@ -4,7 +4,7 @@ DikastError
 ├── UserError            wrong usage or input; the command line prints it without a traceback and exits with 2
 │   ├── DataError        a record, named by path, line and field
 │   └── MissingExtra     an optional package, with the `pip install` line that brings it
-├── RunError             the run could not go on (disk full, folder in use); what was written is intact; exit 1
+├── RunError             the run could not continue (disk full, folder in use); what was written is intact; exit 1
 └── EngineError          a model could not answer; `retryable` says whether asking again may help
 """
 
@@ -67,7 +67,7 @@ _MACHINE = {
 
 
 def is_machine_error(error: OSError) -> bool:
-    """Whether the machine is at fault (no space, descriptors or memory, a failing disk), and not the file."""
+    """Whether the cause is the machine (no space, descriptors or memory, a failing disk), not the file."""
     return error.errno in _MACHINE
 
 
@@ -75,7 +75,7 @@ def machine_error(error: OSError) -> RunError:
     """The same for the user: what failed, and what to do."""
     where = f"{error.filename}: " if error.filename else ""
     cure = {errno.EMFILE: " (raise the limit with `ulimit -n`)", errno.ENOSPC: " (make room)"}.get(error.errno or 0, "")
-    why = f"{where}{error.strerror or error}{cure}"  # numpy tells no more
+    why = f"{where}{error.strerror or error}{cure}"  # numpy gives no details
     return RunError(f"{why}; what was written before is kept: fix this and run the same command again")
 
 
@@ -85,5 +85,5 @@ def require(module: str, extra: str) -> ModuleType:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.split(".")[0] != module.split(".")[0]:
-            raise  # the package is there; something it needs is not, and that message is the useful one
+            raise  # the package is installed, but something it needs is not; that message is the useful one
         raise MissingExtra(f"this needs the package {module!r}: pip install 'dikast[{extra}]'") from error

@@ -19,11 +19,11 @@ _ALONE = (
     "one value for a pair says which response is better: a, b, tie, 0 (the first) or 1 (the second); scores are a "
     "list, one for each response"
 )
-GOLD_LIKE = ("human_score", "human_rating", "human", "rating", "label")  # columns that may well hold gold
+GOLD_LIKE = ("human_score", "human_rating", "human", "rating", "label")  # columns that may hold gold
 
 
 def stated(gold: Any, criterion: str, *, pair: bool = False) -> Any:
-    """The part of an item's gold for one criterion: an object is by criterion, or states it among details."""
+    """The part of an item's gold for one criterion: an object holds it by criterion, or among other details."""
     if not isinstance(gold, dict):
         return gold
     keys = ("scores", "preference") if pair else ("scores", "score")
@@ -31,7 +31,7 @@ def stated(gold: Any, criterion: str, *, pair: bool = False) -> Any:
 
 
 def gold_of_response(gold: Any, criterion: str, response: int) -> Any:
-    """What gold says of one response, as written; a list is by response. None where it says nothing."""
+    """The gold of one response, as written; a list has one entry per response. None if there is none."""
     value = stated(gold, criterion)
     if isinstance(value, list | tuple):
         return value[response] if 0 <= response < len(value) else None
@@ -62,7 +62,8 @@ def gold_of_pair(gold: Any, criterion: str, responses: Sequence[int], scale: Sca
 def gold_number(value: Any, scale: Scale) -> float | None:
     """Gold as a number in the values of `scale`: a number, a number as text, or a label. None for anything else.
 
-    True and false count where a scale has two labels, the larger value being true. The number may lie off the scale.
+    Booleans are read if a scale has two labels; true is the one with the larger value. The number may lie off the
+    scale.
     """
     if isinstance(value, bool):
         return scale.values[value] if len(scale.values) == 2 else None
@@ -129,7 +130,7 @@ class GoldCheck:
     looked: int = 0
     wrong: int = 0
     given: bool = False  # any item has gold
-    like: dict[str, None] = field(default_factory=dict)  # columns that look like gold, though nobody named them
+    like: dict[str, None] = field(default_factory=dict)  # columns that look like gold, although none was named
     guessed: str = ""  # the column that gold was guessed from, and how much of it does not lie on its scale
     guesses_off: int = 0
     _guess: str = ""
@@ -151,7 +152,7 @@ class GoldCheck:
             return
         if isinstance(value, list | tuple):
             shown = [value[i] for i in responses if i < len(value)]
-        elif value is None and isinstance(item.gold, dict):  # people who differ: gold has what each of them said
+        elif value is None and isinstance(item.gold, dict):  # raters who disagree: gold holds the label of each
             several = item.gold.get("raters")
             shown = list(several) if isinstance(several, list | tuple) else []
             if pair or self.pairs:
@@ -165,7 +166,7 @@ class GoldCheck:
                 )
 
     def _take(self, value: Any, scale: Scale, item: Item, rubric: Rubric, *, alone: bool) -> None:
-        """Count one value; one that stands `alone` for a pair says which response is better, and is no score."""
+        """Count one value; a single value (`alone`) for a pair says which response is better, and is not a score."""
         self.looked += 1
         if item.gold_from:
             self.guessed = item.gold_from
@@ -193,7 +194,7 @@ class GoldCheck:
 
     @property
     def guess_is_off(self) -> bool:
-        """Whether gold that was guessed does not lie on its scale, and so is none."""
+        """Whether guessed gold does not lie on its scale, so that it is not gold."""
         return self.guesses_off > 0
 
     def error(self) -> DataError | None:
@@ -267,7 +268,7 @@ def told_scale(scale: Scale) -> str:
 
 
 def likely_scale(numbers: Sequence[float]) -> str | None:
-    """The scale that numbers probably lie on: of the usual ones the shortest that holds them. None where none does."""
+    """The scale that numbers probably lie on: the shortest of the usual scales that holds them. None if none does."""
     if not len(numbers):
         return None
     low, high = min(numbers), max(numbers)

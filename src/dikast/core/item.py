@@ -22,7 +22,7 @@ ROLES = ("system", "user", "assistant")
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing to judge: an instruction and one response or several, each of text, images or clips.
+    """One thing to judge: an instruction and one or more responses, each of text, images or clips.
 
     `instruction` is a conversation; a plain instruction is one user turn. `reference` is an answer known to be good,
     `context` what the answer should rest on. `rubric` overrides the judge's. `gold` is whatever people or a generator
@@ -68,7 +68,7 @@ class Item:
         return parts
 
     def text_only(self) -> "Item":
-        """The item without its images and clips, wherever they stand; DataError where a response is nothing else."""
+        """The item without its images and clips; DataError if a response consists of nothing else."""
         turns = tuple(replace(turn, content=_texts(turn.content)) for turn in self.instruction)
         reference, context = (part and _texts(part) for part in (self.reference, self.context))
         responses = tuple(map(_texts, self.responses))
@@ -124,7 +124,7 @@ def item_from(value: object, *, path: str = "", line: int | None = None, root: s
 
 
 def item_to(item: Item) -> dict[str, Any]:
-    """The JSON form that `item_from` reads back; fields that are not there are left out."""
+    """The JSON form that `item_from` reads back; missing fields are left out."""
     value: dict[str, Any] = {"id": item.id}
     single = len(item.instruction) == 1 and item.instruction[0].role == "user"
     if single:
@@ -153,7 +153,7 @@ def item_to(item: Item) -> dict[str, Any]:
 
 
 def _present(content: Content) -> object:
-    """As `content_to`, where a bare empty string would say that there is nothing."""
+    """As `content_to`, for fields in which a bare empty string would mean that the field is missing."""
     return content_to(content) or [{"type": "text", "text": each.text} for each in content if isinstance(each, Text)]
 
 
@@ -176,7 +176,7 @@ def _check_keys(value: dict[Any, Any]) -> None:
 
 @lru_cache(maxsize=256)  # the records of a file share a few sets of keys, and looking for near misses is slow
 def _slip(keys: frozenset[str]) -> tuple[str, str] | None:
-    """An unknown key and the known one, not among `keys`, that it is most likely a slip of."""
+    """An unknown key and the known one, not among `keys`, that was most likely meant."""
     given = {known.removesuffix("s") for known in keys & _KNOWN}  # 'response_time' with 'response' is not 'responses'
     free = [known for known in ITEM_KEYS if known.removesuffix("s") not in given]
     for key in sorted(keys - _KNOWN):
@@ -187,7 +187,7 @@ def _slip(keys: frozenset[str]) -> tuple[str, str] | None:
 
 
 def _is_a_name(key: str, near: str) -> bool:
-    """Whether a key near a known one is a name of its own: `image_id`, `image2`, `goal`."""
+    """Whether a key similar to a known one is a separate name: `image_id`, `image2`, `goal`."""
     plain = key.casefold().replace("-", "_").replace(" ", "_")
     return plain in _WORDS or bool(re.fullmatch(rf"{near.removesuffix('s')}s?(_\w+|\d+)", plain))
 

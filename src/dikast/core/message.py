@@ -10,7 +10,7 @@ from dikast.core.part import Image, Video, images_of
 class Span:
     """Text of a message. `trusted` text comes from a format's template, any other from the item or the rubric.
 
-    Engines must keep untrusted text from acting as anything but text: special tokens inside it are inert.
+    Engines must treat untrusted text as text only: special tokens inside it have no effect.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""What notebooks show of verdicts: plain tables and bars; text is escaped, nothing runs and nothing is loaded."""
+"""Verdicts in notebooks: plain tables and bars; text is escaped, no script runs and nothing is loaded."""
 
 from collections.abc import Iterable, Mapping
 from html import escape
@@ -12,7 +12,7 @@ _BAR = 160  # pixels of a probability of 1
 
 
 def verdict_html(verdict: "Verdict") -> str:
-    """The verdict or why there is none, the bars of its distribution, its feedback."""
+    """The verdict, or why it is missing; the bars of its distribution; its feedback."""
     rows = [("verdict", _said(verdict.status, verdict.label, verdict.reason))]
     if verdict.expected is not None:
         rows.append(("expected", f"{verdict.expected:.3g}"))

@@ -50,7 +50,7 @@ def one_writer(folder: Path, doing: str) -> Iterator[None]:
         raise RunError(f"{folder}: cannot write here ({error.strerror}); choose another folder") from error
     held = False
     try:
-        with suppress(OSError):  # else its last holder has just removed it
+        with suppress(OSError):  # otherwise its last holder has just removed it
             held = lock(handle, folder) and os.path.samestat(os.fstat(handle), os.stat(folder))
         if not held:
             raise RunError(f"{folder}: another process is {doing} here; wait for it, or choose another folder")
@@ -97,7 +97,7 @@ def _linked_files(folder: str | Path) -> Iterator[str]:
 
 @contextmanager
 def replacing(path: str) -> Iterator[str]:
-    """A path to write to, in the same folder, which takes the place of `path` when all went well."""
+    """A temporary path in the same folder, which replaces `path` if the block ends without an error."""
     target = os.path.realpath(path)
     if os.path.isdir(target):
         raise UserError(f"{path} is a folder: name a file in it")
@@ -110,7 +110,7 @@ def replacing(path: str) -> Iterator[str]:
         if not special:
             _remove_stale_parts(target)
             held = open(temporary, "wb")  # noqa: SIM115 - closed below
-            with suppress(CannotLock):  # which only tells others that this part is still being written
+            with suppress(CannotLock):  # the lock only tells others that this part is still being written
                 lock(held, temporary)
         yield temporary
         if not special:
@@ -129,7 +129,7 @@ def replacing(path: str) -> Iterator[str]:
 
 
 def _remove_stale_parts(target: str) -> None:
-    """Remove the unfinished files of this target whose writers were killed: those that nobody holds a lock on."""
+    """Remove the unfinished files of this target whose writers were killed: those without a lock."""
     folder, name = os.path.split(target)
     for each in os.listdir(folder):
         if re.fullmatch(re.escape(name) + r"\.\d+\.part", each):

@@ -1,4 +1,4 @@
-"""What an instruction, a response, a reference or a context is made of: text, images, video frames, turns."""
+"""The parts of an instruction, a response, a reference or a context: text, images, video frames, turns."""
 
 import base64
 import io
@@ -64,7 +64,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Video:
-    """A clip as sampled frames in order, with the second each was taken at where that is known.
+    """A clip as sampled frames in order, with the second of each if that is known.
 
     Or a video file by its `source` (path, URL, data URL), from which `core.media.sample_video` takes `count` frames, or
     as many as the judge is set to. Such a video has no frames until then.
@@ -123,7 +123,7 @@ def content_from(value: object, *, field: str, root: str = "") -> Content:
         for i, element in enumerate(value):
             parts.extend(content_from(element, field=f"{field}[{i}]", root=root))
         return tuple(parts)
-    if isinstance(value, bytes | PathLike) or hasattr(value, "save"):  # nothing but an image can be meant
+    if isinstance(value, bytes | PathLike) or hasattr(value, "save"):  # only an image can be meant
         return (Image.of(value, root),)  # type: ignore[arg-type]
     shown = f" ({value!r})" if isinstance(value, int | float) else ""
     told = f"expected text or a list of parts, got {type_names.get(type(value), type(value).__name__)}{shown}"

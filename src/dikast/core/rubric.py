@@ -1,4 +1,4 @@
-"""Rubrics: what a score means, as data with a fingerprint."""
+"""Rubrics: the meaning of scores, as data with a fingerprint."""
 
 import os
 import re
@@ -70,7 +70,7 @@ class Rubric:
 
     @property
     def bare(self) -> "Rubric":
-        """The scale alone, with a criterion that says no more than that quality is asked for: for ablations."""
+        """The scale alone, with a criterion that only asks for quality: for ablations."""
         return Rubric(self.name, "How good is the response?", self.scale, (), self.weight)
 
     def to_dict(self) -> dict[str, Any]:
@@ -134,8 +134,8 @@ def load_rubric(source: "str | Path | Mapping[str, Any] | Rubric | Sheet", *, ro
     """A rubric or a weighted sheet from a YAML/JSON file, a dict, the name of a built-in one, or a criterion in words.
 
     Words are text of several words that names no file, such as "Is the answer polite?"; their scale is 1-5. A relative
-    path starts at `root` (the working folder). Raises DataError with file, line and field for anything that cannot be
-    meant, all keys checked.
+    path starts at `root` (the working folder). Raises DataError with file, line and field for anything invalid; all
+    keys are checked.
     """
     if isinstance(source, Rubric | Sheet):
         return source
@@ -351,7 +351,7 @@ def _levels(
             raise document.error(f"the level {key!r} needs a description, or leave the line out", *at, "levels", key)
         if any(label == other for other, _ in found):
             raise document.error(f"the level {label!r} is described twice: keep one", *at, "levels", key)
-        numbered = label[-1].isdigit()  # letters and words are as naturally listed from the best down
+        numbered = label[-1].isdigit()  # letters and words are often listed from the best down
         if document.lines and numbered and found and scale.value(label) < scale.value(found[-1][0]):
             raise document.error(
                 f"level {label!r} comes after {found[-1][0]!r}: list the levels from the lowest value to the highest"

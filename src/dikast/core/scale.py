@@ -24,8 +24,8 @@ HOW_TO_WRITE = (
 class Scale:
     """Labels as a judge writes them, from the lowest value to the highest, and their numeric values.
 
-    `labels` are distinct and non-empty, `values` strictly rising. `lower_is_better` turns the meaning round without
-    touching the numbers (a 1-5 scale of harm). A score that is not one of `values` is no score; nothing is clipped.
+    `labels` are distinct and non-empty, `values` strictly rising. `lower_is_better` reverses the meaning without
+    changing the numbers (a 1-5 scale of harm). A number that is not one of `values` is not a score; nothing is clipped.
     """
 
     labels: tuple[str, ...]
@@ -122,7 +122,7 @@ class Scale:
         return ", ".join(self.labels)
 
 
-@lru_cache(maxsize=256)  # a judge asks again and again about a few scales, some of 101 labels
+@lru_cache(maxsize=256)  # a judge uses few scales repeatedly, some with 101 labels
 def _spellings(labels: tuple[str, ...]) -> tuple[dict[str, str], dict[Decimal, str]]:
     """The label by its folded spelling, and by its number where it is one."""
     numbers = {Decimal(label): label for label in labels if _is_number(label)}

@@ -1,9 +1,8 @@
-"""Secrets: recognised where they are typed, and taken out of whatever is written down or shown.
+"""Secrets: recognised where they are typed, and removed from everything that is written or shown.
 
-`Scrubber` knows the secrets that were sent to a server and takes them out of what came back, however they are spelt:
-plain, escaped as in JSON and the like, percent-encoded, as HTML entities, in base64 at any place, in hexadecimal, with
-blanks and line breaks in between.
-`without_secrets` knows none: it takes out what has the form or the position of a secret.
+`Scrubber` knows the secrets that were sent to a server and removes them from its replies, in every encoding: plain,
+escaped as in JSON and the like, percent-encoded, as HTML entities, in base64 at any place, in hexadecimal, with blanks
+and line breaks in between. `without_secrets` knows none: it removes text with the form or in the position of a secret.
 """
 
 import base64
@@ -56,7 +55,7 @@ _QUERY = re.compile(r"([?&;])([^=&;#\s\"'<>]{1,100})=([^&;#\s\"'<>,]+)")
 _SECRET = re.compile(
     r"key|token|secret|sig|password|passwd|pwd|auth|credential|jwt|bearer|session|cookie|code|sas", re.I
 )
-_LONG_VALUE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9+/=_-]{20,}")  # as keys are, and no version or word
+_LONG_VALUE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9+/=_-]{20,}")  # like a key, unlike a version or a word
 _PLAIN_QUERY = re.compile(
     r"api-?version|version|deployment|model|region|format|page|limit|width|height|w|h|size|q"
     r"|config|split|revision|download",
@@ -111,7 +110,7 @@ def whole(text: str) -> str:
 
 
 class Scrubber:
-    """Takes certain secrets out of texts. Secrets shorter than `LEAST` are not looked for."""
+    """Removes known secrets from texts. Secrets shorter than `LEAST` are not searched for."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         known = sorted({each for each in secrets if len(each) >= LEAST}, key=len, reverse=True)
@@ -147,7 +146,7 @@ class Scrubber:
         return " ".join(shown.split())[:most]
 
     def _direct(self, text: str) -> str:
-        """Without secrets that no escape hides."""
+        """Without secrets that are not hidden by escapes."""
         for secret in self._plain:
             if secret in text:
                 text = text.replace(secret, HIDDEN)
@@ -166,7 +165,7 @@ class Scrubber:
         return text
 
     def _hidden_in(self, text: str) -> bool:
-        """Whether a secret comes out when escapes are taken off, one layer after the other, in any order."""
+        """Whether a secret appears when escapes are removed, one layer after the other, in any order."""
         seen, layer = {text}, [text]
         for _ in range(_ROUNDS):
             opened = {way(each) for each in layer for way in _ways(each)} - seen
@@ -202,7 +201,7 @@ _WAYS: dict[str, Callable[[str], str]] = {"\\": _without_backslashes, "%": _with
 
 
 def _ways(text: str) -> list[Callable[[str], str]]:
-    """The ways to take escapes off that may change the text."""
+    """The ways of unescaping that may change the text."""
     found = [way for mark, way in _WAYS.items() if mark in text]
     return [*found, _in_turn] if len(found) > 1 else found
 

@@ -1,4 +1,4 @@
-"""Reading small text files with line numbers, naming near misses, and telling counts."""
+"""Reading small text files with line numbers, suggesting near misses, and writing counts."""
 
 import difflib
 import itertools
@@ -20,8 +20,8 @@ _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud8
 def printable(text: str) -> str:
     r"""Text as it may be shown: control characters, and those that turn the direction of what follows, as `\u001b`.
 
-    A terminal would obey the former, and the latter make text read otherwise than it is. Tabs and line breaks stay. The
-    escapes are those of JSON, whose strings keep their meaning.
+    A terminal would obey the former, and the latter make text look different from what it is. Tabs and line breaks
+    stay. The escapes are those of JSON, whose strings keep their meaning.
     """
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
@@ -41,7 +41,7 @@ def markdown(text: str) -> str:
 
 
 def near_miss(name: str, known: Iterable[str]) -> str | None:
-    """The known name that `name` is most likely a slip of, or None."""
+    """The known name that `name` is most likely a misspelling of, or None."""
     folded = {each.casefold().replace("-", "_"): each for each in known}
     hits = difflib.get_close_matches(name.casefold().replace("-", "_"), folded, n=1, cutoff=0.75)
     return folded[hits[0]] if hits else None
@@ -118,7 +118,7 @@ def parse_located(text: str, path: str) -> Located:
         if node is None:
             raise DataError("the file is empty", path=path)
         located.value = _plain(node, (), located)
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: a tag such as !!int on what is none
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a tag such as !!int on another value
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark is not None else None
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]

@@ -1,4 +1,4 @@
-"""Where a model's reasoning ends and its answer begins. Nothing inside the reasoning is ever a verdict.
+"""Finding where a model's reasoning ends and its answer begins. Text inside the reasoning is never a verdict.
 
 Delimiters as models write them: `<think>` and its relatives (DeepSeek, Qwen, GLM, EXAONE, Seed), `[THINK]` (Magistral),
 `◁think▷` (Kimi), `<|channel>` (Gemma), `<|START_THINKING|>` (Command), `<|inner_prefix|>` (Apertus), the channels of

@@ -1,4 +1,4 @@
-"""What a judge said: verdicts and preferences, and why there is none where there is none."""
+"""Verdicts and preferences of a judge, with the reason if one is missing."""
 
 import math
 from collections.abc import Mapping
@@ -20,12 +20,12 @@ class Status(StrEnum):
     TRUNCATED = "truncated"  # the token limit came before the verdict
     REFUSED = "refused"  # the server's refusal field, or no verdict and a refusal in words
     ENGINE_ERROR = "engine_error"  # no reply
-    BAD_ITEM = "bad_item"  # the item could not be asked about; no model was called
+    BAD_ITEM = "bad_item"  # no question could be made of the item; no model was called
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What an answer cost. Tokens are the model's own count; `cost` is in the currency of the user's price table."""
+    """The cost of an answer. Tokens are the model's own count; `cost` is in the currency of the user's price table."""
 
     tokens_in: int = 0
     tokens_cached: int = 0
@@ -46,7 +46,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One claim of a response and what the judge said of it."""
+    """One claim of a response and the judge's verdict on it."""
 
     text: str
     verdict: str
@@ -55,7 +55,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One exchange with the model: how it was asked, everything that came back, what was made of it.
+    """One exchange with the model: how it was asked, everything that it answered, and the resulting status.
 
     `label_logprobs` are natural logarithms of absolute probabilities, by the string read after the marker; None when
     nothing was read, and `unread` says why where what came back was no distribution. From attempts alone every verdict
@@ -84,7 +84,7 @@ class ShownClip:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What was asked: which item, which response or pair of responses in which order, which criterion, which sample."""
+    """The identity of a question: item, response or pair of responses in their order, criterion, sample."""
 
     item: str
     criterion: str
@@ -115,7 +115,7 @@ class Hashes:
 class Verdict:
     """One judgement: of a response (`label` on the rubric's scale), or of a pair in one order (`label` a choice).
 
-    `score` is the label's value, for a pair None; `raw` is the last reply, untouched; every reply is in `attempts`.
+    `score` is the label's value, for a pair None; `raw` is the last reply, unchanged; every reply is in `attempts`.
     `distribution` gives probabilities over the scale's labels (or over a, b, tie *as responses*, not as slots),
     renormalised to 1; `mass` is what fell on the labels before that, in [0, 1]; `marker` says whether the model wrote
     its verdict marker itself. `expected` is the mean of the distribution's values. `clips` are the frames that were
@@ -178,7 +178,7 @@ class Verdict:
         return {name: value for name, value in values if value or name not in _IF_ANY}
 
 
-_IF_ANY = ("conflict", "server")  # written down only where there is something to say
+_IF_ANY = ("conflict", "server")  # written only if there is one
 
 
 def joint_outcome(one: str | None, other: str | None) -> str | None:
@@ -194,12 +194,12 @@ def joint_outcome(one: str | None, other: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """What the orders say together about responses `pair[0]` (a) and `pair[1]` (b) of an item.
+    """The joint verdict of the orders on responses `pair[0]` (a) and `pair[1]` (b) of an item.
 
-    `choice` is None with a `status`, or None with status OK never: disagreeing orders give `tie` and
-    `consistent=False`, so that a `choice` can always be acted upon; `outcome` distinguishes a disagreement from a tie.
-    `logit_a` is the preference for a in nats, symmetrised over the orders, ties left out; `position_bias` the nats by
-    which the first slot is favoured; both None without distributions in both orders.
+    `choice` is None only if `status` is not OK: orders that disagree give `tie` and `consistent=False`, so that there
+    is always a `choice` to act on; `outcome` distinguishes a disagreement from a tie. `logit_a` is the preference for a
+    in nats, symmetrised over the orders, ties left out; `position_bias` the nats by which the first slot is favoured;
+    both None without distributions in both orders.
     """
 
     item: str
@@ -235,7 +235,7 @@ class Preference:
 
 
 def logprobs_from(value: Mapping[str, Any]) -> dict[str, float]:
-    """Log-probabilities as they were written down: JSON has no -infinity, which is written as null."""
+    """Log-probabilities from JSON, which has no -infinity: null stands for it."""
     return {str(label): -math.inf if logprob is None else logprob for label, logprob in value.items()}
 
 

@@ -73,11 +73,11 @@ class Completion:
     """The answer to a request. `text` is what the model generated (without `prefill`), unchanged.
 
     `label_logprobs` are natural logarithms of absolute probabilities (not renormalised) for the labels asked for, None
-    when the engine did not read them. `unread` says why, if what came back is not a distribution.
-    `finish` is `stop`, `length` (cut off at the token limit), `error`, or, for a reason that is not known here, the
-    server's own word; the text may then be cut off. `marker` says who wrote the marker. With `error` the other fields
-    have no meaning, except that `text` is what could be read of the reply. `refusal` is the server's own refusal field.
-    `server` is the address that answered, where there are several.
+    when the engine did not read them. `unread` says why, if what came back is not a distribution. `finish` is `stop`,
+    `length` (cut off at the token limit), `error`, or, for a reason that is not known here, the server's own word; the
+    text may then be cut off. `marker` says who wrote the marker. With `error` the other fields have no meaning, except
+    that `text` is what could be read of the reply. `refusal` is the server's own refusal field. `server` is the address
+    that answered, where there are several.
     """
 
     key: str

@@ -1,4 +1,4 @@
-"""A wrapper that says what answers cost."""
+"""A wrapper that computes the cost of answers."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -10,7 +10,9 @@ from dikast.engines.wrapper import Wrapper, found_in
 
 
 class Priced(Wrapper):
-    """Works out the cost of each answer from its tokens; the price counts over one that `engine` knows itself."""
+    """Works out the cost of each answer from its tokens; the price takes precedence over one that `engine` knows
+    itself.
+    """
 
     def __init__(self, engine: Engine, price: Price) -> None:
         super().__init__(engine)
@@ -40,6 +42,6 @@ def price_from(text: str) -> Price:
 
 
 def price_of_engine(engine: object) -> Price | None:
-    """What an engine charges, or one that it wraps; None where no price is known."""
+    """The price of an engine, or of one that it wraps; None if no price is known."""
     price = found_in(engine, "price", None)
     return price if isinstance(price, Price) else None

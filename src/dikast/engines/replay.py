@@ -29,7 +29,7 @@ _NOT_ASKED = ("engine_error", "bad_item")  # statuses of verdicts without a repl
 
 
 class RecordedReply(NamedTuple):
-    """What came back once: a completion without its key."""
+    """A recorded reply: a completion without its key."""
 
     text: str
     finish: str = "stop"
@@ -41,7 +41,7 @@ class RecordedReply(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What was recorded for one question: its key, or what it concerns, or both, and the reply to each way of asking.
+    """The record of one question: its key, or its subject, or both, and the reply to each way of asking.
 
     The plain question is `ask`; follow-ups of a judge are `continue` and `constrain`. `criterion` None fits any.
     `failed` says why there are no replies.
@@ -56,7 +56,7 @@ class Record:
     failed: str = ""
 
     def names(self) -> list[tuple[str, str]]:
-        """What it can be looked up by, the most certain first."""
+        """The names by which it can be looked up, the most certain first."""
         question = [("question", question_of(self.item, self.responses, self.criterion, self.sample))]
         return ([("key", self.key)] if self.key is not None else []) + (question if self.item is not None else [])
 
@@ -165,14 +165,14 @@ class ReplayEngine(Closing):
             if not raw.endswith(b"\n"):
                 return None  # the last line of a run that was killed
             if b',"crc":"' in raw:
-                open_line(raw, path=str(self._path), line=number)  # a changed line is no recorded reply
+                open_line(raw, path=str(self._path), line=number)  # a changed line does not count as a recorded reply
         try:
             return record_from(orjson.loads(raw), path=str(self._path), line=number)
         except orjson.JSONDecodeError as error:
             raise DataError(f"not a JSON object: {error}", path=str(self._path), line=number) from None
 
     def _refuse_twins(self) -> None:
-        """Two lines with one key, or two without key on one question, leave open which reply is meant."""
+        """DataError for two lines with one key, or two without key on one question, since the reply is ambiguous."""
         for i in np.flatnonzero(self._hashes[1:] == self._hashes[:-1]).tolist():
             first, second = (self._read(self._place(j)) for j in (i, i + 1))
             shared = [name for name in first.names() if name in second.names()]
@@ -271,7 +271,7 @@ def _replies(value: Mapping[str, Any], text: str, unasked: str) -> dict[str, Rec
                 str(attempt.get("how", "ask")),
                 _said(attempt, str(attempt.get("raw", "")), str(attempt.get("finish") or "stop")),
             )
-    finish = "length" if value.get("finish") == "length" else "stop"  # other tools have other words for it
+    finish = "length" if value.get("finish") == "length" else "stop"  # other tools use other words for it
     return found or ({} if unasked else {"ask": _said(value, text, finish)})
 
 

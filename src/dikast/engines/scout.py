@@ -1,4 +1,4 @@
-"""The judge that ships inside: a local engine on the package's own weights, which knows one small world."""
+"""The bundled judge: a local engine with the package's own weights, which knows one small world."""
 
 import logging
 import re
@@ -48,7 +48,7 @@ class Scout(LocalEngine):
 
     @property
     def notes(self) -> dict[str, int]:
-        """What whoever reads the verdicts must know, with the number of questions it is about."""
+        """Warnings for readers of the verdicts, with the number of questions that they concern."""
         return {**super().notes, **({_OUTSIDE: self._outside} if self._outside else {})}
 
     def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
@@ -64,7 +64,7 @@ class Scout(LocalEngine):
             yield request
 
     def _knows(self, request: Request) -> bool:
-        """Whether words and signs are those of the worlds, and there is a picture or there are notes to look at."""
+        """Whether words and signs are those of the worlds, and there is a picture or a text to judge by."""
         text = " ".join(
             part.text
             for message in request.messages
@@ -81,7 +81,7 @@ class Scout(LocalEngine):
 
 
 def _drawn(message: Message) -> bool:
-    """Whether everything shown has the size of what the worlds draw, and about as many colours."""
+    """Whether all pictures have the size that the worlds draw, and about as many colours."""
     for part in message.parts:
         if isinstance(part, Video):
             return False

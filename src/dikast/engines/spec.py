@@ -1,4 +1,4 @@
-"""Engines by name: what `--judge` takes."""
+"""Engines by name: the values of `--judge`."""
 
 import importlib
 import re
@@ -88,15 +88,15 @@ def open_engine(spec: Engine, **options: Any) -> Engine: ...
 
 
 def open_engine(spec: str | Engine, **options: Any) -> Engine:
-    """The engine that `spec` names; an engine is passed through. `options` count over those written in the spec.
+    """The engine that `spec` names; an engine is passed through.
 
-    `scout` (the judge that ships inside), `mock:NAME`, `replay:FILE`, `hf:ORG/NAME[@REVISION]`, the folder of a model,
-    `vllm:ORG/NAME[@REVISION]`, `http(s)://HOST/v1#MODEL` (several
+    `options` take precedence over those written in the spec. `scout` (the bundled judge), `mock:NAME`, `replay:FILE`,
+    `hf:ORG/NAME[@REVISION]`, the folder of a model, `vllm:ORG/NAME[@REVISION]`, `http(s)://HOST/v1#MODEL` (several
     addresses parted by commas, or `servers:FILE#MODEL`), `openai:MODEL` and the other providers of
-    `engines.http.providers`, `decision:URL#MODEL`, or the scheme of an
-    installed package (entry point group `dikast.engines`, a callable `(target, **options) -> Engine`), each with
-    `,NAME=VALUE` options. `with open_engine(...) as engine:` closes it at the end. Raises UserError for anything else,
-    with the near miss and the list of what there is.
+    `engines.http.providers`, `decision:URL#MODEL`, or the scheme of an installed package (entry point group
+    `dikast.engines`, a callable `(target, **options) -> Engine`), each with `,NAME=VALUE` options. `with
+    open_engine(...) as engine:` closes it at the end. Raises UserError for anything else, with the near miss and the
+    list of what there is.
     """
     try:
         return _opened(spec, options)

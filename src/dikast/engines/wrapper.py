@@ -1,4 +1,4 @@
-"""What wraps an engine and changes no answer."""
+"""The base of wrappers that do not change an engine's answers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from dikast.engines.base import Closing, Engine, close_engine
 
 
 class Wrapper(Closing):
-    """Name, formats, notes, identity and versions of `engine`, since what wraps it changes no answer."""
+    """Name, formats, notes, identity and versions of `engine`, which the wrapper does not change."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine, self.name = engine, engine.name

@@ -1,4 +1,4 @@
-"""Which format a judge is asked with when nobody says: a released judge's own, else a built-in one."""
+"""The default format of a judge: a released judge's own, else a built-in one."""
 
 from dikast.engines.spec import parse_spec
 from dikast.prompts.format import Format, load_format
@@ -11,7 +11,7 @@ _SERVED = ("http", "https", "openai")
 
 
 def model_of(spec: str) -> str:
-    """The model that a spec names: a Hub id or a folder of a local engine, what a server is asked for; else ""."""
+    """The model that a spec names: a Hub id or a folder of a local engine, the model name of a server; else ""."""
     scheme, target, _ = parse_spec(spec.strip())
     if scheme in _LOCAL:
         return target.partition("@")[0]

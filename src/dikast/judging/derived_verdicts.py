@@ -1,7 +1,7 @@
-"""What follows from the verdicts of a run: combined samples, preferences, totals of sheets.
+"""Records derived from the verdicts of a run: combined samples, preferences, totals of sheets.
 
-Their files are written whole at the end of a run and can be deleted: running again, or `dikast replay --out`,
-recreates them.
+Their files are written whole at the end of a run and can be deleted: running again, or `dikast replay --out`, recreates
+them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -104,7 +104,7 @@ def by_scores(verdicts: Iterable[Verdict], way: Way) -> Iterator[Preference]:
         graded.setdefault(verdict.question.item, []).append(light)
     for found in graded.values():
         found.sort(key=lambda v: (v.question.sample, v.question.responses))
-        both = len(found) // 2 * 2  # in a run that was stopped one of two may be missing
+        both = len(found) // 2 * 2  # in an unfinished run one of the two may be missing
         if both and found[0].hashes is not None:
             scale = way.rubrics[found[0].hashes.rubric].scale
             yield from_scores(found[:both:2], found[1:both:2], scale, equal=way.equal)

@@ -1,4 +1,4 @@
-"""From single answers to what was asked: samples of one question joined, orders of one pair joined."""
+"""Joining single verdicts: the samples of one question, the orders of one pair."""
 
 from collections.abc import Iterable, Iterator, Mapping
 

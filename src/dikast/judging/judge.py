@@ -49,11 +49,10 @@ class Judge:
     `engine` is a spec such as `hf:ORG/NAME`, a folder, `mock:oracle,r=.8`, or an Engine. `rubric` may be left out when
     every item brings its own. `format` and `compare_format` are names of built-in formats or YAML files; left out, a
     judge is asked as it was taught (the engine's `formats`, or the prompt of a released judge of the catalog), any
-    other in `absolute` and `pairwise`. `samples` above 1
-    asks every question that often (with a temperature) and averages what comes back. `frames` is how many are sampled
-    from a video file whose item names no number. `equate` is the scale of the items' gold (`1-10`) if it
-    differs from the rubric's: gold that is on neither is a UserError before anything is asked. Its direction is the
-    rubric's.
+    other in `absolute` and `pairwise`. `samples` above 1 asks every question that often (with a temperature) and
+    averages the verdicts. `frames` is how many are sampled from a video file whose item names no number. `equate` is
+    the scale of the items' gold (`1-10`) if it differs from the rubric's: gold that is on neither is a UserError before
+    anything is asked. Its direction is the rubric's.
     """
 
     def __init__(
@@ -96,7 +95,7 @@ class Judge:
             raise UserError(f"min_mass is a probability from 0 to 1, got {min_mass}")
 
     def go_on_as(self, identity: Mapping[str, Any]) -> None:
-        """Answer as the engine of an earlier run did, where it differs only in not sharing what prompts begin with."""
+        """Answer as the engine of an earlier run did, if the only difference is that it did not share prefixes."""
         mine = self.identity["engine"]
         stop: Callable[[], None] | None = found_in(self.engine, "stop_sharing", None)
         if stop is not None and "share" in mine and mine == {**identity, "share": mine["share"]} != identity:
@@ -232,7 +231,7 @@ class Judge:
         for one in rubric if isinstance(rubric, Sheet) else (rubric,):
             format.check_rubric(one, item.origin)
         reads_gold = bool(self.identity["engine"].get("reads_gold"))
-        equate = self.equate if reads_gold else None  # who never sees gold is asked the same under any scale of it
+        equate = self.equate if reads_gold else None  # without gold, its scale does not change the question
         tasks = tasks_of(
             item,
             rubric,

@@ -67,10 +67,11 @@ def logit(distribution: Mapping[str, float], first: str, second: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class SymmetricLogit:
-    """What two orders of a pair say together, in nats. Positive `preference` is for a, positive `bias` for slot one.
+    """The joint preference of two orders of a pair, in nats. Positive `preference` is for a, positive `bias` for slot
+    one.
 
-    preference = (l_ab + l_ba) / 2 and bias = (l_ab - l_ba) / 2, where l_xy = ln p(a) - ln p(b) when x is shown first.
-    A bias that adds to the first slot's logit cancels in `preference` exactly.
+    preference = (l_ab + l_ba) / 2 and bias = (l_ab - l_ba) / 2, where l_xy = ln p(a) - ln p(b) when x is shown first. A
+    bias that adds to the first slot's logit cancels in `preference` exactly.
     """
 
     preference: float
@@ -121,7 +122,7 @@ def combine_samples(verdicts: Sequence[Verdict], scale: Scale | None) -> Verdict
 
 
 def bounded_told(preferences: Mapping[str, Any]) -> str:
-    """What to mind of a position bias in nats where a response had a probability of 0; "" where none had."""
+    """A caveat of a position bias in nats if a response had a probability of 0; "" otherwise."""
     if not (bounded := preferences.get("position_bias_bounded")):
         return ""
     n, most = preferences["position_bias_nats"]["n"], -math.log(FLOOR)

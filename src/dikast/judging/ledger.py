@@ -1,4 +1,4 @@
-"""The run folder's memory: `verdicts.jsonl`, append-only, one finished verdict a line.
+"""The ledger of a run folder: `verdicts.jsonl`, append-only, one finished verdict a line.
 
 A line is handed to the operating system in one write as soon as it exists, so killing the process loses nothing that
 was written. A last line torn by a crash is cut off when the folder is opened again; its question is asked again, since
@@ -54,7 +54,7 @@ class Ledger:
         self.close()
 
     def close(self) -> None:
-        """Flush to the disk itself and let the folder go."""
+        """Flush to disk and release the folder."""
         if self._file >= 0:
             try:
                 os.fsync(self._file)
@@ -65,7 +65,8 @@ class Ledger:
     def append(self, verdict: Verdict) -> None:
         """Write one verdict. When the disk is full the folder is left whole and RunError says what is kept.
 
-        A folder that was removed or replaced meanwhile is a RunError too: going on would pay for answers nobody gets.
+        A folder that was removed or replaced meanwhile is a RunError too: continuing would pay for answers that are
+        lost.
         """
         line = seal(verdict)
         written = 0
@@ -94,7 +95,7 @@ class Ledger:
             )
 
     def _repair(self) -> int:
-        """Cut a last line that has no line break off; returns the length of what is whole.
+        """Cut a last line that has no line break off; returns the length of the complete lines.
 
         A last line that only lost its line break is kept.
         """

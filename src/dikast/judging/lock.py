@@ -1,4 +1,4 @@
-"""`judge.lock.json`: what judged, precisely enough to do it again or to say what differs."""
+"""`judge.lock.json`: the judge, precisely enough to repeat the run or to name what differs."""
 
 import platform
 import sys

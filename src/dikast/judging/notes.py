@@ -1,4 +1,4 @@
-"""What an engine says of the questions of a run, kept in its folder before their verdicts: a run may be killed."""
+"""Notes of an engine on the questions of a run, kept in its folder before their verdicts, since a run may be killed."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +22,7 @@ class EngineNotes:
         self.told = notes_of(folder).get(engine.name, [])
 
     def keep(self) -> None:
-        """Write down what the engine has said since."""
+        """Write the engine's new notes."""
         new = [
             note
             for note, count in _counts(self._engine).items()
@@ -35,7 +35,7 @@ class EngineNotes:
 
 
 def work_of(engine: Engine, before: Mapping[str, int] | None = None) -> dict[str, int]:
-    """What an engine that computes shared tokens once says of its work, less what it had done `before`.
+    """The work of an engine that computes shared tokens once, minus the work done `before`.
 
     Tokens and pictures asked and computed; `peak_bytes` are the most bytes of keys and values held at once.
     """

@@ -25,7 +25,7 @@ from dikast.judging.summary import Counts, Values
 
 @dataclass(frozen=True, slots=True)
 class PanelVerdict:
-    """What several judges say of one question.
+    """The verdicts of several judges on one question.
 
     `scores` has one entry a judge, None where it gave none. `mean` and `median` are over those that gave one; `spread`
     is the largest score minus the smallest, in levels' values, None with fewer than two. For pairs `labels` holds the
@@ -119,7 +119,7 @@ class Panel:
 
 
 def _mean(scores: Sequence[float]) -> float:
-    """Without rounding on the way: .1, .2 and .3 have the mean of .2, .2 and .2."""
+    """Without intermediate rounding: .1, .2 and .3 have the mean of .2, .2 and .2."""
     return float(sum((Fraction(repr(float(score))) for score in scores), Fraction()) / len(scores))
 
 
@@ -187,8 +187,9 @@ def write_panel(out: Path, names: Sequence[str], runs: Sequence[Path]) -> dict[s
 def disagreement(verdicts: Iterable[PanelVerdict]) -> dict[str, Any]:
     """How often all judges gave the same label, how far apart their scores lie, and how many questions lack a vote.
 
-    `unanimous` is of the questions with a label of every judge; judges whose own orders disagree agree with nobody.
-    Where questions are on several scales, the mean spread is of goodness (`mean_spread_goodness`), in scores undefined.
+    `unanimous` is of the questions with a label of every judge; judges whose own orders disagree do not agree with any
+    other. Where questions are on several scales, the mean spread is of goodness (`mean_spread_goodness`), in scores
+    undefined.
     """
     n, votes, spreads, good, scales = 0, Counts(), Values(), Values(), set[Scale | None]()
     for verdict in verdicts:

@@ -1,4 +1,4 @@
-"""What can be said about judging: one definition for flags, for `--config` and for keywords from Python.
+"""The options of judging: one definition for flags, for `--config` and for keywords from Python.
 
 Each class is a group of options that several verbs share; `core.checking.Option` says what a field means, its bounds
 and how it is spelt as a flag.
@@ -31,7 +31,7 @@ class FormatOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RubricOptions:
-    """What is judged by."""
+    """The rubric to judge by."""
 
     rubric: str | None = option(
         None,
@@ -43,7 +43,7 @@ class RubricOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(FormatOptions, RubricOptions):
-    """What `grade` and `compare` judge, with whom and by which rubric."""
+    """The items, the judges and the rubric of `grade` and `compare`."""
 
     items: tuple[str, ...] = option(
         argument=True,
@@ -82,7 +82,7 @@ class RunOptions(FormatOptions, RubricOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class EndOptions:
-    """What follows a run of `grade` or `compare`."""
+    """The steps after a run of `grade` or `compare`."""
 
     max_failures: str = option("0", help="How many verdicts may be missing (a count or a share, 5%) before exit 3.")
     report: Path | None = option(
@@ -99,7 +99,7 @@ class ProbedFormatOptions(FormatOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ProbedJudgeOptions(ProbedFormatOptions):
-    """Which judge `probe` and `prove` test, and where to."""
+    """The judge that `probe` and `prove` test, and the output folder."""
 
     judge: str = option(help="The judge to test, as for `dikast grade`.", complete="judges")
     out: Path = option(help="The folder for the items, the runs and what was found.")
@@ -138,7 +138,7 @@ class ReplyOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class MediaOptions:
-    """Which media items may name."""
+    """The media that items may name."""
 
     media_root: Path | None = option(None, help="Allow only images and videos inside this folder (links resolved).")
     allow_private_urls: bool = option(False, help="Also fetch media from private, loopback and link-local addresses.")
@@ -154,7 +154,7 @@ class MediaOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SpendOptions:
-    """What asking may cost."""
+    """Limits of cost."""
 
     dry_run: bool = option(False, help="Check everything and print what would be asked, without asking.")
     budget: str | None = option(None, help="Budget of each judge: calls=1000,tokens=2000000,money=5.")
@@ -203,7 +203,7 @@ class SpendOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgingOptions:
-    """What `grade`, `compare` and `rank` are all told, in groups."""
+    """The options that `grade`, `compare` and `rank` share, in groups."""
 
     ask: RunOptions
     draws: DrawOptions

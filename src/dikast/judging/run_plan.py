@@ -1,4 +1,4 @@
-"""What a run is going to ask: where the items are, how many questions they make, and the plan's files."""
+"""The plan of a run: the source of the items, the number of questions, and the plan's files."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
@@ -54,9 +54,9 @@ class Source:
         return itertools.islice(self._items(on_error, reading), self.limit)
 
     def told_columns(self, ids: Ids = "content") -> str:
-        """What was recognised of the columns of the first record, in one line; "" where nothing had to be.
+        """The recognised columns of the first record, in one line; "" if none had to be recognised.
 
-        Raises what is wrong with the columns of the file. Standard input is not looked at.
+        Raises errors in the columns of the file. Standard input is not read.
         """
         if self.path == "-":
             return ""
@@ -87,11 +87,11 @@ def lacking_parts(item: Item, without: tuple[str, ...]) -> Item:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run would ask: `questions` in all, of which `answered` have an answer in the folder already.
+    """The questions of a run: `questions` in all, of which `answered` have an answer in the folder already.
 
-    Only a dry run fills the rest: how many questions cannot be asked (their items would be `bad_item`), the tokens of
-    the text to send, at 4 characters each, the most that could come back, and what both would cost where the engine
-    knows its price (`price_unknown`: it may cost money, and how much is not known).
+    Only a dry run fills the other fields: how many questions cannot be asked (their items would be `bad_item`), the
+    tokens of the text to send, at 4 characters each, the most that could come back, and what both would cost where the
+    engine knows its price (`price_unknown`: it may cost money, and how much is not known).
     """
 
     items: int
@@ -132,7 +132,7 @@ class Count:
             self.flush()
 
     def flush(self) -> None:
-        """Count what is waiting."""
+        """Count the buffered questions."""
         known = is_in(self._keys, self.known)
         self.questions += len(known)
         self.answered += sum(known)
@@ -153,7 +153,7 @@ class Count:
         self.tokens_out += request.sampling.max_tokens if self.format.feedback else 1
 
     def plan(self, items: int) -> Plan:
-        """What was counted."""
+        """The counts so far."""
         self.flush()
         tokens_in = self.characters // _TOKEN
         price = price_of_engine(self.judge.engine) if self.estimate else None
@@ -163,7 +163,7 @@ class Count:
 
 
 def metadata_of(item: Item) -> dict[str, Any]:
-    """What a run keeps of an item's metadata: plain values, the systems whose responses it holds, and of a single
+    """The metadata that a run keeps of an item: plain values, the systems whose responses it holds, and of a single
     response of one of them a fingerprint of its prompt, by which systems are compared.
     """
     meta = {key: each for key, each in item.meta.items() if isinstance(each, bool | int | float) or _short(each)}
@@ -237,7 +237,7 @@ class PlanFiles:
         for file in self._files.values():
             try:
                 file.close()
-            except OSError as full:  # what was still in the buffer
+            except OSError as full:  # what is still in the buffer
                 problem = problem or full
         parts = {self.out / f"{name}.part": self.out / name for name in self._files}
         try:

@@ -1,8 +1,8 @@
-"""Ask an engine every question and settle what comes back into verdicts.
+"""Ask an engine every question and turn its answers into verdicts.
 
 The first try asks in the format's own way, with a request for the label probabilities at the verdict marker. A reply
-without a verdict is followed up in other ways than the first, at most once each: the model is made to go on after the
-marker (`continue`), then to choose among the labels there (`constrain`). A reply that ran into the token limit,
+without a verdict is followed up in other ways than the first, at most once each: the model is made to continue after
+the marker (`continue`), then to choose among the labels there (`constrain`). A reply that ran into the token limit,
 refuses, or names a label off the scale is not followed up. Every reply is kept.
 """
 
@@ -34,12 +34,12 @@ _LABEL_TOKENS = 16  # room for a label after the marker
 
 @dataclass(frozen=True, slots=True)
 class AskSettings:
-    """What decides how questions are asked and answers accepted.
+    """The settings of how questions are asked and answers accepted.
 
     `read` "only" reads the labels' probabilities right after the prompt and generates no text; "never" parses text even
     where the engine could show probabilities. `frames` is how many are sampled from a video that names no number.
-    `min_mass` is the probability that must
-    fall on the labels for a read verdict to count; below it the verdict is `off_scale`. `recover` allows follow-ups.
+    `min_mass` is the probability that must fall on the labels for a read verdict to count; below it the verdict is
+    `off_scale`. `recover` allows follow-ups.
     """
 
     sampling: Sampling = field(default_factory=Sampling)
@@ -75,7 +75,7 @@ def answer(tasks: Iterator[Task], engine: Engine, format: Format, settings: AskS
 
 
 def never_sent(verdict: Verdict) -> bool:
-    """Whether nothing of the question was sent, since the engine had given its server up."""
+    """Whether nothing of the question was sent, since the engine had given up on its server."""
     return verdict.status is Status.ENGINE_ERROR and not verdict.attempts
 
 
@@ -136,7 +136,7 @@ def _clips(opened: _Open | None) -> tuple[ShownClip, ...]:
 
 
 def _about(task: Task, format: Format, labels: Mapping[str, str], images: list[str]) -> dict[str, Any]:
-    """What a mock or a replay may know of a request, images by their hashes; never shown to a model."""
+    """Data on a request for mocks and replays, images by their hashes; never shown to a model."""
     question, scale = task.question, task.rubric.scale
     return {
         "kind": format.kind,
@@ -244,14 +244,14 @@ class _Found:
 
 
 class _NoVerdictInText(Exception):
-    """The text that goes on after the marker states no verdict, so that the probabilities there are of none."""
+    """The text after the marker states no verdict, so the probabilities there are not those of a verdict."""
 
 
 def _read(opened: _Open, completion: Completion, format: Format, settings: AskSettings) -> _Found | None:
     """The verdict in the label probabilities; None when there are none, so that the text must be parsed.
 
-    There are none either when what was read are the labels of another format, as in a replay with a new one.
-    NoDistribution for what cannot be probabilities, _NoVerdictInText where the text says that there is no verdict.
+    None, too, if the scored labels are those of another format, as in a replay with a new one. NoDistribution for
+    numbers that cannot be probabilities, _NoVerdictInText if the text shows that there is no verdict.
     """
     read = completion.label_logprobs
     if read is None or completion.finish != "stop" or completion.refusal:
@@ -270,7 +270,7 @@ def _read(opened: _Open, completion: Completion, format: Format, settings: AskSe
         reply = f"{reply}{format.lead}{format.marker}".lstrip()
     stopped = reply.endswith(format.marker)
     if stopped:  # the engine stopped before the label
-        reply += spelt.get(mode, "")  # a tie of two labels has no word where a rubric knows none
+        reply += spelt.get(mode, "")  # "" for a tie that the rubric has no label for
     parsed = format.parse(reply, opened.task.rubric)
     if parsed.label is None and not stopped and completion.marker == "own" and format.marker in reply:
         raise _NoVerdictInText("the text after the marker states no verdict")
@@ -284,7 +284,7 @@ def _read(opened: _Open, completion: Completion, format: Format, settings: AskSe
 
 
 def _misfit(spelt: Mapping[str, str], distribution: Distribution, said: str, mode: str) -> str:
-    """What is told where the text states another label than the likeliest, as a sampled one may."""
+    """A note if the text states another label than the likeliest one, as a sampled text may."""
     p = distribution.probabilities
     text, likely = (f"{spelt.get(each, each).strip()!r} (probability {p.get(each, 0):.3f})" for each in (said, mode))
     return f"the text says {text}, but the likeliest label is {likely}"
@@ -311,7 +311,7 @@ def _follow_up(opened: _Open, completion: Completion, format: Format) -> Request
 
 
 def _verdict(opened: _Open, found: _Found, attempt: Attempt, task: Task, server: str) -> Verdict:
-    """Put together the record; pair labels turn from slots into responses."""
+    """Make the record; pair labels are converted from slots to responses."""
     attempts = (*opened.attempts, attempt)
     distribution = found.distribution
     label, probabilities = found.label, distribution.probabilities if distribution else None

@@ -1,7 +1,7 @@
-"""What a run says in one page of numbers; every rate with its n and its 95 % interval.
+"""The summary of a run; every rate with its n and its 95 % interval.
 
-Questions on one item (criteria, samples, both orders, several responses) are no independent observations: intervals
-count items. The formulas are those of `audit.statistics.intervals`, so that both print one interval for one figure.
+Questions on one item (criteria, samples, both orders, several responses) are not independent observations: intervals
+count items. The formulas are those of `audit.statistics.intervals`, so that both print the same interval for a figure.
 """
 
 import math
@@ -71,8 +71,8 @@ class Rate:
     ) -> "Rate":
         """The mean of values (n,), with Student's interval; rows of a group (n,) are one independent observation.
 
-        No interval below two groups, nor where all are alike: one of width 0 would claim a certainty nobody has. No
-        end lies outside `within`, the values that the mean can have.
+        No interval for fewer than two groups, or if all groups are equal: a width of 0 would claim certainty. No end
+        lies outside `within`, the values that the mean can have.
         """
         given = np.asarray(values, np.float64)
         order = np.argsort(given, kind="stable")  # sums do not depend on which verdict came first
@@ -193,7 +193,7 @@ class Tally:
         self.counts.add(item, _OK | forced | _CONFLICT * bool(record.get("conflict")))
         criterion = record["question"]["criterion"]
         responses = record["question"].get("responses") or [0]
-        if len(responses) > 1:  # one order of a pair: says nothing by itself about the pair
+        if len(responses) > 1:  # one order of a pair: not a verdict on the pair by itself
             order = "a first" if responses[0] < responses[1] else "b first"
             self.orders.setdefault(criterion, {}).setdefault(order, Counter())[record["label"]] += 1
             return
@@ -230,8 +230,8 @@ class Tally:
     def summary(self) -> dict[str, Any]:
         """Counts by status, the failure rate, shares of forced and conflicting verdicts, labels and means, usage.
 
-        Verdicts on pairs are counted by criterion and order (`orders`), never pooled: what both orders say together is
-        in the summary of preferences. `failures` counts the commonest kinds of reason, each under its first reason.
+        Verdicts on pairs are counted by criterion and order (`orders`), never pooled: the joint verdicts are in the
+        summary of preferences. `failures` counts the commonest kinds of reason, each under its first reason.
         """
         n = sum(self.status.values())
         return {
@@ -309,7 +309,7 @@ def preference_summary(preferences: Iterable[Preference]) -> dict[str, Any]:
 
 
 def _flips(preference: Preference) -> int:
-    """What the two orders of a pair say together, as flags; none where it was asked in one order."""
+    """The joint result of the two orders of a pair, as flags; none if it was asked in one order."""
     if preference.consistent is None:
         return 0
     if preference.consistent:

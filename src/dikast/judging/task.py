@@ -1,4 +1,4 @@
-"""What exactly is asked: questions with keys that change whenever the answer could."""
+"""Questions, with keys that change whenever the answer could."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -86,7 +86,7 @@ def _shown(item: Item, shape: Shape) -> Iterator[tuple[int, ...]]:
 
 
 def _content(item: Item, responses: tuple[int, ...], reads_gold: bool) -> tuple[Any, tuple[Image, ...]]:
-    """What of the item is shown, spelt for its fingerprint, and every image in it."""
+    """The content of the item that is shown, in the form of its fingerprint, and every image in it."""
     images: list[Image] = []
     spelt = [
         [[turn.role, _spell(turn.content, images)] for turn in item.instruction],

@@ -1,4 +1,4 @@
-"""How far a run is, told while it goes on."""
+"""Progress of a run, reported while it is running."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -14,11 +14,9 @@ from dikast.judging.task import Task
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is: at its start, and after each verdict.
-
-    before: of `done`, what was answered before this call. tokens: in and out, of this call. cost: what they cost, None
-    where that is unknown, and `unpriced` where they do cost money. pulse: what is going on just now, which changes
-    between verdicts.
+    """The progress of a run: at its start, and after each verdict. before: the part of `done` that was answered before
+    this call. tokens: in and out, of this call. cost: their cost, None if unknown, and `unpriced` if they do cost
+    money. pulse: the current activity, which changes between verdicts.
     """
 
     done: int
@@ -50,17 +48,17 @@ Watcher = Callable[[Progress], None]
 
 
 class Watched:
-    """Counts what a call asks and gets, and tells the watcher, if there is one."""
+    """Counts the questions and answers of a call, and informs the watcher, if there is one."""
 
     def __init__(self, watch: Watcher | None, engine: Engine, plan: Plan) -> None:
         self.watch, self.engine, self.plan, self.began = watch, engine, plan, time.monotonic()
         self.done, self.failed, self.pulled, self.tokens = plan.answered, 0, 0, 0
         self.cost: float | None = None
         self.uncosted = False
-        self.unsent = ""  # why the engine did not send what it was handed
+        self.unsent = ""  # why the engine did not send the submitted questions
 
     def counted(self, tasks: Iterator[Task]) -> Iterator[Task]:
-        """The tasks, counted as they are pulled; none after the engine has given its server up."""
+        """The tasks, counted as they are pulled; none after the engine has given up on its server."""
         for task in tasks:
             if self.gave_up:
                 return
@@ -69,7 +67,7 @@ class Watched:
 
     @property
     def gave_up(self) -> str:
-        """Why the engine has given its server up; "" if it has not."""
+        """Why the engine has given up on its server; "" if it has not."""
         return str(found_in(self.engine, "gave_up", None) or self.unsent)
 
     def note(self, verdict: Verdict) -> None:
@@ -85,7 +83,7 @@ class Watched:
         self.tell()
 
     def tell(self) -> None:
-        """Tell how far it is."""
+        """Report the progress."""
         if self.watch is not None:
             cost = None if self.uncosted else self.cost
             unpriced = bool(self.tokens) and found_in(self.engine, "price_unknown", False)
@@ -94,5 +92,5 @@ class Watched:
             self.watch(Progress(done, total, self.failed, seconds, before, self.tokens, cost, unpriced, pulse))
 
     def pulse(self) -> Pulse:
-        """What is going on just now."""
+        """The current activity."""
         return Pulse(self.pulled, *(str(found_in(self.engine, name, "")) for name in ("status", "left")))

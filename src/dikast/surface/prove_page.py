@@ -1,5 +1,5 @@
-"""Proving a judge, and the page of the result: a table of abilities beside their floors, and one example set of
-each.
+"""Proving a judge, and the page of the result: a table of abilities beside their floors, and one example set
+of each.
 """
 
 import base64

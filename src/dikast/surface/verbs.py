@@ -67,10 +67,10 @@ def verb(run: Callable[..., None], config: str = "", sections: Sections | None =
     """`run` as Typer takes it: each parameter that is a dataclass becomes the flags of its fields.
 
     A field that is itself such a group of options gives the flags of its own fields. A group with a method `held` gives
-    a context that the verb runs in.
-    Mistakes in flags are raised together, or handed to `run` where it has a parameter of the type `Mistakes`. `config`
-    is the help text of `--config FILE`; without it the verb has no such flag; its file may also hold `sections` (name
-    -> what finds the mistakes in one), and `run` gets its document as the parameter `config` where it has one.
+    a context that the verb runs in. Mistakes in flags are raised together, or handed to `run` where it has a parameter
+    of the type `Mistakes`. `config` is the help text of `--config FILE`; without it the verb has no such flag; its file
+    may also hold `sections` (name -> what finds the mistakes in one), and `run` gets its document as the parameter
+    `config` where it has one.
     """
     hints = typing.get_type_hints(run, include_extras=True)
     groups = {name: leaves_of(typing.cast(type[Any], kind)) for name, kind in hints.items() if is_dataclass(kind)}

@@ -74,8 +74,8 @@ class Distributions:
 
 
 class Labels(NamedTuple):
-    """The label read from each row's probabilities (n,): its place on the scale, -1 for none, and `why` there is
-    none.
+    """The label read from each row's probabilities (n,): its place on the scale, -1 for none, and `why` there
+    is none.
     """
 
     codes: Codes

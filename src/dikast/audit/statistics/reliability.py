@@ -37,9 +37,9 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level) -> float:
     """Krippendorff's alpha: 1 minus observed over expected disagreement; any number of raters, NaN where one is
     missing.
 
-    ratings: (raters, items) numbers. Items with fewer than two ratings are left out. NaN when only one
-    value occurs. The differences: nominal 0 or 1; interval (c - k)^2; ordinal the squared count of ratings from c to k,
-    those at the ends halved. Source: Krippendorff 2011, "Computing Krippendorff's alpha-reliability".
+    ratings: (raters, items) numbers. Items with fewer than two ratings are left out. NaN when only one value occurs.
+    The differences: nominal 0 or 1; interval (c - k)^2; ordinal the squared count of ratings from c to k, those at the
+    ends halved. Source: Krippendorff 2011, "Computing Krippendorff's alpha-reliability".
     """
     given = np.asarray(ratings, np.float64)
     present = ~np.isnan(given)

@@ -66,8 +66,9 @@ def _p_told(p: float) -> str:
 
 
 def student(value: float, given: Error) -> float:
-    """Two-sided p-value of a linearised estimate against 0, with one degree of freedom less than there are groups. NaN
-    if all groups are equal, since the variance is then unknown.
+    """Two-sided p-value of a linearised estimate against 0, with one degree of freedom less than there are groups.
+
+    NaN if all groups are equal, since the variance is then unknown.
     """
     if not given.error > ALIKE:
         return 1.0 if given.groups > 1 and abs(value) < ALIKE else math.nan

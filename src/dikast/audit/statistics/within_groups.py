@@ -66,8 +66,8 @@ def _sign(difference: float) -> float:
 
 
 def most_without(gold: Floats, group: Codes) -> float:
-    """The correlation of gold with each group's mean of gold: the maximum for a judge that gives each group one
-    score.
+    """The correlation of gold with each group's mean of gold: the maximum for a judge that gives each group
+    one score.
     """
     means = gold - less_group_means(gold, group)
     return pearson(means, gold) if len(gold) > 2 else math.nan

@@ -61,8 +61,8 @@ def read_choices(words: Words, labels: PairLabels | None, column: str, worth: Fl
     """Choices from text: by `labels`, else a, b, first, second, tie, or arena marks from A>>B to B>>A.
 
     With `worth` (one a word, what the first response earns), a preference is the choice that it is nearest to.
-    `disagree`, as joint verdicts of two orders spell it, is always read.
-    Any other word is no verdict. UserError if no word is a choice, since the labels must then be wrong.
+    `disagree`, as joint verdicts of two orders spell it, is always read. Any other word is no verdict. UserError if no
+    word is a choice, since the labels must then be wrong.
     """
     spelt = None if labels is None else labels.codes()
     read = [_choice(name, spelt) for name in words.names] or [(NONE, False)]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 LEAST_SIDE = 28  # pixels; one merged patch of the smallest grid that current vision encoders take
 MOST_PIXELS = 80_000_000  # 0.8 GB while decoding (WebP 1.4 GB); checked in the header, before decoding
-FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")  # none of their decoders starts another program
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")  # formats whose decoders never start another program
 _BAND = 1 << 20  # pixels that are laid on white at a time
 _BYTES_SHOWN = re.compile(r"\bb(['\"]).*?\1")
 
@@ -32,7 +32,9 @@ def check_size(width: int, height: int, name: str) -> None:
 
 
 def decode(raw: bytes, name: str) -> "Picture":
-    """The picture in the bytes of an image file; DataError, naming it `name`, for what is none or is damaged."""
+    """The picture in the bytes of an image file; DataError, which calls it `name`, for a file that is not an image or
+    is damaged.
+    """
     import io
 
     import PIL.Image
@@ -75,7 +77,7 @@ def _rgb(picture: "Picture", file_format: str | None, name: str) -> "Picture":
         raise DataError(f"{name} has 32-bit pixels, whose range is not known: save it with 8 or 16 bits a channel")
     if picture.has_transparency_data:
         whole, rows = PIL.Image.new("RGB", picture.size), max(1, _BAND // picture.width)
-        for top in range(0, picture.height, rows):  # in bands, for three whole copies would be in memory at once
+        for top in range(0, picture.height, rows):  # in bands: whole copies would take three times the memory
             box = (0, top, picture.width, min(top + rows, picture.height))
             layer = picture.crop(box).convert("RGBA")
             white = PIL.Image.new("RGBA", layer.size, (255, 255, 255, 255))

@@ -1,4 +1,4 @@
-"""What is behind an http(s) URL: of an item's media, or of a source of records. URLs of engines never come here."""
+"""Downloads from http(s) URLs, of an item's media or of a source of records. URLs of engines are never fetched here."""
 
 import ipaddress
 import math
@@ -67,7 +67,7 @@ def _read(
     url: str, take: Callable[[bytes], object], name: str, kind: str, told: str, *, most: int, timeout: float,
     rate: float, private: Callable[[str], bool],
 ) -> None:  # fmt: skip
-    """Hand what is behind a URL to `take` in pieces; DataError with the cure.
+    """Pass the content of a URL to `take` in pieces; DataError with the cure.
 
     `rate` is in bytes a second, which count after the first `_PATIENCE * timeout` seconds. `private` says of each host
     whether it may be a private address, and `told` what is wrong with one that may not.
@@ -89,7 +89,7 @@ def _read(
                     raise TimeoutError(f"not complete after {time.monotonic() - began:.0f} s{slow}")
                 if size <= most:
                     take(chunk)
-            if size <= most and reply.length:  # what was announced and did not come
+            if size <= most and reply.length:  # fewer bytes than announced
                 raise http.client.IncompleteRead(b"", reply.length)
     except urllib.error.HTTPError as error:
         code = error.code
@@ -178,7 +178,7 @@ def shown_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
-    except ValueError:  # a bracket that is not closed
+    except ValueError:  # an unclosed bracket
         return url.split("?")[0].split("#")[0].rpartition("@")[2]
     return f"{parts.scheme}://{host}{parts.path}" + ("?..." if parts.query else "")
 

@@ -1,4 +1,4 @@
-"""Images and videos: found, checked, fingerprinted and decoded, each at most once while it is in use.
+"""Images and videos: located, checked, fingerprinted and decoded, each at most once while it is in use.
 
 What a judge sees of an image file: the first frame, turned upright by its EXIF orientation, in 8-bit RGB. Transparency
 lies on white; 16-bit greys are scaled to 8 bits; CMYK and palettes are converted as Pillow does, colour profiles are
@@ -71,7 +71,7 @@ def image_of_picture(picture: "Picture") -> Image:
 
 
 def _keep_picture(picture: "Picture", sha256: str, size: tuple[int, int]) -> None:
-    with suppress(DataError):  # one of another size is refused where it is asked about
+    with suppress(DataError):  # images of other sizes are refused when they are used
         check_size(*size, "")
         _checked.put(sha256, True)
         _pictures.put(sha256, LoadedImage(picture, sha256))
@@ -189,7 +189,7 @@ def image_file(image: Image) -> bytes:
 
 
 def resolved(image: Image) -> str:
-    """Where the image is: a URL unchanged, a path joined to the folder that it is relative to."""
+    """The location of the image: a URL unchanged, a path joined to the folder that it is relative to."""
     if _is_url(image.source):
         return image.source
     return os.path.join(image.root, os.path.expanduser(image.source))
@@ -236,7 +236,7 @@ _rules = MediaRules()
 def media_rules(*, root: str | os.PathLike[str] | None = None, private_urls: bool | None = None) -> Iterator[None]:
     """Apply rules to all media of this process, in all threads, within the block; those before hold again after it.
 
-    What is None stays as it was. UserError for a root that is no folder.
+    Rules that are None do not change. UserError for a root that is no folder.
     """
     global _rules
     before, rules = _rules, _rules
@@ -326,7 +326,9 @@ def _read(image: Image) -> _File:
 
 
 def _unreadable(image: Image, error: OSError | ValueError) -> DikastError:
-    """An error of the item, which stays; or of the machine, after which the item is asked about in the next run."""
+    """An error of the item, which is permanent; or of the machine, after which the next run asks about the
+    item again.
+    """
     if isinstance(error, OSError) and is_machine_error(error):
         return machine_error(error)
     return DataError(f"{_name(image)} cannot be read: {error.strerror if isinstance(error, OSError) else error}")
@@ -362,7 +364,7 @@ def confine(path: str | os.PathLike[str]) -> None:
 
 
 def _inside(path: str) -> bool:
-    """Whether a path, its links resolved, lies in the media root; any does where there is none."""
+    """Whether a path, its links resolved, lies in the media root; true for all paths if there is none."""
     root = _rules.root
     try:
         return not root or os.path.commonpath((root, os.path.realpath(path))) == root

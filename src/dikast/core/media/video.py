@@ -24,7 +24,7 @@ _CONTAINERS = (
     "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,mpegvideo,m4v,h264,hevc,flv,ogg,gif,asf,ivf,wav,mp3"
 )
 _OPTIONS = {"format_whitelist": _CONTAINERS, "protocol_whitelist": "file"}
-SAMPLING = "even-1"  # part of every key of a question about a video; another rule gets another name
+SAMPLING = "even-1"  # part of every key of a question about a video; another sampling rule gets another name
 DEFAULT_FRAMES = 8
 
 
@@ -71,7 +71,7 @@ def frames(file: str | bytes, indices: Sequence[int], name: str) -> list["Pictur
         for index in indices:
             target = packets[index].pts
             key = max((pts for pts in keys if pts <= target), default=packets[0].pts)
-            if key > at:  # nothing between here and there is needed
+            if key > at:  # no frame in between is needed
                 container.seek(key, stream=stream)
                 decoder = container.decode(stream)
             frame = next((frame for frame in decoder if frame.pts is not None and frame.pts >= target), None)
@@ -107,7 +107,7 @@ def _opened(file: str | bytes, name: str) -> Iterator[tuple[Any, Any]]:
 
 
 def _check_size(stream: Any, n: int, name: str) -> None:
-    """Refuse what would not fit into memory, by the size in the header."""
+    """Refuse a video that would not fit into memory, by the size in its header."""
     width, height = stream.codec_context.width, stream.codec_context.height
     if width * height > MOST_SIDE_PIXELS:
         raise DataError(

@@ -33,7 +33,7 @@ Ids = Literal["content", "line"]
 
 @dataclass
 class Arrangement:
-    """What a pass over records did: the columns of the first, the field that each guessed column went to, equal items.
+    """The result of a pass over records: the columns of the first, the field of each guessed column, equal items.
 
     With `ids` "line" records are read as before columns were recognised: an id that is missing is the line's number.
     """
@@ -48,9 +48,9 @@ class Arrangement:
     bare: bool = False  # whether the first item has a response, but neither an instruction nor images
 
     def told(self) -> str:
-        """What was mapped, in one line; empty where every column has a field's own name.
+        """The mapped columns in one line; empty if every column has a field's own name.
 
-        Also the column that may hold the prompt, where nothing was recognised as one.
+        If no prompt was recognised, also the column that may hold it.
         """
         told = ", ".join(f"{column} -> {name}" for column, name in self.mapped.items())
         left = [each for each in self.columns if each not in ITEM_KEYS and each not in self.mapped]
@@ -60,7 +60,9 @@ class Arrangement:
         return told
 
     def told_equal(self) -> str:
-        """How many items without an id are equal to an earlier one, and where the first of them are; empty for none."""
+        """How many items without an id are equal to an earlier one, and the places of the first of them; empty for
+        none.
+        """
         if not self.equal:
             return ""
         if self.several:
@@ -82,12 +84,12 @@ class Arranger:
                 hint = f"did you mean {near!r}?" if near else f"the fields are {', '.join(ITEM_KEYS)}"
                 raise UserError(f"columns: {name!r} is not a field of an item: {hint}")
         self._columns, self._cells, self.reading = columns, cells, reading
-        self._path = ""  # of the record in hand
+        self._path = ""  # of the current record
         self._shapes: dict[tuple[str, ...], tuple[Recognised, tuple[str, ...]]] = {}
         self._measured = 0
 
     def item(self, record: Record, *, path: str = "", root: str = "") -> Item:
-        """The item of a record, without a name ("") where the record has no id and content is to name it."""
+        """The item of a record, without a name ("") if the record has no id and gets one from its content."""
         self._path, ids = path, self.reading.ids
         arranged = self(record)
         named = ids == "line" or arranged.get("id") is not None
@@ -213,7 +215,7 @@ class Arranger:
 
 
 class ShapeError(DataError):
-    """What is wrong with the columns of a whole file, not with one record."""
+    """A mistake in the columns of a whole file, not in one record."""
 
 
 def _of_all(error: DataError, first: bool) -> DataError:
@@ -224,7 +226,7 @@ def _of_all(error: DataError, first: bool) -> DataError:
 
 
 def _moved(value: dict[str, Any], moves: tuple[tuple[str, str], ...], empty: list[str]) -> dict[str, Any]:
-    """Fields filled from their columns; what stood under a field's name before is kept in `meta`."""
+    """Fields filled from their columns; earlier values under a field's name are kept in `meta`."""
     taken = {column for _, column in moves}
     moved = {key: each for key, each in value.items() if key not in taken}
     displaced = {name: moved.pop(name) for name in (*empty, *(name for name, _ in moves)) if name in moved}
@@ -235,7 +237,7 @@ def _moved(value: dict[str, Any], moves: tuple[tuple[str, str], ...], empty: lis
 
 
 def cell_value(key: str, cell: str, *, path: str = "", line: int | None = None) -> Any:
-    """What a cell of CSV or TSV under the column `key` says."""
+    """The value of a CSV or TSV cell in the column `key`."""
     if key == "response" or NUMBERED.fullmatch(key) or key not in ITEM_KEYS:
         return cell
     if not cell.strip():
@@ -255,7 +257,8 @@ def cell_value(key: str, cell: str, *, path: str = "", line: int | None = None) 
 def number_in(text: str) -> int | float | str:
     """The number that `text` writes, else `text`; `007` and numbers too large for a float stay text.
 
-    A comma before one or two digits is a decimal comma; before three it may part thousands, and the text stays.
+    A comma before one or two digits is a decimal comma; before three digits it may separate thousands, so the text
+    stays.
     """
     if _COMMA.fullmatch(text):
         text = text.replace(",", ".")

@@ -1,4 +1,4 @@
-"""Ids made from what an item shows, so that a row that is inserted changes no other."""
+"""Ids made from an item's content, so that inserting a row does not change other ids."""
 
 import hashlib
 from dataclasses import replace
@@ -13,13 +13,13 @@ _TOLD = 5  # equal items in a message
 
 
 def content_id(item: Item) -> str:
-    """A fingerprint of what is shown of the item: not of gold or metadata, and of images by their names."""
+    """A fingerprint of the visible content of the item, without gold and metadata; images count by their names."""
     shown = {key: value for key, value in item_to(item).items() if key not in _NOT_SHOWN}
     return "row-" + hashlib.blake2b(canonical_json(shown), digest_size=6).hexdigest()
 
 
 def prompt_id(item: Item) -> str:
-    """A fingerprint of what was asked: equal for the responses of several systems to one prompt."""
+    """A fingerprint of the prompt: equal for the responses of several systems to one prompt."""
     shown = item_to(replace(item, id="", responses=(), reference=None, rubric=None, gold=None, meta={}))
     return hashlib.blake2b(canonical_json(shown), digest_size=6).hexdigest()
 

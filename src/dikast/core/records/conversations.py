@@ -1,7 +1,7 @@
 """Conversations as data sets spell them, as the instruction and the responses of an item.
 
-OpenAI and trl: a list of `{"role": ..., "content": ...}`; ShareGPT and LLaVA: `{"from": "human", "value": ...}`. A
-response that is a conversation is what comes after the turns that it shares with the prompt.
+OpenAI and trl: a list of `{"role": ..., "content": ...}`; ShareGPT and LLaVA: `{"from": "human", "value": ...}`. If a
+response is a conversation, it consists of the turns after those that it shares with the prompt.
 """
 
 from typing import Any
@@ -75,7 +75,7 @@ def _shared(talks: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
 
 
 def _reply(turns: list[dict[str, Any]], field: str) -> Any:
-    """What the assistant said in the turns after those that are shared: one reply, or a dialogue written out."""
+    """The assistant's text in the turns after the shared ones: one reply, or a dialogue written out."""
     if len(turns) == 1 and turns[0]["role"] == "assistant":
         return turns[0]["content"]
     if not turns or turns[-1]["role"] != "assistant" or not all(isinstance(each["content"], str) for each in turns):

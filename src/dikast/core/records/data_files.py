@@ -19,7 +19,7 @@ def pictures_of(folder: Path) -> list[Path]:
 
 
 def refuse_scripts(source: str, names: list[str]) -> None:
-    """UserError where a data set is a program: nothing of other people's is run."""
+    """UserError if a data set is a script, since foreign code is never run."""
     if scripts := [name for name in names if name.endswith(".py")]:
         raise UserError(
             f"{source}: a data set with a script ({scripts[0]}), and Dikast runs no foreign code: name a data file, or "

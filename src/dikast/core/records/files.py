@@ -73,7 +73,7 @@ def _starts_packed(stream: IO[bytes]) -> bool:
 
 @contextmanager
 def blaming(path: str) -> Iterator[None]:
-    """Turns what can go wrong while bytes arrive into a DataError that names the file."""
+    """Turns errors while reading bytes into a DataError that names the file."""
     try:
         yield
     except EOFError:
@@ -112,7 +112,7 @@ _UTF16 = (
 
 
 def refuse_utf16(head: bytes, path: str) -> None:
-    """UTF-16 starts with one of two marks; read as UTF-8 it would only look broken."""
+    """UTF-16 starts with one of two marks; read as UTF-8 it would only look damaged."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataError(_UTF16, path=path, line=1)
 

@@ -87,7 +87,7 @@ def _fetched(hub: Any, address: Address, name: str) -> str:
 
 
 def _asked(address: Address, step: Any) -> Any:
-    """What the Hub answers; its errors as ours."""
+    """The Hub's answer; its errors become Dikast's."""
     from huggingface_hub import errors
 
     at = f"hf://datasets/{address.repo}" + (f"@{address.revision}" if address.revision else "")
@@ -110,7 +110,7 @@ def _asked(address: Address, step: Any) -> Any:
 
 
 def _chosen(hub: Any, address: Address, listed: Sequence[str], text: str) -> list[str]:
-    """The data files that an address without a file of its own means."""
+    """The data files of an address that names no file."""
     name = address.repo.partition("/")[2]
     data = [
         each for each in listed if each.removesuffix(".gz").endswith(DATA) and not each.endswith("dataset_infos.json")

@@ -48,10 +48,10 @@ def read_items(path: str | Path, *, columns: Mapping[str, str] | None = None) ->
 
     `path`: a file, a folder or an address (`records.sources`). Columns with the usual names are recognised
     (`records.shapes`). `columns` maps a field of Item to the file's own name for it: `{"id": "idx", "instruction":
-    "prompt"}`; "" leaves a field out. An id that is missing is made from what the item shows. In every
-    format `response_0`, `response_1`, ... stand for `responses`. In CSV and TSV a cell is text, an empty one (other
-    than a response) is no value, `gold` is a number when it is written as one, `responses`, `images`, `meta` and
-    `rubric` may be JSON. Relative paths start at the file's folder. Two items with one id are a mistake.
+    "prompt"}`; "" leaves a field out. A missing id is made from the item's content. In every format `response_0`,
+    `response_1`, ... stand for `responses`. In CSV and TSV a cell is text, an empty one (other than a response) is no
+    value, `gold` is a number when it is written as one, `responses`, `images`, `meta` and `rubric` may be JSON.
+    Relative paths start at the file's folder. Two items with one id are a mistake.
     """
     for found in scan_items(str(path), columns or {}):
         if isinstance(found, DataError):
@@ -181,7 +181,7 @@ def _with_ids(
 ) -> Iterator[Item | DataError]:
     """The items with ids of their own; one that stands twice is a mistake, which tells `where` the first is.
 
-    `is_same` says whether the item at a place is really called so: equal hashes are not yet equal ids.
+    `is_same` says whether the item at a place is really called so: equal hashes do not imply equal ids.
     """
     ids = Ids()
     made = ContentIds(reading, ids)
@@ -217,7 +217,7 @@ def _arranger(path: str, columns: Mapping[str, str], reading: Arrangement) -> Ar
 
 
 def _is_same(name: str, path: str, place: int, columns: Mapping[str, str], reading: Arrangement) -> bool:
-    """Whether the item at `place` is really called `name`: equal hashes are not yet equal ids."""
+    """Whether the item at `place` is really called `name`: equal hashes do not imply equal ids."""
     if path == "-":
         return True
     arrange, files, number = _arranger(path, columns, Arrangement(reading.ids)), files_of(path), 0

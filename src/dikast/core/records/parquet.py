@@ -20,7 +20,7 @@ WRITING: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}  
 _ROWS = 16  # a batch, as fast as one of 256; rows with images inside can be megabytes each
 _WRITTEN = 256  # rows of a row group that is written
 _MOST_SHARED = 64 * 2**20  # of a column with a dictionary: each row may repeat a value of this size
-_MOST_UNPACKED, _MOST_RATIO = 256 * 2**20, 200  # of a column in a row group; data that is both is none
+_MOST_UNPACKED, _MOST_RATIO = 256 * 2**20, 200  # of a column in a row group; data beyond both limits is refused
 _MOST_VALUES, _VALUES_A_BYTE = 2**24, 1000  # the same of lists, whose rows no batch divides
 
 
@@ -51,7 +51,7 @@ def _batch_rows(file: Any, path: str) -> int:
     """How many rows to unpack at once, so that little data that stands for much cannot fill the memory.
 
     A few bytes can stand for gigabytes: as a compressed page, as a dictionary whose one value every row repeats, or as
-    a list of one repeated value. DataError where a column says that it is such.
+    a list of one repeated value. DataError if the column's metadata show that.
     """
     rows, found = _ROWS, file.metadata
     for group, number in itertools.product(range(found.num_row_groups), range(found.num_columns)):

@@ -38,7 +38,7 @@ class Record(NamedTuple):
 
 
 def read_records(path: str | Path) -> Iterator[Record]:
-    """The records of a source, in order, in bounded memory; what a file holds is told by its first bytes.
+    """The records of a source, in order, in bounded memory; the format of a file is recognised by its first bytes.
 
     A source is a file, `-` (standard input), a folder, or an address (`records.sources`).
 
@@ -96,7 +96,7 @@ def _jsonl(path: str) -> Iterator[Record | DataError]:
 
 
 def _json_problem(line: Line, error: orjson.JSONDecodeError, path: str) -> DataError:
-    """What is wrong with a line that orjson refuses, most telling cause first."""
+    """The mistake in a line that orjson refuses, the most informative cause first."""
     try:
         text = text_of_line(line, path)
     except DataError as broken:
@@ -144,11 +144,11 @@ def _json(path: str) -> Iterator[Record]:
 
 
 class _JsonValues:
-    """A window on a JSON text that moves over one object after another."""
+    """A sliding window over a JSON text, one object after another."""
 
     def __init__(self, stream: Stream, path: str) -> None:
         self._stream, self._path = stream, path
-        self._pending = b""  # the start of a character that the last chunk cut
+        self._pending = b""  # the start of a character that the last chunk cut off
         self._text, self._at, self._line, self._read, self._ended = "", 0, 1, 0, False
 
     def fail(self, message: str, at: int | None = None) -> NoReturn:
@@ -232,7 +232,7 @@ class _Feed:
 
     @property
     def row(self) -> int:
-        """The line on which the row in hand begins."""
+        """The line on which the current row begins."""
         return self._row
 
     def __iter__(self) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Files behind addresses: copies in the cache, so that they can be read twice, by the code that reads files.
 
 http(s) needs nothing more; every other scheme is fsspec's (`pip install 'dikast[s3]'` for `s3://`, `'dikast[gs]'` for
-`gs://`, else `'dikast[remote]'` and the scheme's own package, which all take the keys from where they always do).
+`gs://`, else `'dikast[remote]'` and the scheme's own package, which read their keys from the usual places).
 """
 
 import hashlib
@@ -19,7 +19,15 @@ from dikast.core.secrets import without_secrets
 from dikast.core.text import one_line
 
 _CHUNK = 2**20
-_UNREAD = ("ftp", "sftp", "ssh", "smb", "git", "data", "reference")  # by fsspec, over protocols that nobody tried here
+_UNREAD = (
+    "ftp",
+    "sftp",
+    "ssh",
+    "smb",
+    "git",
+    "data",
+    "reference",
+)  # by fsspec: protocols not tested here
 
 
 _WORKING = "addresses of http, https, hf, s3 and gs are, and those of other stores that fsspec has a package for"

@@ -12,8 +12,8 @@ def rows_in(data: Any) -> Iterator[Item | dict[str, Any]]:
     """The rows of `data` as Items or dicts.
 
     data: Items or mappings in any iterable (a list, a `datasets.Dataset`); a pandas or polars frame; a pyarrow table;
-    one Item or mapping counts as one row. What a frame marks as missing (NaN, None, NaT) is left out of its row, numpy
-    values become Python's. UserError for anything else, with the number of the row.
+    one Item or mapping counts as one row. Values that a frame marks as missing (NaN, None, NaT) are left out of their
+    row, numpy values become Python's. UserError for anything else, with the number of the row.
     """
     if isinstance(data, Item | Mapping):
         data = [data]

@@ -1,7 +1,7 @@
 """Several files as one source: the answers of several models, each file named after its system.
 
-An item is called by its file and its own id, so that the files may share their ids, and carries the system that wrote
-its responses: what a column says, else the name of the file.
+An item's id consists of its file's name and its own id, so that files may share ids. Its system, which wrote the
+responses, is that of a column, else the name of the file.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

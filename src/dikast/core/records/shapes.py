@@ -1,4 +1,4 @@
-"""Which columns hold what: the one table of names that are recognised, and the rules for names that have two meanings.
+"""Column recognition: the table of recognised column names, and the rules for names that have two meanings.
 
 `docs/core.md` shows the table; a test holds the page to it.
 """
@@ -37,7 +37,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 PAIRS = ("answer", "response", "output", "completion", "prediction", "assistant", "conversation")  # before _a, _b, _1
 SYSTEMS = (("model_a", "model_b"), ("system_a", "system_b"), ("model_1", "model_2"), ("chosen_model", "rejected_model"))
 SYSTEM = ("system", "model")
-_FIRST = {"instruction": 4, "response": 6}  # so many names are clear; the last means the field where no other does
+_FIRST = {"instruction": 4, "response": 6}  # number of clear names; the last means the field only if no other does
 _PART = re.compile(rf"({'|'.join(PAIRS)})_([ab]|\d{{1,3}})")
 _SAID = re.compile(
     r"answer|respon|output|reply|replies|generat|predict|complet|candidate|said|says|result|assistant|bot_|summar|"
@@ -56,7 +56,7 @@ _GRADED = re.compile(
     r"_(human|rating|label|score|grade|points|stars|bewertung|note|punkte|sterne|calificación|puntuación|nota|"
     r"valutazione|punteggio|évaluation|avaliação|pontuação)_"
 )
-_SHORT = 10  # a column whose texts are so many times shorter than another's is no text beside it
+_SHORT = 10  # a column whose texts are this many times shorter than another's does not count as text
 _TIES = ("tie", "both", "equal", "draw", "same", "tie (bothbad)", "tie (both bad)", "neither", "both bad", "bothbad")
 
 
@@ -139,7 +139,7 @@ def recognise(keys: Sequence[str], named: Mapping[str, str]) -> Recognised:
 
 
 def _tier(field: str, column: str) -> int:
-    """How clearly a column's name says that it is the field: 0 for the clearest names."""
+    """How clearly a column's name denotes the field: 0 for the clearest names."""
     names, clear = NAMES[field], _FIRST.get(field, len(NAMES[field]))
     at = names.index(plain_name(column))
     return 0 if at < clear else 1 if at < len(names) - 1 else 2
@@ -243,8 +243,8 @@ def in_words(moves: Sequence[tuple[str, str]]) -> str:
 
 
 def likely_responses(left: Sequence[str], lengths: Mapping[str, int], needed: int, *, asked: bool) -> list[str]:
-    """The columns that most likely hold the responses, in their order: by their names; of names that say nothing the
-    columns of text after the prompt, which comes first where none was recognised (`asked`).
+    """The columns that most likely hold the responses, in their order: by their names, or else the columns of text
+    after the prompt, which comes first if none was recognised (`asked`).
     """
     written = [each for each in left if lengths.get(each, 0) or not lengths]
     said = [each for each in written if _speaks_of(each, _SAID) and not _speaks_of(each, _ASIDE)]
@@ -297,7 +297,7 @@ def winner(value: Any, systems: Sequence[str], numbered: int | None) -> Any:
 
 
 def systems_of(item: Item) -> tuple[str, ...]:
-    """Whose the responses are, by the columns that name them; empty where none does."""
+    """The systems that wrote the responses, by the columns that name them; empty if none does."""
     meta = {plain_name(key): value for key, value in item.meta.items() if isinstance(value, str) and value}
     if len(item.responses) == 1:
         return next(((meta[name],) for name in SYSTEM if name in meta), ())

@@ -1,4 +1,4 @@
-"""What a file holds, told by its first bytes; the suffix decides only where they leave it open."""
+"""Format detection: a file's format by its first bytes; the suffix decides only if they are ambiguous."""
 
 import csv
 import io
@@ -21,7 +21,7 @@ from dikast.core.text import near_miss
 _HEAD = 2**16
 _ROWS = 50  # of a table, to tell its delimiter by
 _DELIMITERS = ",;\t|"
-_SEP = re.compile(r'"?sep=(.)"?\r?\n', re.IGNORECASE)  # a first line by which spreadsheets are told the delimiter
+_SEP = re.compile(r'"?sep=(.)"?\r?\n', re.IGNORECASE)  # a first line that tells spreadsheets the delimiter
 _KNOWN = {name for names in NAMES.values() for name in names} | {f"{stem}_{end}" for stem in PAIRS for end in "ab012"}
 
 
@@ -108,7 +108,7 @@ def _head(path: str) -> tuple[bytes, bool]:
 
 
 def refuse_foreign(head: bytes, path: str) -> None:
-    """UserError for what is no file of records, by its first bytes, with what to give instead."""
+    """UserError for a file that does not hold records, by its first bytes, with what to give instead."""
     start = head[:512].lstrip().lower()
     if head.startswith(b"PK\x03\x04"):
         if b"[Content_Types].xml" in head or b"xl/" in head:
@@ -140,7 +140,7 @@ def _has_known_names(text: bytes, delimiter: str) -> bool:
     line = text.partition(b"\n")[0].decode(errors="replace")
     try:
         names = next(csv.reader([line], delimiter=delimiter), [])
-    except csv.Error:  # such as a carriage return alone, which reading tells of
+    except csv.Error:  # such as a lone carriage return, which is reported when reading
         names = line.splitlines()[0].split(delimiter)
     return len(names) > 1 and any(plain_name(name) in _KNOWN for name in names)
 

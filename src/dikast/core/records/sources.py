@@ -1,4 +1,4 @@
-"""Where records are: a file, a folder, or an address, as the local files that hold them.
+"""Sources of records: a file, a folder, or an address, resolved to the local files that hold them.
 
 - a folder: shards of one kind (also of a world), or images with captions (`records.image_folder`);
 - `hf://datasets/ORG/NAME[@REVISION][/PATH]`, as the Hugging Face Hub writes it (`records.hub`);

@@ -23,10 +23,10 @@ from dikast.core.records.arranging import cell_value
 from dikast.core.records.files import Stream, folder_of, kind_of
 
 _OPERATORS = "=+-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212"  # full-width and small forms count
-_UNSEEN = {"Cc", "Cf", "Cn", "Co", "Cs", "Me", "Mn", "Zl", "Zp", "Zs"}  # categories of what leaves no mark of its own
+_UNSEEN = {"Cc", "Cf", "Cn", "Co", "Cs", "Me", "Mn", "Zl", "Zp", "Zs"}  # categories of invisible characters
 _BLANK = "\u115f\u1160\u2800\u3164\uffa0\U0001d159"  # letters and symbols that are drawn as nothing
-_STRIPPED = re.compile(r"'*[\t\r]")  # some programs drop these and look at what follows
-_SPLIT = re.compile(r"([;\n\r])")  # where a program that expects semicolons begins another cell
+_STRIPPED = re.compile(r"'*[\t\r]")  # some programs drop these and evaluate what follows
+_SPLIT = re.compile(r"([;\n\r])")  # characters after which a program that expects semicolons begins another cell
 _BARE_RETURN = re.compile("\r")  # which the writer would leave unquoted
 _SPLIT_UNQUOTED = re.compile(r"[\r;,\t]")  # programs that guess the separator keep quoted cells whole
 _NUMBER = re.compile(r"[ ]*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[ ]*")
@@ -49,8 +49,8 @@ def write_records(path: str | Path, values: Iterable[Mapping[str, Any]], *, esca
 
     A file appears under its name only when it is complete: an error leaves what was there before. NaN and infinities
     become null. CSV and TSV take their columns from the first record, write null as an empty cell, and lists and
-    objects as JSON; with `escape_formulas`, what a spreadsheet would run is made text there (`escaped_formula`). In
-    Parquet a key that a record lacks comes back as null.
+    objects as JSON; with `escape_formulas`, formulas that a spreadsheet would run become text there
+    (`escaped_formula`). In Parquet a key that a record lacks comes back as null.
     """
     path = str(path)
     kind = kind_of(path)
@@ -124,7 +124,7 @@ def escaped_formula(cell: str) -> str:
 
 
 def unescaped_formula(cell: str) -> str:
-    """What `escaped_formula` was given."""
+    """The inverse of `escaped_formula`."""
     return "".join(each[1:] if runs and each.startswith("'") else each for each, runs in _cells_in(cell))
 
 

@@ -1,1 +1,1 @@
-"""The run folder: which files it holds, how its lines are sealed and read, and what is wrong with a damaged one."""
+"""The run folder: which files it holds, how its lines are sealed with checksums and read, and how damage is found."""

@@ -1,7 +1,7 @@
 """Which verdicts of a run folder count.
 
 Those of the current configuration (`keys.txt`), once each: the first answer to a question, or the failed call where
-nothing answered it. A last line without its line break (a run that is going on, or was killed) is not there.
+nothing answered it. A last line without a line break (a run that is being written, or was killed) is ignored.
 """
 
 import itertools
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _BLOCK = 1024
-_RETRY = Status.ENGINE_ERROR  # no answer was given, so running again asks again
+_RETRY = Status.ENGINE_ERROR  # statuses without an answer, which are asked again by the next run
 
 
 class RunReader:
@@ -133,7 +133,7 @@ def answered(folder: Path) -> "np.ndarray[Any, Any]":
 
 
 def is_in(keys: list[bytes], known: "np.ndarray[Any, Any] | None") -> list[bool]:
-    """For each key whether it is among the sorted `known`; None knows nothing."""
+    """For each key whether it is among the sorted `known`; none are if it is None."""
     if known is None or not len(known) or not keys:
         return [False] * len(keys)
     return _find(keys, known)[0]
@@ -163,7 +163,7 @@ def load_keys(folder: Path) -> "np.ndarray[Any, Any] | None":
 
 
 def whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file with their numbers; a torn last one is not there."""
+    """The lines of a file with their numbers; an incomplete last one is left out."""
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if line.endswith(b"\n"):

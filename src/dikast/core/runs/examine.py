@@ -1,4 +1,4 @@
-"""What is wrong with an output folder, and repair what can be repaired without throwing anything away."""
+"""Finding damage in an output folder, and repairing it without discarding anything."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -45,7 +45,7 @@ _FILES = (KEYS, RUBRICS, GOLD, META, SHEETS, LOCK, NOTES, SUMMARY, COMBINED, PRE
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that was found. `line` is None for what concerns a whole file."""
+    """One problem that was found. `line` is None for what concerns a whole file."""
 
     file: str
     line: int | None
@@ -62,8 +62,8 @@ class Health:
     """What an examination of a run folder found.
 
     `lines` whole lines in `verdicts.jsonl`, of which `verified` by their checksum; `rewritten` by another program and
-    `unsealed` (of a version before checksums) lines pass the checks of their content only. `stale` lines are of
-    another configuration, `repeated` ones answer a question a second time; both count for nothing and do no harm.
+    `unsealed` (of a version before checksums) lines pass the checks of their content only. `stale` lines are of another
+    configuration, `repeated` ones answer a question a second time; both are ignored and harmless.
     """
 
     lines: int
@@ -162,7 +162,7 @@ def set_aside(path: Path, keep: Callable[[bytes, int], bytes]) -> int:
                     except (DataError, KeyError, TypeError, ValueError):
                         moved += 1
                         apart.write(raw if raw.endswith(b"\n") else raw + b"\n")
-                for each in (apart, whole):  # what was moved is on the disk before it leaves its old place
+                for each in (apart, whole):  # moved lines are on the disk before they are removed from their old place
                     each.flush()
                     os.fsync(each.fileno())
             part.replace(path)

@@ -92,7 +92,7 @@ def open_line(
             return _whole(record), "unsealed"
         if isinstance(sealed, str) and sealed.encode() in _spellings(record):
             return record, "verified"
-        if raw.startswith(b'{"key":"') or not isinstance(sealed, str):  # the spelling is ours, the content is not
+        if raw.startswith(b'{"key":"') or not isinstance(sealed, str):  # written as Dikast would, with changed content
             raise ValueError("its checksum does not match: the line has changed since it was written")
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"a damaged record ({_told(error)}): {_CURE}", path=path, line=line) from None
@@ -121,7 +121,7 @@ def _spellings(record: dict[str, Any]) -> set[bytes]:
 
 
 def _check(record: dict[str, Any], scales: Mapping[str, Scale]) -> None:
-    """ValueError for a record that no verdict of this version can be."""
+    """ValueError for a record that cannot be a verdict of this version."""
     if told := misfit(Verdict)(record):
         raise ValueError(f"the record{told}" if told.startswith(" ") else told.removeprefix("."))
     status, label, score = record["status"], record.get("label"), record.get("score")

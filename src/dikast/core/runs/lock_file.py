@@ -1,4 +1,4 @@
-"""The lock of a run folder (`judge.lock.json`) as its readers see it: what it says, and which version wrote it."""
+"""The lock of a run folder (`judge.lock.json`) as its readers see it: its content, and the version that wrote it."""
 
 import re
 from importlib.metadata import version
@@ -15,7 +15,7 @@ SCHEMA = 1  # of the run folder; raised when an older version could misread it
 
 
 def read_lock(out: Path) -> dict[str, Any] | None:
-    """The lock of a run folder, None when there is none (or it cannot be read, or says what no lock says)."""
+    """The lock of a run folder, None when there is none (or it cannot be read, or is not a lock)."""
     try:
         value = orjson.loads((out / LOCK).read_bytes())
     except (OSError, ValueError) as error:
@@ -60,7 +60,7 @@ def unreadable(out: Path) -> DataError | None:
 
 
 def newer(out: Path) -> DataError | None:
-    """What to mind where a newer Dikast wrote a run folder that this one reads; None where none did."""
+    """A caveat if a newer Dikast wrote the run folder; None otherwise."""
     versions = (read_lock(out) or {}).get("versions")
     wrote = versions.get("dikast") if isinstance(versions, dict) else None
     own = version("dikast")

@@ -1,4 +1,4 @@
-"""What is said when a run folder is opened that can be used, but is not as it was written."""
+"""Warnings when a run folder is opened that is usable, but not as it was written."""
 
 import logging
 from functools import cache
@@ -28,9 +28,9 @@ def _warn(message: str) -> None:
 
 
 def tell_writer(folder: Path) -> None:
-    """As `tell_reader`, and say which files have changed since they were written, as they are written again.
+    """As `tell_reader`, and say which files have changed since they were written; they are written again.
 
-    Notes of the engine cannot be: they are moved to `notes.damaged.json`.
+    Damaged notes of the engine cannot be, so they are moved to `notes.damaged.json`.
     """
     tell_reader(folder)
     for name, problem in changed_files(folder).items():

@@ -20,7 +20,7 @@ _COUNTED = ("verdicts", "status")  # in the summary of every run but a panel's
 
 
 class Run:
-    """What `grade` and `compare` leave behind. `folder` is where, `summary` what `summary.json` holds.
+    """The result of `grade` and `compare`. `folder` is its path, `summary` the content of `summary.json`.
 
     Iterating gives the verdicts that count (of several samples of a question, each); `combined` the verdict of each
     response where it was asked several times; `preferences` the joint verdicts of pairs. `runs` are the runs of the
@@ -88,8 +88,7 @@ class Run:
     def table(self, items: str | Path = "", folder: str = "") -> RunTable:
         """One row for each judged response or pair, with the columns of its item: see `RunTable`.
 
-        items: the file of items, where it is no longer where the run read it. Relative paths of images start at
-        `folder`.
+        items: the file of items, if it was moved since the run read it. Relative paths of images start at `folder`.
         """
         runs = [JudgeRun(run.folder, run.kind, str(run.summary.get("judge", ""))) for run in self.runs]
         return RunTable(self.folder, runs, panel=self.kind == "panel", items=str(items), folder=folder)
@@ -139,7 +138,7 @@ class Run:
 
 
 def _summary(path: Path) -> dict[str, Any]:
-    """What a finished run says of itself; DataError where it says no such thing."""
+    """The content of `summary.json`; DataError if it is not a summary."""
     try:
         value: dict[str, Any] = orjson.loads(path.read_bytes())
         told = misfit(SummaryForm)(value)

@@ -39,7 +39,8 @@ _CHUNK = 1 << 20
 def write_whole(path: Path, data: bytes, *, sync: bool = True) -> None:
     """Write a small file so that readers see the old content or the new, never a part of either.
 
-    Without `sync` a crash of the machine may leave an empty file: for what is made again where it is damaged.
+    Without `sync` a crash of the machine may leave an empty file: use that for files that are made again if they are
+    damaged.
     """
     temporary = path.with_name(path.name + ".part")
     try:
@@ -108,7 +109,7 @@ def remove(path: Path, folder: Path | None = None) -> None:
 
 
 def forget_missing(folder: Path) -> None:
-    """Drop the checksums of files that are not there, once that has been reported: what is needed is written again."""
+    """Drop the checksums of files that are not there, once that has been reported: needed files are written again."""
     known = recorded(folder)
     there = {name: sums for name, sums in known.items() if (folder / name).exists()}
     if len(there) < len(known):
@@ -177,7 +178,7 @@ def checksum(path: Path) -> str:
 
 
 def _inside(name: str) -> bool:
-    """Whether a name stays below its folder: what is recorded may be removed and written again."""
+    """Whether a name stays below its folder: recorded files may be removed and written again."""
     path = PurePosixPath(name)
     return bool(path.parts) and not path.is_absolute() and ".." not in path.parts
 

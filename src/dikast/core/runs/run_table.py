@@ -1,4 +1,4 @@
-"""A run as a table: the items' columns, then what was judged, one row for each judged response or pair.
+"""A run as a table: the items' columns, then the verdicts, one row for each judged response or pair.
 
 Verdicts arrive in any order, and items may be larger than memory: both go through a temporary database on disk, from
 which the rows come in the order of the items.
@@ -76,7 +76,7 @@ class RunTable:
     its name in `judge_1`) and its joint `mean`, `median`, `spread` and `majority`. `gold` is that of the row's own
     question. Other columns of the items keep their names, or are called `meta.NAME` where a column here has that name.
     Columns without any value are left out; `columns` has the others in order. Relative paths of images start at
-    `folder`. `notes` say what could not be had. UserError where the items are named by `items` and cannot be read.
+    `folder`. `notes` say what is missing. UserError where the items are named by `items` and cannot be read.
     """
 
     def __init__(self, run: Path, runs: Sequence[JudgeRun], *, panel: bool, items: str = "", folder: str = "") -> None:
@@ -241,7 +241,7 @@ def _ends(responses: list[int]) -> tuple[int, int]:
 
 
 def _told(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What a table says of one verdict."""
+    """The columns of one verdict."""
     kept = ("label", "score", "expected", "status", "reason", "mass", "marker", "distribution", "feedback")
     row = {name: record.get(name) for name in kept} | {"claims": record.get("claims") or None}
     row |= {"reason": row["reason"] or None, "conflict": True if record.get("conflict") else None}

@@ -7,7 +7,7 @@ from dikast.core.distribution import mean_distribution
 
 
 class Vote(NamedTuple):
-    """What a sample with a verdict says: its label, and its distribution over the labels where one was read."""
+    """The vote of a sample with a verdict: its label, and its distribution over the labels if one was read."""
 
     label: str
     distribution: Mapping[str, float] | None
@@ -16,7 +16,7 @@ class Vote(NamedTuple):
 
 
 class Joint(NamedTuple):
-    """What all votes say: the mean of their distributions; `read` if each had one of its own."""
+    """All votes together: the mean of their distributions; `read` if each had one of its own."""
 
     distribution: dict[str, float]
     read: bool

@@ -1,7 +1,7 @@
-"""The form of every record in a run folder, by its types: what the readers may rely on.
+"""The types of every record in a run folder, which readers may rely on.
 
-`misfit` says what in a value from JSON cannot be; it is made from type hints, once for each type. Verdicts have the
-form of `core.verdict.Verdict`, the other files that of the types below.
+`misfit` finds values in JSON that do not fit; it is made from type hints, once for each type. Verdicts have the form of
+`core.verdict.Verdict`, the other files that of the types below.
 """
 
 import types
@@ -70,7 +70,7 @@ class TotalLine(TypedDict):
 
 
 class PanelLine(TypedDict):
-    """A line of `panel.jsonl`: what the judges say of one question."""
+    """A line of `panel.jsonl`: the judges' verdicts on one question."""
 
     item: str
     criterion: str
@@ -126,7 +126,7 @@ class GoldLine(TypedDict):
 
 
 class LockForm(TypedDict, total=False):
-    """What readers use of `judge.lock.json`; versions of Dikast add to it."""
+    """The part of `judge.lock.json` that readers use; versions of Dikast add to it."""
 
     judge: str
     identity: dict[str, Any]
@@ -143,7 +143,7 @@ class LockForm(TypedDict, total=False):
 
 
 class RateForm(TypedDict):
-    """A share or a mean of a summary; no value of nothing, no ends where there is no interval."""
+    """A share or a mean of a summary; the value is missing if n is 0, the ends if there is no interval."""
 
     value: float | None
     low: float | None
@@ -153,7 +153,7 @@ class RateForm(TypedDict):
 
 
 class PreferencesForm(TypedDict, total=False):
-    """What readers use of a summary's `preferences`."""
+    """The part of a summary's `preferences` that readers use."""
 
     choices: Mapping[str, int]
     one_order: bool
@@ -162,7 +162,7 @@ class PreferencesForm(TypedDict, total=False):
 
 
 class SummaryForm(TypedDict, total=False):
-    """What readers use of `summary.json`; versions of Dikast add to it."""
+    """The part of `summary.json` that readers use; versions of Dikast add to it."""
 
     kind: str
     judge: str

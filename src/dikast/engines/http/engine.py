@@ -60,8 +60,8 @@ class HttpEngine(Closing):
     `wrong_model`, `too_large`, `redirect`, `certificate`, `tls`, `auth`, `quota`, `not_found`, `context_length`,
     `bad_request`, `bad_media`, and `unreachable` for what was not sent since all that was sent before it had failed.
     What a wrong key or address would fail for every request is sent no more either, and keeps its kind. Such errors
-    have `sent` false where nothing of the request was sent.
-    `noticed` counts what the server was asked for and did not do.
+    have `sent` false where nothing of the request was sent. `noticed` counts what the server was asked for and did not
+    do.
     """
 
     def __init__(

@@ -103,8 +103,9 @@ class Lane:
         return min(self.limit.value + len(self.stalled), self.limit.most) - self.active
 
     def note_stalled(self, now: float) -> None:
-        """Stop counting tries towards the limit that take far longer than answers do; their connections stay open. A
-        stalled request is no load, and a few of them would occupy every place until their timeouts. This is called as
+        """Stop counting tries towards the limit that take far longer than answers do; their connections stay open.
+
+        A stalled request is no load, and a few of them would occupy every place until their timeouts. This is called as
         answers arrive, so a server that does not answer at all gets no further requests.
         """
         before = now - self.limit.patience

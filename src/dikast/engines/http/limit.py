@@ -1,8 +1,9 @@
-"""Adaptive concurrency: how many requests may be in flight, between 1 and the user's limit. It maximises answers per
-second. The limit doubles while the throughput grows enough; then steps up (down, when the server rejects requests) are
-tried and kept only if they pay off. It settles at the smallest concurrency with the highest throughput: under a rate
-limit where rejections begin, with a busy server where its queue begins. Rejections that do not depend on the load do
-not move it, since stepping down costs answers.
+"""Adaptive concurrency: how many requests may be in flight, between 1 and the user's limit.
+
+It maximises answers per second. The limit doubles while the throughput grows enough; then steps up (down, when the
+server rejects requests) are tried and kept only if they pay off. It settles at the smallest concurrency with the
+highest throughput: under a rate limit where rejections begin, with a busy server where its queue begins. Rejections
+that do not depend on the load do not move it, since stepping down costs answers.
 
 After every change the first answers still come from before it; they are ignored for as long as one answer takes.
 """
@@ -63,8 +64,9 @@ class Limit:
         return _STALLS * self._latency if self._latency else math.inf
 
     def finished(self, *, good: bool, rejected: bool, busy: bool, seconds: float) -> None:
-        """Record a request that ended after `seconds`: answered, rejected by the server, or otherwise. `busy`: every
-        slot was taken and more requests were waiting.
+        """Record a request that ended after `seconds`: answered, rejected by the server, or otherwise.
+
+        `busy`: every slot was taken and more requests were waiting.
         """
         now = self.clock()
         if good:

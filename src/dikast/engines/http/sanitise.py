@@ -1,8 +1,8 @@
 """Sanitises users' text for servers: control tokens that are spelled out are broken up, so that they are text.
 
 A server renders and tokenises the prompt itself, so its tokenizer does not know which text is trusted, as the local
-engine's is. Instead a zero-width space goes in after the first character of every known spelling of a control token
-or media placeholder in untrusted text: `<|im_end|>` is sent as `<` U+200B `|im_end|>`. The model then sees ordinary
+engine's is. Instead a zero-width space goes in after the first character of every known spelling of a control token or
+media placeholder in untrusted text: `<|im_end|>` is sent as `<` U+200B `|im_end|>`. The model then sees ordinary
 characters that look the same. Spellings that no released model is known to use are not recognised.
 """
 

@@ -35,8 +35,8 @@ class LocalEngine(Closing):
     """A transformers model as an engine: `hf:ORG/NAME[@REV]`, or a folder with its files, or with a LoRA adapter's.
 
     device: `auto` (CUDA, else MPS, else CPU) or a torch device. dtype: `auto` (as saved; float32 on a CPU) or a torch
-    dtype's name. Requests are taken `window` at a time, and replies are written for `batch_size` of them at a time,
-    by default 32 that share or 8 that do not.
+    dtype's name. Requests are taken `window` at a time, and replies are written for `batch_size` of them at a time, by
+    default 32 that share or 8 that do not.
     share: common prefixes of the prompts in a window are computed once; otherwise prompts are sorted by length and
     padded. memory: GB that keys and values may take if prefixes are shared; the window is then computed in parts that
     fit. base: the base model of an adapter, if it is not where the adapter says; the adapter is merged into it. clips:
@@ -44,8 +44,8 @@ class LocalEngine(Closing):
     every other model. The checkpoint's own sampling defaults are not applied: `Request.sampling` alone decides.
 
     Errors of single requests have these kinds: `context_length`, `no_vision`, `bad_media`, `chat_template`, `schema`,
-    `tokenizer`, `missing_extra`, `out_of_memory` (after halving the batch down to one), and `model` (anything else
-    that the model raised). The time of a batch is divided among its requests.
+    `tokenizer`, `missing_extra`, `out_of_memory` (after halving the batch down to one), and `model` (anything else that
+    the model raised). The time of a batch is divided among its requests.
     """
 
     def __init__(

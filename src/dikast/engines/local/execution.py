@@ -19,7 +19,7 @@ from dikast.engines.local.sharing.tree_forward import Path, TreeModel, TreeRow, 
 from dikast.engines.local.sharing.tree_replies import OWN, TreeReply, write
 from dikast.engines.local.sharing.trie import agreed, parting, sorted_rows
 
-_MOST_TOKENS = 65536  # bytes of keys and values held together, if `memory` is not set
+_MOST_TOKENS = 65536  # tokens whose keys and values are held together, if `memory` is not set
 _ALONE, _TOGETHER = 8, 32  # requests that write at a time
 
 Planned = tuple[Prompt, Ask | None]
@@ -68,7 +68,7 @@ class Execution(Protocol):
 def execution_of(
     loaded: Loaded, batch_size: int | None = None, *, share: bool = True, memory: float | None = None
 ) -> Execution:
-    """Sharing where it is wanted and the model can be served so; where it cannot, `notes` say why."""
+    """Sharing if it is wanted and the model supports it; if it does not, `notes` say why."""
     if memory is not None and memory <= 0:
         raise ValueError(f"memory must be positive, in GB, got {memory}")
     if not share:
@@ -79,7 +79,7 @@ def execution_of(
 
 
 class Alone:
-    """Every request by itself, in batches of like lengths, padded."""
+    """Every request separately, in padded batches of similar lengths."""
 
     shares = False
 
@@ -97,7 +97,9 @@ class Alone:
         return {}
 
     def batches(self, planned: Sequence[Planned]) -> Iterator[list[int]]:
-        """`batch_size` requests at a time, those that write and those that do not apart, with like media."""
+        """`batch_size` requests at a time; those that write text and those that do not are in separate batches, as are
+        different media.
+        """
         self._asked += len(planned)
 
         def kind(i: int) -> tuple[bool, tuple[int, ...]]:
@@ -135,7 +137,7 @@ class Alone:
 
 
 class Together:
-    """What requests of a window share is computed once."""
+    """Common prefixes of the requests in a window are computed once."""
 
     shares = True
 
@@ -155,9 +157,9 @@ class Together:
         return asdict(self.trees.counts)
 
     def batches(self, planned: Sequence[Planned]) -> Iterator[list[int]]:
-        """Requests that begin alike next to each other: those that write in batches, then all others in one.
+        """Requests with common prefixes next to each other: those that write text in batches, then all others in one.
 
-        Of those that write, `batch_size` at a time, or as many as have their keys and values held together.
+        Of those that write, `batch_size` at a time, or as many as fit with their keys and values in memory.
         """
         if not planned:
             return
@@ -180,7 +182,7 @@ class Together:
             yield reading
 
     def middle(self, prompts: Sequence[Prompt]) -> int:
-        """Where neighbours share least."""
+        """Where neighbours share the shortest prefix."""
         return parting([keyed_ids(prompt, prompt.ids, self._loaded) for prompt in prompts])
 
     def begin(self) -> Running:
@@ -200,7 +202,7 @@ class _TreeBatch:
         return [each.reply for each in self._written]
 
     def logits(self, rows: Sequence[LabelRow], numbers: Sequence[int]) -> Sequence[torch.Tensor]:
-        """Those of a request that has a reply go on from the keys and values of the reply."""
+        """Rows of a request that has a reply continue from the keys and values of the reply."""
         given = []
         for read, row, keep in rows:
             path: Path = ()

@@ -19,7 +19,7 @@ from dikast.engines.local.loading import Loaded
 from dikast.engines.local.prompt import Prompt
 from dikast.engines.local.tokens import Tokens
 
-_SPARE_TOKENS = 8  # a marker is looked for in as many last tokens as it has characters, and this many more
+_SPARE_TOKENS = 8  # a marker is searched in as many last tokens as it has characters, plus this many
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedReply:
-    """What the model wrote: `text` and the `ids` it was decoded from, without the token that ended it.
+    """A reply: `text` and the `ids` it was decoded from, without the token that ended it.
 
     With `wrote_marker`, `text` stops where the marker of the label scoring ends, though the last token may hold more.
     """
@@ -52,7 +52,7 @@ def generate(asks: Sequence[Ask], loaded: Loaded) -> list[GeneratedReply]:
     width = batch["input_ids"].shape[1]
     stop = _StopEach(asks, loaded, width)
     config = GenerationConfig(
-        do_sample=False,  # greedy over scores in which `Picks` has left one token where a request samples
+        do_sample=False,  # greedy over scores in which `Picks` has left a single token for requests that sample
         max_new_tokens=max(ask.most for ask in asks),
         eos_token_id=list(loaded.ends) or None,
         pad_token_id=loaded.processor.padding,
@@ -87,7 +87,7 @@ def choose(logits: torch.Tensor, temperature: float, top_p: float, uniform: floa
     if top_p < 1:
         ranked, order = probabilities.sort(descending=True, stable=True)
         outside = ranked.cumsum(-1) - ranked >= top_p
-        outside[0] = False  # a nucleus of nothing, top_p 0, is the most probable token
+        outside[0] = False  # top_p 0 selects the most probable token
         probabilities[order[outside]] = 0
     steps = probabilities.cumsum(-1)
     chosen = int(torch.searchsorted(steps, steps[-1] * uniform, right=True))
@@ -95,7 +95,7 @@ def choose(logits: torch.Tensor, temperature: float, top_p: float, uniform: floa
 
 
 class Picks:
-    """Scores in which forbidden tokens are out, constraints are kept, and sampling rows have their draw alone."""
+    """Scores without forbidden tokens, within constraints, and with only the drawn token in rows that sample."""
 
     def __init__(self, asks: Sequence[Ask], loaded: Loaded) -> None:
         self._asks = asks
@@ -103,11 +103,11 @@ class Picks:
         self._draws = [draws(ask.request.sampling, ask.request.key) for ask in asks]
 
     def forbid(self, scores: torch.Tensor) -> None:
-        """Take out what is never generated, in place: (rows, vocabulary)."""
+        """Exclude tokens that are never generated, in place: (rows, vocabulary)."""
         scores[:, self._forbidden] = -torch.inf
 
     def pick(self, i: int, last: int | None, scores: torch.Tensor) -> None:
-        """Row i, (vocabulary), in place; `last` is the token that its reply went on with."""
+        """Row i, (vocabulary), in place; `last` is the token that its reply was continued with."""
         ask = self._asks[i]
         if ask.constraint is not None:
             if last is not None:
@@ -176,9 +176,9 @@ class _StopEach(StoppingCriteria):
 
 
 def marker_end(ask: Ask, text: str) -> int | None:
-    """Where in the reply `text` the marker ends that the model wrote, at least its end; None without one.
+    """The end of the marker that the model wrote in the reply `text`; None without one.
 
-    One that was written while the model was thinking is a draft, and none.
+    A marker written while the model was thinking is a draft and does not count.
     """
     readout, prefill = ask.request.readout, ask.request.prefill
     if readout is None:

@@ -1,7 +1,7 @@
 """The key-value cache of a reply while it is generated, grown in blocks of memory.
 
 The cache that transformers makes by itself copies all keys and values of a layer for every new token. Here a token is
-written into room kept for it, and all is copied only when that room is full, every `ROOM` tokens.
+written into reserved memory, and everything is copied only when that is full, every `ROOM` tokens.
 """
 
 from typing import Any

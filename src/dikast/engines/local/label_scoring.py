@@ -14,7 +14,7 @@ from dikast.engines.local.batch import TokenRow
 from dikast.engines.local.prompt import Prompt
 from dikast.engines.local.tokens import Piece, Tokens
 
-# Text put after a reply may merge with its last tokens, not with more; a difference further back means that the model
+# Text after a reply may merge with its last tokens, but not with more; a difference further back means that the model
 # did not write its reply as the tokenizer would.
 _MOST_MERGED = 4
 
@@ -35,10 +35,10 @@ class Read:
 def place(prompt: Prompt, reply: Sequence[int], text: str, labels: Sequence[str], tokens: Tokens) -> Read:
     """Where to read `labels` after `text`, the reply up to the end of its marker, of which the model wrote `reply`.
 
-    The labels are tokenised together with all the text before them, as the model would see it: "4" after "Score: "
-    may be the token " 4", so the context is the tokens that prompt + text and every prompt + text + label share. What
-    the model wrote in other tokens than the tokenizer would is kept as written; marker and labels are then tokenised
-    together, behind a character that does not merge with them.
+    The labels are tokenised together with all the text before them, as the model would see it: "4" after "Score: " may
+    be the token " 4", so the context is the tokens that prompt + text and every prompt + text + label share. If the
+    model wrote other tokens than the tokenizer would, they are kept; marker and labels are then tokenised together,
+    after a character that does not merge with them.
     """
     base = prompt.continued(text, tokens)
     whole = [prompt.continued(text + label, tokens) for label in labels]
@@ -54,7 +54,7 @@ def place(prompt: Prompt, reply: Sequence[int], text: str, labels: Sequence[str]
 
 
 class LabelRow(NamedTuple):
-    """A beginning of labels behind the context of read number `read`; logits are needed after its last `keep` ids."""
+    """A prefix of labels after the context of read number `read`; logits are needed after its last `keep` ids."""
 
     read: int
     row: TokenRow
@@ -87,7 +87,7 @@ def _teacher_forced(logprobs: torch.Tensor, label: Sequence[int]) -> float:
 
 
 def _paths(labels: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """The label beginnings that must go through the model so that every label's last token can be read."""
+    """The label prefixes that must go through the model so that every label's last token can be scored."""
     beginnings = {label[:-1] for label in labels}
     return sorted(b for b in beginnings if not any(b != other and other[: len(b)] == b for other in beginnings))
 
@@ -108,7 +108,7 @@ def _read(prompt: Prompt, context: list[int], labels: list[list[int]]) -> Read:
 
 
 def _shared(rows: Sequence[list[int]]) -> int:
-    """How many leading ids all rows share; for several rows, none is used up entirely but the first may be."""
+    """The length of the common prefix of all rows; of several rows, only the first may be used up entirely."""
     low, high = min(rows), max(rows)  # of sorted rows, those in between share what the first and the last do
     return next((n for n, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), len(low))
 

@@ -1,4 +1,4 @@
-"""Files to a model that can be asked: weights, tokenizer, chat template, image processor, limits."""
+"""Loading a model from files: weights, tokenizer, chat template, image processor, limits."""
 
 import contextlib
 import importlib
@@ -73,7 +73,7 @@ def _load(source: ModelSource, *, device: str, dtype: str, as_video: bool, distr
 
 
 def sees_images(config: Any, source: ModelSource) -> bool:
-    """Whether the model takes images; UserError for a model that Dikast does not know how to ask."""
+    """Whether the model takes images; UserError for a model that Dikast does not support."""
     if config.model_type in FAMILIES:
         return True
     if type(config) in transformers.AutoModelForCausalLM._model_mapping and not hasattr(config, "vision_config"):
@@ -87,7 +87,7 @@ def sees_images(config: Any, source: ModelSource) -> bool:
 
 
 def _blame_torchvision(error: Exception) -> None:
-    """Transformers imports torchvision wherever one is installed and says nothing readable where it is broken."""
+    """Transformers imports torchvision if it is installed, and gives no readable error if it is broken."""
     if importlib.util.find_spec("torchvision") is None:
         return
     try:
@@ -110,7 +110,7 @@ def limits(model: Any, processor: Processor) -> Loaded:
 
 
 def settings_of(config: Any, processor: Processor) -> dict[str, Any]:
-    """What of a checkpoint besides its weights could change an answer, as JSON values."""
+    """Everything in a checkpoint besides its weights that could change an answer, as JSON values."""
     values = config.to_dict()
     for volatile in ("transformers_version", "_name_or_path", "dtype", "torch_dtype"):
         values.pop(volatile, None)
@@ -123,7 +123,7 @@ def settings_of(config: Any, processor: Processor) -> dict[str, Any]:
 
 
 def fixed_settings(loaded: Loaded) -> dict[str, Any]:
-    """What besides the weights could change an answer, as JSON values."""
+    """Everything besides the weights that could change an answer, as JSON values."""
     return {
         "architecture": type(loaded.model).__name__,
         **settings_of(loaded.model.config, loaded.processor),
@@ -147,7 +147,7 @@ def _load_weights(source: ModelSource, config: Any, *, sees: bool, device: str, 
         )
     if source.adapter is not None:
         model = _merged(model, source.adapter)
-    # The checkpoint's habits of sampling (temperature, top-k, repetition penalty) are dropped: the request decides.
+    # The checkpoint's sampling defaults (temperature, top-k, repetition penalty) are dropped: the request decides.
     habits = model.generation_config
     ids = {name: getattr(habits, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
     model.generation_config = transformers.GenerationConfig(**ids)
@@ -219,7 +219,7 @@ def _tokenizer_fingerprint(tokenizer: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """JSON values of a configuration; what JSON has no word for goes by its printed form."""
+    """JSON values of a configuration; values that JSON lacks are replaced by their printed form."""
     if isinstance(value, dict):
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -229,7 +229,7 @@ def _plain(value: Any) -> Any:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the progress bars of transformers, which say nothing about the run."""
+    """Without the progress bars of transformers, which do not concern the run."""
     talk = transformers.utils.logging
     shown = talk.is_progress_bar_enabled()
     talk.disable_progress_bar()

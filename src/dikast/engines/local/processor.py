@@ -1,4 +1,4 @@
-"""What turns messages into a model's inputs: tokenizer, chat template, image processor. It needs no weights."""
+"""From messages to a model's inputs: tokenizer, chat template, image processor. It needs no weights."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +12,10 @@ from dikast.engines.local.vision import Vision, load_vision
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """`blind` says why there is no `vision`; `start` is a first token that prompts get and no template writes.
+    """`blind` says why there is no `vision`; `start` is a first token that prompts need and the template does not
+    write.
 
-    `padding` fills rows of a batch up.
+    `padding` pads rows of a batch.
     """
 
     tokens: Tokens

@@ -1,4 +1,4 @@
-"""Messages made ready for a model: token ids with every image and clip in its place, and their tensors."""
+"""Messages prepared for a model: token ids with every image and clip in its place, and their tensors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -45,7 +45,7 @@ class Prompt:
 
 
 class _Marked:
-    """Messages whose untrusted control tokens stand behind private marks while a template is rendered around them."""
+    """Messages in which private marks replace untrusted control tokens while the template is rendered."""
 
     def __init__(self, tokens: Tokens, texts: Sequence[str]) -> None:
         self._tokens = tokens
@@ -53,7 +53,7 @@ class _Marked:
         self._spellings = list(tokens.controls)
 
     def hide(self, spans: Sequence[Span]) -> str:
-        """The joined text, with every spelling that touches untrusted text, or stands for media, behind its mark."""
+        """The joined text, with a mark in place of every spelling that touches untrusted text or stands for media."""
         text = "".join(span.text for span in spans)
         trusted = [flag for span in spans for flag in [span.trusted] * len(span.text)]
         kept, at = [], 0
@@ -79,7 +79,7 @@ class _Marked:
 
 
 def encode(messages: Sequence[Message], processor: Processor, *, prefill: str = "") -> Prompt:
-    """Render, tokenise and look at the media of one conversation, up to where the model's reply begins.
+    """Render and tokenise one conversation and process its media, up to where the model's reply begins.
 
     `prefill` is the beginning of the reply. `Prompt.continued` gives the ids with more of the reply, as a training
     target needs them; `batch.tensors_of` stacks prompts. EngineError says why a model cannot be asked this.
@@ -94,7 +94,7 @@ def encode(messages: Sequence[Message], processor: Processor, *, prefill: str = 
 
 
 def room_for_reply(request: Request, prompt: Prompt, tokens: Tokens, context: int) -> int:
-    """Tokens that a model of `context` has left for its reply, less those kept for reading; EngineError if none."""
+    """Tokens that remain of `context` for the reply, minus those reserved for label scoring; EngineError if none."""
     room = context - len(prompt.ids) - _kept_for_reading(request, tokens)
     if room < 1:
         shown = (*prompt.seen.images, *prompt.seen.clips)
@@ -207,7 +207,7 @@ def _with_media(ids: list[int], pieces: list[Piece], seen: Seen, processor: Proc
     alone = processor.tokens.encode(pieces[tail:])[_led(pieces[tail:]) :]
     if (
         ids[len(ids) - len(alone) :] != alone
-    ):  # a tokenizer that looks further back: nothing is merged with what follows
+    ):  # a tokenizer with a longer dependency: nothing is merged with what follows
         tail, alone = len(pieces), []
     return Prompt(full, tuple(pieces), tail, len(alone), seen)
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Seen:
     """The media of one prompt for one model: ids that replace each placeholder, in order, and the tensors of all.
 
-    `shape` is equal for what may share a batch: whether there are images, clips, and, where the model takes clips only
-    as one block, how many frames.
+    `shape` is equal for prompts that may share a batch: whether there are images, clips, and, where the model takes
+    clips only as one block, how many frames.
     """
 
     images: tuple[tuple[int, ...], ...] = ()
@@ -37,7 +37,7 @@ class Seen:
 
     @cached_property
     def keys(self) -> tuple[int, ...]:
-        """A number of 60 bits for each of `media`, equal for what a model sees as equal."""
+        """A number of 60 bits for each of `media`, equal for media that are equal to the model."""
         shown = zip(self.media, (*self.images, *self.clips), strict=True)
         return tuple(int(fingerprint([medium.key, ids])[:15], 16) for medium, ids in shown)  # clips may differ in times
 
@@ -46,8 +46,8 @@ class Seen:
 class Medium:
     """One picture or clip of a prompt, as the processor gave it.
 
-    `alone` says whether a picture is the only one of its prompt, where the model asks for that (LLaVA-OneVision looks
-    closer at it), else None.
+    `alone` says whether a picture is the only one of its prompt, if the model depends on that (LLaVA-OneVision uses
+    more tiles for it), else None.
     """
 
     clip: bool
@@ -56,7 +56,7 @@ class Medium:
 
     @property
     def key(self) -> int:
-        """63 bits that are equal for what a model sees as equal."""
+        """63 bits, equal for media that are equal to the model."""
         digest = hashlib.blake2b(repr((self.clip, self.alone)).encode(), digest_size=8)
         for name, tensor in sorted(self.tensors.items()):
             digest.update(repr((name, tuple(tensor.shape))).encode())

@@ -140,7 +140,7 @@ def _no_such_folder(folder: Path) -> str:
 
 
 def _has_pickled(hub: Any, hub_id: str, revision: str | None) -> bool:
-    """Whether a repository has pickled weights, as many of 2023 have alone; no where it cannot be asked."""
+    """Whether a repository has pickled weights, as many of 2023 have alone; false if that cannot be looked up."""
     try:
         files = hub.HfApi().list_repo_files(hub_id, revision=revision)
     except (hub.errors.HfHubHTTPError, hub.errors.OfflineModeIsEnabled, OSError):

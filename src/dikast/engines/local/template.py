@@ -1,4 +1,4 @@
-"""Messages to the text a model was taught: its own chat template, with what the template refuses worked around."""
+"""Messages rendered by a model's own chat template, with workarounds for what the template refuses."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ PLAIN_TEMPLATE = (
 
 
 class Medium(Enum):
-    """What is not text in a turn, by the name that templates give it."""
+    """A part of a turn that is not text, by the name that templates give it."""
 
     IMAGE = "image"
     VIDEO = "video"
@@ -64,7 +64,7 @@ class Template:
         for attempt in tries:
             try:
                 return self._rendered(attempt, as_parts=self.takes_parts)
-            except Exception as error:  # templates raise what they like
+            except Exception as error:  # templates may raise anything
                 refusal = error
         raise EngineError(f"the model's chat template refuses this conversation: {refusal}", kind="chat_template")
 
@@ -92,7 +92,7 @@ class Template:
         """Whether the template renders these turns and every text in them comes out, as text."""
         try:
             text = self._rendered(turns, as_parts=self.takes_parts if as_parts is None else as_parts)
-        except Exception:  # templates raise what they like; a refusal is the answer
+        except Exception:  # templates may raise anything; a refusal is the answer
             return False
         shown = [part for turn in turns for part in turn.parts if isinstance(part, str)]
         return all(part in text for part in shown) and "'type'" not in text

@@ -1,7 +1,7 @@
-"""The one door through which files of a model become Python objects: what is not data in them is refused.
+"""The one place where files of a model become Python objects: anything in them that is not data is refused.
 
 A checkpoint can name code: classes in Python files in its folder or elsewhere (`auto_map`), kernels of the Hub, modules
-that an adapter imports, objects in pickled weights. None of it is ever run, and nobody is asked whether it may be.
+that an adapter imports, objects in pickled weights. None of it is ever run, and the user is never asked to allow it.
 """
 
 import json
@@ -25,7 +25,7 @@ def pretrained(kind: Any, folder: str | Path, **settings: Any) -> Any:
     """`kind.from_pretrained(folder)` of local files, without foreign code; UserError where the folder needs some."""
     refuse_foreign_code(Path(folder))
     if kind.__name__.startswith("Auto"):
-        settings["trust_remote_code"] = False  # said outright: unsaid, transformers asks on standard input
+        settings["trust_remote_code"] = False  # explicit, since otherwise transformers asks on standard input
     return kind.from_pretrained(folder, local_files_only=True, **settings)
 
 
@@ -71,7 +71,7 @@ def refuse_foreign_code(folder: Path) -> None:
 
 
 def say_pickled(folder: Path, pattern: str) -> None:
-    """Say once for each folder that its weights are pickled, and how they are read."""
+    """Warn once for each folder that its weights are pickled, and say how they are read."""
     if folder in _told or not (found := sorted(folder.glob(pattern))):
         return
     _told.add(folder)

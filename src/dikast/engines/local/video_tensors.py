@@ -84,11 +84,11 @@ class Clips:
         self.temporal_patch_size = int(self._settings.get("temporal_patch_size", 1))
 
     def settings(self) -> dict[str, Any]:
-        """What decides how a clip becomes numbers, as JSON values."""
+        """The settings that determine the tensors of a clip, as JSON values."""
         return {"family": self.family, **self._settings}
 
     def __call__(self, clips: Sequence[Clip]) -> dict[str, Any]:
-        """What transformers' video processor would give for these clips, metadata included."""
+        """The output of transformers' video processor for these clips, metadata included."""
         pixels = [self._normalised(self._resized(self._stacked(clip.frames))) for clip in clips]
         times = [self._times(clip) for clip in clips]
         made: dict[str, Any] = {"video_metadata": [_Times(list(each)) for each in times]}
@@ -114,7 +114,7 @@ class Clips:
         return [i / float(self._settings.get("fps", 2)) for i in range(len(clip.frames))]
 
     def _stacked(self, frames: "Sequence[Picture]") -> torch.Tensor:
-        """8-bit RGB (frames, 3, height, width); a clip shorter than a patch is held on its last frame."""
+        """8-bit RGB (frames, 3, height, width); a clip shorter than a patch is padded with its last frame."""
         if len({frame.size for frame in frames}) != 1:
             told = ", ".join(sorted({f"{frame.width} x {frame.height}" for frame in frames}))
             raise EngineError(f"the frames of a clip have one size, these have {told}: scale them", kind="bad_media")

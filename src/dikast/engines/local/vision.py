@@ -1,4 +1,4 @@
-"""Images and clips to what a model takes in for them: the token ids that stand for each, and the tensors of all.
+"""Images and clips as model inputs: the token ids that stand for each, and the tensors of all.
 
 The processor is the checkpoint's own class, made from image processor and tokenizer alone. A processor for video needs
 torchvision even to be created, so `clips` stands in for it. Images are resized by Pillow on every machine
@@ -44,7 +44,7 @@ class Vision:
         self.placeholders = tuple(token for token in (self.image_token, self.video_token) if token)
         self.types_tokens = bool(getattr(processor, "return_mm_token_type_ids", False))  # older ones have none
         self._counts_images = "batch_num_images" in processor.image_processor.model_input_names
-        self.remembered: Bounded[object, Seen] = Bounded(_REMEMBERED, lambda seen: seen.bytes)  # what was seen lately
+        self.remembered: Bounded[object, Seen] = Bounded(_REMEMBERED, lambda seen: seen.bytes)  # the latest
         if clips is not None:
             processor.video_processor = clips  # for `replace_video_token`, which asks it for its patch sizes
 
@@ -75,7 +75,7 @@ class Vision:
         return Seen(tuple(images), tuple(shown), tensors, (int(bool(pictures)), frames))
 
     def settings(self) -> dict[str, Any]:
-        """What decides how images and clips become numbers, as JSON values."""
+        """The settings that determine the tensors of images and clips, as JSON values."""
         images = self.processor.image_processor
         settings = {name: value for name, value in images.to_dict().items() if name != "processor_class"}
         clips = {} if self.clips is None else {"clips": self.clips.settings()}

@@ -1,4 +1,4 @@
-"""Judges with known faults, for proving that what should be found is found.
+"""Judges with known faults, to test that they are found.
 
 Public names: `Mock` (the base to subclass), `Constant`, `Random`, `Oracle`, `Failures`, `open_mock`, `MOCKS`.
 """

@@ -1,4 +1,4 @@
-"""How much a noisy oracle must hold on to gold for its verdicts to have a stated correlation with it."""
+"""The weight of gold in a noisy oracle, so that its verdicts have a given correlation with gold."""
 
 import math
 from functools import lru_cache

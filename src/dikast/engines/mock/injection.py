@@ -1,4 +1,4 @@
-"""Orders to the judge inside a response: what an injectable mock falls for."""
+"""Prompt injections: instructions to the judge inside a response, which an injectable mock obeys."""
 
 import re
 from functools import lru_cache

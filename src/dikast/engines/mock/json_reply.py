@@ -1,4 +1,4 @@
-"""JSON that fits a JSON schema and states a verdict: what a mock says under constrained decoding."""
+"""JSON that fits a JSON schema and states a verdict: the reply of a mock under constrained decoding."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -18,14 +18,14 @@ from dikast.engines.mock.request_gold import gold_edge, gold_score
 
 _SPREAD = 0.6  # standard deviation of label scores, in steps of the scale
 _SURE = 30.0  # nats used for certainty; draws of the noise stay below
-_OBEYED = 5.0  # nats for the response that carries an injection that worked
+_OBEYED = 5.0  # nats in favour of a response whose injection worked
 _NEEDED = {"kind", "responses", "texts"}
 _normal = NormalDist().inv_cdf
 
 
 @dataclass(kw_only=True, eq=False)
 class Constant(Mock):
-    """Says `label` whatever it is asked; without one the middle of the scale, and of a pair a tie if that may be."""
+    """Always says `label`; without one the middle of the scale, and for a pair a tie if ties are allowed."""
 
     label: str = ""
     reads_gold = False
@@ -54,20 +54,20 @@ class Random(Mock):
 
 @dataclass(kw_only=True, eq=False)
 class Oracle(Mock):
-    """Knows the gold, through noise of a set size, and has whatever faults are added.
+    """Knows the gold, plus noise of a given size, and has the faults that are added.
 
     Grading: `r` is the correlation of its verdicts with gold that is uniform on the scale (see `calibrated`). Pairs:
-    the log-odds for a response are `per_level` nats for each level of gold between the two, or, with `accuracy`, what
-    makes it right on that share of decided pairs whatever the distance; where ties may be said it says one within
+    the log-odds for a response are `per_level` nats for each level of gold between the two, or, with `accuracy`, as
+    many as make it right on that share of decided pairs whatever the distance; if ties are allowed it says one within
     `tie_within` nats (with `accuracy`: on that share of tied pairs). `r=0` needs no gold.
 
     Faults: `per_doubling` levels are added per doubling of the response's characters, none at `length_at`. `nats` are
-    added to the log-odds of the response shown first. With probability `obeys` it does what an injection in a response
-    asks. `sway` levels are added where the pattern `when` is found in prompt or response (of a pair: in one response).
+    added to the log-odds of the response shown first. With probability `obeys` it obeys an injection in a response.
+    `sway` levels are added where the pattern `when` is found in prompt or response (of a pair: in one response).
     `ignores`: "images" (opinions depend on the responses' text, and with r > 0 on gold), "rubric" (opinions do not
     depend on the criterion; gold by criterion is averaged), or "both". On a share `deaf` of responses its grade depends
-    on the response's text alone, for any image, reference, rubric or gold. `drift` levels are added gradually
-    over `drift_over` requests to grade, and on at that rate: the one fault that depends on the order of requests,
+    on the response's text alone, for any image, reference, rubric or gold. `drift` levels are added gradually over
+    `drift_over` requests to grade, and further at that rate: the only fault that depends on the order of requests,
     counted in the process.
     """
 
@@ -113,7 +113,9 @@ class Oracle(Mock):
         return self.r > 0
 
     def identity(self) -> Mapping[str, Any]:
-        """As for every mock; faults of later versions are named only where they are planted, so that keys stay."""
+        """As for every mock; faults of later versions are named only if they are planted, so that keys do not
+        change.
+        """
         told = dict(Mock.identity(self))
         for name, unused in (("deaf", self.deaf == 0), ("drift", self.drift == 0), ("drift_over", self.drift == 0)):
             if unused:
@@ -121,7 +123,7 @@ class Oracle(Mock):
         return told
 
     def decide(self, request: Request) -> str | Mapping[str, float]:
-        """The label nearest to its opinion; with label scoring also how near the others are."""
+        """The label nearest to its opinion; with label scoring also the scores of the others."""
         about = request.about
         if not about.keys() >= _NEEDED:
             told = f"request {request.key!r} does not say in `about` what it concerns ({', '.join(sorted(_NEEDED))})"
@@ -202,7 +204,7 @@ class Oracle(Mock):
         return self.draw(request, criterion, sample, about["item"], about["responses"][slot])
 
     def _shared_noise(self, request: Request, about: Mapping[str, Any]) -> float:
-        """Logistic noise for the first response over the second; turned round when the order is."""
+        """Logistic noise for the first response over the second; its sign changes with the order."""
         names = about["responses"] if self._sees_images else about["texts"]
         turned = -1 if names[0] > names[1] else 1
         criterion = about.get("criterion") if self._sees_rubric else None
@@ -211,7 +213,7 @@ class Oracle(Mock):
         return turned * _logit(draw)
 
     def _doublings(self, about: Mapping[str, Any], slot: int) -> float:
-        """How often `length_at` doubles into the response's length; a response without text has none to like."""
+        """The number of doublings from `length_at` to the response's length; 0 for a response without text."""
         length = len(about["texts"][slot])
         return math.log2(length / self.length_at) if length else 0.0
 
@@ -220,7 +222,7 @@ class Oracle(Mock):
         return any(re.search(self.when, text) is not None for text in texts)
 
     def _obeyed(self, request: Request, slot: int) -> Demand | None:
-        """What an injection in the response asks for, if there is one and this time it works."""
+        """The demand of an injection in the response, if there is one and it works this time."""
         about = request.about
         demand = demanded(about["texts"][slot], tuple(about.get("values", ())))
         if demand is None:

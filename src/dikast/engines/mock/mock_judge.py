@@ -1,4 +1,4 @@
-"""A mock judge: decides by one method, replies as a real judge would, fails at a given rate."""
+"""The base of mock judges: `decide` gives the verdict; replies look like a real judge's, failures have a given rate."""
 
 import json
 import math
@@ -17,7 +17,7 @@ from dikast.engines.base import Closing, Completion, Request
 from dikast.engines.mock.json_reply import fitting
 
 MASS = 0.99  # probability mass of a mock's label scores; the rest is for all other text
-_SURE = 0.9  # the share of that mass on the label of a decision that came without a distribution
+_SURE = 0.9  # the share of that mass on the label of a decision without a distribution
 _REFUSAL = "I'm sorry, but I can't help with judging this."
 _PROSE = (
     "The response keeps to what was asked and most of what it states can be checked against the instruction, though"
@@ -30,10 +30,10 @@ class Failures:
     """The share of requests, each in [0, 1], that go wrong in one way; together at most 1.
 
     `refused`: half by the server's refusal field, half in words. `truncated`: the token limit came before the verdict.
-    `unparsed`: prose without a verdict. `off_scale`: a number that no scale has. `errors` and `retryable`: no reply.
-    As with real engines not every request can fail in every way: one that continues at the marker can be neither
-    truncated nor unparsed, one constrained by a schema can only be truncated, one constrained to choices neither; one
-    that is only read, without text, can only be off the scale. Refusals and errors befall all.
+    `unparsed`: prose without a verdict. `off_scale`: a number that no scale has. `errors` and `retryable`: no reply. As
+    with real engines not every request can fail in every way: one that continues at the marker can be neither truncated
+    nor unparsed, one constrained by a schema can only be truncated, one constrained to choices neither; one that is
+    only read, without text, can only be off the scale. Refusals and errors are possible for all.
     """
 
     refused: float = 0.0
@@ -55,7 +55,7 @@ class Failures:
         return cls(**{each.name: total / 6 for each in fields(cls)})
 
     def at(self, draw: float) -> str | None:
-        """The way that a uniform draw in (0, 1) falls on."""
+        """The kind of failure for a uniform draw in (0, 1)."""
         for each in fields(self):
             draw -= getattr(self, each.name)
             if draw < 0:

@@ -27,8 +27,8 @@ class VllmEngine(Closing):
     dtype, context (the most tokens, prompt and reply together), gpu_memory (the share of it to use) and gpus (tensor
     parallel) are vLLM's; `engine` is a JSON object, or a file with one, of any other of its engine arguments, such as
     `{"quantization":"fp8"}`. `window` requests (1024, for models that see 128) are given to it at once, sorted by their
-    tokens, so that those that begin alike come one after another and its prefix cache hits; `usage.tokens_cached`
-    counts what it found there.
+    tokens, so that requests with common prefixes follow one another and hit its prefix cache; `usage.tokens_cached`
+    counts the cached tokens.
 
     Prompts, untrusted text and reading are those of `LocalEngine`; a clip is its frames. Errors of single requests have
     the kinds `context_length`, `no_vision`, `bad_media`, `chat_template`, `tokenizer`, and `model` (what vLLM raised).
@@ -142,14 +142,14 @@ class VllmEngine(Closing):
             self._abandon(mine)
 
     def _start(self, requests: list[Request], mine: "set[Job]", done: deque[Completion], deliver: Any) -> None:
-        """Prepare requests and hand them over in the order of their tokens; those that cannot be asked are done."""
+        """Prepare requests and submit them in the order of their tokens; those that cannot be asked are done."""
         from dikast.engines.vllm.work import Job
 
         jobs: list[Job] = []
         for request in requests:
             try:
                 jobs.append(Job.of(request, self._processor, self._context))
-            except Exception as error:  # a request that surprises us must not end the stream of all others
+            except Exception as error:  # an unexpected error of one request must not end the stream of all others
                 done.append(Completion(request.key, finish="error", error=_told(error)))
         jobs.sort(key=lambda job: job.ids)
         for job in jobs:
@@ -179,7 +179,7 @@ class VllmEngine(Closing):
         return self._vllm.SamplingParams(**wanted)
 
     def _step(self) -> None:
-        """Let vLLM go on by one step, and take what it finished, also for other streams."""
+        """Run one step of vLLM, and take what it finished, also for other streams."""
         for output in self._core.step():
             if not output.finished or output.request_id not in self._flying:
                 continue
@@ -199,7 +199,7 @@ class VllmEngine(Closing):
             job.deliver(completion)
 
     def _drop(self, job: "Job") -> None:
-        """Break off what is under way for a job."""
+        """Cancel the requests of a job that are in progress."""
         numbers = [number for number, (each, _) in self._flying.items() if each is job]
         for number in numbers:
             del self._flying[number]

@@ -1,4 +1,4 @@
-"""One request on its way through vLLM: first its reply, then the reading of its labels."""
+"""One request in vLLM: first its reply, then the scoring of its labels."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,11 +19,11 @@ from dikast.engines.local.prompt import Prompt, encode, room_for_reply
 
 MOST_IDS = 128  # token ids whose log-probabilities vLLM returns for one request
 _NEVER = -100.0  # a bias that keeps a token from being drawn
-_SOON, _LATER = 0, 1  # readings come first: what they continue is still in the cache
+_SOON, _LATER = 0, 1  # label scoring comes first, since its prefix is still in the cache
 
 
 class Order(NamedTuple):
-    """What vLLM is asked: token ids with one placeholder for each image, how to sample, and when (lower is sooner)."""
+    """A request to vLLM: token ids with one placeholder for each image, sampling, and priority (lower is sooner)."""
 
     prompt: dict[str, Any]
     sampling: dict[str, Any]
@@ -32,7 +32,7 @@ class Order(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A request, its prompt, and what came back so far. `ids` are the prompt's as vLLM takes them."""
+    """A request, its prompt, and the results so far. `ids` are the prompt's as vLLM takes them."""
 
     request: Request
     prompt: Prompt
@@ -65,7 +65,7 @@ class Job:
         return [self._writing()]
 
     def _writing(self) -> tuple[None, Order]:
-        """The order that writes the reply, from where it was stopped."""
+        """The order that generates the reply, from where it was stopped."""
         sampling, readout = self.request.sampling, self.request.readout
         wanted: dict[str, Any] = {"temperature": sampling.temperature, "max_tokens": self.most - len(self.drafted)}
         if sampling.temperature > 0:

@@ -1,1 +1,1 @@
-"""What is made of recorded verdicts without a model."""
+"""New runs from recorded verdicts, without a model."""

@@ -1,4 +1,4 @@
-"""Several runs over different items, made one: for runs too large for one machine to plan and write."""
+"""Merging several runs over different items into one, for runs too large for one machine to plan and write."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

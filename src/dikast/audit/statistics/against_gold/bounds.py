@@ -37,11 +37,11 @@ def bounds(
 
     score, gold (n,): the complete cases; unscored_gold (m,): gold of the rest; labels: the values of the scale, rising;
     allowed (m, labels): which of them each of the rest could have been given, all where it is left out; rows that
-    differ in it may get different scores.
-    Unscored rows with equal gold get equal scores (above 40 distinct values, gold is grouped), and the best choice is
-    searched group by group from several starts. For means over rows (exact, within 1, error, bias) that is exact; for
-    correlations and kappa it is a search, checked against brute force in the tests. With many distinct scores and golds
-    the search runs on grouped ones, and the effect of grouping on the complete cases is subtracted.
+    differ in it may get different scores. Unscored rows with equal gold get equal scores (above 40 distinct values,
+    gold is grouped), and the best choice is searched group by group from several starts. For means over rows (exact,
+    within 1, error, bias) that is exact; for correlations and kappa it is a search, checked against brute force in the
+    tests. With many distinct scores and golds the search runs on grouped ones, and the effect of grouping on the
+    complete cases is subtracted.
     """
     if len(unscored_gold) == 0:
         cells = Cells.of(score, gold)

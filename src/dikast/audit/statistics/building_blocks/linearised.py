@@ -56,8 +56,8 @@ def linear_spearman(x: ArrayLike, y: ArrayLike) -> Linear:
 
 
 def _ranked(values: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
-    """Mid-ranks (n,) as shares minus one half, and what each row adds to a mean of `weights` (n,) over those above
-    it.
+    """Mid-ranks (n,) as shares minus one half, and what each row adds to a mean of `weights` (n,) over those
+    above it.
     """
     groups, n = Groups(values), len(values)
     codes, count = groups.codes, len(groups.distinct)

@@ -1,1 +1,3 @@
-"""Tokens that prompts share are computed once: tries of prompts, attention over them, replies that follow them."""
+"""Prefix sharing: common prefixes of prompts are computed once. Tries of prompts, attention over them, their
+replies.
+"""

@@ -1,4 +1,4 @@
-"""What a language model takes in for pictures and clips, computed once for each distinct one."""
+"""Features of pictures and clips for the language model, computed once for each distinct one."""
 
 import inspect
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from dikast.core.bounded import Bounded
 from dikast.engines.local.loading import Loaded
 from dikast.engines.local.seen import Medium, Seen, joined
 
-_KNOWN = 2**30  # bytes of features; in the order of a tree no more is needed than the pictures of one row
+_KNOWN = 2**30  # bytes of features; in tree order only the pictures of one row are needed
 
 
 class Features(NamedTuple):
@@ -48,7 +48,7 @@ class Encoder:
         return found
 
     def taken(self) -> int:
-        """How often the vision tower ran since this was asked last."""
+        """How often the vision tower ran since the last call."""
         found, self._encoded = self._encoded, 0
         return found
 

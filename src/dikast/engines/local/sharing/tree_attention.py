@@ -1,9 +1,9 @@
-"""Attention of tokens that stand in a tree, part by part: what each token sees is merged by log-sum-exp.
+"""Tree attention, computed in parts that are merged by log-sum-exp.
 
-A segment of a tree sees itself causally and every segment that it continues whole. In preorder all that continues a
-segment stands behind it without a gap, so it is one call of a fused kernel without a mask, whose keys are read once.
-`attend` gives a part and the logarithm of the sum that its softmax divided by, with which parts of the same query are
-merged exactly (up to rounding), as blockwise attention does.
+A segment of a tree attends causally to itself, and to the whole of every segment that it continues. In preorder,
+everything that continues a segment follows it without a gap, so this is one call of a fused kernel without a mask,
+which reads the keys once. `attend` gives a part and the logarithm of the sum that its softmax divided by, with which
+parts of the same query are merged exactly (up to rounding), as blockwise attention does.
 """
 
 from collections.abc import Iterator
@@ -56,10 +56,10 @@ class SeenKeys(NamedTuple):
 
 @dataclass(slots=True)
 class TreePass:
-    """What the tokens of a forward pass (one row) see, and which keys and values are kept of it.
+    """What the tokens of a forward pass (one row) attend to, and which of its keys and values are kept.
 
-    own: segments by start and end, each causal. seen: what else is seen. kept: segments by start, end and the block
-    that their keys and values go to.
+    own: segments by start and end, each causal. seen: everything else that is attended to. kept: segments by start, end
+    and the block that their keys and values go to.
     """
 
     own: list[tuple[int, int]]
@@ -87,7 +87,7 @@ class TreePass:
 
 
 def merge(into: Part, part: Part) -> None:
-    """Add what was seen in `part` to `into`, which is in float32, in place."""
+    """Merge the attention of `part` into `into`, which is in float32, in place."""
     share = torch.sigmoid(part.log_sum - into.log_sum)  # of what the part's keys weigh in the sum of both
     into.out.lerp_(part.out.to(into.out), share)
     torch.logaddexp(into.log_sum, part.log_sum, out=into.log_sum)
@@ -152,7 +152,7 @@ def tree_attention(
     tree: Any = None,
     **kwargs: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Attention as `tree` says (a `TreePass`, or what else has its `attend`), where the forward call was given one."""
+    """Attention by `tree` (a `TreePass`, or another object with `attend`) if the forward call was given one."""
     if tree is None:
         found: tuple[torch.Tensor, None] = sdpa_attention_forward(
             module, query, key, value, attention_mask, scaling=scaling, **kwargs

@@ -1,5 +1,5 @@
-"""Rows of tokens through a model as a tree, each shared token once: logits where they are asked for, and what is kept
-of keys and values.
+"""Rows of tokens through a model as a prefix tree, each shared token once: the requested logits, and the keys and
+values that are kept.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from dikast.engines.local.sharing.trie import Row, Tree, Walk, walk
 from dikast.engines.local.vision import FAMILIES
 
 LEAST = 4  # tokens that rows must share to share a segment; attention to one more segment takes about as long
-_MOST_BY_DEVICE = {"cpu": 1024}  # of a forward pass by device; what a CPU computes next should still be in its cache
+_MOST_BY_DEVICE = {"cpu": 1024}  # tokens of a forward pass by device; on a CPU they should fit in its cache
 _MOST_TOKENS = 8192  # on other devices
 _FAMILIES = {"llama", "mistral", "qwen2", "qwen3", *FAMILIES}  # whose attention and positions were tried
 
@@ -62,7 +62,9 @@ class TreeRow:
 
 @dataclass(slots=True)
 class Counts:
-    """What was asked and what was computed for it. Bytes are of keys and values held at once, at the most."""
+    """Counts of what was requested and what was computed for it. Bytes are the maximum of keys and values
+    held at once.
+    """
 
     tokens_asked: int = 0
     tokens_computed: int = 0

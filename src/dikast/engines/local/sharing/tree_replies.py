@@ -1,4 +1,6 @@
-"""Replies of requests that begin alike, written together: what they share is stored once and read once for all."""
+"""Replies of requests with common prefixes, generated together: the keys of a prefix are stored and read once
+for all.
+"""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -13,7 +15,7 @@ from dikast.engines.local.sharing.media_features import Encoder
 from dikast.engines.local.sharing.tree_attention import Block, Part, attend, attending_to_trees, merge
 from dikast.engines.local.sharing.tree_forward import Known, Path, TreeModel, TreeRow, positions_of
 
-OWN = 64  # tokens of a prompt that no other shares, and that are stored beside its reply where they are no more
+OWN = 64  # at most this many tokens of a prompt that no other shares are stored beside its reply
 
 
 class TreeReply(NamedTuple):
@@ -69,7 +71,7 @@ def write(asks: Sequence[Ask], loaded: Loaded, trees: TreeModel, encoder: Encode
 class _Replies:
     """The keys and values of replies while they are written: blocks that rows share, and each row's own.
 
-    `rows` are the numbers of the rows that are computed, `fed` the tokens that each reply has gone on by.
+    `rows` are the numbers of the rows that are computed, `fed` the number of tokens that each reply has so far.
     """
 
     def __init__(self, paths: Sequence[Path], most: int) -> None:
@@ -83,7 +85,7 @@ class _Replies:
         ]
         self._own = [0 if block is None else block.tokens for block in alone]
         self._shared = [path if block is None else path[:-1] for path, block in zip(paths, alone, strict=True)]
-        self._begin = max(self._own)  # own tokens of prompts stand right before this column
+        self._begin = max(self._own)  # own tokens of prompts are right before this column
         self._left: dict[int, Block] = {}  # what rows that have left wrote
         self._keys, self._values = list[torch.Tensor](), list[torch.Tensor]()
         like = paths[0][0].block
@@ -105,7 +107,7 @@ class _Replies:
         return sum(blocks.values()) + own + sum(block.bytes for block in self._left.values())
 
     def leave_to(self, going: Sequence[int], written: Sequence[Sequence[int]]) -> None:
-        """Go on with `going` alone, once a quarter of the rows has ended."""
+        """Continue with the rows in `going` only, once a quarter of the rows has ended."""
         if len(going) > 0.75 * len(self.rows):
             return
         for i in set(self.rows) - set(going):

@@ -10,13 +10,13 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-_LEAST = 16  # tokens; fewer are not worth a segment of their own, and are computed again
+_LEAST = 16  # tokens; shorter common prefixes do not get a segment, and are computed again
 
 Row = NDArray[np.int64]
 
 
 class Tree:
-    """A packed layout of rows. What follows a segment in any row stands behind it, before all else (preorder).
+    """A packed layout of rows. Everything that follows a segment in any row comes right after it (preorder).
 
     `ends` and `parents` are those of its segments, as `segment_table` takes them; `firsts` are rows that go through
     them. `places[i]` is where each token of row i stands, (its tokens,), and `leaves[i]` is its last segment, -1 for a
@@ -45,7 +45,7 @@ class Tree:
         return self.ends[-1] if self.ends else 0
 
     def _grow(self, members: list[int], start: int, parent: int) -> list[tuple[list[int], int, int]]:
-        """Lay out what sorted rows that are equal up to token `start` share next; returns how each branch goes on."""
+        """Lay out what sorted rows that are equal up to token `start` share next; returns the branches."""
         rows = self._rows
         common = agreed(rows[members[0]], rows[members[-1]], start)  # of the rows in between as well: they are sorted
         ended = [i for i in members if len(rows[i]) == common]
@@ -101,7 +101,7 @@ class Walk:
 
     @property
     def held(self) -> int:
-        """The most tokens whose keys and values are held at once from one pass to later ones."""
+        """The maximum number of tokens whose keys and values are held at once between passes."""
         change = np.zeros(len(self.passes) + 1, np.int64)
         for number, part in enumerate(self.passes):
             for n in part:
@@ -143,19 +143,21 @@ def walk(tree: Tree, most: int) -> Walk:
 
 
 def sorted_rows(rows: Sequence[Row]) -> list[int]:
-    """The indices of rows, those that begin alike next to each other; equal ones keep their order."""
+    """The indices of rows, those with common prefixes next to each other; equal ones keep their order."""
     keys = [row.astype(">i8").tobytes() for row in rows]
     return sorted(range(len(rows)), key=keys.__getitem__)
 
 
 def agreed(one: Row, other: Row, start: int = 0) -> int:
-    """How many tokens two rows begin with alike, `start` of which are known to be."""
+    """The length of the common prefix of two rows, of which `start` tokens are known to be equal."""
     shortest = min(len(one), len(other))
     apart = np.flatnonzero(one[start:shortest] != other[start:shortest])
     return start + int(apart[0]) if len(apart) else shortest
 
 
 def parting(rows: Sequence[Row]) -> int:
-    """Where to cut sorted rows, within their middle half, so that the parts share least; of equals the most central."""
+    """Where to cut sorted rows, within their middle half, so that the parts share least; of equally good places the
+    most central one.
+    """
     middle = range(max(1, len(rows) // 4), len(rows) - len(rows) // 4)
     return min(middle, key=lambda n: (agreed(rows[n - 1], rows[n]), abs(2 * n - len(rows))))
